@@ -5,7 +5,7 @@
 # (2) beside: `POST /e` at full speed, and one client's appends, with a sink that delivers them and with the same sink
 #     paused, in turns.
 # (3) source: RECORDS by Kafka's own producer, until all of them are in a log.
-# (4) webhook: EVENTS to another server's `POST /e` at 64 in flight, counted there.
+# (4) webhook: HOOKS signed requests to a receiver that answers at once, at 64 in flight (crates/connectors/examples/webhook_rate.rs).
 # Needs Java and Maven (test-servers/kafka.sh), and a program with the feature kafka.
 # Environment: EVENTS (1000000), RECORDS (1000000), HOOKS (200000), ROUNDS (3), SECS (5), PARTS ("end beside source webhook");
 # see servers.sh.
@@ -22,6 +22,9 @@ KAFKA_HEAP=1g KAFKA_TIER=4 "$kafka" up "$work/kafka" --while $$ > "$work/kafka.t
 brokers=$(sed -n 's/^address=//p' "$work/kafka.txt")
 # The lines that drive it are Python: one driver, no jq.
 export wellspring brokers work out rounds secs events records hooks parts kafka
-start hub wellspring both
-start receiver wellspring both
-python3 kafka/measure.py "http://${address[hub]}" "http://${address[receiver]}"
+start hub wellspring none
+if [[ $parts == *" webhook "* ]]; then
+    cargo build --release --quiet --manifest-path ../Cargo.toml -p wellspring-connectors --example webhook_rate
+    export webhook_rate=$PWD/../target/release/examples/webhook_rate
+fi
+python3 kafka/measure.py "http://${address[hub]}"

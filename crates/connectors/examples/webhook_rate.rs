@@ -11,7 +11,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
-use wellspring_connectors::sink::{Destination as _, PayloadFormat, WebhookTarget};
+use wellspring_connectors::sink::{DeliveryEnd, Destination as _, PayloadFormat, WebhookTarget};
 use wellspring_connectors::webhook::{WebhookDestination, WebhookDestinationSettings};
 use wellspring_connectors::{Control, Counters, Cursor, Status};
 use wellspring_log::{Append, Clock as _, EncodedEvents, Log, Options, SystemClock};
@@ -62,7 +62,7 @@ fn main() {
         cursor = Cursor::on(1, &event);
         batch += 1;
         if batch == limits.events || cursor.position == events {
-            assert_eq!(destination.deliver(cursor, &control), Ok(cursor.position));
+            assert_eq!(destination.deliver(cursor, &control), Ok(DeliveryEnd::complete(cursor)));
             Counters::add(&status.counters.batches, 1);
             batch = 0;
         }

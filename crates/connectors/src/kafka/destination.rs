@@ -6,7 +6,9 @@ use super::warnings::KafkaWarnings;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
-use crate::sink::{BatchLimits, DeliveryMode, Destination, KafkaTarget, PayloadFormat};
+use crate::sink::{
+    BatchLimits, DeliveryEnd, DeliveryMode, Destination, KafkaTarget, PayloadFormat,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_kafka::{Cluster, FaultKind, Producer, TopicDescription};
@@ -292,7 +294,7 @@ impl Destination for KafkaDestination {
         Ok(())
     }
 
-    fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<Position, Fault> {
+    fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<DeliveryEnd, Fault> {
         self.look_if_due()?;
         let link = self.link.as_mut().ok_or_else(not_open)?;
         let (events, first) = (self.batch.len(), self.batch.first_position());
@@ -306,7 +308,7 @@ impl Destination for KafkaDestination {
             return Err(fault);
         }
         self.batch.reuse(bytes);
-        Ok(cursor.position)
+        Ok(DeliveryEnd::complete(cursor))
     }
 
     fn look(&mut self) -> Result<(), Fault> {

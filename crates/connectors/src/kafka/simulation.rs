@@ -169,7 +169,7 @@ impl Bench {
             destination.push(&event)?;
             cursor = Cursor::on(self.generation, &event);
         }
-        destination.deliver(cursor, &Control::default())
+        destination.deliver(cursor, &Control::default()).map(|end| end.through)
     }
 
     pub(super) fn pump(&self) -> (Pump, Running) {
@@ -182,7 +182,7 @@ impl Bench {
             clock: self.clock.clone(),
         };
         let keeper = match self.mode {
-            DeliveryMode::ExactlyOnce => CursorKeeper::Destination,
+            DeliveryMode::ExactlyOnce => CursorKeeper::Destination(Box::new(self.store.clone())),
             DeliveryMode::AtLeastOnce => CursorKeeper::Store(Box::new(self.store.clone())),
         };
         let running = Running { status: Arc::default(), control: Arc::default() };

@@ -18,6 +18,24 @@ pub struct BatchLimits {
     pub linger: Duration,
 }
 
+/// How far a delivery came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryEnd {
+    /// Everything up to here is delivered: the position of the cursor, or less if the destination was told to stop or
+    /// met a fault.
+    pub through: Position,
+    /// What ended it early, if a fault did.
+    pub fault: Option<Fault>,
+}
+
+impl DeliveryEnd {
+    /// Everything is delivered.
+    #[must_use]
+    pub fn complete(cursor: Cursor) -> DeliveryEnd {
+        DeliveryEnd { through: cursor.position, fault: None }
+    }
+}
+
 /// Where a sink delivers to: Kafka or a webhook. Driven by one thread.
 ///
 /// ```text
@@ -41,12 +59,12 @@ pub trait Destination: Send {
     /// A fault; the event is not in the batch then.
     fn push(&mut self, event: &RecordView<'_>) -> Result<(), Fault>;
 
-    /// Delivers the batch, which may be empty, and keeps the cursor, if it keeps cursors. Gives the position up to
-    /// which everything is delivered: that of the cursor, or less if `control` told it to stop.
+    /// Delivers the batch, which may be empty, and keeps the cursor, if it keeps cursors. Ends early if `control` tells
+    /// it to stop.
     ///
     /// # Errors
-    /// A fault; what was delivered is known after [`open`](Self::open).
-    fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<Position, Fault>;
+    /// A fault after which it is not known what was delivered: [`open`](Self::open) finds that out.
+    fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<DeliveryEnd, Fault>;
 
     /// Called about once a second while there is nothing to deliver: looks whether the destination is still the one
     /// that was opened.

@@ -8,6 +8,6 @@ mod pump;
 pub use definition::{
     DeliveryMode, KafkaTarget, PayloadFormat, SinkDefinition, StartAt, Target, WebhookTarget,
 };
-pub use destination::{BatchLimits, Destination};
+pub use destination::{BatchLimits, DeliveryEnd, Destination};
 pub use envelope::{cloud_event, partition_key};
 pub use pump::{CursorKeeper, Pump, PumpSettings};

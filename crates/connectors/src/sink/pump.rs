@@ -1,6 +1,6 @@
 //! What moves events from a log to a destination: one thread, one subscription, batch after batch.
 
-use super::destination::{BatchLimits, Destination};
+use super::destination::{BatchLimits, DeliveryEnd, Destination};
 use crate::backoff::Backoff;
 use crate::control::Control;
 use crate::cursor::{Cursor, CursorStore};
@@ -19,13 +19,16 @@ const LOOK_US: u64 = 1_000_000;
 /// Least time between two saves of a cursor, in µs. What was delivered since the last one is delivered again after a
 /// crash.
 const SAVE_US: u64 = 1_000_000;
+/// The same of a cursor that only witnesses that of the destination.
+const WITNESS_US: u64 = 30_000_000;
 /// The first wait after a fault that goes away by itself, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 /// Who keeps the cursor.
 pub enum CursorKeeper {
-    /// The destination, together with what it delivers.
-    Destination,
+    /// The destination, together with what it delivers. A store of ours has one of the last minute: if the
+    /// destination has lost its cursor, or has an older one, the sink stops instead of delivering again.
+    Destination(Box<dyn CursorStore>),
     /// A store of ours, a little later.
     Store(Box<dyn CursorStore>),
 }
@@ -169,12 +172,18 @@ impl Pump {
     /// Opens the destination. Gives the position behind which to go on.
     fn begin(&mut self) -> Result<Position, Fault> {
         self.status.set_state(ConnectorState::Starting);
-        let kept = self.destination.open()?;
+        let generation = self.settings.generation;
+        let of_generation = |cursor: &Cursor| cursor.generation == generation;
+        let kept = self.destination.open()?.filter(of_generation);
         let cursor = match &self.keeper {
-            CursorKeeper::Destination => kept,
-            CursorKeeper::Store(store) => store.load(),
+            CursorKeeper::Destination(witness) => {
+                let witness = witness.load().filter(of_generation);
+                require_no_loss(kept.as_ref(), witness.as_ref())?;
+                kept
+            }
+            CursorKeeper::Store(store) => store.load().filter(of_generation),
         };
-        match cursor.filter(|cursor| cursor.generation == self.settings.generation) {
+        match cursor {
             Some(cursor) => {
                 cursor.require_fit(&self.settings.log)?;
                 Ok(cursor.position)
@@ -236,11 +245,15 @@ impl Pump {
     /// Delivers a batch; tells if that was the end.
     fn deliver(&mut self, batch: &Batch) -> Result<Option<AttemptEnd>, Fault> {
         let Some(last) = batch.cursors.last() else { return Ok(None) };
-        let delivered = self.destination.deliver(*last, &self.control)?;
-        debug_assert!(delivered <= last.position);
-        let upto = batch.cursors.partition_point(|cursor| cursor.position <= delivered);
+        let DeliveryEnd { through, fault } = self.destination.deliver(*last, &self.control)?;
+        debug_assert!(through <= last.position);
+        let upto = batch.cursors.partition_point(|cursor| cursor.position <= through);
+        let ended = |is_early: bool| match fault {
+            Some(fault) => Err(fault),
+            None => Ok(is_early.then_some(AttemptEnd::Told)),
+        };
         let Some(reached) = upto.checked_sub(1).map(|at| batch.cursors[at]) else {
-            return Ok(Some(AttemptEnd::Told));
+            return ended(true);
         };
         let counters = &self.status.counters;
         if reached == *last {
@@ -253,21 +266,40 @@ impl Pump {
         Counters::add(&counters.batches, 1);
         self.status.set_position(reached.position);
         self.saved.due = Some(reached);
-        Ok((reached != *last).then_some(AttemptEnd::Told))
+        ended(reached != *last)
     }
 
     /// Saves the cursor, if it has moved and is ours to keep: now, or if the last time is long enough ago.
     fn save(&mut self, now: bool) -> Result<(), Fault> {
-        let CursorKeeper::Store(store) = &mut self.keeper else { return Ok(()) };
+        let (store, every_us) = match &mut self.keeper {
+            CursorKeeper::Store(store) => (store, SAVE_US),
+            CursorKeeper::Destination(witness) => (witness, WITNESS_US),
+        };
         let Some(cursor) = self.saved.due else { return Ok(()) };
         let now_us = self.settings.clock.monotonic_us();
-        if !now && now_us.saturating_sub(self.saved.at_us) < SAVE_US {
+        if !now && now_us.saturating_sub(self.saved.at_us) < every_us {
             return Ok(());
         }
         store.save(cursor)?;
         self.saved = Saved { due: None, at_us: now_us };
         Ok(())
     }
+}
+
+/// Makes sure that a destination knows at least what it once knew.
+fn require_no_loss(kept: Option<&Cursor>, witness: Option<&Cursor>) -> Result<(), Fault> {
+    let Some(witness) = witness else { return Ok(()) };
+    let found = match kept {
+        Some(kept) if kept.position >= witness.position => return Ok(()),
+        Some(kept) => format!("has one of position {}", kept.position),
+        None => "has none".to_owned(),
+    };
+    let detail = format!(
+        "the sink had delivered up to position {}, and the destination {found}: its cursor was deleted or restored, so \
+         going on would deliver events again. Tell the sink where to begin",
+        witness.position
+    );
+    Err(Fault::stop(StopCode::AnotherHistory, detail))
 }
 
 #[cfg(test)]

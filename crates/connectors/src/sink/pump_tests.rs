@@ -52,7 +52,7 @@ impl Destination for RecordingDestination {
         Ok(())
     }
 
-    fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<Position, Fault> {
+    fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<DeliveryEnd, Fault> {
         let mut elsewhere = self.elsewhere.lock().unwrap();
         let planned = elsewhere.faults.pop();
         if let Some(Planned::Before(fault)) = planned {
@@ -62,7 +62,7 @@ impl Destination for RecordingDestination {
         elsewhere.cursor = Some(cursor);
         match planned {
             Some(Planned::After(fault)) => Err(fault),
-            _ => Ok(cursor.position),
+            _ => Ok(DeliveryEnd::complete(cursor)),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Bench {
         };
         with(&mut settings, &mut kept);
         let keeper = match keeps_cursor {
-            true => CursorKeeper::Destination,
+            true => CursorKeeper::Destination(Box::new(Store(Arc::clone(&self.store)))),
             false => CursorKeeper::Store(Box::new(Store(Arc::clone(&self.store)))),
         };
         let (status, control) = (Arc::clone(&self.status), Arc::clone(&self.control));
@@ -253,6 +253,31 @@ fn a_beginning_behind_the_end_of_the_log_stops_it() {
     let state = bench.status.state();
     let stopped = matches!(state, ConnectorState::Stopped { code: StopCode::AnotherHistory, .. });
     assert!(stopped, "{state:?}");
+}
+
+#[test]
+fn a_destination_that_has_lost_its_cursor_stops_it_before_anything_comes_again() {
+    let bench = Bench::new();
+    bench.append("A", 10);
+    bench.run_until(bench.pump(true, |_, _| {}), 10);
+    for lost in [None, Some(Cursor { generation: 1, position: 4, anchor: 0 })] {
+        bench.elsewhere.lock().unwrap().cursor = lost;
+        let (control, status) = (Arc::default(), Arc::default());
+        let log = bench.log.clone();
+        let (elsewhere, store) = (Arc::clone(&bench.elsewhere), Arc::clone(&bench.store));
+        let dir = tempfile::tempdir().unwrap();
+        let again = Bench { _dir: dir, log, elsewhere, store, status, control };
+        again.run_until(again.pump(true, |_, _| {}), 11);
+        assert_eq!(again.delivered().len(), 10);
+        let state = again.status.state();
+        let stopped =
+            matches!(state, ConnectorState::Stopped { code: StopCode::AnotherHistory, .. });
+        assert!(stopped, "{state:?}");
+    }
+    // A person says where to begin.
+    let anew = Bench { control: Arc::default(), status: Arc::default(), ..bench };
+    anew.run_until(anew.pump(true, |settings, _| settings.generation = 2), 20);
+    assert_eq!(anew.delivered().len(), 20);
 }
 
 #[test]

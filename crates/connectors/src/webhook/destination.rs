@@ -12,7 +12,7 @@ use super::tls::Tls;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
-use crate::sink::{BatchLimits, Destination, PayloadFormat, WebhookTarget};
+use crate::sink::{BatchLimits, DeliveryEnd, Destination, PayloadFormat, WebhookTarget};
 use crate::status::Status;
 use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
 use std::fmt;
@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
-use wellspring_types::Position;
 use zeroize::Zeroizing;
 
 /// How much a batch holds. A round ends with its slowest event, so it has to be long compared with a request.
@@ -194,21 +193,19 @@ impl Destination for WebhookDestination {
         Ok(())
     }
 
-    fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<Position, Fault> {
+    fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<DeliveryEnd, Fault> {
         let batch = std::mem::take(&mut self.batch);
         let Some(Opened { client, idle, runtime: Some(runtime) }) = &mut self.opened else {
             return Err(Fault::transient("the destination is not open"));
         };
         let round = Round::new(&self.round, client, &batch, idle);
         let end = runtime.block_on(round.run(control));
-        if let Some(fault) = end.fault {
-            return Err(fault);
-        }
-        Ok(match batch.get(end.handled) {
+        let through = match batch.get(end.handled) {
             // Everything before it is handled, or was not for this sink.
             Some(first_unhandled) => first_unhandled.position.saturating_sub(1),
             None => cursor.position,
-        })
+        };
+        Ok(DeliveryEnd { through, fault: end.fault })
     }
 }
 

@@ -122,7 +122,7 @@ impl Bench {
             clock: Arc::new(SystemClock),
         };
         let keeper = match self.mode {
-            DeliveryMode::ExactlyOnce => CursorKeeper::Destination,
+            DeliveryMode::ExactlyOnce => CursorKeeper::Destination(Box::new(self.store.clone())),
             DeliveryMode::AtLeastOnce => CursorKeeper::Store(Box::new(self.store.clone())),
         };
         let running = Running::default();

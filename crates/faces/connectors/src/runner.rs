@@ -225,13 +225,12 @@ fn destination(
     (dead_letter_log, status): (Option<Log>, &Arc<Status>),
 ) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
-    let stored =
-        || CursorKeeper::Store(Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())));
+    let cursor = || Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())) as Box<_>;
     match sink.target {
         Target::Kafka(target) => {
             let keeper = match target.mode {
-                DeliveryMode::ExactlyOnce => CursorKeeper::Destination,
-                DeliveryMode::AtLeastOnce => stored(),
+                DeliveryMode::ExactlyOnce => CursorKeeper::Destination(cursor()),
+                DeliveryMode::AtLeastOnce => CursorKeeper::Store(cursor()),
             };
             let connect = connect(&target.connection, &key.name, &around.secrets);
             let settings = KafkaDestinationSettings {
@@ -262,7 +261,11 @@ fn destination(
                 status: Arc::clone(status),
             };
             let secret = Box::new(move |name: &str| secrets.read(name));
-            (Box::new(WebhookDestination::new(settings, secret)), stored(), None)
+            (
+                Box::new(WebhookDestination::new(settings, secret)),
+                CursorKeeper::Store(cursor()),
+                None,
+            )
         }
     }
 }

@@ -105,6 +105,8 @@ mod redirects;
 mod rubbish;
 mod server;
 mod shortener;
+mod sinks;
+mod sinks_receiver;
 mod standing;
 mod tls;
 mod tls_certificates;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 use wellspring_log::{Append, EncodedEvents, Log, Options, SystemClock};
-use wellspring_types::{DataKind, Event, Query};
+use wellspring_types::{DataKind, Event, Position, Query};
 
 mod dead_letters;
 mod faults;
@@ -118,7 +118,8 @@ impl Bench {
             });
             let delivered = destination.deliver(cursor, &self.control);
             drop(ended);
-            delivered
+            let DeliveryEnd { through, fault } = delivered?;
+            fault.map_or(Ok(through), Err)
         })
     }
 
