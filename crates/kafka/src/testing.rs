@@ -63,6 +63,12 @@ pub fn start(options: &[&str]) -> Result<Broker, String> {
 }
 
 impl Broker {
+    /// Its folder, for `test-servers/kafka.sh`.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// A connection in the clear.
     #[must_use]
     pub fn connection(&self) -> ConnectionSettings {

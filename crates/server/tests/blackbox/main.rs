@@ -74,6 +74,10 @@ mod ingest_crowd;
 mod ingest_original;
 mod ingest_pressure;
 mod issuer;
+#[cfg(feature = "kafka")]
+mod kafka_sinks;
+#[cfg(feature = "kafka")]
+mod kafka_sources;
 mod keys;
 #[cfg(target_os = "linux")]
 mod lean;

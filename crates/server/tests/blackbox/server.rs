@@ -162,6 +162,12 @@ impl Server {
         self.child.id()
     }
 
+    /// `kill -9`, by who keeps the server's value until there is another.
+    pub fn kill_here(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) -> PathBuf {
         self.child.kill().unwrap();

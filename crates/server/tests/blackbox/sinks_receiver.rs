@@ -33,8 +33,6 @@ pub struct Receiver {
     pub address: SocketAddr,
     /// Requests that were answered with 2xx, in their order.
     accepted: Arc<Mutex<Vec<Hook>>>,
-    /// All that came.
-    seen: Arc<Mutex<Vec<Hook>>>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -56,27 +54,22 @@ impl Receiver {
     ) -> Receiver {
         let listener = TcpListener::bind(address).expect("an address of its own");
         let address = listener.local_addr().unwrap();
-        let (accepted, seen) = (Arc::default(), Arc::default());
+        let accepted = Arc::default();
         let stopping = Arc::new(AtomicBool::new(false));
         let script: Script = Arc::new(script);
-        let shared = (Arc::clone(&accepted), Arc::clone(&seen), Arc::clone(&stopping));
+        let shared = (Arc::clone(&accepted), Arc::clone(&stopping));
         let thread = std::thread::spawn(move || {
-            let (accepted, seen, stopping) = shared;
+            let (accepted, stopping) = shared;
             for stream in listener.incoming() {
                 if stopping.load(Ordering::SeqCst) {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                let shared = (
-                    Arc::clone(&accepted),
-                    Arc::clone(&seen),
-                    Arc::clone(&stopping),
-                    Arc::clone(&script),
-                );
+                let shared = (Arc::clone(&accepted), Arc::clone(&stopping), Arc::clone(&script));
                 std::thread::spawn(move || serve(stream, shared));
             }
         });
-        Receiver { address, accepted, seen, stopping, thread: Some(thread) }
+        Receiver { address, accepted, stopping, thread: Some(thread) }
     }
 
     pub fn url(&self) -> String {
@@ -85,10 +78,6 @@ impl Receiver {
 
     pub fn accepted(&self) -> Vec<Hook> {
         self.accepted.lock().unwrap().clone()
-    }
-
-    pub fn seen(&self) -> Vec<Hook> {
-        self.seen.lock().unwrap().clone()
     }
 
     pub fn positions(&self) -> Vec<u64> {
@@ -124,16 +113,15 @@ impl Drop for Receiver {
     }
 }
 
-type Shared = (Arc<Mutex<Vec<Hook>>>, Arc<Mutex<Vec<Hook>>>, Arc<AtomicBool>, Script);
+type Shared = (Arc<Mutex<Vec<Hook>>>, Arc<AtomicBool>, Script);
 
-fn serve(stream: TcpStream, (accepted, seen, stopping, script): Shared) {
+fn serve(stream: TcpStream, (accepted, stopping, script): Shared) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
     let mut reader = BufReader::new(stream);
     while let Some(hook) = read(&mut reader) {
         if stopping.load(Ordering::SeqCst) {
             return;
         }
-        seen.lock().unwrap().push(hook.clone());
         let (status, text) = script(&hook);
         if (200..300).contains(&status) {
             accepted.lock().unwrap().push(hook);
