@@ -143,3 +143,29 @@ proptest! {
         prop_assert_eq!(read, Vec::from_iter(tags));
     }
 }
+
+#[test]
+#[ignore = "a measurement: cargo test --release -- --ignored --nocapture"]
+fn time_to_build_half_a_million_records() {
+    use wellspring_log::{Clock as _, SystemClock};
+    let event = |n: u32| {
+        let (customer, order) = (format!("customer:{}", n % 500), format!("order:{n}"));
+        Event::json("OrderPlaced", &[&customer, &order], r#"{"amount":12.50,"currency":"EUR"}"#)
+    };
+    let events = encoded(&(0..1_000).map(event).collect::<Vec<_>>());
+    for payload in [PayloadFormat::Data, PayloadFormat::CloudEvents] {
+        let mut batch = batch(payload, Some("customer"));
+        let begin_us = SystemClock.monotonic_us();
+        for _ in 0..50 {
+            for event in (0..10).flat_map(|_| events.iter()) {
+                batch.push(&event, 12, 1 << 20).unwrap();
+            }
+            let (records, bytes) = batch.take(12, 1);
+            assert_eq!(records.len(), 10_000);
+            drop(records);
+            batch.reuse(bytes);
+        }
+        let seconds = (SystemClock.monotonic_us() - begin_us) as f64 / 1e6;
+        println!("{payload:?}: {:.0} records a second", 500_000.0 / seconds);
+    }
+}

@@ -2,9 +2,12 @@
 
 use super::super::simulation::{Bench, CURSORS, TOPIC, position};
 use super::*;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use wellspring_kafka::simulated::{DeliveredPart, Operation, PlannedFault};
-use wellspring_kafka::{Fault as KafkaFault, partition_of};
+use wellspring_kafka::simulated::{DeliveredPart, Operation, PlannedFault, SimulatedCluster};
+use wellspring_kafka::{
+    Creation, Fault as KafkaFault, NewTopic, OffsetRange, Reader, partition_of,
+};
 use wellspring_log::{Append, EncodedEvents};
 use wellspring_types::Event;
 
@@ -64,6 +67,61 @@ fn a_zombie_delivers_nothing_after_another_has_taken_over() {
     assert_eq!(bench.positions().len(), 10);
     bench.deliver(&mut heir, 10).unwrap();
     assert_eq!(bench.positions(), (1..=20).collect::<Vec<_>>());
+}
+
+/// A cluster where something happens just before a transactional id is taken.
+struct LastMoment {
+    cluster: SimulatedCluster,
+    event: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Cluster for LastMoment {
+    fn id(&self) -> Result<String, KafkaFault> {
+        self.cluster.id()
+    }
+
+    fn topic(&self, name: &str) -> Result<TopicDescription, KafkaFault> {
+        self.cluster.topic(name)
+    }
+
+    fn create_topic(&self, topic: &NewTopic) -> Result<Creation, KafkaFault> {
+        self.cluster.create_topic(topic)
+    }
+
+    fn offsets(&self, topic: &str, partition: i32) -> Result<OffsetRange, KafkaFault> {
+        self.cluster.offsets(topic, partition)
+    }
+
+    fn transactional_producer(&self, id: &str) -> Result<Box<dyn Producer>, KafkaFault> {
+        if let Some(event) = self.event.lock().unwrap().take() {
+            event();
+        }
+        self.cluster.transactional_producer(id)
+    }
+
+    fn idempotent_producer(&self) -> Result<Box<dyn Producer>, KafkaFault> {
+        self.cluster.idempotent_producer()
+    }
+
+    fn reader(&self, topic: &str, starts: &[(i32, i64)]) -> Result<Box<dyn Reader>, KafkaFault> {
+        self.cluster.reader(topic, starts)
+    }
+}
+
+#[test]
+fn what_the_earlier_owner_commits_just_before_it_is_fenced_is_not_delivered_again() {
+    let bench = Arc::new(Bench::new(1));
+    bench.append(10);
+    let (mut zombie, _) = bench.opened();
+    let (at_last, cluster) = (Arc::clone(&bench), bench.cluster.clone());
+    let event: Box<dyn FnOnce() + Send> = Box::new(move || {
+        assert_eq!(at_last.deliver(&mut zombie, 0), Ok(10));
+    });
+    let event = Mutex::new(Some(event));
+    let hooked: Arc<dyn Cluster> = Arc::new(LastMoment { cluster, event });
+    let connect = Box::new(move || Ok(Arc::clone(&hooked)));
+    let mut heir = KafkaDestination::new(bench.settings(), connect);
+    assert_eq!(heir.open().unwrap().map(|cursor| cursor.position), Some(10));
 }
 
 #[test]

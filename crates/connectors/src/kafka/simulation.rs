@@ -117,8 +117,8 @@ impl Bench {
         self.log.append(Append { events, ..Append::default() }).unwrap();
     }
 
-    pub(super) fn destination(&self) -> KafkaDestination {
-        let settings = KafkaDestinationSettings {
+    pub(super) fn settings(&self) -> KafkaDestinationSettings {
+        KafkaDestinationSettings {
             log_name: "main".into(),
             identity: IDENTITY.into(),
             sink_name: "orders".into(),
@@ -132,11 +132,14 @@ impl Bench {
             format: PayloadFormat::Data,
             partition_by: Some("k".into()),
             clock: self.clock.clone(),
-        };
+        }
+    }
+
+    pub(super) fn destination(&self) -> KafkaDestination {
         let (cluster, connected) = (self.cluster.clone(), Arc::clone(&self.connected));
         let unreachable = Arc::clone(&self.unreachable);
         KafkaDestination::new(
-            settings,
+            self.settings(),
             Box::new(move || {
                 if unreachable.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                     return Err(Fault::transient("no broker answers"));
