@@ -81,7 +81,7 @@ pub struct Status {
     position: AtomicU64,
     /// What it has done.
     pub counters: Counters,
-    /// A source: records in the topic that are not read yet, as far as known.
+    /// A source: records in the topic that are not read yet, as far as known. Markers of transactions count, too.
     records_behind: AtomicU64,
 }
 
@@ -118,7 +118,8 @@ impl Status {
         self.position.store(position, Relaxed);
     }
 
-    /// A source: records that are not read yet, as far as known.
+    /// A source: records that are not read yet, as far as known: ends of partitions are looked up every ten seconds.
+    /// Markers of transactions count as records, so a topic of transactions that is read to its end shows one or more.
     #[must_use]
     pub fn records_behind(&self) -> u64 {
         self.records_behind.load(Relaxed)

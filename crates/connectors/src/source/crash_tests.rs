@@ -63,7 +63,7 @@ fn history(seed: u64) {
 #[test]
 fn each_record_comes_once_whenever_the_power_goes() {
     let seeds = std::env::var("SOURCE_HISTORIES").ok().and_then(|count| count.parse().ok());
-    for seed in 0..seeds.unwrap_or(25) {
+    for seed in 0..seeds.unwrap_or(15) {
         let done = std::panic::catch_unwind(|| history(seed));
         assert!(done.is_ok(), "the history of seed {seed}");
     }

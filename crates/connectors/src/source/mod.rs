@@ -20,5 +20,5 @@ mod template;
 pub use definition::{RecordData, SourceDefinition};
 pub use origin::{RECORD_REJECTED, SOURCE_ADVANCED};
 pub use parts::RecordParts;
-pub use pump::{Connect, SourcePump, SourcePumpSettings};
+pub use pump::{SourcePump, SourcePumpSettings};
 pub use template::{Rendering, Template};

@@ -10,6 +10,7 @@ use super::rejects::RejectStore;
 use crate::backoff::Backoff;
 use crate::control::Control;
 use crate::fault::{Fault, StopCode};
+use crate::kafka::Connect;
 use crate::sink::StartAt;
 use crate::status::{ConnectorState, Counters, Status};
 use std::sync::Arc;
@@ -29,9 +30,6 @@ const CONFLICT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Durat
 const CONFLICT_ROW_US: u64 = 60_000_000;
 /// So many conflicts in a row are no zombie's: another server runs the source.
 const CONFLICTS_TO_TELL: u32 = 3;
-
-/// Connects to the cluster. Called again after faults.
-pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Cluster>, Fault> + Send>;
 
 /// What a source's pump is to do.
 pub struct SourcePumpSettings {
@@ -91,7 +89,7 @@ struct Attempt {
 }
 
 impl SourcePump {
-    /// A pump that has not begun.
+    /// A pump that has not begun. It connects again after faults.
     #[must_use]
     pub fn new(
         settings: SourcePumpSettings,

@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, TOPIC};
 use super::*;
+use crate::source::advance::SourceAdvanced;
 use crate::source::{RECORD_REJECTED, RecordData, SOURCE_ADVANCED};
 use std::sync::atomic::Ordering;
 use wellspring_kafka::simulated::{Operation, PlannedFault};
@@ -118,6 +119,56 @@ fn records_that_are_gone_stop_it_and_are_named() {
         assert!(reason.contains(word), "{reason}");
     }
     assert_eq!(bench.count(), 1);
+}
+
+#[test]
+fn records_that_go_while_it_runs_stop_it_too() {
+    let bench = Bench::new(1);
+    bench.produce(0, Some("1"));
+    let running = bench.start();
+    running.wait_for(|_| bench.count() == 1);
+    // No reader gets past an open transaction, so the next three are not read.
+    let _open = bench.cluster.append_uncommitted(bench.record(0, Some("1")));
+    bench.produce(0, Some("1"));
+    bench.produce(0, Some("1"));
+    bench.cluster.delete_records_before(TOPIC, 0, 3);
+    let reason = running.stopped_with(StopCode::RecordsLost);
+    for word in ["partition 0", "offset 1", "is 3"] {
+        assert!(reason.contains(word), "{reason}");
+    }
+}
+
+#[test]
+fn who_has_its_cursor_moved_again_and_again_says_that_another_runs() {
+    let bench = Bench::new(1);
+    let running = bench.start();
+    running.wait_for(|status| status.state() == ConnectorState::Running);
+    let topic = bench.cluster.topic(TOPIC).unwrap();
+    let origin = Origin::new("orders-in", 1, "simulated", TOPIC, topic.id).unwrap();
+    let is_told = |status: &Status| match status.state() {
+        ConnectorState::Retrying { reason } => reason.contains("another server"),
+        _ => false,
+    };
+    let mut conflicts = 0;
+    while !is_told(&running.status) && conflicts < 10 {
+        // Another server says what is so already: that nothing is read behind here.
+        let mut events = EncodedEvents::new();
+        let advance = SourceAdvanced::new(&origin, 0, conflicts - 1, 0);
+        advance.push(&origin, &mut events).unwrap();
+        bench.main.log.append(Append { events, ..Append::default() }).unwrap();
+        bench.produce(0, Some("1"));
+        conflicts += 1;
+        running.wait_for(|status| {
+            status.counters.conflicts.load(Ordering::Relaxed) >= conflicts as u64
+        });
+        if !is_told(&running.status) {
+            running.wait_for(|_| bench.count() == conflicts as usize);
+        }
+    }
+    assert!((3..10).contains(&conflicts), "{conflicts}: {:?}", running.status);
+    running.wait_for(|_| bench.count() == conflicts as usize);
+    running.stop();
+    bench.require_each_once();
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Sinks to a real Kafka, started by test-servers/kafka.sh.
+//! Sinks to a real Kafka and sources from it, started by test-servers/kafka.sh.
 
 mod bench;
+mod source;
 
 use bench::{Bench, committed, position, topic, wait_until};
 use std::collections::BTreeSet;
