@@ -12,6 +12,7 @@
 //! logs and is told how it goes ([`Status`]).
 
 mod backoff;
+mod connection;
 mod control;
 mod cursor;
 mod fault;
@@ -23,6 +24,7 @@ mod status;
 pub mod webhook;
 
 pub use backoff::Backoff;
+pub use connection::{KafkaConnection, SaslUser};
 pub use control::Control;
 pub use cursor::{Cursor, CursorStore, Misfit};
 pub use fault::{Fault, StopCode};

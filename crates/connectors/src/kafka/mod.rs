@@ -1,7 +1,6 @@
 //! Kafka as a destination, and how it is reached.
 
 mod batch;
-mod connection;
 #[cfg(feature = "kafka")]
 mod connector;
 mod cursor_topic;
@@ -12,7 +11,6 @@ mod pump_tests;
 mod simulation;
 mod warnings;
 
-pub use connection::{KafkaConnection, SaslUser};
 #[cfg(feature = "kafka")]
 pub use connector::connector;
 pub use destination::{Connect, KafkaDestination, KafkaDestinationSettings};

@@ -1,10 +1,10 @@
 //! A log, a simulated cluster and a clock for the tests of this folder.
 
 use super::destination::{KafkaDestination, KafkaDestinationSettings};
+use crate::connection::KafkaConnection;
 use crate::control::Control;
 use crate::cursor::{Cursor, CursorStore};
 use crate::fault::Fault;
-use crate::kafka::KafkaConnection;
 use crate::sink::{
     CursorKeeper, DeliveryMode, Destination, KafkaTarget, PayloadFormat, Pump, PumpSettings,
 };

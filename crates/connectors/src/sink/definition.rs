@@ -1,6 +1,6 @@
 //! What a sink is told to do.
 
-use crate::kafka::KafkaConnection;
+use crate::connection::KafkaConnection;
 use wellspring_types::{Position, Query};
 
 /// Where a sink or source begins that has delivered nothing yet.

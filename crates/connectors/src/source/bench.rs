@@ -1,7 +1,7 @@
 //! A source between a simulated cluster and logs on simulated disks, and what must be true of them.
 
 use super::*;
-use crate::kafka::KafkaConnection;
+use crate::connection::KafkaConnection;
 use crate::source::{RECORD_REJECTED, RecordData, SOURCE_ADVANCED, Template};
 use bytes::Bytes;
 use std::collections::BTreeMap;

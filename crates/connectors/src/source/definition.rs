@@ -1,7 +1,7 @@
 //! What a source is told to do.
 
 use super::template::Template;
-use crate::kafka::KafkaConnection;
+use crate::connection::KafkaConnection;
 use crate::sink::StartAt;
 
 /// What a record's value becomes.

@@ -1,6 +1,6 @@
 use super::super::origin::Origin;
 use super::*;
-use crate::kafka::KafkaConnection;
+use crate::connection::KafkaConnection;
 use crate::sink::StartAt;
 use bytes::Bytes;
 use wellspring_log::RecordView;

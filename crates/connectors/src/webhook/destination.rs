@@ -66,17 +66,17 @@ pub struct WebhookDestination {
     form: MessageForm,
     round: RoundSettings,
     batch: Vec<Arc<Message>>,
-    opened: Option<Opened>,
+    opened: Option<OpenDestination>,
 }
 
 /// What is there from `open` on. Fields are dropped in this order.
-struct Opened {
+struct OpenDestination {
     client: Arc<Client>,
     idle: Vec<Connection>,
     runtime: Option<Runtime>,
 }
 
-impl Drop for Opened {
+impl Drop for OpenDestination {
     fn drop(&mut self) {
         self.idle.clear();
         // A name that is being looked up holds a thread for many seconds, for which an ordinary drop waits.
@@ -180,7 +180,7 @@ impl Destination for WebhookDestination {
             .enable_time()
             .build()
             .map_err(|error| Fault::transient(format!("no requests can be sent: {error}")))?;
-        self.opened = Some(Opened { client, idle: Vec::new(), runtime: Some(runtime) });
+        self.opened = Some(OpenDestination { client, idle: Vec::new(), runtime: Some(runtime) });
         Ok(None)
     }
 
@@ -195,7 +195,8 @@ impl Destination for WebhookDestination {
 
     fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<DeliveryEnd, Fault> {
         let batch = std::mem::take(&mut self.batch);
-        let Some(Opened { client, idle, runtime: Some(runtime) }) = &mut self.opened else {
+        let Some(OpenDestination { client, idle, runtime: Some(runtime) }) = &mut self.opened
+        else {
             return Err(Fault::transient("the destination is not open"));
         };
         let round = Round::new(&self.round, client, &batch, idle);

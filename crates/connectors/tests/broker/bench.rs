@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wellspring_connectors::kafka::{
-    KafkaConnection, KafkaDestination, KafkaDestinationSettings, connector,
-};
+use wellspring_connectors::KafkaConnection;
+use wellspring_connectors::kafka::{KafkaDestination, KafkaDestinationSettings, connector};
 use wellspring_connectors::sink::{
     CursorKeeper, DeliveryMode, KafkaTarget, PayloadFormat, Pump, PumpSettings,
 };

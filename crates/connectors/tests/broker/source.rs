@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use wellspring_connectors::kafka::{KafkaConnection, connector};
+use wellspring_connectors::KafkaConnection;
+use wellspring_connectors::kafka::connector;
 use wellspring_connectors::sink::StartAt;
 use wellspring_connectors::source::{
     RECORD_REJECTED, RecordData, SOURCE_ADVANCED, SourceDefinition, SourcePump, SourcePumpSettings,
@@ -71,7 +72,8 @@ impl Logs {
             clock: Arc::new(SystemClock),
         };
         let (status, control) = (Arc::<Status>::default(), Arc::<Control>::default());
-        let connect = connector(connection.clone());
+        let reach = connection.clone();
+        let connect = connector(move || Ok(reach.clone()));
         let pump = SourcePump::new(settings, connect, Arc::clone(&status), Arc::clone(&control));
         let thread = std::thread::Builder::new();
         #[allow(clippy::disallowed_methods)] // a test

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use wellspring_connectors::kafka::{
-    Connect, KafkaConnection, KafkaDestination, KafkaDestinationSettings, KafkaWarnings,
+    Connect, KafkaDestination, KafkaDestinationSettings, KafkaWarnings,
 };
 use wellspring_connectors::sink::{
     CursorKeeper, DeliveryMode, Destination, Pump, PumpSettings, SinkDefinition, Target,
 };
 use wellspring_connectors::source::{SourceDefinition, SourcePump, SourcePumpSettings};
 use wellspring_connectors::webhook::{DeadLetters, WebhookDestination, WebhookDestinationSettings};
-use wellspring_connectors::{ConnectorState, Control, Fault, Status, StopCode};
+use wellspring_connectors::{ConnectorState, Control, Fault, KafkaConnection, Status, StopCode};
 use wellspring_host::http::Host;
 use wellspring_host::threads;
 use wellspring_host::view::Live;

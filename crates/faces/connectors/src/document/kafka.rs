@@ -4,7 +4,7 @@ use super::{FieldFault, MAX_LIST, checked, fault};
 use crate::secrets;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use wellspring_connectors::kafka::{KafkaConnection, SaslUser};
+use wellspring_connectors::{KafkaConnection, SaslUser};
 use wellspring_kafka::{SaslMechanism, Tls};
 
 /// `true`, or an object with a file of authorities.
