@@ -9,6 +9,7 @@
 extern crate wellspring_host;
 
 mod accounts;
+mod answer;
 mod append;
 #[cfg(target_os = "linux")]
 mod bench;

@@ -1,5 +1,6 @@
 //! `wellspring log`: the logs of a running server.
 
+use crate::answer::read;
 use crate::cluster::document::ClusterDocument;
 use crate::cluster::status::PATH as STATUS;
 use crate::confirmation;
@@ -159,13 +160,6 @@ fn ask(client: &mut Client, method: &str, name: &str, path: &str) -> Result<Answ
     Err(match problem.slug() {
         "log-not-found" => Failure::usage(format!("there is no log {name}")),
         _ => Failure::new(problem.code(Code::Refused), problem.sentence()),
-    })
-}
-
-fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Failure> {
-    serde_json::from_slice(answer).map_err(|error| {
-        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
-        Failure::new(Code::Unavailable, message)
     })
 }
 

@@ -3,12 +3,12 @@
 
 mod report;
 
+use crate::answer::read;
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
 use crate::problem::Problem;
 use crate::server::Server;
 use report::{ConnectorReport, lines, rows};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -318,13 +318,6 @@ fn ask(
             Failure::usage(format!("there is no {} {name}", kind.word))
         }
         _ => Failure::new(problem.code(Code::Refused), problem.sentence()),
-    })
-}
-
-fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Failure> {
-    serde_json::from_slice(answer).map_err(|error| {
-        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
-        Failure::new(Code::Unavailable, message)
     })
 }
 

@@ -162,7 +162,8 @@ impl Server {
         self.child.id()
     }
 
-    /// `kill -9`, by who keeps the server's value until there is another.
+    /// `kill -9`, for a test that keeps the server's value until there is another.
+    #[cfg(feature = "kafka")]
     pub fn kill_here(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

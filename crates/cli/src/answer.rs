@@ -1,0 +1,15 @@
+//! Answers of the server as the tools read them.
+
+use crate::exit::{Code, Failure};
+use serde::Deserialize;
+
+/// Reads the JSON document that an answer is.
+///
+/// # Errors
+/// It is another server's.
+pub(crate) fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Failure> {
+    serde_json::from_slice(answer).map_err(|error| {
+        let message = format!("the answer is not that of a Wellspring server (--url): {error}");
+        Failure::new(Code::Unavailable, message)
+    })
+}
