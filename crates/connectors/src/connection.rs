@@ -22,7 +22,7 @@ pub struct KafkaConnection {
     pub brokers: Vec<String>,
     /// TLS; `None`: in the clear.
     pub tls: Option<Tls>,
-    /// Who we are; `None`: nobody.
+    /// The user; `None`: no authentication.
     pub sasl: Option<SaslUser>,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tells one connector to stop; shared by its thread and whoever runs it.
+/// Tells one connector to stop; shared by its thread and its owner.
 #[derive(Debug, Default)]
 pub struct Control {
     stopping: Mutex<bool>,

@@ -8,7 +8,7 @@
 //! Kafka topic ─► SourceReader ─► records as events + SourceAdvanced ─► one conditional append
 //! ```
 //!
-//! This crate knows no HTTP server and no settings: whoever runs it says what to run (a definition), gives it the
+//! This crate knows no HTTP server and no settings: its caller says what to run (a definition), gives it the
 //! logs and is told how it goes ([`Status`]).
 
 mod backoff;

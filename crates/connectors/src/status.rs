@@ -1,4 +1,4 @@
-//! How a connector is doing, for whoever asks.
+//! The state and the counters of a connector.
 
 use crate::fault::{Fault, StopCode};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 pub fn begin(config: &ProcessConfig) -> Result<(), String> {
     let level = level(&config.log_level)?;
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    // The Kafka client has a line for each transaction; what matters of it is told by whoever uses it.
+    // The Kafka client has a line for each transaction; its users log what matters.
     let client = if level > tracing::Level::INFO { level } else { tracing::Level::ERROR };
     let targets = Targets::new().with_default(level).with_target("krafka", client);
     // It would tell of such a line on standard error, and panic there.

@@ -41,9 +41,9 @@ pub(super) struct CursorDocument {
     anchor: u32,
     /// The topic that was delivered to, in hexadecimal digits.
     pub(super) topic_id: String,
-    /// For whoever reads the topic.
+    /// For people who read the topic.
     log: String,
-    /// For whoever reads the topic.
+    /// For people who read the topic.
     sink: String,
 }
 

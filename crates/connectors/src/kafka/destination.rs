@@ -19,8 +19,8 @@ use wellspring_types::Position;
 const BATCH_EVENTS: usize = 10_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Longest that a batch waits for more events. A transaction costs several requests, records alone one.
-const LINGER_EXACTLY_ONCE: Duration = Duration::from_millis(10);
-const LINGER_AT_LEAST_ONCE: Duration = Duration::from_millis(5);
+const LINGER_EXACTLY_ONCE: Duration = Duration::from_millis(50);
+const LINGER_AT_LEAST_ONCE: Duration = Duration::from_millis(20);
 /// A topic that takes less at once gets smaller batches. The client puts up to 512 KiB of a partition together.
 const COMMON_MESSAGE_BYTES: usize = 1024 * 1024;
 /// A batch that the brokers found too large becomes so many times smaller.
@@ -38,7 +38,7 @@ pub struct KafkaDestinationSettings {
     /// Tells this sink from all others that use the cluster: key of its cursor, and the transactional id after
     /// `wellspring-`. Two destinations with the same identity fence each other.
     pub identity: String,
-    /// The sink, for whoever reads the cursor or a fault.
+    /// Name of the sink, shown in the cursor and in faults.
     pub sink_name: String,
     /// Number of times the sink was told where to begin.
     pub generation: u64,
@@ -55,8 +55,8 @@ pub struct KafkaDestinationSettings {
 
 /// Delivers events to a Kafka topic. In each partition positions grow.
 ///
-/// - [`DeliveryMode::ExactlyOnce`]: records and the cursor are one transaction. `open` fences whoever delivered for
-///   this sink before, then reads the cursor.
+/// - [`DeliveryMode::ExactlyOnce`]: records and the cursor are one transaction. `open` fences any earlier owner of this
+///   sink, then reads the cursor.
 /// - [`DeliveryMode::AtLeastOnce`]: records are delivered without transactions, and the cursor is kept elsewhere.
 ///
 /// The number of partitions counts that the topic has at `open`: partitions that are added later are used after the
@@ -202,14 +202,14 @@ impl KafkaDestination {
     }
 
     /// Tells a newer owner from a transaction that the brokers have ended because it took too long: they answer
-    /// both alike. Whoever has taken over has left a probe.
+    /// both alike. A new owner has left a probe.
     fn fencing_fault(&self, fault: wellspring_kafka::Fault) -> Fault {
         let Some(link) = &self.link else { return fault.into() };
         let clock = &*self.clock;
         match self.cursors.has_newer_owner(&*link.cluster, link.probe_offset, clock) {
             Ok(true) => self.fenced(),
             Ok(false) => Fault::transient(format!(
-                "{}, and nobody else delivers: the brokers have ended the transaction, as it took too long",
+                "{}, and no other server delivers: the brokers have ended the transaction, as it took too long",
                 fault.detail
             )),
             // Beginning again is safe: it fences and reads the cursor, and one of two owners stops in the end.

@@ -210,8 +210,17 @@ impl Pump {
     ) -> Result<Batch, Fault> {
         let mut batch = Batch::default();
         let mut wait = IDLE_WAIT;
-        let mut until_us = 0;
-        while let Some(event) = subscription.next(wait)? {
+        let mut has_lingered = false;
+        loop {
+            let Some(event) = subscription.next(wait)? else {
+                // One sleep, and then all that came meanwhile: to be woken by every event would cost the appends.
+                if has_lingered || batch.cursors.is_empty() || self.control.sleep(limits.linger) {
+                    break;
+                }
+                has_lingered = true;
+                continue;
+            };
+            wait = Duration::ZERO;
             if self.settings.skip.contains(&event.position()) {
                 batch.skipped += 1;
             } else if let Err(fault) = self.destination.push(&event) {
@@ -224,19 +233,6 @@ impl Pump {
             batch.cursors.push(Cursor::on(self.settings.generation, &event));
             if batch.cursors.len() >= limits.events || batch.record_bytes >= limits.bytes {
                 break;
-            }
-            // The clock is asked for every batch twice, and not for each event of one that is full at once.
-            wait = Duration::ZERO;
-            let head = self.settings.log.head();
-            if event.position() >= head {
-                let now_us = self.settings.clock.monotonic_us();
-                if until_us == 0 {
-                    until_us = now_us + limits.linger.as_micros() as u64;
-                }
-                wait = Duration::from_micros(until_us.saturating_sub(now_us));
-                if wait.is_zero() || self.control.is_stopping() {
-                    break;
-                }
             }
         }
         Ok(batch)

@@ -3,7 +3,7 @@
 use crate::fault::{Fault, StopCode};
 use wellspring_log::AppendError;
 
-/// Why a source cannot go on as it was. In each case nobody needs to know what became of the append: the source
+/// Why a source cannot go on as it was. In no case does the outcome of the append matter: the source
 /// begins again from the cursors that the log holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {

@@ -1,4 +1,4 @@
-//! A record, with its value read as JSON when somebody needs it.
+//! A record. Its value is parsed as JSON on first use.
 
 use std::cell::OnceCell;
 use wellspring_kafka::Record;

@@ -69,7 +69,7 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await?;
         let driver = tokio::spawn(async move {
-            // Whoever waits for an answer is given the error.
+            // The caller that waits for an answer gets the error.
             let _ = connection.await;
         });
         Ok(Connection { sender, driver: driver.abort_handle(), used: Instant::now() })

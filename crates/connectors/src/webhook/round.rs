@@ -109,7 +109,7 @@ struct Outage {
 struct Failing {
     since: Instant,
     reason: String,
-    /// What whoever asks was told.
+    /// The state that the status shows.
     told: Option<String>,
 }
 
@@ -397,7 +397,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Tells whoever asks, if nothing has succeeded for a while.
+    /// Updates the status if nothing has succeeded for a while.
     fn show_failing(&mut self) {
         let Some(failing) = &mut self.failing else { return };
         let patient = failing.since.elapsed() < self.settings.pace.patience;

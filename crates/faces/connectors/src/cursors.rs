@@ -1,4 +1,4 @@
-//! Where a sink's cursor is kept if its destination keeps none: in the log `system`, so that whoever leads goes on
+//! Where a sink's cursor is kept if its destination keeps none: in the log `system`, so that a new leader goes on
 //! from it.
 
 use crate::view::{ConnectorKey, ConnectorView, advanced};

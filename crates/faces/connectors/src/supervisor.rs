@@ -20,7 +20,7 @@ use wellspring_host::http::Host;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_log::CommitOn;
 
-/// Time between two looks, should nobody wake the thread.
+/// Time between two looks if the thread is not woken earlier.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// How long connectors may take to end when the server stops, in µs.

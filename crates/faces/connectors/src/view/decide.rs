@@ -11,7 +11,7 @@ pub(crate) const MAX_CONNECTORS: usize = 64;
 /// Most events that one sink is told to skip and has not reached yet.
 pub(crate) const MAX_SKIPS: usize = 10_000;
 
-/// What somebody wants of a connector.
+/// A command about one connector.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
     /// Which.
