@@ -287,7 +287,7 @@ fn a_broker_that_is_away_slows_no_append_and_gets_everything_later() {
         n += 1;
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(slowest < Duration::from_secs(2), "an append took {slowest:?}");
+    assert!(slowest < Duration::from_secs(5), "an append took {slowest:?}");
     broker.start_again();
     until(&mut client, "/v1/sinks/away", |report| report["position"] == n);
     assert_exactly(&committed(&broker, "away", 2, n as usize), n);
