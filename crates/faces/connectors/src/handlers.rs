@@ -192,6 +192,15 @@ pub(crate) async fn skip(face: Arc<ConnectorFace>, mut request: Box<Request>) ->
     let body = request.content(MAX_BODY_BYTES).await?;
     expect_json(&request)?;
     let SinkSkip { position } = read_body(&body)?;
+    let log = log_of(&face, &key)?;
+    let head = face.host.node.get(&log).map_or(0, |log| log.head());
+    if !(1..=head).contains(&position) {
+        let rule = match head {
+            0 => format!("names no event: the log {log} is empty"),
+            _ => format!("must be the position of an event of the log {log}, from 1 to {head}"),
+        };
+        return Err(problem::INVALID.because(format!("position {rule}")).field("position"));
+    }
     change(&face, &request, key, Action::Skip(position)).await
 }
 

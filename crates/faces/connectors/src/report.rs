@@ -82,7 +82,7 @@ pub(crate) fn report(
     key: &ConnectorKey,
     connector: &Connector,
 ) -> ConnectorReport {
-    let status = supervisor.status(key);
+    let status = supervisor.status(key, connector);
     let log = connector.definition.get("log").and_then(Value::as_str).unwrap_or(MAIN);
     let kept = connector.cursor().map_or(connector.start, |cursor| cursor.position);
     let position = status.as_ref().map_or(0, |status| status.position()).max(kept);

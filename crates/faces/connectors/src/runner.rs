@@ -75,6 +75,8 @@ pub(crate) struct Runner {
     told: ConnectorState,
     control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
+    /// The log that takes what cannot be delivered or appended.
+    second_log: Option<Log>,
 }
 
 /// What a runner needs of its surroundings.
@@ -100,10 +102,11 @@ impl Runner {
             told: ConnectorState::Starting,
             control: Arc::clone(&control),
             thread: None,
+            second_log: None,
         };
         let work = match prepare(key, connector, around, (&status, &control)) {
-            Ok((work, warnings)) => {
-                runner.warnings = warnings;
+            Ok(Prepared { work, warnings, second_log }) => {
+                (runner.warnings, runner.second_log) = (warnings, second_log);
                 work
             }
             Err(fault) => {
@@ -147,6 +150,12 @@ impl Runner {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Whether the log for what cannot be delivered or appended was closed under it: another start finds the one that
+    /// has its name now, or says that there is none.
+    pub(crate) fn has_lost_a_log(&self) -> bool {
+        self.second_log.as_ref().is_some_and(|log| log.feed().is_closed())
+    }
+
     /// Waits until its thread has ended.
     pub(crate) fn join(&mut self) {
         if let Some(thread) = self.thread.take()
@@ -162,12 +171,19 @@ type Work = Box<dyn FnOnce() + Send>;
 /// What a person should know of it.
 type Warnings = Option<Arc<KafkaWarnings>>;
 
+/// A connector that can be started.
+struct Prepared {
+    work: Work,
+    warnings: Warnings,
+    second_log: Option<Log>,
+}
+
 fn prepare(
     key: &ConnectorKey,
     connector: &Connector,
     around: &Surroundings,
     (status, control): (&Arc<Status>, &Arc<Control>),
-) -> Result<(Work, Warnings), Fault> {
+) -> Result<Prepared, Fault> {
     let unreadable = |refused: FieldFault| {
         let why = format!("the definition cannot be used: {}", refused.sentence());
         Fault::stop(StopCode::Unusable, why)
@@ -175,6 +191,7 @@ fn prepare(
     let definition = Definition::of(key.kind, connector).map_err(unreadable)?;
     let log = log_of(around, definition.log())?;
     let second = definition.second_log().map(|name| log_of(around, name)).transpose()?;
+    let second_log = second.clone();
     let (status, control) = (Arc::clone(status), Arc::clone(control));
     match definition {
         Definition::Sink(sink) => {
@@ -189,7 +206,7 @@ fn prepare(
             let (destination, keeper, warnings) =
                 destination(key, connector, sink, around, (second, &status));
             let pump = Pump::new(settings, destination, keeper, status, control);
-            Ok((Box::new(move || pump.run()), warnings))
+            Ok(Prepared { work: Box::new(move || pump.run()), warnings, second_log })
         }
         Definition::Source(source) => {
             let connect = connect(&source.connection, &key.name, &around.secrets);
@@ -202,7 +219,7 @@ fn prepare(
                 clock: Arc::clone(&around.host.clock),
             };
             let pump = SourcePump::new(settings, connect, status, control);
-            Ok((Box::new(move || pump.run()), None))
+            Ok(Prepared { work: Box::new(move || pump.run()), warnings: None, second_log })
         }
     }
 }
@@ -211,7 +228,9 @@ fn log_of(around: &Surroundings, name: &str) -> Result<Log, Fault> {
     around.host.node.get(name).ok_or_else(|| {
         Fault::stop(
             StopCode::Unusable,
-            format!("there is no log {name}; make it with PUT /v1/logs/{name}, then resume"),
+            format!(
+                "there is no log {name}: it was dropped, or is not made yet (PUT /v1/logs/{name})"
+            ),
         )
     })
 }

@@ -61,7 +61,7 @@ impl ConnectorConfig {
             let connector = read(table, kind)
                 .map_err(|refused| format!("[[{kind}]] {name:?}: {}", refused.sentence()))?;
             if connectors.iter().any(|other| other.key == connector.key) {
-                return Err(format!("[[{kind}]] {name:?} stands twice; names tell them apart"));
+                return Err(format!("[[{kind}]] {name:?} is defined twice; names tell them apart"));
             }
             connectors.push(connector);
         }
@@ -133,7 +133,7 @@ mod tests {
             ("[[source]]\nname = \"a\"\ntopic = \"t\"\n", "[[source]] \"a\": brokers is missing"),
             (
                 "[[sink]]\nname = \"a\"\nurl = \"http://x\"\n[[sink]]\nname = \"a\"\nurl = \"http://x\"\n",
-                "stands twice",
+                "is defined twice",
             ),
         ] {
             let refused = config(text).unwrap_err();

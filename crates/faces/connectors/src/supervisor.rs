@@ -86,9 +86,11 @@ impl Supervisor {
         }
     }
 
-    /// How a connector is doing, if it runs here.
-    pub(crate) fn status(&self, key: &ConnectorKey) -> Option<Arc<Status>> {
-        lock(&self.running).get(key).map(|runner| Arc::clone(&runner.status))
+    /// How a connector is doing, if it runs here as the last command about it says.
+    pub(crate) fn status(&self, key: &ConnectorKey, connector: &Connector) -> Option<Arc<Status>> {
+        let running = lock(&self.running);
+        let runner = running.get(key).filter(|runner| runner.revision == connector.revision);
+        runner.map(|runner| Arc::clone(&runner.status))
     }
 
     /// What a person should know of a connector that runs here although it works.
@@ -155,7 +157,8 @@ impl Supervisor {
             runner.tell(key);
             let is_wanted =
                 wanted.get(key).is_some_and(|connector| connector.revision == runner.revision);
-            let has_to_go = !is_wanted || runner.status.state() == ConnectorState::Ended;
+            let has_ended = runner.status.state() == ConnectorState::Ended;
+            let has_to_go = !is_wanted || has_ended || runner.has_lost_a_log();
             if has_to_go {
                 runner.stop();
             }

@@ -99,10 +99,13 @@ fn a_person_pauses_resumes_skips_resets_and_deletes() {
     assert_eq!((&stopped["stop_code"], &stopped["stopped_at"]), (&json!("rejected"), &json!(3)));
     assert!(stopped["reason"].as_str().unwrap().contains("never this one"), "{stopped}");
     assert_eq!(receiver.positions(), [2], "the order of a key is kept");
+    let future = ask(&mut client, "POST", "/v1/sinks/a/skip", &json!({"position": 5})).problem(422);
+    assert_eq!(future["field"], "position", "an event that nobody has seen is not skipped");
     ask(&mut client, "POST", "/v1/sinks/a/skip", &json!({"position": 3})).expect(200);
     assert_eq!(receiver.wait_for(2), [2, 4]);
     ask(&mut client, "POST", "/v1/sinks/a/skip", &json!({"position": 3})).expect(200);
-    ask(&mut client, "POST", "/v1/sinks/a/reset", &json!({"to": 1})).expect(200);
+    let reset = ask(&mut client, "POST", "/v1/sinks/a/reset", &json!({"to": 1})).expect(200);
+    assert_eq!((&reset["state"], &reset["position"]), (&json!("starting"), &json!(1)), "{reset}");
     assert_eq!(receiver.wait_for(3)[2], 2, "it begins behind position 1 again");
     let ahead = ask(&mut client, "POST", "/v1/sinks/a/reset", &json!({"to": 99})).problem(422);
     assert_eq!(ahead["field"], "to");
