@@ -1,5 +1,6 @@
 //! Durable append latency at one client beside the two things no durable server can avoid: one
-//! `fdatasync` of the same bytes and one loopback round trip of the same sizes. All in one run, in turns.
+//! `fdatasync` of the same bytes and one loopback round trip of the same sizes. All in one run, in
+//! turns.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -37,7 +38,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
 
     let mut store = Store::open(dialect, &address)?;
     let mut server = Appender::new(&mut store, payload)?;
-    // The echo thread and the raw writes run where the server runs; everything else where the client does.
+    // The echo thread and the raw writes run where the server runs; everything else where the
+    // client does.
     if let Some(core) = client_core {
         machine::pin_to(core)?;
     }

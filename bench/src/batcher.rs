@@ -1,5 +1,6 @@
-//! The batcher of the log crate by itself: 64-byte messages pushed at full speed, counted only when the sink
-//! has looked at every byte of them; beside it, `memcpy` of 64 bytes into a ring of the same size.
+//! The batcher of the log crate by itself: 64-byte messages pushed at full speed, counted only when
+//! the sink has looked at every byte of them; beside it, `memcpy` of 64 bytes into a ring of the
+//! same size.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -20,8 +21,9 @@ use wellspring_log::{
 /// Bytes of a message, as the original has them.
 const MESSAGE_BYTES: usize = 64;
 const WORDS: usize = MESSAGE_BYTES / 8;
-/// The first word of a message: the producer above this bit, its sequence number below. The others are the
-/// first, each changed in its own way: a word that belongs to another message, or lies elsewhere, is seen.
+/// The first word of a message: the producer above this bit, its sequence number below. The others
+/// are the first, each changed in its own way: a word that belongs to another message, or lies
+/// elsewhere, is seen.
 const PRODUCER_SHIFT: u32 = 56;
 const CHANGES: [u64; WORDS] = [
     0,
@@ -153,7 +155,8 @@ fn batcher(producers: usize, duration: Duration, options: Options) -> Outcome<Sp
     let seen = Seen { next: vec![0; producers], fault: None };
     let shared = Arc::new(Mutex::new(seen.clone()));
     let checker = Checker { seen, shared: Arc::clone(&shared) };
-    // The flusher inherits the cores of the thread that starts it: those the producers leave, if any.
+    // The flusher inherits the cores of the thread that starts it: those the producers leave, if
+    // any.
     let all = machine::affinity()?;
     if let Some(core) = core_beside(producers) {
         machine::pin_to(core)?;

@@ -1,5 +1,5 @@
-//! A closed loop over many connections on one thread: raw epoll, the same loop for HTTP/1.1 and gRPC, so
-//! that both servers meet the same client.
+//! A closed loop over many connections on one thread: raw epoll, the same loop for HTTP/1.1 and
+//! gRPC, so that both servers meet the same client.
 
 use crate::{
     epoll::{Epoll, would_block},
@@ -117,8 +117,8 @@ impl Writer<'_> {
     }
 }
 
-/// Runs the plan: every stream sends its next request as soon as the last is answered; at the end what is in
-/// flight is awaited and counted.
+/// Runs the plan: every stream sends its next request as soon as the last is answered; at the end
+/// what is in flight is awaited and counted.
 pub(crate) fn run(plan: &Plan, orders: &mut Orders, seen_head: u64) -> Outcome<Result> {
     let epoll = Epoll::new()?;
     let mut connections = Vec::with_capacity(plan.connections);

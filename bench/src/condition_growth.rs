@@ -1,5 +1,5 @@
-//! Latency of conditional appends at one client for every query shape, at whatever size the log has. Run
-//! it in turns against servers of several sizes and compare.
+//! Latency of conditional appends at one client for every query shape, at whatever size the log
+//! has. Run it in turns against servers of several sizes and compare.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -35,7 +35,8 @@ enum After {
     Recent,
 }
 
-/// In a tag, `{new}` becomes a number never used before and `{old}` the number of some standing event.
+/// In a tag, `{new}` becomes a number never used before and `{old}` the number of some standing
+/// event.
 const SHAPES: &[Shape] = &[
     Shape { name: "no condition", types: &[], tags: &[], after: After::NoCondition },
     Shape {
@@ -74,7 +75,8 @@ const SHAPES: &[Shape] = &[
     Shape { name: "recent after", types: &[], tags: &["customer:5"], after: After::Recent },
 ];
 
-/// Appends without a condition before anything is measured: they fill the window of [`After::Recent`].
+/// Appends without a condition before anything is measured: they fill the window of
+/// [`After::Recent`].
 const LEAD: u64 = 200;
 
 /// Appends of one shape in a row.
@@ -109,8 +111,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         write_probe(&mut request.events[0], run, number);
         head = store.append(&request, &mut scratch)?;
     }
-    // Shapes take turns in short blocks: noise of the machine falls on all alike, and what a dear shape
-    // leaves in the caches spoils only the first appends of the next block, not its median.
+    // Shapes take turns in short blocks: noise of the machine falls on all alike, and what a dear
+    // shape leaves in the caches spoils only the first appends of the next block, not its median.
     for _ in 0..count.div_ceil(BLOCK) {
         for (shape, (samples, spent)) in SHAPES.iter().zip(&mut samples) {
             for _ in 0..BLOCK {

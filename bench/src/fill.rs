@@ -1,5 +1,5 @@
-//! The standing data set: appended in order from an empty store, 1000 events a request, so that event
-//! number `i` is at position `i + 1`.
+//! The standing data set: appended in order from an empty store, 1000 events a request, so that
+//! event number `i` is at position `i + 1`.
 
 use crate::{
     flags::{Flags, Outcome},

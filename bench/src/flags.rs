@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, str::FromStr};
 /// What can go wrong here: always a sentence for the person at the terminal.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The arguments of one subcommand. Every flag must be taken exactly once, so a misspelt one is an error.
+/// The arguments of one subcommand. Every flag must be taken exactly once, so a misspelt one is an
+/// error.
 pub(crate) struct Flags {
     given: BTreeMap<String, String>,
 }

@@ -57,8 +57,8 @@ impl GrpcConnection {
         })
     }
 
-    /// Calls a method and hands every message of the answer to `each`. No message and then trailers is the
-    /// server's way to refuse; `Ok(0)` tells that.
+    /// Calls a method and hands every message of the answer to `each`. No message and then trailers
+    /// is the server's way to refuse; `Ok(0)` tells that.
     pub(crate) fn call(
         &mut self,
         method: &str,

@@ -1,5 +1,5 @@
-//! The same closed loop over the `h2` crate and tokio: the cross-check that the hand-made HTTP/2 client
-//! does UmaDB no injustice.
+//! The same closed loop over the `h2` crate and tokio: the cross-check that the hand-made HTTP/2
+//! client does UmaDB no injustice.
 
 use crate::{
     closed_loop::{Plan, Result},

@@ -1,6 +1,6 @@
-//! Load that waits or is dear, for the bounds of the core: idle subscriptions, requests that wait for a lease that
-//! is held, and conditions of the largest legal size sent without pause. Everything runs over HTTP/2, so that 20,000
-//! waiters need 80 sockets.
+//! Load that waits or is dear, for the bounds of the core: idle subscriptions, requests that wait
+//! for a lease that is held, and conditions of the largest legal size sent without pause.
+//! Everything runs over HTTP/2, so that 20,000 waiters need 80 sockets.
 
 use crate::flags::{Flags, Outcome};
 use bytes::Bytes;
@@ -36,8 +36,8 @@ impl Tally {
     }
 }
 
-/// `wsbench hold`: prints `ready` when all of it stands, holds it until standard input ends or the time is over, then
-/// prints what the requests were answered as one line of JSON.
+/// `wsbench hold`: prints `ready` when all of it stands, holds it until standard input ends or the
+/// time is over, then prints what the requests were answered as one line of JSON.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let address: String = flags.required("address")?;
     let what: String = flags.required("what")?;
@@ -87,8 +87,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     std::process::exit(0);
 }
 
-/// Appends events that carry every type and every tag of [`condition`], none of which it matches: for an item all of
-/// its tags on two events of another type, and its types on events without tags.
+/// Appends events that carry every type and every tag of [`condition`], none of which it matches:
+/// for an item all of its tags on two events of another type, and its types on events without tags.
 async fn fill(address: &str, items: usize, types: usize, tags: usize) -> Outcome<()> {
     let sender = connect(address).await?;
     let list = |count: usize, of: String| {

@@ -1,5 +1,5 @@
-//! HTTP/1.1 as a client needs it here: a request written in one piece, an answer parsed with `httparse`,
-//! and a blocking connection for the measurements at one client.
+//! HTTP/1.1 as a client needs it here: a request written in one piece, an answer parsed with
+//! `httparse`, and a blocking connection for the measurements at one client.
 
 use crate::flags::Outcome;
 use std::{
@@ -108,8 +108,8 @@ impl HttpConnection {
         })
     }
 
-    /// Sends a request, with JSON if there is a body, and hands the answer's body to `each` as it arrives;
-    /// returns the status.
+    /// Sends a request, with JSON if there is a body, and hands the answer's body to `each` as it
+    /// arrives; returns the status.
     pub(crate) fn call(
         &mut self,
         method: &str,

@@ -1,8 +1,8 @@
 //! HTTP/2 frames, hand-made: what one gRPC client on a trusted loopback needs and no more.
 //!
-//! Answers' header blocks are never decoded (no HPACK decoder): a gRPC success is a data frame followed by
-//! trailers, a gRPC error is trailers alone. That keeps the client as cheap as the HTTP/1.1 one, so that
-//! UmaDB is measured and not the client's gRPC stack.
+//! Answers' header blocks are never decoded (no HPACK decoder): a gRPC success is a data frame
+//! followed by trailers, a gRPC error is trailers alone. That keeps the client as cheap as the
+//! HTTP/1.1 one, so that UmaDB is measured and not the client's gRPC stack.
 
 use crate::flags::Outcome;
 
@@ -78,8 +78,8 @@ pub(crate) fn write_opening(out: &mut Vec<u8>) {
     write_frame(WINDOW_UPDATE, 0, 0, &(OUR_WINDOW - 65_535).to_be_bytes(), out);
 }
 
-/// The client's side of one connection: header compression, flow control, and the frames that are about
-/// the connection.
+/// The client's side of one connection: header compression, flow control, and the frames that are
+/// about the connection.
 pub(crate) struct Session {
     authority: String,
     /// Whether the header table holds our four headers, and the path that is in it.
@@ -160,8 +160,8 @@ impl Session {
         Ok(stream)
     }
 
-    /// Handles what concerns the connection: acknowledges settings and pings, tracks windows, tops up ours.
-    /// Returns the number of bytes by which the window of the frame's own stream grew.
+    /// Handles what concerns the connection: acknowledges settings and pings, tracks windows, tops
+    /// up ours. Returns the number of bytes by which the window of the frame's own stream grew.
     pub(crate) fn note(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>) -> Outcome<i64> {
         match frame.kind {
             SETTINGS if frame.flags & ACK == 0 => {
@@ -190,8 +190,8 @@ impl Session {
                     write_frame(WINDOW_UPDATE, 0, 0, &self.received.to_be_bytes(), out);
                     self.received = 0;
                 }
-                // A window may never grow beyond its limit, so each stream gets back what it used itself.
-                // Only long reads come this far, and they are alone on their connection.
+                // A window may never grow beyond its limit, so each stream gets back what it used
+                // itself. Only long reads come this far, and they are alone on their connection.
                 if frame.stream != self.receiving {
                     (self.receiving, self.received_on_stream) = (frame.stream, 0);
                 }

@@ -1,5 +1,5 @@
-//! `POST /e` under the load tester's closed loop: the rate, the latencies, what the server spent on each
-//! request, and, where the server stores, whether every 202 became an event.
+//! `POST /e` under the load tester's closed loop: the rate, the latencies, what the server spent on
+//! each request, and, where the server stores, whether every 202 became an event.
 
 use crate::{
     flags::{Flags, Outcome},

@@ -1,4 +1,5 @@
-//! The server's own account of ingest, held against what a client saw: every 202 must be one stored event.
+//! The server's own account of ingest, held against what a client saw: every 202 must be one stored
+//! event.
 
 use crate::{
     flags::Outcome,
@@ -75,7 +76,8 @@ impl Account {
         }
     }
 
-    /// Fails unless since `before` the log has grown by as many events as answers, which were durable.
+    /// Fails unless since `before` the log has grown by as many events as answers, which were
+    /// durable.
     pub(crate) fn head_must_have_grown_by(
         &self,
         answered: RangeInclusive<u64>,
@@ -91,8 +93,8 @@ impl Account {
         }
     }
 
-    /// Fails unless since `before` as many events as answers were accepted, stored, and are in the log. The
-    /// number is a range for a client that does not know of its very last answers.
+    /// Fails unless since `before` as many events as answers were accepted, stored, and are in the
+    /// log. The number is a range for a client that does not know of its very last answers.
     pub(crate) fn must_have_grown_by(
         &self,
         answered: RangeInclusive<u64>,

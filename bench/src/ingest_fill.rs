@@ -1,5 +1,5 @@
-//! Makes a log long with the events that `POST /e` stores, many in a request: NDJSON, the same seven bytes
-//! a line.
+//! Makes a log long with the events that `POST /e` stores, many in a request: NDJSON, the same
+//! seven bytes a line.
 
 use crate::{
     flags::{Flags, Outcome},

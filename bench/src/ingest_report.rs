@@ -1,5 +1,6 @@
-//! Tables of ingest: what each server did, and Wellspring against the better floor and the general stack.
-//! Ratios are made within a round; the better floor is the one with the better median of that figure.
+//! Tables of ingest: what each server did, and Wellspring against the better floor and the general
+//! stack. Ratios are made within a round; the better floor is the one with the better median of
+//! that figure.
 
 use crate::{
     flags::{Flags, Outcome},

@@ -1,4 +1,5 @@
-//! How far a follower is behind: the same subscription at both nodes, and when each position arrives.
+//! How far a follower is behind: the same subscription at both nodes, and when each position
+//! arrives.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -13,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// `wsbench lag`: `--leader A --follower B --seconds N`, while something else appends. A position that reaches the
-/// follower's subscriber first counts as no lag.
+/// `wsbench lag`: `--leader A --follower B --seconds N`, while something else appends. A position
+/// that reaches the follower's subscriber first counts as no lag.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let sink = Sink::from_flags("lag", "wellspring", &mut flags)?;
     let leader: String = flags.required("leader")?;

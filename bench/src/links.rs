@@ -1,5 +1,5 @@
-//! Links under the load tester's closed loop: redirects with their click recorded beside `POST /e`, and links
-//! made beside durable appends, each against the same server in the same run.
+//! Links under the load tester's closed loop: redirects with their click recorded beside `POST /e`,
+//! and links made beside durable appends, each against the same server in the same run.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -91,7 +91,8 @@ pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
         Told::from_flags(flags)?;
     make_links(&address)?;
     let server_cpu = || machine::cpu_of(server_pid).ok_or("the server is gone");
-    // What was accepted and not yet stored, or stored and not yet folded, is work the server still owes.
+    // What was accepted and not yet stored, or stored and not yet folded, is work the server still
+    // owes.
     let settled = || -> Outcome<Account> {
         let account = Account::settled(&address)?;
         LinksView::folded(&address, FOLDS_WITHIN)?;

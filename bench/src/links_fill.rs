@@ -1,5 +1,5 @@
-//! Makes a log with many links, and with clicks on some of them: the links in bulk, the clicks as the events
-//! that a redirect records, through `POST /e`.
+//! Makes a log with many links, and with clicks on some of them: the links in bulk, the clicks as
+//! the events that a redirect records, through `POST /e`.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -16,8 +16,8 @@ const BULK_LINES: u64 = 10_000;
 const CLICK_LINES: u64 = 10_000;
 const AGENTS: [&str; 4] = ["Chrome", "Firefox", "Safari", "curl"];
 
-/// `wsbench links-fill`: `--links` new links; clicks on the oldest `--clicked` links, `--each` on each; with
-/// `--one true` all clicks on the link that `wsbench links` follows.
+/// `wsbench links-fill`: `--links` new links; clicks on the oldest `--clicked` links, `--each` on
+/// each; with `--one true` all clicks on the link that `wsbench links` follows.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let sink = Sink::from_flags("links-fill", "wellspring", &mut flags)?;
     let address: String = flags.required("address")?;
@@ -102,14 +102,16 @@ fn oldest(connection: &mut HttpConnection, count: u64) -> Outcome<Vec<String>> {
     Ok(codes)
 }
 
-/// Clicks on a link: every one by another visitor, from one of seven sites or none, with one of four agents.
+/// Clicks on a link: every one by another visitor, from one of seven sites or none, with one of
+/// four agents.
 fn click(connection: &mut HttpConnection, code: &str, at: u64, each: u64) -> Outcome<()> {
     let path = format!("/e?type=LinkClicked&tag=clicked:{code}");
     for first in (0..each).step_by(CLICK_LINES as usize) {
         let count = (each - first).min(CLICK_LINES);
         let mut body = String::new();
         for n in first..first + count {
-            // A mixing of the numbers (D. Knuth's multiplicative constant): visitors are spread over all 64 bits.
+            // A mixing of the numbers (D. Knuth's multiplicative constant): visitors are spread
+            // over all 64 bits.
             let visitor = (at << 32 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let agent = AGENTS[(visitor >> 40) as usize % AGENTS.len()];
             write!(body, r#"{{"visitor":"{visitor:016x}","agent":"{agent}""#)?;

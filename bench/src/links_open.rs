@@ -1,5 +1,5 @@
-//! Time from starting a server's process until its view of links answers, with its snapshot or without, and
-//! the memory that it then holds.
+//! Time from starting a server's process until its view of links answers, with its snapshot or
+//! without, and the memory that it then holds.
 
 use crate::{
     flags::{Flags, Outcome},

@@ -1,5 +1,6 @@
-//! Tables of links: redirects against `POST /e`, links made against durable appends, a link with many clicks
-//! against one without, how long a view takes to be there, and what a link costs in memory.
+//! Tables of links: redirects against `POST /e`, links made against durable appends, a link with
+//! many clicks against one without, how long a view takes to be there, and what a link costs in
+//! memory.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -53,8 +54,8 @@ fn print_values(rows: &[&Row]) {
     println!("\nMedians over rounds (lowest … highest).\n");
 }
 
-/// What links and their clicks add to the memory of a server without any: cases are named `empty`, `N links`
-/// and `N links, M clicked`.
+/// What links and their clicks add to the memory of a server without any: cases are named `empty`,
+/// `N links` and `N links, M clicked`.
 fn print_memory(rows: &[&Row]) {
     let mib = |case: &str| -> Option<f64> {
         let name = format!("{case}, rebuilt: memory, not of files");

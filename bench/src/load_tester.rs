@@ -5,9 +5,9 @@ use crate::machine;
 use serde_json::Value;
 use std::{process::Command, time::Duration};
 
-/// How long the run lasts that finds out how many requests fill the measured time. The measured run has a
-/// count and no duration: only then does the load tester know of every answer. At the end of a duration each
-/// connection may have one more that is in no figure.
+/// How long the run lasts that finds out how many requests fill the measured time. The measured run
+/// has a count and no duration: only then does the load tester know of every answer. At the end of
+/// a duration each connection may have one more that is in no figure.
 const PROBE_S: f64 = 0.3;
 
 /// What the client's result file says of one run.

@@ -44,7 +44,8 @@ pub(crate) fn own_cpu() -> Duration {
     part(usage.ru_utime) + part(usage.ru_stime)
 }
 
-/// CPU time another process has used; `None` once it is gone. Resolution is the kernel's tick, 10 ms.
+/// CPU time another process has used; `None` once it is gone. Resolution is the kernel's tick, 10
+/// ms.
 pub(crate) fn cpu_of(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command name may hold spaces and parentheses: fields are counted after the last ')'.

@@ -1,5 +1,6 @@
-//! Wellspring's measurements. Each subcommand takes one kind of measurement against one running server and
-//! writes rows; the `run-*.sh` drivers start servers, take turns, and have `report` make the tables.
+//! Wellspring's measurements. Each subcommand takes one kind of measurement against one running
+//! server and writes rows; the `run-*.sh` drivers start servers, take turns, and have `report` make
+//! the tables.
 
 mod append_latency;
 mod append_throughput;

@@ -1,7 +1,8 @@
-//! A server that stores nothing: it acknowledges every append at once, over HTTP/1.1 and gRPC. What the
-//! client reaches against it is the client's own ceiling; a real result near it is client-limited.
-//! Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten for a tag; and it takes
-//! `POST /e`, with an account that is right unless it was told to lose events, to try the drivers' checks.
+//! A server that stores nothing: it acknowledges every append at once, over HTTP/1.1 and gRPC. What
+//! the client reaches against it is the client's own ceiling; a real result near it is
+//! client-limited. Over HTTP/1.1 it also streams as many made-up events as it has acknowledged, ten
+//! for a tag; and it takes `POST /e`, with an account that is right unless it was told to lose
+//! events, to try the drivers' checks.
 
 use crate::{
     epoll::{Epoll, would_block},
@@ -48,8 +49,8 @@ struct Pretence {
     lose: Option<u64>,
 }
 
-/// Serves until killed. Answers carry growing positions, and `head` tells the last one. With `lose`, each
-/// event of that number that `POST /e` takes is missing from the head.
+/// Serves until killed. Answers carry growing positions, and `head` tells the last one. With
+/// `lose`, each event of that number that `POST /e` takes is missing from the head.
 pub(crate) fn serve(address: &str, lose: Option<u64>) -> Outcome<()> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -224,7 +225,8 @@ impl Peer {
                         self.owed_window = 0;
                     }
                     if frame.flags & http2::END_STREAM != 0 {
-                        // A Head request is an empty message; both answers have the position in field 1.
+                        // A Head request is an empty message; both answers have the position in
+                        // field 1.
                         log.position += u64::from(frame.payload.len() > 5);
                         let out = &mut self.output;
                         http2::write_frame(

@@ -119,7 +119,8 @@ fn answers(dialect: Dialect, address: &str) -> bool {
     }
 }
 
-/// Asks the kernel to drop its cached pages of these files only; the rest of the machine keeps its own.
+/// Asks the kernel to drop its cached pages of these files only; the rest of the machine keeps its
+/// own.
 fn forget_pages(path: &Path) -> Outcome<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {

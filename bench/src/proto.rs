@@ -1,4 +1,5 @@
-//! UmaDB's messages (`package umadb.v1`, WIRE.md §6), written by hand so that no `protoc` is needed.
+//! UmaDB's messages (`package umadb.v1`, WIRE.md §6), written by hand so that no `protoc` is
+//! needed.
 //!
 //! [`AppendRequest`] is also the workload's own form of a request: the JSON body for Wellspring is
 //! written from the same value, so both servers get the same types, tags and data bytes.
@@ -120,8 +121,8 @@ pub(crate) fn write_grpc(message: &impl Message, out: &mut Vec<u8>) {
     message.encode(out).expect("a Vec grows as needed");
 }
 
-/// How many events a `ReadResponse` holds, found by walking its outer fields only: the counterpart of
-/// counting lines in NDJSON.
+/// How many events a `ReadResponse` holds, found by walking its outer fields only: the counterpart
+/// of counting lines in NDJSON.
 pub(crate) fn count_events(mut message: &[u8]) -> Result<u64, prost::DecodeError> {
     use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
     let mut events = 0;

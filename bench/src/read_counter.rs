@@ -1,6 +1,6 @@
-//! The original's kind of client: it sends the 55 bytes of WIRE §2, takes every read for one answer, and
-//! sends the next. A server that answered in two writes would look twice as fast; so the reads are held
-//! against the events the server has stored.
+//! The original's kind of client: it sends the 55 bytes of WIRE §2, takes every read for one
+//! answer, and sends the next. A server that answered in two writes would look twice as fast; so
+//! the reads are held against the events the server has stored.
 
 use crate::{
     epoll::{Epoll, would_block},

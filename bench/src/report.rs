@@ -1,5 +1,5 @@
-//! Tables from rows: medians over rounds with their range, and ratios made within each round, from raw
-//! values. Both are printed as Markdown for `docs/benchmarks.md`.
+//! Tables from rows: medians over rounds with their range, and ratios made within each round, from
+//! raw values. Both are printed as Markdown for `docs/benchmarks.md`.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -8,8 +8,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// `wsbench report --file … --against umadb`; `--against umadb*` takes, case by case, the variant of UmaDB
-/// with the best median.
+/// `wsbench report --file … --against umadb`; `--against umadb*` takes, case by case, the variant
+/// of UmaDB with the best median.
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let file: String = flags.required("file")?;
     let ours = flags.or("of", "wellspring".to_owned())?;

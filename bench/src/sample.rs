@@ -26,8 +26,8 @@ impl Samples {
         self.nanos.len()
     }
 
-    /// The quantile `q` in microseconds, if enough samples lie beyond it to mean something (10, check C4
-    /// of BENCH.md; the median needs only one).
+    /// The quantile `q` in microseconds, if enough samples lie beyond it to mean something (10,
+    /// check C4 of BENCH.md; the median needs only one).
     pub(crate) fn quantile_us(&mut self, q: f64) -> Option<f64> {
         let beyond = self.nanos.len() as f64 * (1.0 - q);
         if self.nanos.is_empty() || (q > 0.5 && beyond < 10.0) {

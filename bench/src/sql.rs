@@ -1,5 +1,5 @@
-//! What PostgreSQL alone does, for comparison: the journal's compare-and-swap statement by hand, and appends that are
-//! a transaction each, as stores of events over SQL make them.
+//! What PostgreSQL alone does, for comparison: the journal's compare-and-swap statement by hand,
+//! and appends that are a transaction each, as stores of events over SQL make them.
 
 use crate::{
     flags::{Flags, Outcome},
@@ -32,8 +32,9 @@ const END: &str = "UPDATE floor.ws_end SET place = place WHERE log = 'raw' RETUR
 /// An event of a store over SQL.
 const INSERT: &str = "INSERT INTO floor.events (type, tags, data) VALUES ($1, $2, $3)";
 
-/// `wsbench sql`: `--what` is `cas`, `end` (both one connection, `--count` times), `batches` (one connection, entries
-/// of `--batch` events) or `transactions` (`--connections`, one event each; both for `--seconds`).
+/// `wsbench sql`: `--what` is `cas`, `end` (both one connection, `--count` times), `batches` (one
+/// connection, entries of `--batch` events) or `transactions` (`--connections`, one event each;
+/// both for `--seconds`).
 pub(crate) fn run(mut flags: Flags) -> Outcome<()> {
     let what: String = flags.required("what")?;
     let url: String = flags.required("url")?;
@@ -130,7 +131,8 @@ async fn ends(client: &Client, count: usize) -> Outcome<Samples> {
     Ok(samples)
 }
 
-/// Appends of one event, each a transaction of its own: begin, insert, commit. Events a second, and how many.
+/// Appends of one event, each a transaction of its own: begin, insert, commit. Events a second, and
+/// how many.
 async fn transactions(
     url: &str,
     connections: usize,

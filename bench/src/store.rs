@@ -1,4 +1,5 @@
-//! The two event stores behind one blocking connection each: append, head, read everything, read a tag.
+//! The two event stores behind one blocking connection each: append, head, read everything, read a
+//! tag.
 
 use crate::{
     flags::Outcome,
@@ -86,7 +87,8 @@ impl Store {
         })
     }
 
-    /// Appends; the position of the last event. A failed condition is an error: no measurement asks for one.
+    /// Appends; the position of the last event. A failed condition is an error: no measurement asks
+    /// for one.
     pub(crate) fn append(
         &mut self,
         request: &AppendRequest,

@@ -88,8 +88,9 @@ impl Orders {
     }
 }
 
-/// Writes event number `index` of the standing data set: a unique `key:` tag, one of four `common:` tags
-/// (two different ones never meet), and a `customer:` tag shared by every `customers`-th event.
+/// Writes event number `index` of the standing data set: a unique `key:` tag, one of four `common:`
+/// tags (two different ones never meet), and a `customer:` tag shared by every `customers`-th
+/// event.
 pub(crate) fn write_standing(event: &mut Event, index: u64, customers: u64, payload: usize) {
     event.tags.resize_with(3, String::new);
     rewrite(&mut event.tags[0], format_args!("key:{index}"));
@@ -104,7 +105,8 @@ pub(crate) fn write_standing(event: &mut Event, index: u64, customers: u64, payl
     write_payload(&mut event.data, index, payload);
 }
 
-/// Two per power of two: 20 among the first thousand, 46 among ten million, spread over the whole log.
+/// Two per power of two: 20 among the first thousand, 46 among ten million, spread over the whole
+/// log.
 fn is_rare(index: u64) -> bool {
     index.is_power_of_two() || (index.is_multiple_of(3) && (index / 3).is_power_of_two())
 }

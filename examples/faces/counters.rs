@@ -32,8 +32,8 @@ struct Added {
     by: i64,
 }
 
-/// A counter, and the position of the last event in it: a snapshot may hold the effect of an event that
-/// is applied again.
+/// A counter, and the position of the last event in it: a snapshot may hold the effect of an event
+/// that is applied again.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Total {
     total: i64,

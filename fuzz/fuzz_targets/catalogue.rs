@@ -1,6 +1,6 @@
-//! Arbitrary bytes as the body of an item, a change, a stock, an order and a topic, as the data of each of the
-//! catalogue's events, and as its snapshot: read or refused, never a panic; what is read of a snapshot says the same when it
-//! is written and read again.
+//! Arbitrary bytes as the body of an item, a change, a stock, an order and a topic, as the data of
+//! each of the catalogue's events, and as its snapshot: read or refused, never a panic; what is
+//! read of a snapshot says the same when it is written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Arbitrary text as a statement, read and run on a small graph: rows or an error, never a panic, and the graph that it
-//! comes to agrees with itself.
+//! Arbitrary text as a statement, read and run on a small graph: rows or an error, never a panic,
+//! and the graph that it comes to agrees with itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +31,8 @@ fn small() -> &'static Graph {
     })
 }
 
-// A panic of the parser that the language is read with is caught and is an error there: only others end the process.
+// A panic of the parser that the language is read with is caught and is an error there: only others
+// end the process.
 fuzz_target!(init: std::panic::set_hook(Box::new(|_| {})), |text: &str| {
     if let Some(graph) = execute(small(), text) {
         assert_eq!(graph.audit(), Ok(()));

@@ -1,5 +1,6 @@
-//! Arbitrary bytes as an entry of a shared log, and with their checksums put right: refused or read, never a
-//! panic; what is read has no other form; the rule takes it in any state, and its head never goes back.
+//! Arbitrary bytes as an entry of a shared log, and with their checksums put right: refused or
+//! read, never a panic; what is read has no other form; the rule takes it in any state, and its
+//! head never goes back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

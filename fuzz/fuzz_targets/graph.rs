@@ -1,5 +1,6 @@
-//! Arbitrary bytes as graph events, a line each, and as a snapshot: folded or void, read or refused, never a panic;
-//! what is kept beside the nodes and relationships agrees with them, and a snapshot of it says the same.
+//! Arbitrary bytes as graph events, a line each, and as a snapshot: folded or void, read or
+//! refused, never a panic; what is kept beside the nodes and relationships agrees with them, and a
+//! snapshot of it says the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

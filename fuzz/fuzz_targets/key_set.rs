@@ -1,5 +1,5 @@
-//! Arbitrary bytes as the keys of another issuer: keys or a refusal, never a panic, and no more keys
-//! than stand there.
+//! Arbitrary bytes as the keys of another issuer: keys or a refusal, never a panic, and no more
+//! keys than stand there.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

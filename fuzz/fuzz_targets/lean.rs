@@ -1,6 +1,6 @@
-//! Arbitrary bytes as a connection of the lean loop, in one piece and in several: the same
-//! requests are taken and the same links followed, in the same order, the same statuses answered, the same bytes
-//! handed over, and never a panic.
+//! Arbitrary bytes as a connection of the lean loop, in one piece and in several: the same requests
+//! are taken and the same links followed, in the same order, the same statuses answered, the same
+//! bytes handed over, and never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

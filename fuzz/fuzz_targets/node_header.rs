@@ -1,5 +1,5 @@
-//! Arbitrary bytes as the header by which a node says that it is one. Never a panic; what is read is one
-//! header, in one way, and says the same when it is written again.
+//! Arbitrary bytes as the header by which a node says that it is one. Never a panic; what is read
+//! is one header, in one way, and says the same when it is written again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Arbitrary text typed into the catalogue's search box: words and phrases or refused, never a panic; typed again as
-//! plain words it holds the same words.
+//! Arbitrary text typed into the catalogue's search box: words and phrases or refused, never a
+//! panic; typed again as plain words it holds the same words.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

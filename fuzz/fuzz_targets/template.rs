@@ -1,4 +1,5 @@
-//! Templates of sources: any text is refused or kept as it was written, and any record fills it or is told why not.
+//! Templates of sources: any text is refused or kept as it was written, and any record fills it or
+//! is told why not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
-//! Arbitrary bytes as a token, and as header and claims (a NUL between them) of tokens with a genuine
-//! signature of ours and of another issuer. Never a panic; no bytes are a token that nobody signed;
-//! what is accepted says what another reader of JSON finds in it too.
+//! Arbitrary bytes as a token, and as header and claims (a NUL between them) of tokens with a
+//! genuine signature of ours and of another issuer. Never a panic; no bytes are a token that nobody
+//! signed; what is accepted says what another reader of JSON finds in it too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

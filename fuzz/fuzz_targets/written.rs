@@ -1,4 +1,5 @@
-//! Arbitrary text as a threshold, a result file, published tables and go test output: never a panic.
+//! Arbitrary text as a threshold, a result file, published tables and go test output: never a
+//! panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

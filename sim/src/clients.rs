@@ -294,7 +294,8 @@ impl World {
         let candidates: Vec<OpId> = (self.clients.ops.iter().enumerate())
             .filter(|(_, op)| {
                 let repeatable = matches!(op.want, Want::Keyed(_) | Want::WithIds);
-                // A client that lost its patience asks another node while the first still works on it.
+                // A client that lost its patience asks another node while the first still works on
+                // it.
                 repeatable && !op.over
             })
             .map(|(op, _)| op as OpId)
@@ -354,7 +355,8 @@ impl World {
         self.news.push(News::Answered { node, attempt: id, answer, head });
     }
 
-    /// Where a source stands, as far as a node knows. What it does not know, the condition of the next piece does.
+    /// Where a source stands, as far as a node knows. What it does not know, the condition of the
+    /// next piece does.
     fn look_up_source(&mut self, source: &str, node: usize) {
         let mut known = SourceKnown::default();
         if let Some(log) = &self.nodes[node].log {

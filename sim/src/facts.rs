@@ -10,7 +10,8 @@ pub type OpId = u64;
 /// Names one attempt at it, at one node.
 pub type AttemptId = usize;
 
-/// Metadata that every event of the simulation carries: op, attempt, index, number of events, which piece or grant.
+/// Metadata that every event of the simulation carries: op, attempt, index, number of events, which
+/// piece or grant.
 pub const FACTS: &str = "facts";
 /// Tag of the events of which there may be one only.
 pub const UNIQUE: &str = "unique:";

@@ -7,8 +7,8 @@ use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
 use wellspring_log::{Claims, Did, Role};
 
-/// How long everything has to work before it must have come right: so many lead timeouts, and so long. A reader that
-/// meets damage in many segments waits a second for each to be mended.
+/// How long everything has to work before it must have come right: so many lead timeouts, and so
+/// long. A reader that meets damage in many segments waits a second for each to be mended.
 const TIMEOUTS: u64 = 40;
 const LEAST_US: u64 = 30_000_000;
 /// Rounds of turns in each lead timeout.
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    /// Everything is shut down and begins again, on segments alone: indexes are made anew, and damage that nobody has
-    /// met until now is found.
+    /// Everything is shut down and begins again, on segments alone: indexes are made anew, and
+    /// damage that nobody has met until now is found.
     pub fn restart_all(&mut self) {
         self.step += 1;
         self.say(format_args!("everything is shut down, and begins again without indexes"));

@@ -1,7 +1,8 @@
-//! A seeded world of several nodes of one shared log, on one thread: simulated disks that crash, rot and fill up, a
-//! simulated shared log that delays, loses, repeats and reorders, clocks that jump, processes that pause, die and come
-//! back, and clients that want things done once. After every step every [invariant](invariants) is checked; then
-//! everything is healed, and progress demanded.
+//! A seeded world of several nodes of one shared log, on one thread: simulated disks that crash,
+//! rot and fill up, a simulated shared log that delays, loses, repeats and reorders, clocks that
+//! jump, processes that pause, die and come back, and clients that want things done once. After
+//! every step every [invariant](invariants) is checked; then everything is healed, and progress
+//! demanded.
 //!
 //! The same seed gives the same trace, byte for byte.
 //!

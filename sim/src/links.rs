@@ -1,4 +1,5 @@
-//! The view of links at a node: decided on the log of whoever leads, folded and followed everywhere.
+//! The view of links at a node: decided on the log of whoever leads, folded and followed
+//! everywhere.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

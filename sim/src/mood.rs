@@ -1,5 +1,5 @@
-//! What kind of history a seed is. Each has its own mixture of faults: a history in which everything goes wrong all the
-//! time reaches less than many in which two or three things do.
+//! What kind of history a seed is. Each has its own mixture of faults: a history in which
+//! everything goes wrong all the time reaches less than many in which two or three things do.
 
 use crate::dice::Dice;
 use std::time::Duration;
@@ -67,7 +67,8 @@ impl Mood {
         let compares = dice.chance(300);
         let limits = SharedLimits {
             entry_bytes: [4096, 4096, 8192, 1 << 20][dice.index(4)],
-            // An engine that compares refuses whatever is offered before the last offer has been seen.
+            // An engine that compares refuses whatever is offered before the last offer has been
+            // seen.
             window: if compares { 1 } else { [1, 2, 5, 8][dice.index(4)] },
             lead_timeout_min: Duration::from_millis(10),
         };

@@ -1,5 +1,5 @@
-//! What the general stack reaches: hyper's HTTP/1.1 on tokio's current_thread runtime, answering the same
-//! request with the same status, type and body.
+//! What the general stack reaches: hyper's HTTP/1.1 on tokio's current_thread runtime, answering
+//! the same request with the same status, type and body.
 
 use crate::Outcome;
 use bytes::Bytes;

@@ -1,5 +1,6 @@
-//! The floors of ingest: servers that answer `POST /e` with the 202 of WIRE §2 and store nothing. What no
-//! server on this machine can beat (`epoll`, `uring`), and what the general stack reaches (`hyper`).
+//! The floors of ingest: servers that answer `POST /e` with the 202 of WIRE §2 and store nothing.
+//! What no server on this machine can beat (`epoll`, `uring`), and what the general stack reaches
+//! (`hyper`).
 
 mod epoll;
 mod general;
@@ -16,7 +17,8 @@ const ANSWER: &[u8] =
 /// Most answers given in one send: a client that pipelines more gets them in several.
 const MOST_ANSWERS: usize = 64;
 
-/// [`MOST_ANSWERS`] answers one after the other, so that pipelined requests are answered in one send.
+/// [`MOST_ANSWERS`] answers one after the other, so that pipelined requests are answered in one
+/// send.
 fn answers() -> Vec<u8> {
     ANSWER.repeat(MOST_ANSWERS)
 }
@@ -76,8 +78,8 @@ fn pin_to(core: usize) -> std::io::Result<()> {
     if core >= libc::CPU_SETSIZE as usize {
         return Err(std::io::Error::other(format!("there is no core {core}")));
     }
-    // SAFETY: an all-zero cpu_set_t is a valid empty set, the core is within it, the pointer is valid for the
-    // size told.
+    // SAFETY: an all-zero cpu_set_t is a valid empty set, the core is within it, the pointer is
+    // valid for the size told.
     let failed = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);

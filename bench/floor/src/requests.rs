@@ -1,13 +1,13 @@
-//! Where a request ends: the blank line, and as many bytes more as Content-Length says. No more of HTTP than
-//! that: a floor must be right for our client, and as cheap as it can be.
+//! Where a request ends: the blank line, and as many bytes more as Content-Length says. No more of
+//! HTTP than that: a floor must be right for our client, and as cheap as it can be.
 
 use memchr::memmem::Finder;
 
 /// Largest request; more is not one of ours.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Counts complete requests, and remembers the last head: a client that sends the same again costs one
-/// comparison instead of a search.
+/// Counts complete requests, and remembers the last head: a client that sends the same again costs
+/// one comparison instead of a search.
 pub(crate) struct Requests {
     blank_line: Finder<'static>,
     head: Vec<u8>,

@@ -1,6 +1,7 @@
-//! Floor (b): io_uring, one thread, one `io_uring_enter` for a whole round of requests. Multishot accept
-//! into the ring's own file table, multishot receive into provided buffers, sends that report only failure,
-//! completions run on this thread when it waits (`DEFER_TASKRUN`), the ring's descriptor registered.
+//! Floor (b): io_uring, one thread, one `io_uring_enter` for a whole round of requests. Multishot
+//! accept into the ring's own file table, multishot receive into provided buffers, sends that
+//! report only failure, completions run on this thread when it waits (`DEFER_TASKRUN`), the ring's
+//! descriptor registered.
 
 use crate::{ANSWER, MOST_ANSWERS, Outcome, answers, requests::Requests};
 use io_uring::{IoUring, SubmissionQueue, Submitter, cqueue, opcode, squeue, types};
@@ -17,7 +18,8 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// Slots of the file table: most connections at once.
 const FILES: u32 = 4096;
-/// Provided buffers, a power of two. A request of ours fills an eighth of one; longer ones come in pieces.
+/// Provided buffers, a power of two. A request of ours fills an eighth of one; longer ones come in
+/// pieces.
 const BUFFERS: u16 = 512;
 /// Bytes of each.
 const BUFFER_BYTES: usize = 512;
@@ -119,7 +121,8 @@ impl Floor<'_> {
                 };
                 match (over, more) {
                     (true, false) => self.close(slot),
-                    // The receive still holds the socket: it ends with the shutdown, and closes then.
+                    // The receive still holds the socket: it ends with the shutdown, and closes
+                    // then.
                     (true, true) => self.shut_down(slot),
                     (false, false) => self.receive(slot),
                     (false, true) => Ok(()),
@@ -177,7 +180,8 @@ impl Floor<'_> {
 
     fn push(&mut self, entry: &squeue::Entry) -> Outcome<()> {
         loop {
-            // SAFETY: what an entry points to, the answers, lives as long as the floor and is never changed.
+            // SAFETY: what an entry points to, the answers, lives as long as the floor and is never
+            // changed.
             if unsafe { self.queue.push(entry) }.is_ok() {
                 return Ok(());
             }
@@ -199,8 +203,8 @@ struct Buffers {
 impl Buffers {
     fn register(submitter: &Submitter<'_>) -> Outcome<Self> {
         let length = usize::from(BUFFERS) * size_of::<types::BufRingEntry>();
-        // SAFETY: an anonymous mapping of our own; it is page-aligned, as the kernel wants it, and never
-        // unmapped: it lives as long as the program.
+        // SAFETY: an anonymous mapping of our own; it is page-aligned, as the kernel wants it, and
+        // never unmapped: it lives as long as the program.
         let entries = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -230,8 +234,8 @@ impl Buffers {
     /// What the kernel wrote into a buffer that is ours until it is given back.
     fn filled(&self, buffer: u16, length: usize) -> &[u8] {
         assert!(buffer < BUFFERS && length <= BUFFER_BYTES, "the kernel fills what it was given");
-        // SAFETY: within the allocation, by the assertion; the kernel leaves a buffer alone until it is
-        // given back, which needs `&mut self`.
+        // SAFETY: within the allocation, by the assertion; the kernel leaves a buffer alone until
+        // it is given back, which needs `&mut self`.
         unsafe {
             std::slice::from_raw_parts(self.bytes.add(usize::from(buffer) * BUFFER_BYTES), length)
         }
@@ -241,7 +245,8 @@ impl Buffers {
     fn give_back(&mut self, buffer: u16) {
         let index = usize::from(self.tail & (BUFFERS - 1));
         let address = self.bytes.wrapping_add(usize::from(buffer) * BUFFER_BYTES) as u64;
-        // SAFETY: the index is within the ring, and the kernel does not read beyond the published tail.
+        // SAFETY: the index is within the ring, and the kernel does not read beyond the published
+        // tail.
         let entry = unsafe { &mut *self.entries.add(index) };
         entry.set_addr(address);
         entry.set_len(BUFFER_BYTES as u32);
@@ -250,7 +255,8 @@ impl Buffers {
     }
 
     fn publish(&self) {
-        // SAFETY: the tail lies within the mapping and is aligned; the kernel reads it with acquire.
+        // SAFETY: the tail lies within the mapping and is aligned; the kernel reads it with
+        // acquire.
         unsafe {
             let tail = types::BufRingEntry::tail(self.entries).cast::<AtomicU16>();
             (*tail).store(self.tail, Ordering::Release);

@@ -1,6 +1,8 @@
-//! The graph's store by itself, in process and on one thread: memory, writes, reads, events, snapshot.
+//! The graph's store by itself, in process and on one thread: memory, writes, reads, events,
+//! snapshot.
 //!
-//! `graph-store [nodes]`: 1,000,000 nodes if nothing is said, and five times as many relationships. One line a figure.
+//! `graph-store [nodes]`: 1,000,000 nodes if nothing is said, and five times as many relationships.
+//! One line a figure.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -27,8 +29,8 @@ fn on_processor() -> f64 {
     nanoseconds.unwrap_or(0.0) / 1e9
 }
 
-/// Runs something that does `count` things, and says what one of them took: on the processor, as others may be using
-/// the machine, and by the clock.
+/// Runs something that does `count` things, and says what one of them took: on the processor, as
+/// others may be using the machine, and by the clock.
 fn measure<T>(what: &str, count: u64, run: impl FnOnce() -> T) -> T {
     let (start, used) = (Instant::now(), on_processor());
     let result = run();

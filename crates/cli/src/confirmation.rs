@@ -7,11 +7,12 @@ use std::io::{self, BufRead, BufReader, Write};
 /// Longest line that is read, in bytes.
 const MAX_LINE_BYTES: u64 = 4_096;
 
-/// Says what will happen, and goes on only if `name` is typed on the terminal, whatever standard input is.
+/// Says what will happen, and goes on only if `name` is typed on the terminal, whatever standard
+/// input is.
 ///
 /// # Errors
-/// Usage, if there is no terminal: `--yes` stands for the answer. [`Code::Refused`], if something else
-/// is typed. Nothing has happened then.
+/// Usage, if there is no terminal: `--yes` stands for the answer. [`Code::Refused`], if something
+/// else is typed. Nothing has happened then.
 pub(crate) fn ask_for(what: &str, name: &str) -> Result<(), Failure> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {

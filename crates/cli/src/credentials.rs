@@ -1,5 +1,5 @@
-//! The credentials of a tool. Secrets come from the environment, from a file or from the terminal, never
-//! from the command line: every user of a machine can read that.
+//! The credentials of a tool. Secrets come from the environment, from a file or from the terminal,
+//! never from the command line: every user of a machine can read that.
 
 use crate::exit::{Code, Failure};
 use crate::kept_login;
@@ -20,7 +20,8 @@ const MAX_BYTES: u64 = 8_192;
 /// What to show a server that has accounts.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Credentials {
-    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set, or what `wellspring login` keeps.
+    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set, or
+    /// what `wellspring login` keeps.
     #[arg(long, value_name = "FILE", conflicts_with = "user", global = true)]
     token_file: Option<PathBuf>,
     /// Logs in as this account; the password is asked for on the terminal.
@@ -32,8 +33,8 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// The same, with the password of `account` from this file, if that is the account of --user and
-    /// nothing says yet where its password is.
+    /// The same, with the password of `account` from this file, if that is the account of --user
+    /// and nothing says yet where its password is.
     pub(crate) fn with_password_of(&self, account: &str, file: &Path) -> Option<Credentials> {
         let is_open = self.user.as_deref() == Some(account) && self.user_password_file.is_none();
         is_open.then(|| Credentials { user_password_file: Some(file.to_owned()), ..self.clone() })
@@ -53,12 +54,12 @@ impl Credentials {
         .collect()
     }
 
-    /// What to show to this server; `None`: nothing. May ask on the terminal. Without any of the options and the
-    /// variable it is the token that `wellspring login` keeps for it.
+    /// What to show to this server; `None`: nothing. May ask on the terminal. Without any of the
+    /// options and the variable it is the token that `wellspring login` keeps for it.
     ///
     /// # Errors
-    /// A file that cannot be read, something that is no token, a terminal that is not there, a login that
-    /// has ended.
+    /// A file that cannot be read, something that is no token, a terminal that is not there, a
+    /// login that has ended.
     pub(crate) fn authorization(
         &self,
         endpoint: &Endpoint,
@@ -122,8 +123,8 @@ fn no_token(from: &str) -> Failure {
     ))
 }
 
-/// What to do about an answer with this status and problem, if it is about credentials; begins with a
-/// separator.
+/// What to do about an answer with this status and problem, if it is about credentials; begins with
+/// a separator.
 pub(crate) fn hint(status: u16, slug: &str) -> &'static str {
     match status {
         403 if slug == "wrong-password" => {

@@ -71,7 +71,8 @@ impl Failure {
     }
 }
 
-/// Writes a line to standard output. A reader that has gone, or a full disk, is a failure, not a panic.
+/// Writes a line to standard output. A reader that has gone, or a full disk, is a failure, not a
+/// panic.
 pub fn say(line: &str) -> Result<(), Failure> {
     use io::Write as _;
     let mut out = io::stdout().lock();

@@ -39,10 +39,12 @@ pub struct ExportArgs {
     /// Only events after this position.
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
-    /// How events are written; `import` reads all of them back. Otherwise the name of FILE tells: .csv, .cloudevents (and .gz after it); any other name, and standard output, is NDJSON.
+    /// How events are written; `import` reads all of them back. Otherwise the name of FILE tells:
+    /// .csv, .cloudevents (and .gz after it); any other name, and standard output, is NDJSON.
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Writes to this file, in place of one of that name, and not to standard output; compressed if it ends in .gz. - is standard output.
+    /// Writes to this file, in place of one of that name, and not to standard output; compressed if
+    /// it ends in .gz. - is standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -246,7 +248,8 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     out.push(b'}');
 }
 
-/// Whether a text is a `date-time` of RFC 3339: parsing takes dates alone and a space for the `T` as well.
+/// Whether a text is a `date-time` of RFC 3339: parsing takes dates alone and a space for the `T`
+/// as well.
 fn is_rfc3339(text: &str) -> bool {
     text.as_bytes().get(10).is_some_and(|byte| b"Tt".contains(byte))
         && parse_rfc3339(text).is_some()
@@ -299,8 +302,9 @@ fn push_csv(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     out.push(b'\n');
 }
 
-/// Where the file of an export belongs: at the end of a symbolic link that has the name. The file is
-/// renamed to its name when it is whole, so a device, a pipe or a folder of that name would be lost.
+/// Where the file of an export belongs: at the end of a symbolic link that has the name. The file
+/// is renamed to its name when it is whole, so a device, a pipe or a folder of that name would be
+/// lost.
 fn place_of(path: &Path) -> Result<PathBuf, Failure> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(path.to_owned()) };
     let usage = |why: &str| {

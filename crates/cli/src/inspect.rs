@@ -229,9 +229,9 @@ pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
     Ok(report?)
 }
 
-/// What was found, with the damage that two looks at the same place agree on. A server may be writing
-/// meanwhile: then one look can see the end of what is being written and not its beginning. What is
-/// damaged is damaged at the next look, too.
+/// What was found, with the damage that two looks at the same place agree on. A server may be
+/// writing meanwhile: then one look can see the end of what is being written and not its beginning.
+/// What is damaged is damaged at the next look, too.
 fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Report, OpenError> {
     let mut report = look()?;
     for _ in 1..MAX_LOOKS {

@@ -1,4 +1,5 @@
-//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end by oneself.
+//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end
+//! by oneself.
 
 use crate::exit::{Code, Failure};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -85,7 +86,8 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
         });
     };
     let _ = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
-    // Its end of the channel goes when it listens, or never will: what comes before would end the process unheard.
+    // Its end of the channel goes when it listens, or never will: what comes before would end the
+    // process unheard.
     let _ = begun.recv();
 }
 

@@ -1,5 +1,5 @@
-//! `wellspring journal`: copies of shared logs in a data folder, looked at without asking a server, and set aside
-//! while none runs.
+//! `wellspring journal`: copies of shared logs in a data folder, looked at without asking a server,
+//! and set aside while none runs.
 
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
@@ -39,8 +39,8 @@ pub struct JournalArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum JournalCommand {
-    /// Says what each log in a data folder is: a log of files or a copy, of what, how far; and checks it. The server may
-    /// run.
+    /// Says what each log in a data folder is: a log of files or a copy, of what, how far; and
+    /// checks it. The server may run.
     Check {
         #[command(flatten)]
         data: Data,
@@ -48,7 +48,8 @@ enum JournalCommand {
         #[arg(long, value_parser = name)]
         log: Option<String>,
     },
-    /// Sets a copy aside, so that the next start fetches it again. Deletes nothing. The server is stopped first.
+    /// Sets a copy aside, so that the next start fetches it again. Deletes nothing. The server is
+    /// stopped first.
     ResetCopy {
         #[command(flatten)]
         data: Data,

@@ -1,9 +1,9 @@
-//! The tools beside the server: `import`, `export`, `append`, `tail`, `log` and `top` speak
-//! HTTP to a running one; `inspect` and `verify` read a data folder offline, `journal` sets copies in it
+//! The tools beside the server: `import`, `export`, `append`, `tail`, `log` and `top` speak HTTP to
+//! a running one; `inspect` and `verify` read a data folder offline, `journal` sets copies in it
 //! aside; `user` and `token` do either.
 //!
-//! Nothing here reaches into the server's own modules: a tool can do what any
-//! client can do, no more. But for accounts offline, which no client can have before the first start.
+//! Nothing here reaches into the server's own modules: a tool can do what any client can do, no
+//! more. But for accounts offline, which no client can have before the first start.
 
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
@@ -100,8 +100,8 @@ impl Tool {
     }
 }
 
-/// Runs one tool to its end. What went wrong has been said on standard error, with where a flag that is
-/// wrong was given.
+/// Runs one tool to its end. What went wrong has been said on standard error, with where a flag
+/// that is wrong was given.
 pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
     let done = match tool {
         Tool::Import(args) => import::run(&args),

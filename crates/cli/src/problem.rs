@@ -93,8 +93,8 @@ impl Problem {
             || self.retry.as_str() == Some("same")
     }
 
-    /// What a tool exits with that was told this; `of_rule` if what was sent breaks a rule, which is wrong
-    /// data or a wrong command.
+    /// What a tool exits with that was told this; `of_rule` if what was sent breaks a rule, which
+    /// is wrong data or a wrong command.
     pub(crate) fn code(&self, of_rule: Code) -> Code {
         match self.status {
             401 | 403 => Code::Denied,
@@ -108,8 +108,8 @@ impl Problem {
         }
     }
 
-    /// The same in terms of the command line: flags stand where the server names members of the body that
-    /// they set.
+    /// The same in terms of the command line: flags stand where the server names members of the
+    /// body that they set.
     pub(crate) fn in_flags(mut self) -> Problem {
         const FLAGS: [(&str, &str); 3] = [
             ("expires_in_s", "--expires (in seconds)"),

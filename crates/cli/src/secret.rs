@@ -8,7 +8,8 @@ use std::path::Path;
 use wellspring_host::access::password;
 use zeroize::Zeroizing;
 
-/// A new password: from a file (`-` is standard input; a line end behind it is not part of it), or asked for twice.
+/// A new password: from a file (`-` is standard input; a line end behind it is not part of it), or
+/// asked for twice.
 ///
 /// # Errors
 /// No terminal, no file, two that differ, or one that breaks a rule.
@@ -57,8 +58,8 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
     Ok(Zeroizing::new(line.to_owned()))
 }
 
-/// Asks on the terminal, whatever standard input is, and shows nothing of what is typed. `option` names a
-/// file instead.
+/// Asks on the terminal, whatever standard input is, and shows nothing of what is typed. `option`
+/// names a file instead.
 ///
 /// # Errors
 /// There is no terminal; it was given up.

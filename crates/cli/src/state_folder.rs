@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folder for one kind of it, e.g. `logins`; it may not exist yet. `None`: the environment names no
-/// place. State, not configuration: people put their configuration under version control.
+/// The folder for one kind of it, e.g. `logins`; it may not exist yet. `None`: the environment
+/// names no place. State, not configuration: people put their configuration under version control.
 pub(crate) fn of(kind: &str) -> Option<PathBuf> {
     // A path that is not absolute is to be ignored, says the specification.
     let absolute =
@@ -25,8 +25,8 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Puts a file with this content and mode 0600 in the place of one that may be there: whole, or not at
-/// all. Its folder has to be there. Whoever reads meanwhile sees the old content or the new.
+/// Puts a file with this content and mode 0600 in the place of one that may be there: whole, or not
+/// at all. Its folder has to be there. Whoever reads meanwhile sees the old content or the new.
 ///
 /// # Errors
 /// Those of the system. The old file is as it was then.

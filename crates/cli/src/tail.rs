@@ -37,7 +37,8 @@ pub struct TailArgs {
     /// Shows what comes, too, until Ctrl-C; connects again by itself and misses nothing.
     #[arg(short, long)]
     follow: bool,
-    /// Begins with so many of the newest events, at most 1000 [default: 10]. With --after or --from-start: ends after so many, of any number.
+    /// Begins with so many of the newest events, at most 1000 [default: 10]. With --after or
+    /// --from-start: ends after so many, of any number.
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<u64>,
     /// Begins after this position instead.

@@ -31,8 +31,9 @@ impl Target {
         self.server.client()
     }
 
-    /// The flags that name the same server and log, with the same credentials, on another command line:
-    /// ready to be pasted into a shell, with a space before each; empty if all is the default.
+    /// The flags that name the same server and log, with the same credentials, on another command
+    /// line: ready to be pasted into a shell, with a space before each; empty if all is the
+    /// default.
     pub(crate) fn flags(&self) -> String {
         let mut flags = self.server.flags();
         if self.log != DEFAULT_LOG {

@@ -1,11 +1,12 @@
-//! Measures how many webhooks a second one sink delivers to a receiver on this machine that answers at once.
+//! Measures how many webhooks a second one sink delivers to a receiver on this machine that answers
+//! at once.
 //!
 //! ```text
 //! cargo run --release -p wellspring-connectors --example webhook_rate [EVENTS [IN_FLIGHT]]
 //! ```
 //!
-//! Events have keys of 1,000 customers and 150 bytes of JSON; requests are signed. The log, the sink and the receiver
-//! share the processors.
+//! Events have keys of 1,000 customers and 150 bytes of JSON; requests are signed. The log, the
+//! sink and the receiver share the processors.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Waits that double from attempt to attempt up to a bound, each shortened at random by up to a half so that many
-/// connectors do not come back at the same moment.
+/// Waits that double from attempt to attempt up to a bound, each shortened at random by up to a
+/// half so that many connectors do not come back at the same moment.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,

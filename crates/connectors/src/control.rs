@@ -11,7 +11,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks the connector to stop. It ends within about 100 ms, or when the call that is under way has returned.
+    /// Asks the connector to stop. It ends within about 100 ms, or when the call that is under way
+    /// has returned.
     pub fn stop(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.told.notify_all();

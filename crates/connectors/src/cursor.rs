@@ -7,12 +7,13 @@ use wellspring_types::Position;
 /// How far a sink has delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// Number of times the sink was told where to begin. A cursor of an earlier beginning means nothing.
+    /// Number of times the sink was told where to begin. A cursor of an earlier beginning means
+    /// nothing.
     pub generation: u64,
     /// The last event that is delivered or passed over; 0 for none.
     pub position: Position,
-    /// Checksum of that event's record (position, time and content), 0 for none. Two logs that have had different
-    /// pasts differ in it.
+    /// Checksum of that event's record (position, time and content), 0 for none. Two logs that have
+    /// had different pasts differ in it.
     pub anchor: u32,
 }
 

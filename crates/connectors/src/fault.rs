@@ -9,7 +9,8 @@ use wellspring_types::Position;
 pub enum StopCode {
     /// An event is larger than the destination takes.
     TooLarge,
-    /// The cursor does not fit the log: the log was emptied, dropped or restored, or the cursor is another server's.
+    /// The cursor does not fit the log: the log was emptied, dropped or restored, or the cursor is
+    /// another server's.
     AnotherHistory,
     /// The topic was deleted and made again.
     TopicRecreated,

@@ -4,8 +4,9 @@ use crate::source::{RecordParts, Template};
 use bytes::Bytes;
 use wellspring_kafka::Record;
 
-/// Reads the first line as a template and fills it from a record with the second line as its key and the rest as its
-/// value. Gives the text or why there is none; `None` if the template is refused.
+/// Reads the first line as a template and fills it from a record with the second line as its key
+/// and the rest as its value. Gives the text or why there is none; `None` if the template is
+/// refused.
 ///
 /// # Panics
 /// A template is not given back as it was written.

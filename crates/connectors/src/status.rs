@@ -62,7 +62,8 @@ pub struct Counters {
     pub set_aside: AtomicU64,
     /// Events that a person had skipped.
     pub skipped: AtomicU64,
-    /// A source: times the cursor in the log was not where it was left, as another server had moved it.
+    /// A source: times the cursor in the log was not where it was left, as another server had moved
+    /// it.
     pub conflicts: AtomicU64,
 }
 
@@ -77,11 +78,13 @@ impl Counters {
 #[derive(Debug, Default)]
 pub struct Status {
     state: Mutex<ConnectorState>,
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last append.
+    /// A sink: everything up to here is delivered or does not match. A source: position of its last
+    /// append.
     position: AtomicU64,
     /// What it has done.
     pub counters: Counters,
-    /// A source: records in the topic that are not read yet, as far as known. Markers of transactions count, too.
+    /// A source: records in the topic that are not read yet, as far as known. Markers of
+    /// transactions count, too.
     records_behind: AtomicU64,
 }
 
@@ -107,7 +110,8 @@ impl Status {
         });
     }
 
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last append.
+    /// A sink: everything up to here is delivered or does not match. A source: position of its last
+    /// append.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position.load(Relaxed)
@@ -118,8 +122,9 @@ impl Status {
         self.position.store(position, Relaxed);
     }
 
-    /// A source: records that are not read yet, as far as known: ends of partitions are looked up every ten seconds.
-    /// Markers of transactions count as records, so a topic of transactions that is read to its end shows one or more.
+    /// A source: records that are not read yet, as far as known: ends of partitions are looked up
+    /// every ten seconds. Markers of transactions count as records, so a topic of transactions that
+    /// is read to its end shows one or more.
     #[must_use]
     pub fn records_behind(&self) -> u64 {
         self.records_behind.load(Relaxed)

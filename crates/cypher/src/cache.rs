@@ -10,8 +10,8 @@ use crate::statement::{Plan, prepare};
 
 /// Plans by text, bounded in number and in bytes of text.
 ///
-/// Two generations: a plan that is asked for moves to the young one; when that is full, it becomes the old one, and
-/// what nobody asked for since is forgotten.
+/// Two generations: a plan that is asked for moves to the young one; when that is full, it becomes
+/// the old one, and what nobody asked for since is forgotten.
 pub struct PlanCache {
     most_plans: usize,
     most_bytes: usize,

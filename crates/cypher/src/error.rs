@@ -1,5 +1,5 @@
-//! What goes wrong with a statement: for people a message, for clients Neo4j's code, for the openCypher Technology
-//! Compatibility Kit (TCK) a type, a phase and a detail.
+//! What goes wrong with a statement: for people a message, for clients Neo4j's code, for the
+//! openCypher Technology Compatibility Kit (TCK) a type, a phase and a detail.
 
 use std::fmt;
 use wellspring_graph::{GraphError, Violation};

@@ -52,8 +52,8 @@ pub trait Procedures {
     fn find(&self, name: &str) -> Option<Arc<dyn Procedure>>;
 }
 
-/// The procedures that are always there: `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`, `db.ping()`, and
-/// `db.indexes()` and `db.constraints()`, which `SHOW` calls.
+/// The procedures that are always there: `db.labels()`, `db.relationshipTypes()`,
+/// `db.propertyKeys()`, `db.ping()`, and `db.indexes()` and `db.constraints()`, which `SHOW` calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltIn;
 

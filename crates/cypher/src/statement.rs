@@ -122,13 +122,13 @@ pub struct Environment<'a> {
     pub seed: u64,
 }
 
-/// Takes the values of a row's columns. Nodes and relationships among them can be looked up in the transaction; what it
-/// keeps is charged to the budget.
+/// Takes the values of a row's columns. Nodes and relationships among them can be looked up in the
+/// transaction; what it keeps is charged to the budget.
 pub type RowSink<'s> = dyn FnMut(&[Value], &Transaction, &mut Budget) -> Result<Flow> + 's;
 
-/// Runs a statement on a transaction. Rows go to the sink one by one; those of a statement that writes are told to
-/// nobody before the transaction is committed. What the statement changed is what it adds to the transaction's
-/// statistics.
+/// Runs a statement on a transaction. Rows go to the sink one by one; those of a statement that
+/// writes are told to nobody before the transaction is committed. What the statement changed is
+/// what it adds to the transaction's statistics.
 ///
 /// # Errors
 /// Whatever the statement runs into; the transaction must be dropped then.

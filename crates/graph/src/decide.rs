@@ -1,4 +1,5 @@
-//! Whether a transaction may be the graph's next: judged by what was committed since it began, in memory and at once.
+//! Whether a transaction may be the graph's next: judged by what was committed since it began, in
+//! memory and at once.
 
 use crate::change::{CommittedChanges, Unsound, difference};
 use crate::event::encode;
@@ -65,8 +66,8 @@ impl PreparedTransaction {
         self.base.position()
     }
 
-    /// The events that tell it: none if it came to no change. `transaction` is what the parts of a large one know each
-    /// other by: random, or anything that no other has.
+    /// The events that tell it: none if it came to no change. `transaction` is what the parts of a
+    /// large one know each other by: random, or anything that no other has.
     ///
     /// # Errors
     /// [`Violation::PropertyTooLarge`] and [`Violation::TransactionTooLarge`]
@@ -86,8 +87,8 @@ impl PreparedTransaction {
         changes.touches.concerns(&self.footprint)
     }
 
-    /// Judges it: `head` is the newest version, `since` everything that was committed after the version it began with,
-    /// in order, up to `head`.
+    /// Judges it: `head` is the newest version, `since` everything that was committed after the
+    /// version it began with, in order, up to `head`.
     #[must_use]
     pub fn decide(&self, head: &Graph, since: &[&CommittedChanges]) -> Verdict {
         if self.changes.changes.is_empty() {
@@ -104,8 +105,8 @@ impl PreparedTransaction {
         }
         let (mut graph, changes) = (self.graph.clone(), Arc::clone(&self.changes));
         let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
-        // Both ways lead to the same version, as neither touches what the other read or wrote. To fill an index again is
-        // always more than what others did meanwhile.
+        // Both ways lead to the same version, as neither touches what the other read or wrote. To
+        // fill an index again is always more than what others did meanwhile.
         if theirs > changes.changes.len() && !changes.changes.has_schema() {
             graph = head.clone();
             match graph.apply(&changes.changes) {

@@ -6,8 +6,8 @@ use crate::id::{NodeId, RelationshipId};
 use std::fmt::Write;
 
 impl Graph {
-    /// The graph as lines: nodes in order of id, relationships in order of id, indexes and constraints in order of
-    /// name. Labels and keys are sorted by their text.
+    /// The graph as lines: nodes in order of id, relationships in order of id, indexes and
+    /// constraints in order of name. Labels and keys are sorted by their text.
     pub fn dump(&self) -> impl Iterator<Item = String> {
         let nodes = self.node_ids().filter_map(|id| self.node_line(id));
         let relationships = self.relationship_ids().filter_map(|id| self.relationship_line(id));

@@ -1,4 +1,5 @@
-//! What a transaction has read, as predicates: what another may not touch if this one is to commit after it.
+//! What a transaction has read, as predicates: what another may not touch if this one is to commit
+//! after it.
 
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::MAX_FOOTPRINT;

@@ -1,7 +1,7 @@
 //! A property graph as persistent data.
 //!
-//! A version of the graph is one [`Graph`], which is cloned in constant time; a [`Transaction`] works on its own
-//! clone. Nothing here reads a clock, a disk or a socket.
+//! A version of the graph is one [`Graph`], which is cloned in constant time; a [`Transaction`]
+//! works on its own clone. Nothing here reads a clock, a disk or a socket.
 //!
 //! ```text
 //! Transaction::writing(version) ── statements: reads are noted, writes go to the clone
@@ -10,8 +10,9 @@
 //!   decide(head, changes since)    Committed: the next version │ Unchanged │ Overtaken: again │ Refused
 //! GraphFold::apply(event)          the same version from the log; encode and decode: its snapshot
 //! ```
-//! To roll back is to drop. After an error in the middle of a statement the transaction holds half of it, so it must be
-//! dropped as well. Whoever holds a version makes writers copy what they change, no more.
+//! To roll back is to drop. After an error in the middle of a statement the transaction holds half
+//! of it, so it must be dropped as well. Whoever holds a version makes writers copy what they
+//! change, no more.
 #![forbid(unsafe_code)]
 
 mod change;

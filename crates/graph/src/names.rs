@@ -1,12 +1,13 @@
-//! Names of labels, relationship types and property keys, and the numbers they stand under within a process.
+//! Names of labels, relationship types and property keys, and the numbers they stand under within a
+//! process.
 
 use crate::limits::{MAX_NAME_BYTES, MAX_NAMES};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A label, relationship type or property key, as a number. All versions of a graph give one name one number; another
-/// graph, or the same one after a restart, another.
+/// A label, relationship type or property key, as a number. All versions of a graph give one name
+/// one number; another graph, or the same one after a restart, another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(u32);
 
@@ -40,7 +41,8 @@ pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// The names that any version of a graph ever saw. They are only added to, also by transactions that end in nothing.
+/// The names that any version of a graph ever saw. They are only added to, also by transactions
+/// that end in nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Names(RwLock<Dictionary>);
 
@@ -50,8 +52,8 @@ struct Dictionary {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Numbers that keys have room for. Statements end long before, so that names of theirs that came to nothing take none
-/// from events, which must mean the same in every process.
+/// Numbers that keys have room for. Statements end long before, so that names of theirs that came
+/// to nothing take none from events, which must mean the same in every process.
 const MAX_NUMBERS: usize = (1 << 24) - 1;
 
 impl Names {

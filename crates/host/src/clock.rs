@@ -1,4 +1,5 @@
-//! The door through which time enters the server, and how it is written ([`wellspring_types::moment`]).
+//! The door through which time enters the server, and how it is written
+//! ([`wellspring_types::moment`]).
 
 use std::sync::Arc;
 use wellspring_log::{Clock, SystemClock};

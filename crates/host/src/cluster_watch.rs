@@ -1,5 +1,5 @@
-//! Tells the operator what becomes of a node among several: who leads, whether the journal is reached, which copies
-//! are detached. None of it need fail a request.
+//! Tells the operator what becomes of a node among several: who leads, whether the journal is
+//! reached, which copies are detached. None of it need fail a request.
 
 use crate::cluster::{Cluster, EngineReach};
 use crate::http::Host;

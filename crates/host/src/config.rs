@@ -1,4 +1,5 @@
-//! The settings of a host, section by section, and what it has to know of its faces before it opens.
+//! The settings of a host, section by section, and what it has to know of its faces before it
+//! opens.
 
 use crate::access::config::AccessConfig;
 use crate::access::jwks_source::ForeignSettings;

@@ -1,6 +1,6 @@
 //! What is remembered in bounded memory: what was used longest ago is forgotten. A young generation
-//! takes what is new or used; when it is full it becomes the old one, and the old one is gone. So no
-//! order has to be kept, and looking something up changes nothing else.
+//! takes what is new or used; when it is full it becomes the old one, and the old one is gone. So
+//! no order has to be kept, and looking something up changes nothing else.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};

@@ -106,15 +106,15 @@ impl Identity {
     }
 }
 
-/// The identity behind an answer where the admitted request itself does not tell it: the gate denied
-/// access, or the body held the login.
+/// The identity behind an answer where the admitted request itself does not tell it: the gate
+/// denied access, or the body held the login.
 #[derive(Debug, Clone)]
 pub enum Caller {
     /// Authenticated, and denied.
     Known(Identity),
     /// Authenticated by the password in the body.
     LoggedIn(AccountName),
-    /// Not authenticated; the account that was named, if it exists. Another text is not kept: people
-    /// type passwords into the wrong field.
+    /// Not authenticated; the account that was named, if it exists. Another text is not kept:
+    /// people type passwords into the wrong field.
     Claimed(Option<AccountName>),
 }

@@ -1,5 +1,5 @@
-//! Types of events that a face writes by itself, and that clients may therefore not append: links made
-//! that way would have passed no check, and clicks would never have happened.
+//! Types of events that a face writes by itself, and that clients may therefore not append: links
+//! made that way would have passed no check, and clicks would never have happened.
 
 use crate::wire::problem::{self, Problem};
 

@@ -1,8 +1,8 @@
-//! What every face is given: requests and answers, access, limits, figures, bounded work and the logs of the
-//! process; and the loop that serves them.
+//! What every face is given: requests and answers, access, limits, figures, bounded work and the
+//! logs of the process; and the loop that serves them.
 //!
-//! A host knows no face. A program opens one with the routes of its faces ([`serve::open`]), opens these on it,
-//! and serves ([`serve::serve`]).
+//! A host knows no face. A program opens one with the routes of its faces ([`serve::open`]), opens
+//! these on it, and serves ([`serve::serve`]).
 
 #[macro_use] // before all that say something
 mod stderr;

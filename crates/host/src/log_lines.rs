@@ -6,8 +6,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// From now on lines are written, in the format and from the level on that are configured. A line that
-/// cannot be written, as the reader of standard error has gone, is lost without a word.
+/// From now on lines are written, in the format and from the level on that are configured. A line
+/// that cannot be written, as the reader of standard error has gone, is lost without a word.
 ///
 /// # Errors
 /// A sentence about `log_level`.

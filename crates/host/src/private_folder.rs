@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use wellspring_log::storage::create_folder;
 
-/// A folder that only its owner may look into, made durable if it is not there: whatever the mask and
-/// the folder that it lies in. Others may have been let into one of an earlier version.
+/// A folder that only its owner may look into, made durable if it is not there: whatever the mask
+/// and the folder that it lies in. Others may have been let into one of an earlier version.
 pub(crate) fn keep_private(dir: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     create_folder(dir)?;

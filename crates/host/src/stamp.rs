@@ -27,8 +27,8 @@ impl Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.size(),
-            // The time of status: a file of an earlier time that is moved here has a new one, and one
-            // that was open to others and no longer is.
+            // The time of status: a file of an earlier time that is moved here has a new one, and
+            // one that was open to others and no longer is.
             changed_s: metadata.ctime(),
             changed_ns: metadata.ctime_nsec(),
         })

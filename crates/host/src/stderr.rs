@@ -1,7 +1,7 @@
 //! Standard error may be closed, or its reader may have gone (`2>&1 | head`).
 
-/// As the standard library's, which would panic then: what is said there is lost instead, and the exit
-/// code says the rest.
+/// As the standard library's, which would panic then: what is said there is lost instead, and the
+/// exit code says the rest.
 #[macro_export]
 macro_rules! eprintln {
     ($($words:tt)+) => {{

@@ -2,8 +2,8 @@
 
 use std::thread::JoinHandle;
 
-/// How much nicer a thread with long work is than a thread that serves: about a third of its share, where a core has to be
-/// shared.
+/// How much nicer a thread with long work is than a thread that serves: about a third of its share,
+/// where a core has to be shared.
 #[cfg(target_os = "linux")]
 const NICER_BY: i32 = 5;
 
@@ -17,9 +17,9 @@ pub fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinH
     thread.map_err(|e| format!("a thread cannot start: {e}"))
 }
 
-/// What makes a thread that does long work one that those that serve overtake. Not by much: it also holds
-/// locks that they wait for, for a moment. Of threads that serve as this one does: a server that was
-/// started nicer than `NICER_BY` would otherwise put long work first.
+/// What makes a thread that does long work one that those that serve overtake. Not by much: it also
+/// holds locks that they wait for, for a moment. Of threads that serve as this one does: a server
+/// that was started nicer than `NICER_BY` would otherwise put long work first.
 pub(crate) fn yielding() -> impl Fn() + Send + Sync + 'static {
     #[cfg(target_os = "linux")]
     let nicer = rustix::process::getpriority_process(None).map(|serving| serving + NICER_BY);
@@ -30,7 +30,8 @@ pub(crate) fn yielding() -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// Starts a thread for long work, which threads that serve overtake; so do the threads that it starts.
+/// Starts a thread for long work, which threads that serve overtake; so do the threads that it
+/// starts.
 ///
 /// # Errors
 /// The system gives none.

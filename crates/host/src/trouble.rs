@@ -2,8 +2,8 @@
 //! Both HTTP stacks report here.
 //!
 //! The first failure of its kind is logged at once; those that follow within `TELL_EVERY` are
-//! counted, and the next line says how many they were. So a full disk under load costs a few lines a
-//! minute.
+//! counted, and the next line says how many they were. So a full disk under load costs a few lines
+//! a minute.
 
 use crate::wire::problem::{self, Kind, Problem};
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Time between two lines about the same kind of problem of the same log.
 pub(crate) const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// Most combinations of kind, log and place that are told apart: clients choose the names of the logs
-/// that they ask for.
+/// Most combinations of kind, log and place that are told apart: clients choose the names of the
+/// logs that they ask for.
 const MOST_KEYS: usize = 256;
 
 /// Why an answer has a status of 500 or above.

@@ -1,5 +1,5 @@
-//! The suite of every journal over a log whose entries are sealed: to the log above it, it is a log like
-//! any other.
+//! The suite of every journal over a log whose entries are sealed: to the log above it, it is a log
+//! like any other.
 
 use std::time::Duration;
 use wellspring_host::cluster::ClusterKey;

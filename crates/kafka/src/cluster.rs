@@ -87,8 +87,8 @@ pub trait Cluster: Send + Sync {
     /// A [`Fault`].
     fn offsets(&self, topic: &str, partition: i32) -> Result<OffsetRange, Fault>;
 
-    /// A producer of transactions. From here on any other with the same transactional id is fenced, and what it
-    /// left open is ended.
+    /// A producer of transactions. From here on any other with the same transactional id is fenced,
+    /// and what it left open is ended.
     ///
     /// # Errors
     /// A [`Fault`].
@@ -100,31 +100,35 @@ pub trait Cluster: Send + Sync {
     /// A [`Fault`].
     fn idempotent_producer(&self) -> Result<Box<dyn Producer>, Fault>;
 
-    /// A reader of what is committed in some partitions, each from an offset on; it belongs to no group.
+    /// A reader of what is committed in some partitions, each from an offset on; it belongs to no
+    /// group.
     ///
     /// # Errors
-    /// [`FaultKind::OutOfRange`](crate::FaultKind::OutOfRange) if a partition does not hold the offset to begin at,
-    /// nor ends there.
+    /// [`FaultKind::OutOfRange`](crate::FaultKind::OutOfRange) if a partition does not hold the
+    /// offset to begin at, nor ends there.
     fn reader(&self, topic: &str, starts: &[(i32, i64)]) -> Result<Box<dyn Reader>, Fault>;
 }
 
-/// Delivers records. After any error it is spent: whoever goes on makes another and finds out what was delivered.
+/// Delivers records. After any error it is spent: whoever goes on makes another and finds out what
+/// was delivered.
 pub trait Producer: Send {
-    /// Delivers records, to all in-sync copies, before it returns: by a transactional producer all or none of them,
-    /// by another each by itself.
+    /// Delivers records, to all in-sync copies, before it returns: by a transactional producer all
+    /// or none of them, by another each by itself.
     ///
     /// # Errors
-    /// [`FaultKind::InDoubt`](crate::FaultKind::InDoubt): perhaps all were delivered (without transactions: some).
-    /// Any other: of a transaction none was. No retry with this producer helps.
+    /// [`FaultKind::InDoubt`](crate::FaultKind::InDoubt): perhaps all were delivered (without
+    /// transactions: some). Any other: of a transaction none was. No retry with this producer
+    /// helps.
     fn deliver(&mut self, records: Vec<OutgoingRecord>) -> Result<(), Fault>;
 }
 
 /// Reads partitions in order.
 pub trait Reader: Send {
-    /// Records that come next, in order of each partition, waiting up to `timeout` for one; none if none came.
+    /// Records that come next, in order of each partition, waiting up to `timeout` for one; none if
+    /// none came.
     ///
     /// # Errors
-    /// [`FaultKind::TopicRecreated`](crate::FaultKind::TopicRecreated), about a second after it happened at the
-    /// latest. After an error the reader is spent.
+    /// [`FaultKind::TopicRecreated`](crate::FaultKind::TopicRecreated), about a second after it
+    /// happened at the latest. After an error the reader is spent.
     fn poll(&mut self, timeout: Duration) -> Result<Vec<Record>, Fault>;
 }

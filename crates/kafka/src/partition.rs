@@ -1,5 +1,5 @@
-//! The partition of a key, as Kafka's own clients choose it, so that others who key a topic the same way put their
-//! records beside ours.
+//! The partition of a key, as Kafka's own clients choose it, so that others who key a topic the
+//! same way put their records beside ours.
 
 /// The hash that Kafka's clients partition by: MurmurHash2, 32 bits, with their seed
 /// (`org.apache.kafka.common.utils.Utils.murmur2`).
@@ -41,8 +41,8 @@ pub fn partition_of(key: &[u8], partitions: i32) -> i32 {
 mod tests {
     use super::*;
 
-    /// The cases of Kafka's `UtilsTest.testMurmur2`, and keys of every length modulo four, taken from its
-    /// `Utils.murmur2`.
+    /// The cases of Kafka's `UtilsTest.testMurmur2`, and keys of every length modulo four, taken
+    /// from its `Utils.murmur2`.
     #[test]
     fn hashes_are_those_of_kafka() {
         let known: [(&[u8], i32); 7] = [

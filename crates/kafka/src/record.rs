@@ -10,7 +10,8 @@ pub type Header = (String, Option<Bytes>);
 pub struct Record {
     /// The partition it lies in.
     pub partition: i32,
-    /// Its place there. Offsets grow, but not by one: markers of transactions and compaction leave gaps.
+    /// Its place there. Offsets grow, but not by one: markers of transactions and compaction leave
+    /// gaps.
     pub offset: i64,
     /// When it was made or appended (as the topic is set), in ms since 1970 UTC.
     pub timestamp_ms: i64,

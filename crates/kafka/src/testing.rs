@@ -1,4 +1,5 @@
-//! Brokers of the tests' own, started by test-servers/kafka.sh. For tests alone: what does not work panics.
+//! Brokers of the tests' own, started by test-servers/kafka.sh. For tests alone: what does not work
+//! panics.
 
 use crate::connection::ConnectionSettings;
 use std::io::Write as _;

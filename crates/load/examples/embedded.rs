@@ -1,7 +1,9 @@
-//! The load tester as a library: `cargo run --release --example embedded -- URL [connections] [seconds] [rate]`.
+//! The load tester as a library: `cargo run --release --example embedded -- URL [connections]
+//! [seconds] [rate]`.
 //!
 //! By environment: `STREAMS=n` speaks HTTP/2 with so many streams on each connection (in clear or,
-//! with `https`, over TLS), `INSECURE=1` accepts any certificate, `SPIN=1` spins instead of sleeping.
+//! with `https`, over TLS), `INSECURE=1` accepts any certificate, `SPIN=1` spins instead of
+//! sleeping.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

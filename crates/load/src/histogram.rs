@@ -40,7 +40,8 @@ impl Histogram {
         Histogram { counts, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Counts one duration. Above [`LARGEST_NS`] it is counted in the last bucket; the exact sum and maximum keep it as it is.
+    /// Counts one duration. Above [`LARGEST_NS`] it is counted in the last bucket; the exact sum
+    /// and maximum keep it as it is.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
         self.record_n(value_ns, 1);

@@ -1,8 +1,8 @@
 //! The name that was probably meant by a mistyped one.
 
-/// The candidate closest to `typed`, if it is close enough to be worth a question: at most a third of
-/// the letters of `typed` differ, at least one and at most three may. Texts of over 64 bytes are not
-/// compared.
+/// The candidate closest to `typed`, if it is close enough to be worth a question: at most a third
+/// of the letters of `typed` differ, at least one and at most three may. Texts of over 64 bytes are
+/// not compared.
 #[must_use]
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;

@@ -46,7 +46,8 @@ impl NullServer {
     /// The system's, when it gives no thread.
     pub fn serve(listener: TcpListener, cpu: Option<u32>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        // The standard library asks for a queue of 128: a thousand clients at once would wait a second.
+        // The standard library asks for a queue of 128: a thousand clients at once would wait a
+        // second.
         rustix::net::listen(&listener, 4096)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));

@@ -18,7 +18,8 @@ pub struct Target {
     pub credentials: Option<String>,
     /// Connect to this Unix socket instead of the host; the host still names it to the server.
     pub unix_socket: Option<PathBuf>,
-    /// The addresses of the host, at least one unless `unix_socket` is set. Filled by [`Target::resolve`].
+    /// The addresses of the host, at least one unless `unix_socket` is set. Filled by
+    /// [`Target::resolve`].
     pub addresses: Vec<SocketAddr>,
 }
 

@@ -63,7 +63,8 @@ pub trait Workload: Send {
     /// Tells that the last request of `user` ended without an answer.
     fn lost(&mut self, user: u32);
 
-    /// How many different requests were made so far, if known; counted without memory growing with it.
+    /// How many different requests were made so far, if known; counted without memory growing with
+    /// it.
     fn distinct_requests(&self) -> Option<u64> {
         None
     }

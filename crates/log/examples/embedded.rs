@@ -1,4 +1,5 @@
-//! The log in a program's own process: `cargo run --release -p wellspring-log --example embedded [FOLDER]`.
+//! The log in a program's own process: `cargo run --release -p wellspring-log --example embedded
+//! [FOLDER]`.
 //!
 //! Opens a log, lets threads race for seats in a course, reads the outcome back
 //! and follows what comes. `bench` as second argument measures appends instead.

@@ -1,4 +1,5 @@
-//! What the journal over a shared log costs, measured beside that of files, both in a folder in memory:
+//! What the journal over a shared log costs, measured beside that of files, both in a folder in
+//! memory:
 //!
 //! ```text
 //! cargo run --release -p wellspring-log --example journals

@@ -95,8 +95,8 @@ pub enum Staged {
     },
 }
 
-/// An append that was not judged because its [`Work`](crate::Work) ended first. Nothing was done: it
-/// may be staged again.
+/// An append that was not judged because its [`Work`](crate::Work) ended first. Nothing was done:
+/// it may be staged again.
 #[must_use = "its completion waits for an answer"]
 pub struct Unjudged {
     /// The append as it was given.

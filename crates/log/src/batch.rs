@@ -25,7 +25,8 @@ use wellspring_types::Position;
 
 /// Bytes of a batch header.
 pub const BATCH_HEADER_BYTES: usize = 64;
-/// First four bytes of every batch. A record length never reaches 2^31, so the two cannot be confused.
+/// First four bytes of every batch. A record length never reaches 2^31, so the two cannot be
+/// confused.
 pub const BATCH_MAGIC: u32 = 0xb5a7_c4d1;
 /// The unit a disk is assumed to write wholly or not at all.
 pub const SECTOR_BYTES: usize = 512;
@@ -56,7 +57,8 @@ pub struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Encodes the header; the last four bytes of the result's CRC field chain the next batch to this one.
+    /// Encodes the header; the last four bytes of the result's CRC field chain the next batch to
+    /// this one.
     #[must_use]
     pub fn encode(&self, salt: u64) -> [u8; BATCH_HEADER_BYTES] {
         let mut bytes = [0u8; BATCH_HEADER_BYTES];

@@ -129,7 +129,8 @@ pub enum AppendError {
         /// First position of the request that used the key.
         first: Position,
     },
-    /// An event id is already in the log, but not as part of this same request. Retrying does not help.
+    /// An event id is already in the log, but not as part of this same request. Retrying does not
+    /// help.
     IdReused {
         /// Index of the event in the request.
         event: usize,
@@ -224,7 +225,8 @@ impl std::error::Error for AppendError {}
 /// does not know. What it has can be read all the same. A retry helps once its cause has gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotConfirmed {
-    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it is closed.
+    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it is
+    /// closed.
     Closed {
         /// Why.
         reason: String,

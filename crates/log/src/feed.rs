@@ -17,8 +17,9 @@ use wellspring_types::Position;
 
 /// Tells when the head moves. Clones are the same feed.
 ///
-/// [`Log::feed`](crate::Log::feed) gives a log's. Other positions that only grow (how far a view has
-/// folded, say) are waited for with a feed made with [`Feed::at`]; "head" is then that position.
+/// [`Log::feed`](crate::Log::feed) gives a log's. Other positions that only grow (how far a view
+/// has folded, say) are waited for with a feed made with [`Feed::at`]; "head" is then that
+/// position.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
     shared: Arc<Shared>,

@@ -1,5 +1,5 @@
-//! Records that another node's batcher hands over: its bytes are checked like a stranger's, then they are one
-//! request with a key.
+//! Records that another node's batcher hands over: its bytes are checked like a stranger's, then
+//! they are one request with a key.
 
 use crate::append::{Append, Completion};
 use crate::log::Log;
@@ -74,9 +74,10 @@ impl std::error::Error for HandedOverFault {}
 
 impl Log {
     /// Takes records that the batcher of another node hands over, as its
-    /// [`HandedPiece`](crate::batcher::HandedPiece) has them: one request with this key. `done` is called with the
-    /// outcome, perhaps before this returns: as for an append with a key, so that a piece that comes again is stored
-    /// once and answered the same, also while the first is still under way. What it means to the giver is told by
+    /// [`HandedPiece`](crate::batcher::HandedPiece) has them: one request with this key. `done` is
+    /// called with the outcome, perhaps before this returns: as for an append with a key, so that a
+    /// piece that comes again is stored once and answered the same, also while the first is still
+    /// under way. What it means to the giver is told by
     /// [`HandOverOutcome::of`](crate::batcher::HandOverOutcome::of). Nothing is waited for.
     ///
     /// # Errors

@@ -19,8 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 use wellspring_types::{Position, Query};
 
-/// The name of the log in its [journal](crate::shared) if a folder holds a copy of a shared log; `None` if it holds
-/// a log of files, or nothing.
+/// The name of the log in its [journal](crate::shared) if a folder holds a copy of a shared log;
+/// `None` if it holds a log of files, or nothing.
 ///
 /// # Errors
 /// The folder cannot be read, or what it says of itself is damaged.
@@ -90,7 +90,8 @@ pub struct Report {
     pub indexes: u64,
     /// Indexes that are missing or disagree with their segment. Harmless: they are made anew.
     pub stale_indexes: Vec<String>,
-    /// Whether the last segment ends with a write that a crash cut short. Harmless: it was never acknowledged.
+    /// Whether the last segment ends with a write that a crash cut short. Harmless: it was never
+    /// acknowledged.
     pub torn_end: bool,
     /// Damage to events.
     pub damage: Vec<Corruption>,
@@ -118,8 +119,8 @@ pub enum Holding {
 /// The copy of a shared log as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyFound {
-    /// Whose copy it is. `None` if the file that says so is missing or damaged, which is harmless: the
-    /// shared log says the same.
+    /// Whose copy it is. `None` if the file that says so is missing or damaged, which is harmless:
+    /// the shared log says the same.
     pub of: Option<CopyOf>,
     /// Position of its last event that is good, 0 if there is none.
     pub head: Position,
@@ -177,8 +178,8 @@ fn open(
 /// What the folder `dir` holds. Reads one segment.
 ///
 /// # Errors
-/// [`OpenError`] if a file cannot be read. Damage is none: it may be cut off from a copy, and a log of files
-/// is told by what is not damaged.
+/// [`OpenError`] if a file cannot be read. Damage is none: it may be cut off from a copy, and a log
+/// of files is told by what is not damaged.
 pub fn holding(dir: &Path) -> Result<Holding, OpenError> {
     holding_on(&existing(dir)?)
 }
@@ -299,7 +300,8 @@ pub fn batches(
 /// `progress` is told the bytes of segment files read so far and in all.
 ///
 /// # Errors
-/// [`OpenError::Io`] if a file cannot be read, [`OpenError::UnknownVersion`]; damage is in the report.
+/// [`OpenError::Io`] if a file cannot be read, [`OpenError::UnknownVersion`]; damage is in the
+/// report.
 pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, OpenError> {
     verify_on(&existing(dir)?, progress)
 }

@@ -114,7 +114,8 @@ impl Leases {
         Leases { clock, strides: RandomState::new(), state: Mutex::new(state) }
     }
 
-    /// Begins to grant leases in an epoch greater than all before. Those that are held end; whom to wake.
+    /// Begins to grant leases in an epoch greater than all before. Those that are held end; whom to
+    /// wake.
     #[must_use]
     pub(crate) fn begin_epoch(&self, epoch: u64) -> Vec<Waker> {
         let mut state = lock(&self.state);
@@ -283,7 +284,8 @@ impl LeaseLine<'_> {
     /// Spurious wake-ups are possible.
     ///
     /// # Errors
-    /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] wait. A retry helps when others have stopped waiting.
+    /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] wait. A retry helps when others have stopped
+    /// waiting.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
         let now_us = self.leases.clock.monotonic_us();
         let mut state = lock(&self.leases.state);

@@ -182,10 +182,10 @@ impl Log {
     }
 
     /// Opens this node's copy of a log that several nodes agree on, and follows it. The log is
-    /// [catching up](Role::CatchingUp) at first: what is in the copy can be read at once, but a view
-    /// should be opened only when it has caught up, since a power loss may have taken more of the copy than
-    /// of the view. What is damaged in the copy is cut off and fetched again. An example stands
-    /// [there](crate::shared).
+    /// [catching up](Role::CatchingUp) at first: what is in the copy can be read at once, but a
+    /// view should be opened only when it has caught up, since a power loss may have taken more of
+    /// the copy than of the view. What is damaged in the copy is cut off and fetched again. An
+    /// example stands [there](crate::shared).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -215,17 +215,18 @@ impl Log {
         &self.sequencer.role_changes
     }
 
-    /// Has this node claim the lead now, whether or not the leader is alive: to move it here. Whether it
-    /// leads then is told by [`role`](Self::role). A node that is catching up claims when it has caught up. Does
-    /// nothing on a log of files.
+    /// Has this node claim the lead now, whether or not the leader is alive: to move it here.
+    /// Whether it leads then is told by [`role`](Self::role). A node that is catching up claims
+    /// when it has caught up. Does nothing on a log of files.
     pub fn claim_lead(&self) {
         self.tell(Order::Claim);
     }
 
-    /// Has this node give up the lead, or a claim that has not been delivered. What is only staged is refused with
-    /// [`AppendError::NotLeading`]; what was offered stays in doubt until it arrives or another leads. It does not
-    /// claim by itself before it has heard of another leader, or for twice the lead timeout. Does nothing if it
-    /// neither leads nor claims, nor on a log of files.
+    /// Has this node give up the lead, or a claim that has not been delivered. What is only staged
+    /// is refused with [`AppendError::NotLeading`]; what was offered stays in doubt until it
+    /// arrives or another leads. It does not claim by itself before it has heard of another leader,
+    /// or for twice the lead timeout. Does nothing if it neither leads nor claims, nor on a log of
+    /// files.
     pub fn resign(&self) {
         self.tell(Order::Resign);
     }
@@ -237,8 +238,8 @@ impl Log {
         }
     }
 
-    /// Does the next thing that the log has to do by itself, on this thread and without waiting: for
-    /// a log that is [driven by turns](Driver::Turns).
+    /// Does the next thing that the log has to do by itself, on this thread and without waiting:
+    /// for a log that is [driven by turns](Driver::Turns).
     pub fn turn(&self) -> Turn {
         self.sequencer.turn()
     }
@@ -256,7 +257,8 @@ impl Log {
         })
     }
 
-    /// Appends and waits for the outcome. Commits on the calling thread when no other is committing.
+    /// Appends and waits for the outcome. Commits on the calling thread when no other is
+    /// committing.
     ///
     /// # Errors
     /// [`AppendError`], which says whether a retry helps.
@@ -273,8 +275,8 @@ impl Log {
         })
     }
 
-    /// Judges and stages the append; `done` is called with the outcome, perhaps before this returns.
-    /// Costs microseconds, or what its condition costs to judge (see
+    /// Judges and stages the append; `done` is called with the outcome, perhaps before this
+    /// returns. Costs microseconds, or what its condition costs to judge (see
     /// [`stage_within`](Self::stage_within)); never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
         if self.sequencer.submit(append, Basis::default(), done) != Staged::Answered {
@@ -343,10 +345,10 @@ impl Log {
         self.sequencer.feed.head()
     }
 
-    /// The head, once it is confirmed that it is the end of the log: everything that anybody was told
-    /// is durable before this is first polled lies at or before it. With the journal of files that is
-    /// a look at the sequencer, which takes microseconds and is ready at once; a journal that others
-    /// write too has to ask them.
+    /// The head, once it is confirmed that it is the end of the log: everything that anybody was
+    /// told is durable before this is first polled lies at or before it. With the journal of files
+    /// that is a look at the sequencer, which takes microseconds and is ready at once; a journal
+    /// that others write too has to ask them.
     ///
     /// # Errors
     /// [`NotConfirmed`]. Reads of what there is go on.
@@ -387,8 +389,8 @@ impl Log {
         self.sequencer.staged_bytes()
     }
 
-    /// How often what was staged has come to nothing since the log was opened. As long as this is what
-    /// [`Staged::Placed`] told, positions up to the head are whose they were. Costs nothing.
+    /// How often what was staged has come to nothing since the log was opened. As long as this is
+    /// what [`Staged::Placed`] told, positions up to the head are whose they were. Costs nothing.
     #[must_use]
     pub fn setbacks(&self) -> u64 {
         self.sequencer.mark.setbacks()
@@ -461,7 +463,8 @@ impl Log {
         self.sequencer.segments.damage()
     }
 
-    /// How often an index was found damaged, at the opening or since, and made anew. Asks no device.
+    /// How often an index was found damaged, at the opening or since, and made anew. Asks no
+    /// device.
     #[must_use]
     pub fn indexes_mended(&self) -> u64 {
         self.sequencer.segments.indexes_mended()
@@ -480,11 +483,12 @@ impl Log {
         self.sequencer.mark.is_full()
     }
 
-    /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go on.
+    /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go
+    /// on.
     ///
     /// Of a shared log what was offered is waited for as long as the lead timeout, and then is
-    /// [unknown](AppendError::Unknown): this returns also while the engine is away. A device that does not return is
-    /// waited for.
+    /// [unknown](AppendError::Unknown): this returns also while the engine is away. A device that
+    /// does not return is waited for.
     pub fn close(&self) {
         self.closer.close();
     }

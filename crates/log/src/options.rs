@@ -49,9 +49,9 @@ pub enum Driver {
     /// Threads of the log's own.
     #[default]
     Threads,
-    /// The caller, by [`Log::turn`](crate::Log::turn), on its own thread. What is drawn at random and
-    /// has an effect comes from the seed, so that the same turns with the same arrivals have the same
-    /// outcome: what a simulation needs. Only a simulation should use it.
+    /// The caller, by [`Log::turn`](crate::Log::turn), on its own thread. What is drawn at random
+    /// and has an effect comes from the seed, so that the same turns with the same arrivals have
+    /// the same outcome: what a simulation needs. Only a simulation should use it.
     Turns {
         /// What is drawn at random comes from it.
         seed: u64,
@@ -63,9 +63,11 @@ pub enum Driver {
 pub struct Options {
     /// When an append counts as durable.
     pub sync: Sync,
-    /// Largest segment file in bytes, 64 KiB to 2 GiB; a single request larger than this gets a segment of its own.
+    /// Largest segment file in bytes, 64 KiB to 2 GiB; a single request larger than this gets a
+    /// segment of its own.
     pub segment_bytes: u32,
-    /// Most bytes that may be staged and not yet durable; over it appends are refused as overloaded.
+    /// Most bytes that may be staged and not yet durable; over it appends are refused as
+    /// overloaded.
     pub staged_bytes: usize,
     /// Memory in bytes that the index of the segment being written may take before the next segment
     /// begins, at least 1 MiB: the bound on what opening must read and rebuild. It may be exceeded

@@ -62,7 +62,8 @@ plants! {
     ResumesLate = "resumes-late",
     /// A leader does not mind another's claim.
     KeepsLead = "keeps-lead",
-    /// Tokens of leases go on where this node's last ones ended, whatever others have granted since.
+    /// Tokens of leases go on where this node's last ones ended, whatever others have granted
+    /// since.
     OldTokens = "old-tokens",
     /// What an append was decided on may have come to nothing.
     ForgetsBasis = "forgets-basis",

@@ -300,7 +300,8 @@ impl<'a> RecordView<'a> {
     /// Checks the checksum, then reads the record that is exactly `bytes`.
     ///
     /// # Errors
-    /// [`RecordFault`]: the bytes are damaged; reading them again helps only if the damage was on the way.
+    /// [`RecordFault`]: the bytes are damaged; reading them again helps only if the damage was on
+    /// the way.
     pub fn verify(bytes: &'a [u8]) -> Result<RecordView<'a>, RecordFault> {
         if RecordView::length(bytes) != Some(bytes.len()) {
             return Err(RecordFault::Length);
@@ -433,7 +434,8 @@ impl<'a> RecordView<'a> {
         self.bytes.len()
     }
 
-    /// The stored checksum (CRC32C) of everything else in the record, its position and time among it.
+    /// The stored checksum (CRC32C) of everything else in the record, its position and time among
+    /// it.
     #[must_use]
     pub fn checksum(&self) -> u32 {
         read_u32(self.bytes, 4)

@@ -58,7 +58,8 @@ pub struct ScannedSegment {
     pub synced_to: u64,
     /// The greatest epoch in the headers of the segment and its good batches.
     pub epoch: u64,
-    /// In a copy: the place of the last good batch in the shared log, or that after which the first is found.
+    /// In a copy: the place of the last good batch in the shared log, or that after which the first
+    /// is found.
     pub place: Place,
     /// In a copy: the chain up to the last good batch.
     pub chain: u32,
@@ -100,7 +101,8 @@ pub fn read_header(file: &dyn StorageFile, name: &str) -> Result<SegmentHeader, 
 /// Walks all good batches of a segment in order and judges what follows them.
 ///
 /// # Errors
-/// [`OpenError::Corrupt`] with file and offset if acknowledged bytes are damaged, or whatever `visit` returns.
+/// [`OpenError::Corrupt`] with file and offset if acknowledged bytes are damaged, or whatever
+/// `visit` returns.
 pub fn scan(
     file: &dyn StorageFile,
     name: &str,
@@ -266,8 +268,8 @@ impl Scanner<'_> {
         Err(OpenError::Corrupt(self.rotten(&batch)))
     }
 
-    /// Names a batch that fails its checksum by its first damaged record: a read that meets the record
-    /// names the same byte.
+    /// Names a batch that fails its checksum by its first damaged record: a read that meets the
+    /// record names the same byte.
     fn rotten(&self, batch: &ScannedBatch<'_>) -> Corruption {
         let what = "a batch fails its checksum although all of it was written";
         match records(self.name, batch).find_map(Result::err) {
@@ -298,7 +300,8 @@ impl Scanner<'_> {
         Err(self.corrupt(at, "neither a batch nor the zeros that follow the last one"))
     }
 
-    /// The batch at the end of the good ones is torn, unless something after `from` proves that a barrier had passed it.
+    /// The batch at the end of the good ones is torn, unless something after `from` proves that a
+    /// barrier had passed it.
     fn torn(&self, found: &ScannedSegment, from: u64) -> Result<Next, OpenError> {
         const WINDOW: usize = 1 << 20;
         let mut tail = Tail::Clean;

@@ -53,8 +53,8 @@ pub enum Role {
         epoch: u64,
     },
     /// The copy and the shared log have different pasts, or the shared log cannot be used any more.
-    /// Appends are refused until a person has decided which of the two is right; what is in the copy
-    /// can be read.
+    /// Appends are refused until a person has decided which of the two is right; what is in the
+    /// copy can be read.
     Detached {
         /// What was found.
         reason: String,

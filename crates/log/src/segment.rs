@@ -48,7 +48,8 @@ pub struct SegmentHeader {
 pub struct SegmentSource {
     /// The segment's first batch stands after this place.
     pub after: Place,
-    /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if there is none.
+    /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if
+    /// there is none.
     pub chain: u32,
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn give_way() {
     std::thread::yield_now();
 }
 
-/// Starts a named thread that gives way to every other of the process where the system can be told so.
+/// Starts a named thread that gives way to every other of the process where the system can be told
+/// so.
 pub(crate) fn spawn_idle(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -70,7 +71,8 @@ thread_local! {
 
 impl Signal {
     /// Sleeps until `is_ready`, which registers the waker that it is given and then looks, says so;
-    /// at most for `timeout`. It is asked again at every wake-up. Tells what is left of the timeout.
+    /// at most for `timeout`. It is asked again at every wake-up. Tells what is left of the
+    /// timeout.
     pub(crate) fn wait(timeout: Duration, mut is_ready: impl FnMut(&Waker) -> bool) -> Duration {
         let timeout_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
         let deadline_us = now_us().saturating_add(timeout_us);

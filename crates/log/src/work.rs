@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// 4 µs (a block read from a file), so a flag is seen within about a millisecond.
 const LOOK_STEPS: u64 = 256;
 
-/// Steps between two moments at which work gives way: about a quarter of a millisecond in memory. On
-/// a busy core each time may cost what the scheduler gives to those that were let go first.
+/// Steps between two moments at which work gives way: about a quarter of a millisecond in memory.
+/// On a busy core each time may cost what the scheduler gives to those that were let go first.
 const GIVE_WAY_STEPS: u64 = 16 * LOOK_STEPS;
 
 /// Why work stopped before its end. What was found by then is not an answer.
@@ -43,9 +43,11 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// How long work lets others go first: the rule of a place where many pieces of long work take turns.
+/// How long work lets others go first: the rule of a place where many pieces of long work take
+/// turns.
 pub trait GiveWay: Send + Sync {
-    /// Lets others run, perhaps until it is this work's turn again; tells how long that took, in µs.
+    /// Lets others run, perhaps until it is this work's turn again; tells how long that took, in
+    /// µs.
     fn give_way(&self) -> u64;
 }
 
@@ -116,8 +118,8 @@ impl Work {
         self
     }
 
-    /// The same, letting other threads that wait for the core go first every few thousand steps: for
-    /// long work beside threads that serve.
+    /// The same, letting other threads that wait for the core go first every few thousand steps:
+    /// for long work beside threads that serve.
     #[must_use]
     pub fn giving_way(self) -> Work {
         self.giving_way_by(Arc::new(SchedulerYield))

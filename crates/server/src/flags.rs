@@ -5,8 +5,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
 
-/// The mistake that clap found, with the flag that is nearest. Clap compares words by the letters they have in
-/// common from the front on, and so takes `--ulr` for `--user`.
+/// The mistake that clap found, with the flag that is nearest. Clap compares words by the letters
+/// they have in common from the front on, and so takes `--ulr` for `--user`.
 pub(crate) fn respelled(mut error: Error, line: &mut Command, words: &[OsString]) -> Error {
     let typed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(typed))) => typed.clone(),

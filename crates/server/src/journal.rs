@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use wellspring_host::cluster::{ClusterConfig, Engine};
 
-/// The engine of a configuration; `None` if the logs are files of one node. Blocks until it is connected.
+/// The engine of a configuration; `None` if the logs are files of one node. Blocks until it is
+/// connected.
 ///
 /// # Errors
 /// A sentence: there is no such engine, or it cannot be used or reached.
@@ -36,7 +37,8 @@ mod postgres {
     };
     use wellspring_log::shared::SharedLog;
 
-    /// How often a server that cannot be reached is tried, and after what time: it may be starting, too.
+    /// How often a server that cannot be reached is tried, and after what time: it may be starting,
+    /// too.
     const TRIES: u32 = 30;
     const PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,7 @@
 //! The `wellspring` program: the shell around the log, with every effect.
 //!
-//! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets reach
-//! the parsers; `main.rs` calls [`main`].
+//! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets
+//! reach the parsers; `main.rs` calls [`main`].
 
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Allocation was a quarter of a write to a graph (decision 0029). Programs that embed the server choose their own.
+/// Allocation was a quarter of a write to a graph (decision 0029). Programs that embed the server
+/// choose their own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -22,7 +22,8 @@ pub fn link_body(body: &[u8]) -> [bool; 2] {
     wellspring_face_links::reads(body)
 }
 
-/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which of them it is.
+/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which
+/// of them it is.
 #[must_use]
 pub fn catalogue_body(body: &[u8]) -> [bool; 5] {
     wellspring_face_catalogue::fuzzed::body(body)
@@ -39,8 +40,8 @@ pub fn catalogue_snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
     wellspring_face_catalogue::fuzzed::snapshot(bytes)
 }
 
-/// Reads what is typed into the catalogue's search box; gives its words and how many of them are in phrases, nothing if
-/// it is refused.
+/// Reads what is typed into the catalogue's search box; gives its words and how many of them are in
+/// phrases, nothing if it is refused.
 #[must_use]
 pub fn catalogue_search(text: &str) -> Option<(Vec<String>, usize)> {
     wellspring_face_catalogue::fuzzed::search(text)
@@ -66,16 +67,16 @@ pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCrede
     wellspring_host::access::fuzzed::credentials(authorization, api_key)
 }
 
-/// Reads a value of `Wellspring-Node`, whoever has signed it: the node, the time in ms since 1970 UTC, and the
-/// client.
+/// Reads a value of `Wellspring-Node`, whoever has signed it: the node, the time in ms since 1970
+/// UTC, and the client.
 #[must_use]
 pub fn node_header(value: &[u8]) -> Option<(String, u64, Option<std::net::IpAddr>)> {
     let (node, at_ms, client) = wellspring_host::cluster::node_auth::said(value)?;
     Some((node.to_string(), at_ms, client))
 }
 
-/// Reads two tokens with this header and these claims: one that we have signed and one that an issuer
-/// `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
+/// Reads two tokens with this header and these claims: one that we have signed and one that an
+/// issuer `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
 #[must_use]
 pub fn signed_tokens(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
     wellspring_host::access::fuzzed::signed(header, claims, now_s)

@@ -1,5 +1,5 @@
-//! Variables of the environment: those that look like ours and mean nothing, most likely mistyped and
-//! otherwise ignored without a word, and those whose value does not fit what it stands for.
+//! Variables of the environment: those that look like ours and mean nothing, most likely mistyped
+//! and otherwise ignored without a word, and those whose value does not fit what it stands for.
 
 use crate::nearest::nearest;
 use clap::builder::Resettable;
@@ -14,8 +14,8 @@ const PREFIX: &str = "WELLSPRING_";
 const OTHERS: [&str; 4] =
     ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
 
-/// A sentence for each variable that is set, begins like ours and is none, in alphabetical order. It never
-/// holds a value.
+/// A sentence for each variable that is set, begins like ours and is none, in alphabetical order.
+/// It never holds a value.
 pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<String> {
     let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
     gather(line, &mut known);
@@ -36,8 +36,8 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     unknown.iter().map(sentence).collect()
 }
 
-/// A mistake found by clap, told with the variable that it stands in, if it does not stand on the command
-/// line: clap names the flag in either case.
+/// A mistake found by clap, told with the variable that it stands in, if it does not stand on the
+/// command line: clap names the flag in either case.
 pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Error {
     let typed = without_variables(line.clone()).try_get_matches_from(words);
     if typed.is_err_and(|typed| typed.to_string() == error.to_string()) {

@@ -114,7 +114,8 @@ impl<T: AsRef<str>> EventRef<'_, T> {
     /// Checks every limit of [`limits`].
     ///
     /// # Errors
-    /// [`Invalid`] with a path that starts inside the event (`type`, `tags[2]`, `data`, `metadata.key`).
+    /// [`Invalid`] with a path that starts inside the event (`type`, `tags[2]`, `data`,
+    /// `metadata.key`).
     pub fn check(&self) -> Result<(), Invalid> {
         let at = |field: &str, reason| Invalid { field: field.to_owned(), reason };
         check_text(self.event_type, limits::MAX_TYPE_BYTES).map_err(|r| at("type", r))?;

@@ -65,8 +65,8 @@ impl Reason {
         }
     }
 
-    /// Whether the input was too large rather than malformed (HTTP 413 rather than 422). A query that
-    /// asks for too much at once is not: its bytes are fewer than it may have.
+    /// Whether the input was too large rather than malformed (HTTP 413 rather than 422). A query
+    /// that asks for too much at once is not: its bytes are fewer than it may have.
     #[must_use]
     pub fn is_size(self) -> bool {
         matches!(self, Reason::TooLong { .. } | Reason::TooMany { .. })

@@ -1,4 +1,5 @@
-//! What was acknowledged as durable stands in the shared log's order where it was said to stand, and stays there.
+//! What was acknowledged as durable stands in the shared log's order where it was said to stand,
+//! and stays there.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;

@@ -1,4 +1,5 @@
-//! The segments of all nodes are the same but for what is local in headers: the same files, the same batches in them.
+//! The segments of all nodes are the same but for what is local in headers: the same files, the
+//! same batches in them.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! A request with a key, or with ids, is there at most once, however often it was sent; and its retry is never taken for
-//! another request.
+//! A request with a key, or with ids, is there at most once, however often it was sent; and its
+//! retry is never taken for another request.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;

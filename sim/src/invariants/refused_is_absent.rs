@@ -25,7 +25,8 @@ impl Invariant for RefusedIsAbsent {
     }
 
     fn hear(&mut self, news: &News, world: &World) -> Result<(), String> {
-        // All attempts of a request with ids are the same bytes: one that is refused may be there by another.
+        // All attempts of a request with ids are the same bytes: one that is refused may be there
+        // by another.
         let with_ids = |attempt: &AttemptId| {
             world.clients.ops[world.clients.attempts[*attempt].op as usize].want == Want::WithIds
         };

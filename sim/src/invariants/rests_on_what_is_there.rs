@@ -1,4 +1,5 @@
-//! What was decided on top of an append that was only staged is there only if that is there, too, before it.
+//! What was decided on top of an append that was only staged is there only if that is there, too,
+//! before it.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;

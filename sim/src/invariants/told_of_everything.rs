@@ -1,4 +1,5 @@
-//! Who subscribes to everything is told of every event, once and in order, whatever role the node has meanwhile.
+//! Who subscribes to everything is told of every event, once and in order, whatever role the node
+//! has meanwhile.
 
 use super::{Invariant, News, World};
 

@@ -24,7 +24,8 @@ pub(crate) struct Cluster {
     standby: Mutex<Option<Postgres>>,
 }
 
-/// A port that is free now; another program may take it before the node does, then the trial does not begin.
+/// A port that is free now; another program may take it before the node does, then the trial does
+/// not begin.
 fn free_address() -> io::Result<std::net::SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
@@ -113,7 +114,8 @@ impl Cluster {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Waits until an append sent to each node that is up succeeds; after how long, or which does not.
+    /// Waits until an append sent to each node that is up succeeds; after how long, or which does
+    /// not.
     pub(crate) fn writable(&self, wait: Duration) -> Result<Duration, String> {
         let begun = Instant::now();
         for node in self.nodes.iter().filter(|node| node.is_up()) {

@@ -169,7 +169,8 @@ fn line(record: &FaultRecord) -> String {
     )
 }
 
-/// Whoever breaks things. All nodes are started by the thread that called [`run`]: they end with it.
+/// Whoever breaks things. All nodes are started by the thread that called [`run`]: they end with
+/// it.
 struct Hand<'a> {
     world: &'a World,
     dice: Dice,

@@ -44,7 +44,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
-    /// Whoever does one thing after another. After an unknown outcome a client goes on as somebody else.
+    /// Whoever does one thing after another. After an unknown outcome a client goes on as somebody
+    /// else.
     pub(crate) client: u64,
     /// The node that was asked last, and which of its lives.
     pub(crate) node: String,

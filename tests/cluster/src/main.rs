@@ -1,7 +1,9 @@
-//! Three real nodes over a real PostgreSQL, clients on all of them, and somebody who breaks what can break.
+//! Three real nodes over a real PostgreSQL, clients on all of them, and somebody who breaks what
+//! can break.
 //!
-//! What clients were told is kept as a history and held against the log, against SQL, and against a judge that knows
-//! nothing of Wellspring (`judge`, a Go program). `README.md` says how to run it and what holds.
+//! What clients were told is kept as a history and held against the log, against SQL, and against a
+//! judge that knows nothing of Wellspring (`judge`, a Go program). `README.md` says how to run it
+//! and what holds.
 
 #![allow(clippy::disallowed_methods)]
 

@@ -38,8 +38,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The same, with the password that `account` has now from this file, if --user says that it is the
-    /// one who asks; `None` otherwise.
+    /// The same, with the password that `account` has now from this file, if --user says that it is
+    /// the one who asks; `None` otherwise.
     pub(super) fn with_password_of(&self, account: &AccountName, file: &Path) -> Option<Place> {
         let credentials = self.credentials.with_password_of(account.as_str(), file)?;
         Some(Place { credentials, ..self.clone() })
@@ -48,7 +48,8 @@ impl Place {
     /// Goes there.
     ///
     /// # Errors
-    /// Usage; a folder that is in use, or holds no accounts and is not to; whatever the credentials bring.
+    /// Usage; a folder that is in use, or holds no accounts and is not to; whatever the credentials
+    /// bring.
     pub(super) fn desk(&self, if_missing: IfMissing) -> Result<Desk, Failure> {
         match &self.data {
             Some(_) if self.url.is_some() => Err(Failure::usage(

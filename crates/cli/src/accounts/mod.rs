@@ -1,5 +1,5 @@
-//! `wellspring user` and `wellspring token`: accounts and API keys, of a running server or of a data
-//! folder that no server holds.
+//! `wellspring user` and `wellspring token`: accounts and API keys, of a running server or of a
+//! data folder that no server holds.
 
 mod desk;
 mod folder;

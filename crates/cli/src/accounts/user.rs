@@ -39,7 +39,8 @@ enum UserCommand {
         /// 1 to 64 of a-z, 0-9, '.', '_', '@' and '-'.
         #[arg(value_parser = name)]
         name: AccountName,
-        /// What it may do: reader, writer, operator or admin, on every log, or writer:orders; repeats.
+        /// What it may do: reader, writer, operator or admin, on every log, or writer:orders;
+        /// repeats.
         #[arg(long = "role", value_name = "ROLE[:LOG]", value_parser = grant)]
         roles: Vec<Grant>,
         /// A file with the password; - is standard input. Otherwise it is asked for.

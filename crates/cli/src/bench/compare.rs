@@ -184,7 +184,8 @@ fn live(args: &CompareArgs) -> Result<Comparison, Failure> {
         let letter = if at == 0 { "A" } else { "B" };
         let name = format!("{letter}, run {} of {turns}", turn + 1);
         let planned = PlannedStep { name, plan: target.plan.clone() };
-        // Only the first repeat asks what this client can reach: it does not change from turn to turn.
+        // Only the first repeat asks what this client can reach: it does not change from turn to
+        // turn.
         let measured = target.session.steps(&[planned], made[at]..=made[at])?;
         for mut step in measured {
             for run in &mut step.runs {
@@ -254,8 +255,8 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
     })
 }
 
-/// What a comparison from which nothing follows exits with: steps that do not belong together stay so; a
-/// side whose own report says that it could not be measured may do better another time.
+/// What a comparison from which nothing follows exits with: steps that do not belong together stay
+/// so; a side whose own report says that it could not be measured may do better another time.
 fn not_measurable(comparison: &Comparison) -> Code {
     let compared = !comparison.steps.is_empty();
     if compared && comparison.steps.iter().all(|step| step.refused.is_none()) {

@@ -53,15 +53,18 @@ enum BenchCommand {
     Ladder(ladder::LadderArgs),
     /// The highest rate at which a condition still holds, e.g. --slo 'p99<10ms'.
     Search(search::SearchArgs),
-    /// A scenario file: weighted steps, captured values, data files. Or makes one from curl, HAR or OpenAPI.
+    /// A scenario file: weighted steps, captured values, data files. Or makes one from curl, HAR or
+    /// OpenAPI.
     Scenario(scenario::ScenarioArgs),
     /// Two result files, or two URLs measured in turns: what differs, and by how much.
     Compare(typed::Typed<compare::CompareArgs>),
     /// A folder of result files over time, with lasting changes.
     History(offline::HistoryArgs),
-    /// Result files in another form: Markdown, HTML, CSV, ab's block, Prometheus, or one of five report forms.
+    /// Result files in another form: Markdown, HTML, CSV, ab's block, Prometheus, or one of five
+    /// report forms.
     Report(offline::ReportArgs),
-    /// A scenario from a curl command line, HAR or OpenAPI; micro-benchmarks from `go test -bench` or Criterion.
+    /// A scenario from a curl command line, HAR or OpenAPI; micro-benchmarks from `go test -bench`
+    /// or Criterion.
     Import(offline::ImportArgs),
     /// Runs the client against built-in servers of known behaviour; fails if a figure is wrong.
     SelfTest(offline::SelfTestArgs),

@@ -1,4 +1,5 @@
-//! The forms of `bench` that send nothing to a server of yours: history, report, import, self-test, audit.
+//! The forms of `bench` that send nothing to a server of yours: history, report, import, self-test,
+//! audit.
 
 use super::finish::{terminal_options, write_file};
 use crate::exit::{Code, Failure};
@@ -176,7 +177,8 @@ pub(super) struct ImportArgs {
     /// What it is.
     #[arg(value_enum)]
     from: From,
-    /// The file or folder, - for standard input; for curl the command line itself, or a file with it.
+    /// The file or folder, - for standard input; for curl the command line itself, or a file with
+    /// it.
     input: String,
     /// Writes here instead of standard output.
     #[arg(short = 'o', long, value_name = "FILE", default_value = "-")]

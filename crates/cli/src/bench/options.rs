@@ -55,8 +55,8 @@ pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["basic", "token_url"])]
     bearer: Option<String>,
-    /// Sends the token or API key in this file as Authorization: Bearer; others on this machine cannot
-    /// read it, as they can a command line.
+    /// Sends the token or API key in this file as Authorization: Bearer; others on this machine
+    /// cannot read it, as they can a command line.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bearer", "basic", "token_url"])]
     token_file: Option<PathBuf>,
     /// Sends these credentials as Authorization: Basic.
@@ -114,7 +114,8 @@ pub(super) struct LengthOptions {
     /// Ends after this long (default 10s).
     #[arg(short = 'z', long = "duration", value_name = "TIME", value_parser = duration_ms)]
     pub(super) duration: Option<u64>,
-    /// Offers the load this long before measuring. A tenth of the duration, at most 1s, unless -n is given.
+    /// Offers the load this long before measuring. A tenth of the duration, at most 1s, unless -n
+    /// is given.
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     warmup: Option<u64>,
     /// Measures this many times; steps take turns.
@@ -126,7 +127,8 @@ pub(super) struct LengthOptions {
     /// Measures where the time goes: connect, TLS, write, first byte, last byte.
     #[arg(long)]
     phases: bool,
-    /// Spins instead of sleeping: due times kept to the microsecond, at the cost of a processor a thread.
+    /// Spins instead of sleeping: due times kept to the microsecond, at the cost of a processor a
+    /// thread.
     #[arg(long)]
     spin: bool,
 }
@@ -134,10 +136,12 @@ pub(super) struct LengthOptions {
 /// What else is known or wanted to be known.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ContextOptions {
-    /// The server's process, if it runs here: reports what it used, and does not take its work for noise.
+    /// The server's process, if it runs here: reports what it used, and does not take its work for
+    /// noise.
     #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
-    /// Where the server counts its requests, to be compared with ours: URL of a Prometheus page, # and the metric.
+    /// Where the server counts its requests, to be compared with ours: URL of a Prometheus page, #
+    /// and the metric.
     #[arg(long, value_name = "URL#METRIC")]
     server_count: Option<String>,
     /// Does not measure what this client reaches against a server that does nothing.

@@ -1,5 +1,5 @@
-//! What a measurement means for the command that made it: its exit code, and in one line why, which is
-//! said however little else is shown.
+//! What a measurement means for the command that made it: its exit code, and in one line why, which
+//! is said however little else is shown.
 
 use crate::exit::Code;
 use std::collections::BTreeMap;

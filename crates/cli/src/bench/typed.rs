@@ -1,5 +1,5 @@
-//! Options together with the flags that were typed: only then a flag that is not used can be told from
-//! one that has its default.
+//! Options together with the flags that were typed: only then a flag that is not used can be told
+//! from one that has its default.
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};

@@ -1,5 +1,5 @@
-//! `wellspring cluster`: several nodes that are one service. What they say of each other, a change of who leads,
-//! the key they share, and three of them to try.
+//! `wellspring cluster`: several nodes that are one service. What they say of each other, a change
+//! of who leads, the key they share, and three of them to try.
 
 mod demo;
 pub(crate) mod document;
@@ -50,8 +50,8 @@ enum ClusterCommand {
         #[arg(long, value_name = "NODE", value_parser = node)]
         to: Option<NodeName>,
     },
-    /// Takes a node that is no more off the list. Takes an admin, if there are accounts. One that lives joins again
-    /// when it is started.
+    /// Takes a node that is no more off the list. Takes an admin, if there are accounts. One that
+    /// lives joins again when it is started.
     Forget {
         #[command(flatten)]
         server: Server,

@@ -112,7 +112,8 @@ fn of_engine(node: &str, engine: &EngineDocument) -> Vec<String> {
     lines
 }
 
-/// What durable means, in a few words where that is no warning; --json and the server's first lines have all of it.
+/// What durable means, in a few words where that is no warning; --json and the server's first lines
+/// have all of it.
 fn in_short(durable: &str) -> String {
     const SHORT: [(&str, &str); 2] = [
         ("it is lost with that disk", "durable on one server"),

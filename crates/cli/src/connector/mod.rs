@@ -1,5 +1,5 @@
-//! `wellspring sink` and `wellspring source`: what is defined on a running server, how it is doing, and the decisions
-//! that only a person can take.
+//! `wellspring sink` and `wellspring source`: what is defined on a running server, how it is doing,
+//! and the decisions that only a person can take.
 
 mod report;
 

@@ -1,8 +1,9 @@
-//! What was imported from here before: the same content under other options is other events, which the
-//! server cannot know again, so it is noticed on this side.
+//! What was imported from here before: the same content under other options is other events, which
+//! the server cannot know again, so it is noticed on this side.
 //!
-//! A note holds a digest of how the content begins, the options, and where one of its events lies in the
-//! log. A note counts only as long as that event is there, so a log that was made anew has none.
+//! A note holds a digest of how the content begins, the options, and where one of its events lies
+//! in the log. A note counts only as long as that event is there, so a log that was made anew has
+//! none.
 
 use crate::exit::{Code, Failure};
 use crate::state_folder;
@@ -96,8 +97,8 @@ impl EarlierImports {
         ))
     }
 
-    /// Remembers the import under way, once: an event of it lies at this position. That nothing can be
-    /// kept is no reason to stop an import.
+    /// Remembers the import under way, once: an event of it lies at this position. That nothing can
+    /// be kept is no reason to stop an import.
     pub(crate) fn note(&mut self, client: &mut Client, position: u64) {
         let Some(path) = self.path.take() else { return };
         let Some(recorded_at) = recorded_at(client, &self.target, position) else { return };

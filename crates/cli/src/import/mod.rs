@@ -26,7 +26,8 @@ pub(crate) use run::run;
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One event a line, as the API takes them and `export` writes them: {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}.
+    /// One event a line, as the API takes them and `export` writes them:
+    /// {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}.
     Ndjson,
     /// Comma-separated values with a header.
     Csv,
@@ -35,8 +36,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that the name of a file tells, with `.gz` after it or not. `.tsv` is none that all tools
-    /// know: `export` writes no tabs.
+    /// The format that the name of a file tells, with `.gz` after it or not. `.tsv` is none that
+    /// all tools know: `export` writes no tabs.
     pub(crate) fn of_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -80,7 +81,8 @@ pub struct ImportArgs {
     file: Option<String>,
     #[command(flatten)]
     target: Target,
-    /// How the file is written; guessed from .ndjson .jsonl .csv .tsv .cloudevents (and .gz after it).
+    /// How the file is written; guessed from .ndjson .jsonl .csv .tsv .cloudevents (and .gz after
+    /// it).
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Fills the catalogue instead of appending events.
@@ -90,12 +92,13 @@ pub struct ImportArgs {
         conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid"]
     )]
     preset: Option<catalogue::Preset>,
-    /// With --preset items, of CSV: what an item's sku, name, description, topic, price, currency or stock is; {COLUMN} stands
-    /// for a cell, {#} for the number of the row. A field that is not named here is the column of its own name.
+    /// With --preset items, of CSV: what an item's sku, name, description, topic, price, currency
+    /// or stock is; {COLUMN} stands for a cell, {#} for the number of the row. A field that is not
+    /// named here is the column of its own name.
     #[arg(long = "field", value_name = "NAME=TEMPLATE", requires = "preset")]
     fields: Vec<String>,
-    /// With --preset items: sets the stock of items that are there already to what the file says, as after a count of the
-    /// shelves. Otherwise it stays: what was sold stays sold.
+    /// With --preset items: sets the stock of items that are there already to what the file says,
+    /// as after a count of the shelves. Otherwise it stays: what was sold stays sold.
     #[arg(long, requires = "preset")]
     set_stock: bool,
     /// CSV: the type of every event.
@@ -104,7 +107,8 @@ pub struct ImportArgs {
     /// CSV: the column that holds the type.
     #[arg(long, value_name = "COLUMN")]
     type_column: Option<String>,
-    /// CSV: a column that becomes the tag column:value, or key:value with key=COLUMN; repeats. Empty cells give no tag.
+    /// CSV: a column that becomes the tag column:value, or key:value with key=COLUMN; repeats.
+    /// Empty cells give no tag.
     #[arg(long = "tag", value_name = "[KEY=]COLUMN")]
     tags: Vec<String>,
     /// CSV: a column that is also kept as metadata `time`.
@@ -116,8 +120,9 @@ pub struct ImportArgs {
     /// CSV: the character between cells [default: a comma; a tab for .tsv].
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<char>,
-    /// Passes over bad lines, counts them and shows the first ones. To correct them afterwards, put them into a file of
-    /// their own: the same file with a corrected line is one that has changed, and is refused.
+    /// Passes over bad lines, counts them and shows the first ones. To correct them afterwards, put
+    /// them into a file of their own: the same file with a corrected line is one that has changed,
+    /// and is refused.
     #[arg(long)]
     skip_invalid: bool,
     /// Checks the file and sends nothing; shows the first event.
@@ -126,7 +131,8 @@ pub struct ImportArgs {
     /// Has no effect any more.
     #[arg(long, hide = true)]
     connections: Option<u8>,
-    /// Most events of one append, which is wholly in the log or not at all; the first two are always in one.
+    /// Most events of one append, which is wholly in the log or not at all; the first two are
+    /// always in one.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
     /// Imports the same content once more, as something new: once for each label.
@@ -173,8 +179,8 @@ impl ImportArgs {
             || !(self.tags.is_empty() && self.nulls.is_empty())
     }
 
-    /// The options that make events of the content, as they are written on a command line: always the
-    /// same ones in the same order, so that two of these texts can be compared.
+    /// The options that make events of the content, as they are written on a command line: always
+    /// the same ones in the same order, so that two of these texts can be compared.
     fn shaping_options(&self, format: Format, mapping: &CsvMapping) -> String {
         let name = format.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
         let mut flags = vec![("--format", name)];

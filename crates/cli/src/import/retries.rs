@@ -48,8 +48,8 @@ pub(crate) fn retried<T, R>(
     }
 }
 
-/// How long to wait, and why, if what the server refuses may pass by itself. A full disk is nothing that passes while
-/// one waits for it.
+/// How long to wait, and why, if what the server refuses may pass by itself. A full disk is nothing
+/// that passes while one waits for it.
 pub(crate) fn passing(answer: &Answer, problem: &Problem) -> Option<(Option<Duration>, String)> {
     let passes = problem.is_passing() && problem.slug() != "storage-full";
     let seconds = answer.head.header("retry-after").and_then(|seconds| seconds.parse().ok());

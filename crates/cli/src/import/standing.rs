@@ -26,7 +26,8 @@ impl Standing {
         *self.lock() = Figures { stored, under_way: 0 };
     }
 
-    /// What is to be said when the process ends here. Nothing is sent any more: what is said stays true.
+    /// What is to be said when the process ends here. Nothing is sent any more: what is said stays
+    /// true.
     pub(crate) fn last_words(&self) -> String {
         let figures = self.lock();
         let words = figures.words();

@@ -33,7 +33,8 @@ pub(super) fn run(poll: Poll, url: &str, interval: Duration) -> Result<(), Failu
     let (tell, told) = sync_channel(1);
     ask(poll, interval, tell)
         .map_err(|error| Failure::new(Code::Io, format!("starting a thread: {error}")))?;
-    // Held while drawing. A signal takes it for good: nothing is drawn after the terminal is given back.
+    // Held while drawing. A signal takes it for good: nothing is drawn after the terminal is given
+    // back.
     let screen = Arc::new(Mutex::new(()));
     let held = Arc::clone(&screen);
     // Before the terminal is taken: a signal in between is one that gives it back.

@@ -37,8 +37,8 @@ impl Poll {
     /// One look.
     ///
     /// # Errors
-    /// [`Code::Denied`] for credentials; [`Code::Unavailable`] if there is no answer, or another refusal; [`Code::Data`] if what
-    /// is answered are not the figures of a Wellspring server.
+    /// [`Code::Denied`] for credentials; [`Code::Unavailable`] if there is no answer, or another
+    /// refusal; [`Code::Data`] if what is answered are not the figures of a Wellspring server.
     pub(super) fn sample(&mut self) -> Result<Sample, Failure> {
         let (views, ingest) = (self.document("/v1/views")?, self.document("/v1/ingest")?);
         let answer = self.client.call(&Request::get("/metrics", &[]))?;

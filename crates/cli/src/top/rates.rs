@@ -263,7 +263,8 @@ fn has_restarted(before: &Sample, now: &Sample) -> bool {
     went_back || opened_again || now.process.refused < before.process.refused
 }
 
-/// Whether a log was opened a later time. Of several nodes its epoch is that of who leads, and leaders change.
+/// Whether a log was opened a later time. Of several nodes its epoch is that of who leads, and
+/// leaders change.
 fn is_opened_again(before: &Log, now: &Log) -> bool {
     now.role.is_none() && now.epoch > before.epoch
 }

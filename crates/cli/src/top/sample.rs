@@ -136,7 +136,8 @@ pub(super) struct Connector {
     pub(super) set_aside: u64,
 }
 
-/// Figures of graphs, of all logs together; counters unless said otherwise. All are 0 where none is used.
+/// Figures of graphs, of all logs together; counters unless said otherwise. All are 0 where none is
+/// used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Graphs {
     pub(super) reading: u64,

@@ -1,5 +1,5 @@
-//! A batch of records on its way to Kafka. The bytes of all its records lie in one buffer, which is used again for
-//! the next batch if Kafka's client has let go of it.
+//! A batch of records on its way to Kafka. The bytes of all its records lie in one buffer, which is
+//! used again for the next batch if Kafka's client has let go of it.
 
 use crate::sink::{PayloadFormat, cloud_event, partition_key};
 use bytes::Bytes;
@@ -16,8 +16,8 @@ const TAGS: &str = "wellspring-tags";
 const ID: &str = "wellspring-id";
 const CONTENT_TYPE: &str = "content-type";
 
-/// Bytes of a batch of one record beside key, value and headers: 61 of the batch, and at most 27 of lengths,
-/// attributes, time and offset.
+/// Bytes of a batch of one record beside key, value and headers: 61 of the batch, and at most 27 of
+/// lengths, attributes, time and offset.
 const RECORD_OVERHEAD: usize = 88;
 /// Bytes of a header beside its name and value: two lengths.
 const HEADER_OVERHEAD: usize = 4;
@@ -39,8 +39,8 @@ pub(super) struct RecordFormat {
     pub(super) partition_by: Option<String>,
 }
 
-/// An event of a batch. Its parts lie in the batch's bytes one behind the other, from `begin` on: key, value,
-/// position, type, tags, id.
+/// An event of a batch. Its parts lie in the batch's bytes one behind the other, from `begin` on:
+/// key, value, position, type, tags, id.
 struct Entry {
     position: Position,
     timestamp_ms: i64,
@@ -58,8 +58,8 @@ pub(super) struct Batch {
     log_header: Bytes,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Where events without a key go. Another partition for each batch, so that positions grow within each
-    /// partition and a batch is not spread thin.
+    /// Where events without a key go. Another partition for each batch, so that positions grow
+    /// within each partition and a batch is not spread thin.
     keyless_partition: i32,
 }
 
@@ -201,8 +201,8 @@ impl Batch {
         }
     }
 
-    /// The batch as records for a topic of so many partitions, with room for `more`, and its bytes, which
-    /// [`reuse`](Self::reuse) takes back. The batch is empty afterwards.
+    /// The batch as records for a topic of so many partitions, with room for `more`, and its bytes,
+    /// which [`reuse`](Self::reuse) takes back. The batch is empty afterwards.
     pub(super) fn take(&mut self, partitions: i32, more: usize) -> (Vec<OutgoingRecord>, Bytes) {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         let keyless = self.keyless_partition % partitions;

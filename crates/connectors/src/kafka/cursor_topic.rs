@@ -1,4 +1,5 @@
-//! The topic that keeps the cursors of exactly-once sinks, in the same transactions as what they deliver.
+//! The topic that keeps the cursors of exactly-once sinks, in the same transactions as what they
+//! deliver.
 
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
@@ -11,11 +12,11 @@ use wellspring_kafka::{
 };
 use wellspring_log::Clock;
 
-/// Where all cursors lie. Each topic has this partition, and no later change to their number moves a cursor to
-/// another, which would lose it.
+/// Where all cursors lie. Each topic has this partition, and no later change to their number moves
+/// a cursor to another, which would lose it.
 const PARTITION: i32 = 0;
-/// Brokers compact whole segments alone. With small ones a start reads thousands of cursors, and not the millions
-/// that a segment of 1 GiB holds.
+/// Brokers compact whole segments alone. With small ones a start reads thousands of cursors, and
+/// not the millions that a segment of 1 GiB holds.
 const CREATED_WITH: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("segment.bytes", "16777216"),
@@ -26,8 +27,8 @@ const NEW_TOPIC_LOOKS: u32 = 30;
 const NEW_TOPIC_WAIT: Duration = Duration::from_millis(100);
 /// Longest wait for a record before the reader looks at the time.
 const POLL: Duration = Duration::from_millis(200);
-/// Longest wait for a further record. Brokers end a transaction that holds back readers after 30 s (the timeout that
-/// our own producers set), and look for such transactions every 10 s.
+/// Longest wait for a further record. Brokers end a transaction that holds back readers after 30 s
+/// (the timeout that our own producers set), and look for such transactions every 10 s.
 const STALLED_US: u64 = 45_000_000;
 /// How long a newer owner is looked for after this one was fenced.
 const NEW_OWNER_US: u64 = 2_000_000;
@@ -165,13 +166,14 @@ impl CursorTopic {
         cluster.reader(&self.topic, &[(PARTITION, from)]).map_err(reading_fault)
     }
 
-    /// Reads the newest cursor, after the producer has taken the transactional id. Gives the offset of its probe,
-    /// too: a record that is delivered now and then read. Everything that earlier owners committed lies before it;
-    /// offsets alone cannot tell that all was read, as readers do not see markers of transactions.
+    /// Reads the newest cursor, after the producer has taken the transactional id. Gives the offset
+    /// of its probe, too: a record that is delivered now and then read. Everything that earlier
+    /// owners committed lies before it; offsets alone cannot tell that all was read, as readers do
+    /// not see markers of transactions.
     ///
     /// # Errors
-    /// [`StopCode::Unusable`] if the cursor cannot be read. [`Fault::Transient`] if another's open transaction
-    /// holds back the probe for too long. A fault of the cluster.
+    /// [`StopCode::Unusable`] if the cursor cannot be read. [`Fault::Transient`] if another's open
+    /// transaction holds back the probe for too long. A fault of the cluster.
     pub(super) fn take_over(
         &self,
         cluster: &dyn Cluster,

@@ -18,10 +18,12 @@ use wellspring_types::Position;
 /// Most events of a batch, and most bytes of them as they lie in the log.
 const BATCH_EVENTS: usize = 10_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// Longest that a batch waits for more events. A transaction costs several requests, records alone one.
+/// Longest that a batch waits for more events. A transaction costs several requests, records alone
+/// one.
 const LINGER_EXACTLY_ONCE: Duration = Duration::from_millis(50);
 const LINGER_AT_LEAST_ONCE: Duration = Duration::from_millis(20);
-/// A topic that takes less at once gets smaller batches. The client puts up to 512 KiB of a partition together.
+/// A topic that takes less at once gets smaller batches. The client puts up to 512 KiB of a
+/// partition together.
 const COMMON_MESSAGE_BYTES: usize = 1024 * 1024;
 /// A batch that the brokers found too large becomes so many times smaller.
 const SHRINK: usize = 4;
@@ -35,8 +37,9 @@ pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Cluster>, Fault> + Send>;
 pub struct KafkaDestinationSettings {
     /// The log, which stands in a header of each record.
     pub log_name: String,
-    /// Tells this sink from all others that use the cluster: key of its cursor, and the transactional id after
-    /// `wellspring-`. Two destinations with the same identity fence each other.
+    /// Tells this sink from all others that use the cluster: key of its cursor, and the
+    /// transactional id after `wellspring-`. Two destinations with the same identity fence each
+    /// other.
     pub identity: String,
     /// Name of the sink, shown in the cursor and in faults.
     pub sink_name: String,
@@ -46,8 +49,8 @@ pub struct KafkaDestinationSettings {
     pub target: KafkaTarget,
     /// What a record's value is.
     pub format: PayloadFormat,
-    /// The key of a record is the rest of the event's first tag that begins with this and a colon; `None`: records
-    /// have no key.
+    /// The key of a record is the rest of the event's first tag that begins with this and a colon;
+    /// `None`: records have no key.
     pub partition_by: Option<String>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -55,15 +58,17 @@ pub struct KafkaDestinationSettings {
 
 /// Delivers events to a Kafka topic. In each partition positions grow.
 ///
-/// - [`DeliveryMode::ExactlyOnce`]: records and the cursor are one transaction. `open` fences any earlier owner of this
-///   sink, then reads the cursor.
-/// - [`DeliveryMode::AtLeastOnce`]: records are delivered without transactions, and the cursor is kept elsewhere.
+/// - [`DeliveryMode::ExactlyOnce`]: records and the cursor are one transaction. `open` fences any
+///   earlier owner of this sink, then reads the cursor.
+/// - [`DeliveryMode::AtLeastOnce`]: records are delivered without transactions, and the cursor is
+///   kept elsewhere.
 ///
-/// The number of partitions counts that the topic has at `open`: partitions that are added later are used after the
-/// next one. Otherwise a key would move to another partition while it runs, and its readers could see events of the
-/// key out of order without anybody having restarted anything.
+/// The number of partitions counts that the topic has at `open`: partitions that are added later
+/// are used after the next one. Otherwise a key would move to another partition while it runs, and
+/// its readers could see events of the key out of order without anybody having restarted anything.
 ///
-/// A topic that is deleted and made again is noticed within about a second; until then records may go to the new one.
+/// A topic that is deleted and made again is noticed within about a second; until then records may
+/// go to the new one.
 pub struct KafkaDestination {
     topic: String,
     sink_name: String,
@@ -93,7 +98,8 @@ struct Link {
 }
 
 impl KafkaDestination {
-    /// A destination that is not connected yet. `connect` is called at each [`open`](Destination::open).
+    /// A destination that is not connected yet. `connect` is called at each
+    /// [`open`](Destination::open).
     #[must_use]
     pub fn new(settings: KafkaDestinationSettings, connect: Connect) -> KafkaDestination {
         let target = settings.target;
@@ -152,7 +158,8 @@ impl KafkaDestination {
             );
             return Err(Fault::stop(StopCode::AnotherHistory, detail));
         }
-        // In an earlier generation it says nothing: a person has told the sink where to begin since.
+        // In an earlier generation it says nothing: a person has told the sink where to begin
+        // since.
         if cursor.generation == self.generation && document.topic_id != hex(topic_id) {
             return Err(recreated(&self.topic));
         }
@@ -187,8 +194,8 @@ impl KafkaDestination {
                 Fault::stop(StopCode::TooLarge, self.too_large(position, &fault.detail))
                     .at(position)
             }
-            // Smaller batches pass, or tell in the end which event it is. Whatever this one left is made sure of
-            // by beginning again from the cursor.
+            // Smaller batches pass, or tell in the end which event it is. Whatever this one left is
+            // made sure of by beginning again from the cursor.
             (FaultKind::TooLarge, Some(_)) => {
                 self.most_events = (events / SHRINK).max(1);
                 Fault::transient(format!(
@@ -201,8 +208,8 @@ impl KafkaDestination {
         }
     }
 
-    /// Tells a newer owner from a transaction that the brokers have ended because it took too long: they answer
-    /// both alike. A new owner has left a probe.
+    /// Tells a newer owner from a transaction that the brokers have ended because it took too long:
+    /// they answer both alike. A new owner has left a probe.
     fn fencing_fault(&self, fault: wellspring_kafka::Fault) -> Fault {
         let Some(link) = &self.link else { return fault.into() };
         let clock = &*self.clock;
@@ -212,7 +219,8 @@ impl KafkaDestination {
                 "{}, and no other server delivers: the brokers have ended the transaction, as it took too long",
                 fault.detail
             )),
-            // Beginning again is safe: it fences and reads the cursor, and one of two owners stops in the end.
+            // Beginning again is safe: it fences and reads the cursor, and one of two owners stops
+            // in the end.
             Err(unknown) => Fault::transient(format!("{}; {unknown}", fault.detail)),
         }
     }
@@ -257,7 +265,8 @@ impl Destination for KafkaDestination {
             DeliveryMode::AtLeastOnce => (cluster.idempotent_producer()?, 0, None),
             DeliveryMode::ExactlyOnce => {
                 self.cursors.require(&*cluster)?;
-                // First the id, then the cursor: what an earlier owner commits in between would be missed.
+                // First the id, then the cursor: what an earlier owner commits in between would be
+                // missed.
                 let producer = cluster.transactional_producer(&self.transactional_id);
                 let mut producer = producer.map_err(|fault| self.opening_fault(fault.into()))?;
                 let taken = self.cursors.take_over(&*cluster, &mut *producer, &*self.clock);

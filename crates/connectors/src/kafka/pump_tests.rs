@@ -1,4 +1,5 @@
-//! The destination driven by the pump, against the simulated cluster: whatever fails, and whoever else runs.
+//! The destination driven by the pump, against the simulated cluster: whatever fails, and whoever
+//! else runs.
 
 use super::simulation::{Bench, TOPIC, position, wait_until};
 use crate::fault::StopCode;

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use wellspring_kafka::{Retention, TopicDescription};
 use wellspring_types::Position;
 
-/// What a person should know about a Kafka sink although it works; written by its thread, read by anybody.
+/// What a person should know about a Kafka sink although it works; written by its thread, read by
+/// anybody.
 #[derive(Debug, Default)]
 pub struct KafkaWarnings {
     /// The topic does not keep events that were recorded before, µs since 1970 UTC.

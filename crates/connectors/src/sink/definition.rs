@@ -89,8 +89,8 @@ pub struct SinkDefinition {
     pub query: Query,
     /// Where it begins.
     pub start: StartAt,
-    /// The key of an event is the rest of its first tag that begins with this and a colon; `None`: events have no
-    /// key. Events of one key are delivered in order.
+    /// The key of an event is the rest of its first tag that begins with this and a colon; `None`:
+    /// events have no key. Events of one key are delivered in order.
     pub partition_by: Option<String>,
     /// What is delivered of an event.
     pub format: PayloadFormat,

@@ -21,8 +21,8 @@ pub struct BatchLimits {
 /// How far a delivery came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryEnd {
-    /// Everything up to here is delivered: the position of the cursor, or less if the destination was told to stop or
-    /// met a fault.
+    /// Everything up to here is delivered: the position of the cursor, or less if the destination
+    /// was told to stop or met a fault.
     pub through: Position,
     /// What ended it early, if a fault did.
     pub fault: Option<Fault>,
@@ -42,9 +42,9 @@ impl DeliveryEnd {
 /// open ─► (push* ─► deliver)* ─► a fault ─► open …
 /// ```
 pub trait Destination: Send {
-    /// Connects, forgets what was pushed and not delivered, and makes sure that no earlier incarnation of this sink
-    /// can still deliver. Gives the cursor of what is delivered, if the destination keeps it (`None` if it keeps
-    /// none, or nothing was delivered yet).
+    /// Connects, forgets what was pushed and not delivered, and makes sure that no earlier
+    /// incarnation of this sink can still deliver. Gives the cursor of what is delivered, if the
+    /// destination keeps it (`None` if it keeps none, or nothing was delivered yet).
     ///
     /// # Errors
     /// A fault.
@@ -59,15 +59,15 @@ pub trait Destination: Send {
     /// A fault; the event is not in the batch then.
     fn push(&mut self, event: &RecordView<'_>) -> Result<(), Fault>;
 
-    /// Delivers the batch, which may be empty, and keeps the cursor, if it keeps cursors. Ends early if `control` tells
-    /// it to stop.
+    /// Delivers the batch, which may be empty, and keeps the cursor, if it keeps cursors. Ends
+    /// early if `control` tells it to stop.
     ///
     /// # Errors
     /// A fault after which it is not known what was delivered: [`open`](Self::open) finds that out.
     fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<DeliveryEnd, Fault>;
 
-    /// Called about once a second while there is nothing to deliver: looks whether the destination is still the one
-    /// that was opened.
+    /// Called about once a second while there is nothing to deliver: looks whether the destination
+    /// is still the one that was opened.
     ///
     /// # Errors
     /// A fault.

@@ -25,8 +25,9 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     to_writer(out, text).expect("a vector takes everything");
 }
 
-/// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON format), with the
-/// extensions that `wellspring export` writes, too: position, tags, time and metadata.
+/// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON
+/// format), with the extensions that `wellspring export` writes, too: position, tags, time and
+/// metadata.
 pub fn cloud_event(out: &mut Vec<u8>, log: &str, event: &RecordView<'_>) {
     let tag = |name: &str| partition_key(event, name);
     let mut moment = Vec::with_capacity(27);

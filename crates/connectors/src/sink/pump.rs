@@ -16,8 +16,8 @@ use wellspring_types::{Position, Query};
 const IDLE_WAIT: Duration = Duration::from_millis(50);
 /// Time between two looks at a destination that has nothing to deliver, in µs.
 const LOOK_US: u64 = 1_000_000;
-/// Least time between two saves of a cursor, in µs. What was delivered since the last one is delivered again after a
-/// crash.
+/// Least time between two saves of a cursor, in µs. What was delivered since the last one is
+/// delivered again after a crash.
 const SAVE_US: u64 = 1_000_000;
 /// The same of a cursor that only witnesses that of the destination.
 const WITNESS_US: u64 = 30_000_000;
@@ -26,8 +26,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 
 /// Who keeps the cursor.
 pub enum CursorKeeper {
-    /// The destination, together with what it delivers. A store of ours has one of the last minute: if the
-    /// destination has lost its cursor, or has an older one, the sink stops instead of delivering again.
+    /// The destination, together with what it delivers. A store of ours has one of the last minute:
+    /// if the destination has lost its cursor, or has an older one, the sink stops instead of
+    /// delivering again.
     Destination(Box<dyn CursorStore>),
     /// A store of ours, a little later.
     Store(Box<dyn CursorStore>),
@@ -100,8 +101,8 @@ impl Pump {
         Pump { settings, destination, keeper, status, control, saved: Saved::default() }
     }
 
-    /// Delivers until it is told to stop, the log is closed, or a person has to decide. How it goes is in the
-    /// status.
+    /// Delivers until it is told to stop, the log is closed, or a person has to decide. How it goes
+    /// is in the status.
     pub fn run(mut self) {
         let seed = self.settings.clock.monotonic_us();
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1, seed);
@@ -213,7 +214,8 @@ impl Pump {
         let mut has_lingered = false;
         loop {
             let Some(event) = subscription.next(wait)? else {
-                // One sleep, and then all that came meanwhile: to be woken by every event would cost the appends.
+                // One sleep, and then all that came meanwhile: to be woken by every event would
+                // cost the appends.
                 if has_lingered || batch.cursors.is_empty() || self.control.sleep(limits.linger) {
                     break;
                 }
@@ -265,7 +267,8 @@ impl Pump {
         ended(reached != *last)
     }
 
-    /// Saves the cursor, if it has moved and is ours to keep: now, or if the last time is long enough ago.
+    /// Saves the cursor, if it has moved and is ours to keep: now, or if the last time is long
+    /// enough ago.
     fn save(&mut self, now: bool) -> Result<(), Fault> {
         let (store, every_us) = match &mut self.keeper {
             CursorKeeper::Store(store) => (store, SAVE_US),

@@ -1,4 +1,5 @@
-//! How far a source has read a partition: the event that says so, in the log that the records went into.
+//! How far a source has read a partition: the event that says so, in the log that the records went
+//! into.
 
 use super::origin::{Origin, SOURCE_ADVANCED};
 use crate::fault::Fault;
@@ -6,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use wellspring_log::{EncodedEvents, Log, Order, ReadOptions};
 use wellspring_types::{AppendCondition, DataKind, EventRef, Position, Query};
 
-/// Everything up to an offset of a partition is in the log, or in the reject log. Appended together with the events.
+/// Everything up to an offset of a partition is in the log, or in the reject log. Appended together
+/// with the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceAdvanced {
     pub(super) source: String,

@@ -1,8 +1,8 @@
 //! Where a source begins or goes on: the cursors in the log against what the topic is now.
 //!
-//! When a source begins in a generation, it appends a cursor for each partition before it reads anything: so a restart
-//! knows where "now" was, and which partitions were added since. The cursor of partition 0 is appended with the last
-//! of them and tells that all are there.
+//! When a source begins in a generation, it appends a cursor for each partition before it reads
+//! anything: so a restart knows where "now" was, and which partitions were added since. The cursor
+//! of partition 0 is appended with the last of them and tells that all are there.
 
 use super::advance::{SourceAdvanced, StoredAdvance, unchanged_since};
 use super::intake::Lane;
@@ -16,7 +16,8 @@ use wellspring_log::{Append, EncodedEvents, Log};
 use wellspring_types::Position;
 use wellspring_types::limits::MAX_EVENTS;
 
-/// Finds out where to go on in each partition of a topic, and appends cursors for those that have none.
+/// Finds out where to go on in each partition of a topic, and appends cursors for those that have
+/// none.
 ///
 /// # Errors
 /// An [`Interruption`].

@@ -53,7 +53,8 @@ impl DiskLog {
         DiskLog { storage, log }
     }
 
-    /// The log as a power loss leaves it. The pump that used it before may go on: nothing it does is seen here.
+    /// The log as a power loss leaves it. The pump that used it before may go on: nothing it does
+    /// is seen here.
     pub(super) fn crash(&self) -> DiskLog {
         DiskLog::open(self.storage.crash())
     }
@@ -229,7 +230,8 @@ impl Bench {
         found
     }
 
-    /// Every record of the topic stands once in one of the logs, in order: rubbish in the one, the rest in the other.
+    /// Every record of the topic stands once in one of the logs, in order: rubbish in the one, the
+    /// rest in the other.
     pub(super) fn require_each_once(&self) {
         let (mut good, mut bad) = (Offsets::new(), Offsets::new());
         for record in self.cluster.committed(TOPIC) {

@@ -1,4 +1,5 @@
-//! The pump killed at any moment, beside others, with faults on both sides: each record comes once all the same.
+//! The pump killed at any moment, beside others, with faults on both sides: each record comes once
+//! all the same.
 
 use super::bench::{Bench, DiskLog, Random};
 use super::*;
@@ -6,7 +7,8 @@ use std::sync::atomic::Ordering;
 use wellspring_kafka::simulated::{Operation, PlannedFault};
 use wellspring_log::storage::simulated::Faults;
 
-/// Appends some records, in transactions or not, rubbish among them; the number of those that readers will see.
+/// Appends some records, in transactions or not, rubbish among them; the number of those that
+/// readers will see.
 fn produce(bench: &Bench, random: &mut Random, partitions: u64) -> usize {
     let count = random.below(3_000);
     for n in 0..count {
@@ -36,8 +38,8 @@ fn plan_faults(bench: &Bench, random: &mut Random) {
     }
 }
 
-/// A history of crashes. The power goes at any moment; the reject log is copied a moment after the main one, as if it
-/// had been written ahead.
+/// A history of crashes. The power goes at any moment; the reject log is copied a moment after the
+/// main one, as if it had been written ahead.
 fn history(seed: u64) {
     let random = &mut Random(seed);
     let partitions = 1 + random.below(3);

@@ -23,7 +23,8 @@ pub struct SourceDefinition {
     pub connection: KafkaConnection,
     /// The topic.
     pub topic: String,
-    /// Where it begins in a partition of which nothing was read: [`StartAt::Beginning`] or [`StartAt::Now`].
+    /// Where it begins in a partition of which nothing was read: [`StartAt::Beginning`] or
+    /// [`StartAt::Now`].
     pub start: StartAt,
     /// The type of a record's event.
     pub event_type: Template,

@@ -1,5 +1,6 @@
-//! From records to appends: gathers them by partition, stages each append upon the one before, and hears later what
-//! became of them. So one barrier makes many appends durable, also those of a single partition.
+//! From records to appends: gathers them by partition, stages each append upon the one before, and
+//! hears later what became of them. So one barrier makes many appends durable, also those of a
+//! single partition.
 
 use super::advance::{SourceAdvanced, unchanged_since};
 use super::interruption::Interruption;
@@ -263,8 +264,8 @@ impl Intake {
         self.wait_until(0)
     }
 
-    /// Waits until no more than so many bytes are staged. Every append that is not durable then is heard of later or
-    /// never.
+    /// Waits until no more than so many bytes are staged. Every append that is not durable then is
+    /// heard of later or never.
     fn wait_until(&mut self, staged_bytes: usize) -> Result<(), Interruption> {
         self.log.commit(CommitOn::JournalThread);
         let mut looks = 0;
@@ -319,7 +320,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Hears of everything that is staged, whatever comes of it, so that the cursors found next are the newest.
+    /// Hears of everything that is staged, whatever comes of it, so that the cursors found next are
+    /// the newest.
     pub(super) fn drain(&mut self) {
         while self.in_flight > 0 && !self.log.feed().is_closed() {
             if let Err(Interruption::Fault(fault)) = self.settle() {

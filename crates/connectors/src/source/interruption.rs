@@ -3,16 +3,17 @@
 use crate::fault::{Fault, StopCode};
 use wellspring_log::AppendError;
 
-/// Why a source cannot go on as it was. In no case does the outcome of the append matter: the source
-/// begins again from the cursors that the log holds.
+/// Why a source cannot go on as it was. In no case does the outcome of the append matter: the
+/// source begins again from the cursors that the log holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
     /// Something that goes away by itself, or that a person has to decide about.
     Fault(Fault),
-    /// The cursor in the log is another than was known: another server runs the source, or an append of ours that was
-    /// in doubt has come through.
+    /// The cursor in the log is another than was known: another server runs the source, or an
+    /// append of ours that was in doubt has come through.
     Conflict(String),
-    /// An event's id is in the log. As a rule that is a [`Conflict`](Interruption::Conflict), met by its id first.
+    /// An event's id is in the log. As a rule that is a [`Conflict`](Interruption::Conflict), met
+    /// by its id first.
     IdReused {
         /// The partition of the append.
         partition: i32,
@@ -42,7 +43,8 @@ impl From<AppendError> for Interruption {
                 return Interruption::Conflict(error.to_string());
             }
             AppendError::Read(error) => error.into(),
-            // Every event was checked when it was encoded: this would be a fault of ours, and trying again a loop.
+            // Every event was checked when it was encoded: this would be a fault of ours, and
+            // trying again a loop.
             AppendError::Invalid(invalid) => {
                 Fault::stop(StopCode::Rejected, format!("the log refuses an append: {invalid}"))
             }

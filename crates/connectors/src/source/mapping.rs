@@ -32,11 +32,12 @@ impl Mapper {
         }
     }
 
-    /// Adds the event of a record; gives the bytes of its payload. There has to be room for it. Without `ids` it gets
-    /// no id.
+    /// Adds the event of a record; gives the bytes of its payload. There has to be room for it.
+    /// Without `ids` it gets no id.
     ///
     /// # Errors
-    /// Why the record cannot be made an event, as a sentence without its full stop; nothing is added then.
+    /// Why the record cannot be made an event, as a sentence without its full stop; nothing is
+    /// added then.
     pub(super) fn push(
         &mut self,
         events: &mut EncodedEvents,

@@ -66,8 +66,8 @@ impl Origin {
         format!("source:{}/{}/{partition}", self.cluster, self.topic_id)
     }
 
-    /// The events of a type that the source keeps for itself, of one partition. The source's tag is part of it, as
-    /// two sources may carry the same topic into the same log.
+    /// The events of a type that the source keeps for itself, of one partition. The source's tag is
+    /// part of it, as two sources may carry the same topic into the same log.
     pub(super) fn partition_query(&self, event_type: &str, partition: i32) -> Query {
         Query::item(&[event_type], &[&self.partition_tag(partition), &self.connector_tag])
     }
@@ -90,8 +90,8 @@ impl Origin {
     }
 }
 
-/// Makes the ids of one partition's events: always the same for the same record, source and generation. They serve to
-/// look an event up; that each record comes once does not rest on them.
+/// Makes the ids of one partition's events: always the same for the same record, source and
+/// generation. They serve to look an event up; that each record comes once does not rest on them.
 pub(super) struct EventIds {
     context: digest::Context,
 }

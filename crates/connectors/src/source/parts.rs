@@ -40,7 +40,8 @@ impl<'a> RecordParts<'a> {
         self.json.get_or_init(|| self.record.value.as_deref().map(read_json).transpose()).clone()
     }
 
-    /// When the record was made, as RFC 3339 writes it; `None` if it has no time that can be written.
+    /// When the record was made, as RFC 3339 writes it; `None` if it has no time that can be
+    /// written.
     pub(super) fn timestamp(&self) -> Option<String> {
         let ms = u64::try_from(self.record.timestamp_ms).ok().filter(|ms| *ms <= LAST_MOMENT_MS)?;
         let mut out = Vec::with_capacity(27);

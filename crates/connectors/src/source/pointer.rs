@@ -1,5 +1,5 @@
-//! JSON pointers (RFC 6901) into JSON text that is known to be valid: only what lies on the way is read, and nothing
-//! is built.
+//! JSON pointers (RFC 6901) into JSON text that is known to be valid: only what lies on the way is
+//! read, and nothing is built.
 
 use std::fmt;
 
@@ -33,8 +33,8 @@ impl Pointer {
         Ok(Pointer { text: text.to_owned(), tokens })
     }
 
-    /// The text of the value it points to in valid JSON; `None` if there is none. Of members of the same name the
-    /// last one counts.
+    /// The text of the value it points to in valid JSON; `None` if there is none. Of members of the
+    /// same name the last one counts.
     pub(super) fn find<'a>(&self, json: &'a str) -> Option<&'a str> {
         let mut scan = Scan { json, at: 0 };
         scan.skip_space();

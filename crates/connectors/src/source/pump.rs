@@ -1,4 +1,5 @@
-//! Moves records from a Kafka topic into a log, again and again from the cursors that the log holds.
+//! Moves records from a Kafka topic into a log, again and again from the cursors that the log
+//! holds.
 
 use super::beginning::{lanes, require_range};
 use super::definition::SourceDefinition;
@@ -20,7 +21,8 @@ use wellspring_log::{Clock, Log};
 
 /// Longest wait for a record before the pump looks whether it is to stop.
 const IDLE_WAIT: Duration = Duration::from_millis(100);
-/// Time between two looks at the topic: whether it is the same, has more partitions, and where they end, in µs.
+/// Time between two looks at the topic: whether it is the same, has more partitions, and where they
+/// end, in µs.
 const LOOK_US: u64 = 10_000_000;
 /// The first wait after a fault that goes away by itself, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -33,9 +35,11 @@ const CONFLICTS_TO_TELL: u32 = 3;
 
 /// What a source's pump is to do.
 pub struct SourcePumpSettings {
-    /// Name of the source: 1 to 245 bytes without control characters. Its cursors in the log are found by it.
+    /// Name of the source: 1 to 245 bytes without control characters. Its cursors in the log are
+    /// found by it.
     pub name: String,
-    /// Number of times the source was told where to begin. A cursor of an earlier beginning means nothing.
+    /// Number of times the source was told where to begin. A cursor of an earlier beginning means
+    /// nothing.
     pub generation: u64,
     /// What to read and what to make of it. Its names of logs and its connection are not looked at.
     pub definition: SourceDefinition,
@@ -55,7 +59,8 @@ pub struct SourcePump {
     control: Arc<Control>,
     cluster: Option<Arc<dyn Cluster>>,
     conflicts: ConflictRow,
-    /// Whether events get ids: no longer when these are in the log already, in events that are not the source's.
+    /// Whether events get ids: no longer when these are in the log already, in events that are not
+    /// the source's.
     with_ids: bool,
     /// Partition and first offset of the append that met an id that was in the log.
     id_reused_at: Option<(i32, i64)>,
@@ -111,8 +116,8 @@ impl SourcePump {
         }
     }
 
-    /// Reads and appends until it is told to stop, the log is closed, or a person has to decide. How it goes is in
-    /// the status.
+    /// Reads and appends until it is told to stop, the log is closed, or a person has to decide.
+    /// How it goes is in the status.
     pub fn run(mut self) {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1, self.settings.clock.monotonic_us());
         loop {
@@ -173,9 +178,9 @@ impl SourcePump {
         row.backoff.next_wait()
     }
 
-    /// An event's id is in the log. If the same append meets it again, with the newest cursor known, it is not the
-    /// source's own event that has it: events get no ids from here on, as they serve to look events up and for nothing
-    /// else.
+    /// An event's id is in the log. If the same append meets it again, with the newest cursor
+    /// known, it is not the source's own event that has it: events get no ids from here on, as they
+    /// serve to look events up and for nothing else.
     fn look_at_reused_id(&mut self, at: (i32, i64), detail: &str) {
         if self.id_reused_at == Some(at) {
             tracing::warn!(
@@ -233,8 +238,8 @@ impl SourcePump {
         intake.lanes = lanes;
         self.status.set_records_behind(intake.records_behind());
         let reader = cluster.reader(&definition.topic, &starts)?;
-        // The reader reads the topic as it was when it was opened: the one that the cursors are of, unless it was
-        // deleted and made again just now.
+        // The reader reads the topic as it was when it was opened: the one that the cursors are of,
+        // unless it was deleted and made again just now.
         require_id(&*cluster, &definition.topic, topic.id)?;
         let (topic_id, looked_us) = (topic.id, clock.monotonic_us());
         Ok(Attempt { cluster, origin, topic_id, reader, intake, looked_us })
@@ -283,8 +288,8 @@ impl Attempt {
         Ok(partitions as usize > self.intake.lanes.len())
     }
 
-    /// Looks where partitions end. That they begin behind what is to be read next is no fault here: the reader may
-    /// have passed markers of transactions there, which are no records.
+    /// Looks where partitions end. That they begin behind what is to be read next is no fault here:
+    /// the reader may have passed markers of transactions there, which are no records.
     fn look_at_ends(&mut self) -> Result<(), Interruption> {
         for (partition, lane) in &mut self.intake.lanes {
             lane.end = self.cluster.offsets(&self.origin.topic, *partition)?.end;

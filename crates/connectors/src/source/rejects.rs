@@ -1,8 +1,8 @@
 //! Records that cannot be made events: kept whole in a log of their own, each once.
 //!
-//! They are appended before the cursor passes them, so a crash between the two leaves records in the reject log that
-//! the cursor has not passed. At the next start these are looked up by their offsets: they are rejected already,
-//! whatever the definition says by then.
+//! They are appended before the cursor passes them, so a crash between the two leaves records in
+//! the reject log that the cursor has not passed. At the next start these are looked up by their
+//! offsets: they are rejected already, whatever the definition says by then.
 
 use super::advance::unchanged_since;
 use super::interruption::Interruption;
@@ -64,7 +64,8 @@ impl RejectStore {
         RejectStore { log, partitions: HashMap::new() }
     }
 
-    /// Looks up what is stored of a partition behind the offset of its cursor, which was read before.
+    /// Looks up what is stored of a partition behind the offset of its cursor, which was read
+    /// before.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -99,8 +100,8 @@ impl RejectStore {
         ahead.is_some_and(|ahead| ahead.contains_key(&offset))
     }
 
-    /// Stores records of one partition, in order, as far as they are not there; durable when it returns. Gives the
-    /// number of those that were not there, or not whole.
+    /// Stores records of one partition, in order, as far as they are not there; durable when it
+    /// returns. Gives the number of those that were not there, or not whole.
     ///
     /// # Errors
     /// An [`Interruption`]; some may be stored.
@@ -155,8 +156,9 @@ impl RejectStore {
     }
 }
 
-/// The data of the events that keep a record: one, or as many as its size takes. The parts of a record that is too
-/// large for one event hold, put together, the document that would have been the data of that one.
+/// The data of the events that keep a record: one, or as many as its size takes. The parts of a
+/// record that is too large for one event hold, put together, the document that would have been the
+/// data of that one.
 fn documents(origin: &Origin, reject: &Reject) -> Vec<Vec<u8>> {
     let Reject { record, reason } = reject;
     let about = json!({
@@ -201,7 +203,8 @@ fn written(document: Map<String, Value>) -> Vec<u8> {
     Value::Object(document).to_string().into_bytes()
 }
 
-/// Adds bytes as text if they are, else in BASE64 under a name that says so; `null` if there are none.
+/// Adds bytes as text if they are, else in BASE64 under a name that says so; `null` if there are
+/// none.
 fn put(object: &mut Map<String, Value>, name: &str, bytes: Option<&[u8]>) {
     match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
         None => object.insert(name.into(), Value::Null),

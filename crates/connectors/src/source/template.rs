@@ -6,10 +6,11 @@ use std::fmt;
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
 
-/// A text with places that are filled from a record: `{key}`, `{topic}`, `{partition}`, `{offset}`, `{timestamp}`
-/// (RFC 3339), `{header:NAME}` (the last of that name), `{value:/json/pointer}` (RFC 6901, a scalar). `{{` and `}}`
-/// stand for braces. A `?` at the end of a place (`{key?}`) makes it optional: where there is nothing to fill it with,
-/// the whole text is left out. Names and pointers hold no braces.
+/// A text with places that are filled from a record: `{key}`, `{topic}`, `{partition}`, `{offset}`,
+/// `{timestamp}` (RFC 3339), `{header:NAME}` (the last of that name), `{value:/json/pointer}` (RFC
+/// 6901, a scalar). `{{` and `}}` stand for braces. A `?` at the end of a place (`{key?}`) makes it
+/// optional: where there is nothing to fill it with, the whole text is left out. Names and pointers
+/// hold no braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -62,7 +63,8 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// What is wrong with it, and the byte at which, as a sentence without its full stop. A retry does not help.
+    /// What is wrong with it, and the byte at which, as a sentence without its full stop. A retry
+    /// does not help.
     pub fn parse(text: &str) -> Result<Template, String> {
         if text.is_empty() {
             return Err("a template must not be empty".into());
@@ -118,11 +120,12 @@ impl Template {
         &self.text
     }
 
-    /// Fills the places and appends the text to `out`. Whether it is a valid type or tag is not checked. Unless it is
-    /// complete, `out` holds a piece of it.
+    /// Fills the places and appends the text to `out`. Whether it is a valid type or tag is not
+    /// checked. Unless it is complete, `out` holds a piece of it.
     ///
     /// # Errors
-    /// Why a place cannot be filled, as a sentence without its full stop. It is always so for this record.
+    /// Why a place cannot be filled, as a sentence without its full stop. It is always so for this
+    /// record.
     pub fn render(&self, record: &RecordParts<'_>, out: &mut String) -> Result<Rendering, String> {
         let mut rendering = Rendering::Complete;
         for piece in &self.pieces {

@@ -1,5 +1,5 @@
-//! How many records a second go from a topic into a log on disk. The topic costs nothing here: what is measured is
-//! the source and the log.
+//! How many records a second go from a topic into a log on disk. The topic costs nothing here: what
+//! is measured is the source and the log.
 
 use super::bench::{Bench, TOPIC};
 use super::*;
@@ -97,7 +97,8 @@ fn record(partition: i32, offset: i64) -> Record {
     }
 }
 
-/// Takes about half a minute: `cargo test --release -p wellspring-connectors -- --ignored --nocapture throughput`.
+/// Takes about half a minute: `cargo test --release -p wellspring-connectors -- --ignored
+/// --nocapture throughput`.
 #[test]
 #[ignore = "a measurement"]
 fn throughput_into_a_log_on_disk() {

@@ -128,8 +128,8 @@ impl Client {
                     let connection = ended.then_some(connection);
                     return Attempt { outcome, connection, connected };
                 }
-                // A receiver may close an idle connection at any time. If it had handled the request before, it knows
-                // the idempotency key.
+                // A receiver may close an idle connection at any time. If it had handled the
+                // request before, it knows the idempotency key.
                 Ok(Err(error)) if !connected && !error.is_parse() => {}
                 Ok(Err(error)) => {
                     let reason = format!("{} sent no answer: {error}", self.endpoint.origin());
@@ -171,7 +171,8 @@ impl Client {
         }
         let body = (!message.body.is_empty()).then(|| message.body.clone());
         if body.is_none() {
-            // hyper says nothing about a body that is empty; of a `POST`, receivers may insist on a length.
+            // hyper says nothing about a body that is empty; of a `POST`, receivers may insist on a
+            // length.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let mut request = Request::new(Payload(body));

@@ -13,8 +13,9 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Longest that a connection may have been idle to be used again. Receivers and what lies between close or forget idle
-/// connections after 5 s to some minutes; one forgotten in silence costs a whole timeout.
+/// Longest that a connection may have been idle to be used again. Receivers and what lies between
+/// close or forget idle connections after 5 s to some minutes; one forgotten in silence costs a
+/// whole timeout.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 /// Most bytes of an answer's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;

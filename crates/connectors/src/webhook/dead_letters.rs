@@ -13,14 +13,15 @@ use wellspring_types::{DataKind, EventRef, limits};
 /// Type of the events that it appends.
 const EVENT_TYPE: &str = "WebhookDeadLettered";
 
-/// The log of events that a receiver refused too often. It must not be a log whose dead letters the same sink
-/// delivers.
+/// The log of events that a receiver refused too often. It must not be a log whose dead letters the
+/// same sink delivers.
 ///
-/// Each becomes an event of type `WebhookDeadLettered`, tagged `sink:NAME` and with the tags of the original (as many
-/// as fit), whose data is a JSON object of `sink`, `log`, `position`, `type`, `tries`, `status` and `answer` (the first
-/// 200 printable characters of the last refusal), and `data` (JSON) or `data_base64` of the original. Where this does
-/// not fit into an event, `data_omitted` is `true` instead: the original lies at `position`. A dead letter is stored
-/// once, however often the event is delivered again.
+/// Each becomes an event of type `WebhookDeadLettered`, tagged `sink:NAME` and with the tags of the
+/// original (as many as fit), whose data is a JSON object of `sink`, `log`, `position`, `type`,
+/// `tries`, `status` and `answer` (the first 200 printable characters of the last refusal), and
+/// `data` (JSON) or `data_base64` of the original. Where this does not fit into an event,
+/// `data_omitted` is `true` instead: the original lies at `position`. A dead letter is stored once,
+/// however often the event is delivered again.
 #[derive(Clone)]
 pub struct DeadLetters {
     log: Log,
@@ -39,7 +40,8 @@ impl DeadLetters {
     /// [`Fault::Transient`] if a retry helps.
     pub(super) async fn store(&self, append: Append) -> Result<(), Fault> {
         let (tell, outcome) = oneshot::channel();
-        // Nobody waits any more if the sink was stopped meanwhile; the letter is stored all the same.
+        // Nobody waits any more if the sink was stopped meanwhile; the letter is stored all the
+        // same.
         self.log.submit(append, Box::new(move |stored| drop(tell.send(stored))));
         match outcome.await {
             Ok(Ok(_)) => Ok(()),

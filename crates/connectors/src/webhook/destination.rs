@@ -22,7 +22,8 @@ use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
 use zeroize::Zeroizing;
 
-/// How much a batch holds. A round ends with its slowest event, so it has to be long compared with a request.
+/// How much a batch holds. A round ends with its slowest event, so it has to be long compared with
+/// a request.
 const LIMITS: BatchLimits =
     BatchLimits { events: 4096, bytes: 8 << 20, linger: Duration::from_millis(2) };
 
@@ -30,8 +31,8 @@ const LIMITS: BatchLimits =
 pub struct WebhookDestinationSettings {
     /// Name of the sink, for dead letters.
     pub sink_name: String,
-    /// Identity of the sink: the first part of idempotency keys, the same after every restart and unlike that of any
-    /// other sink of the receiver.
+    /// Identity of the sink: the first part of idempotency keys, the same after every restart and
+    /// unlike that of any other sink of the receiver.
     pub identity: String,
     /// Name of the log, for headers and documents.
     pub log_name: String,
@@ -39,26 +40,28 @@ pub struct WebhookDestinationSettings {
     pub target: WebhookTarget,
     /// What a body is.
     pub format: PayloadFormat,
-    /// The key of an event is the rest of its first tag that begins with this and a colon. Events without a key are
-    /// delivered in any order.
+    /// The key of an event is the rest of its first tag that begins with this and a colon. Events
+    /// without a key are delivered in any order.
     pub partition_by: Option<String>,
-    /// Where events go that were refused [`WebhookTarget::max_tries`] times; `None`: the sink stops.
+    /// Where events go that were refused [`WebhookTarget::max_tries`] times; `None`: the sink
+    /// stops.
     pub dead_letters: Option<DeadLetters>,
     /// Gives the time of signatures.
     pub clock: Arc<dyn Clock>,
-    /// Retries and dead letters are counted here. Its state becomes `retrying` while nothing was accepted for 5 s
-    /// although it was tried.
+    /// Retries and dead letters are counted here. Its state becomes `retrying` while nothing was
+    /// accepted for 5 s although it was tried.
     pub status: Arc<Status>,
 }
 
 type Secrets = Box<dyn Fn(&str) -> Result<Zeroizing<String>, Fault> + Send>;
 
-/// Delivers each event as a `POST` to a URL, at least once; the events of one key one after the other. It keeps no
-/// cursor. It does everything on the thread that drives it, except looking up names.
+/// Delivers each event as a `POST` to a URL, at least once; the events of one key one after the
+/// other. It keeps no cursor. It does everything on the thread that drives it, except looking up
+/// names.
 ///
-/// It gives no [`Fault::Transient`] from a delivery: what is in the way is waited for, so that what is accepted
-/// already is not sent again. An earlier incarnation of the sink cannot be fenced off; a receiver that must not
-/// handle an event twice has to keep idempotency keys.
+/// It gives no [`Fault::Transient`] from a delivery: what is in the way is waited for, so that what
+/// is accepted already is not sent again. An earlier incarnation of the sink cannot be fenced off;
+/// a receiver that must not handle an event twice has to keep idempotency keys.
 pub struct WebhookDestination {
     target: WebhookTarget,
     clock: Arc<dyn Clock>,
@@ -79,7 +82,8 @@ struct OpenDestination {
 impl Drop for OpenDestination {
     fn drop(&mut self) {
         self.idle.clear();
-        // A name that is being looked up holds a thread for many seconds, for which an ordinary drop waits.
+        // A name that is being looked up holds a thread for many seconds, for which an ordinary
+        // drop waits.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

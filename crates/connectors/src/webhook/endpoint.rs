@@ -53,7 +53,8 @@ impl Endpoint {
             (None, true) => 443,
             (None, false) => 80,
         };
-        // What follows the host is a port, or nothing: `Authority` takes `host:` and larger numbers, too.
+        // What follows the host is a port, or nothing: `Authority` takes `host:` and larger
+        // numbers, too.
         let rest = &authority.as_str()[authority.host().len()..];
         if port == 0 || (authority.port().is_none() && !rest.is_empty()) {
             return refuse("has a port outside of 1–65535");

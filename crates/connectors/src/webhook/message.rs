@@ -13,8 +13,8 @@ static POSITION: HeaderName = HeaderName::from_static("wellspring-position");
 static TYPE: HeaderName = HeaderName::from_static("wellspring-type");
 static TAGS: HeaderName = HeaderName::from_static("wellspring-tags");
 
-/// Longest content of `wellspring-tags`, in bytes. Widespread servers refuse a header beyond 8 KiB, and an event that
-/// every attempt fails at would hold up its key.
+/// Longest content of `wellspring-tags`, in bytes. Widespread servers refuse a header beyond 8 KiB,
+/// and an event that every attempt fails at would hold up its key.
 const MAX_TAGS_HEADER_BYTES: usize = 7 << 10;
 
 /// What is the same for all events of a sink.
@@ -95,8 +95,8 @@ impl MessageForm {
     }
 }
 
-/// The identity of a sink as part of an idempotency key. What is neither letter, digit, `-` nor `_` is
-/// percent-encoded: full stops delimit the parts of what is signed.
+/// The identity of a sink as part of an idempotency key. What is neither letter, digit, `-` nor `_`
+/// is percent-encoded: full stops delimit the parts of what is signed.
 pub(super) fn key_part(identity: &str) -> String {
     let mut out = String::with_capacity(identity.len());
     for byte in identity.bytes() {
@@ -109,8 +109,8 @@ pub(super) fn key_part(identity: &str) -> String {
     out
 }
 
-/// A text as the value of a header: the inside of a JSON string. Spaces at its ends are escaped, since receivers cut
-/// them off.
+/// A text as the value of a header: the inside of a JSON string. Spaces at its ends are escaped,
+/// since receivers cut them off.
 pub(super) fn text_value(text: &str) -> HeaderValue {
     let inner = text.trim_matches(' ');
     let before = text.len() - text.trim_start_matches(' ').len();

@@ -19,18 +19,20 @@
 //!
 //! # What counts as an attempt
 //!
-//! An attempt counts towards `max_tries` if the receiver answered it with a status other than 2xx; redirects are such
-//! answers and are never followed. An attempt without an answer (no connection, a timeout, a connection closed early,
-//! an answer that is not HTTP) is repeated without being counted: an outage of the receiver must not push a backlog
-//! into the dead-letter log. The price: an event that the receiver never answers holds up the sink. The state of the
-//! sink is `retrying` then and names the position, which a person can skip.
+//! An attempt counts towards `max_tries` if the receiver answered it with a status other than 2xx;
+//! redirects are such answers and are never followed. An attempt without an answer (no connection,
+//! a timeout, a connection closed early, an answer that is not HTTP) is repeated without being
+//! counted: an outage of the receiver must not push a backlog into the dead-letter log. The price:
+//! an event that the receiver never answers holds up the sink. The state of the sink is `retrying`
+//! then and names the position, which a person can skip.
 //!
 //! # What waits for what
 //!
-//! A failing event holds up the later events of its key, and all events of later batches: a batch (4,096 events) is
-//! delivered as a whole before the next one begins.
+//! A failing event holds up the later events of its key, and all events of later batches: a batch
+//! (4,096 events) is delivered as a whole before the next one begins.
 //!
-//! [Standard Webhooks]: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+//! [Standard Webhooks]:
+//! https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
 mod client;
 mod connection;

@@ -63,7 +63,8 @@ pub(super) struct RoundEnd {
     pub(super) fault: Option<Fault>,
 }
 
-/// The delivery of one batch. It is driven by one task; attempts and appends of dead letters are tasks of their own.
+/// The delivery of one batch. It is driven by one task; attempts and appends of dead letters are
+/// tasks of their own.
 pub(super) struct Round<'a> {
     settings: &'a RoundSettings,
     client: &'a Arc<Client>,
@@ -98,8 +99,8 @@ struct Trouble {
     verdict: Option<Arc<Refusal>>,
 }
 
-/// New connections fail. While they do, one is tried at a time, so that a receiver that is down, or takes no more
-/// connections, is not flooded; connections that are open go on.
+/// New connections fail. While they do, one is tried at a time, so that a receiver that is down, or
+/// takes no more connections, is not flooded; connections that are open go on.
 struct Outage {
     backoff: Backoff,
     until: Instant,

@@ -17,11 +17,12 @@ const OF_THE_CONNECTION: [&str; 9] = [
     "upgrade",
 ];
 
-/// Checks a target: its URL ([`check_url`](super::check_url)), the names and values of its headers, and that its
-/// numbers are not 0.
+/// Checks a target: its URL ([`check_url`](super::check_url)), the names and values of its headers,
+/// and that its numbers are not 0.
 ///
 /// # Errors
-/// A sentence without its full stop that says what is wrong. It repeats neither the URL nor the value of a header.
+/// A sentence without its full stop that says what is wrong. It repeats neither the URL nor the
+/// value of a header.
 pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
     Endpoint::parse(&target.url)?;
     for (name, value) in &target.headers {

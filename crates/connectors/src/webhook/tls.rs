@@ -1,4 +1,5 @@
-//! TLS towards receivers: the certificate is for the host's name and signed by an authority that is trusted.
+//! TLS towards receivers: the certificate is for the host's name and signed by an authority that is
+//! trusted.
 
 use super::endpoint::Endpoint;
 use rustls::pki_types::pem::PemObject as _;

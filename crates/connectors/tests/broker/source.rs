@@ -142,7 +142,8 @@ fn require_each_once(logs: &Logs, partitions: i32, count: i64) {
     assert_eq!(rejected, expected);
 }
 
-/// Produces in transactions, one of them aborted by being taken over, and restarts the source all the time.
+/// Produces in transactions, one of them aborted by being taken over, and restarts the source all
+/// the time.
 fn restart_again_and_again(broker: &Broker) {
     let connection = broker.connection();
     let cluster = KafkaCluster::connect(&connection).expect("a connection");

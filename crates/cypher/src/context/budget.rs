@@ -4,7 +4,8 @@ use super::pool::{Grant, Pool};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What a statement may spend, and who may stop it. Every loop over data of a user's size charges it.
+/// What a statement may spend, and who may stop it. Every loop over data of a user's size charges
+/// it.
 pub struct Budget {
     steps: u64,
     /// Bytes that may be taken without asking anybody.
@@ -63,7 +64,8 @@ impl Budget {
         self
     }
 
-    /// What was taken of the pool, to be kept as long as what it was taken for is there: the result, the transaction.
+    /// What was taken of the pool, to be kept as long as what it was taken for is there: the
+    /// result, the transaction.
     pub fn into_grant(self) -> Option<Grant> {
         self.grant
     }
@@ -110,8 +112,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Charges the pool with what the transaction has come to hold, in bytes. Of what the statement may take by itself it
-    /// takes nothing: a transaction has bounds of its own.
+    /// Charges the pool with what the transaction has come to hold, in bytes. Of what the statement
+    /// may take by itself it takes nothing: a transaction has bounds of its own.
     ///
     /// # Errors
     /// The pool has not so much left.

@@ -71,7 +71,8 @@ impl Subqueries for NoSubqueries {
     }
 }
 
-/// The instant at which a statement began: what `datetime()` and its kin say throughout the statement. In UTC.
+/// The instant at which a statement began: what `datetime()` and its kin say throughout the
+/// statement. In UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementTime {
     /// Seconds since 1970-01-01T00:00Z.

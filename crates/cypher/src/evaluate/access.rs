@@ -93,7 +93,8 @@ pub(super) fn index(subject: &Value, index: &Value, context: &mut Context<'_>) -
     }
 }
 
-/// The place of an index that counts from the end if it is negative; `None` if it lies before the first.
+/// The place of an index that counts from the end if it is negative; `None` if it lies before the
+/// first.
 fn place(index: i64, length: usize) -> Option<usize> {
     let from_start =
         if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };

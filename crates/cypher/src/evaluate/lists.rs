@@ -96,7 +96,8 @@ pub(super) fn reduce(
         assign(reduce.accumulator, accumulated, row)?;
         assign(reduce.variable, item.clone(), row)?;
         accumulated = match appended(reduce) {
-            // The accumulator is taken out of the row, so that a list that nobody else has grows in place.
+            // The accumulator is taken out of the row, so that a list that nobody else has grows in
+            // place.
             Some(addend) => {
                 let addend = nested(addend, row, context)?;
                 arithmetic::add(take(reduce.accumulator, row), addend, context)?

@@ -23,9 +23,9 @@ const STACK_MORE: usize = 2 * 1024 * 1024;
 
 /// What an expression comes to for a row.
 ///
-/// The row has a place for every slot of the expression; those of variables of its own (of a comprehension, say) are
-/// written to and hold nothing of meaning afterwards. Memory that is charged on the way is given back at the end: who
-/// keeps the value charges for it.
+/// The row has a place for every slot of the expression; those of variables of its own (of a
+/// comprehension, say) are written to and hold nothing of meaning afterwards. Memory that is
+/// charged on the way is given back at the end: who keeps the value charges for it.
 ///
 /// # Errors
 /// Whatever the language makes an error at run time, and a budget used up.

@@ -29,8 +29,8 @@ pub(super) fn set_all(
     })
 }
 
-/// Charges what was gone through of rows: who sets one property of a node with very many writes all of them. And what the
-/// transaction holds of what was written.
+/// Charges what was gone through of rows: who sets one property of a node with very many writes all
+/// of them. And what the transaction holds of what was written.
 fn charge_walked(context: &mut Context<'_>) -> Result<()> {
     const BYTES_PER_STEP: u64 = 128;
     let walked = context.transaction.take_walked();

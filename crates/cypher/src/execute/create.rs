@@ -115,8 +115,8 @@ pub(super) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Op
     to_property(value)
 }
 
-/// Charges for properties that are about to be written: a step for each, and room for the list of them, which is gone
-/// when they are. What stays is the transaction's.
+/// Charges for properties that are about to be written: a step for each, and room for the list of
+/// them, which is gone when they are. What stays is the transaction's.
 fn charge_entries(count: usize, context: &mut Context<'_>) -> Result<()> {
     let bytes = (count * size_of::<(Name, Option<Property>)>()) as u64;
     context.budget.charge_steps(count as u64)?;

@@ -146,7 +146,8 @@ pub(super) fn copy(slots: &[Slot], row: &[Value], context: &mut Context<'_>) -> 
     Ok(KeptRow { values, bytes })
 }
 
-/// The bytes that values are charged with when they are kept. Other ones later, if others keep them too.
+/// The bytes that values are charged with when they are kept. Other ones later, if others keep them
+/// too.
 pub(super) fn weight<'v>(values: impl IntoIterator<Item = &'v Value>) -> u64 {
     32 + values.into_iter().map(Value::share_of_bytes).sum::<u64>()
 }

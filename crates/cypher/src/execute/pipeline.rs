@@ -69,7 +69,8 @@ impl Next<'_> {
     }
 }
 
-/// Runs a pipeline for a row. Rows that come out go to the sink; whether that has enough is the result.
+/// Runs a pipeline for a row. Rows that come out go to the sink; whether that has enough is the
+/// result.
 pub(super) fn run(
     pipeline: &Pipeline,
     row: &mut [Value],

@@ -125,7 +125,8 @@ fn seek(
     }
 }
 
-/// The nodes that an index of several keys has for values of all of them; nothing if there is none, or a better one.
+/// The nodes that an index of several keys has for values of all of them; nothing if there is none,
+/// or a better one.
 fn seek_by_all(
     seeks: &[Seek],
     row: &mut [Value],

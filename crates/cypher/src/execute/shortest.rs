@@ -89,7 +89,8 @@ pub(super) fn fits(
     all_hold(&shortest.asked, row, context)
 }
 
-/// Whether a step fulfils what is asked of every node and relationship on the way: as a path of its own it must.
+/// Whether a step fulfils what is asked of every node and relationship on the way: as a path of its
+/// own it must.
 pub(super) fn leads(
     shortest: &ShortestPath,
     at: NodeId,

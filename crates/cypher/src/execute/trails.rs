@@ -1,5 +1,5 @@
-//! The shortest chains between two nodes that fulfil a predicate, where those that are shortest of all do not: every
-//! chain is tried, the short ones first.
+//! The shortest chains between two nodes that fulfil a predicate, where those that are shortest of
+//! all do not: every chain is tried, the short ones first.
 
 use super::expand::is_taken;
 use super::pipeline::{Flow, Next};
@@ -31,8 +31,9 @@ enum ChainsFound {
 }
 
 impl Search<'_> {
-    /// Passes on what is shortest among the chains that are longer than so many steps and fulfil the conditions. With
-    /// every length the search begins again: it takes the memory of a single chain, and steps of the budget.
+    /// Passes on what is shortest among the chains that are longer than so many steps and fulfil
+    /// the conditions. With every length the search begins again: it takes the memory of a single
+    /// chain, and steps of the budget.
     pub(super) fn beyond(
         &self,
         length: u32,

@@ -40,8 +40,8 @@ pub(super) fn unwind(
     Ok(flow)
 }
 
-/// The value of an expression that is held as long as its items are gone through, and the bytes that it is charged
-/// with meanwhile.
+/// The value of an expression that is held as long as its items are gone through, and the bytes
+/// that it is charged with meanwhile.
 fn held(list: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<(Value, u64)> {
     let value = evaluate(list, row, context)?;
     let bytes = value.share_of_outer_bytes();

@@ -79,8 +79,8 @@ fn bytes_of(steps: usize) -> u64 {
     steps as u64 * size_of::<Adjacent>() as u64
 }
 
-/// Ways on that are still to be tried, for each relationship of a chain. A chain may be as long as the graph is large,
-/// so they are charged.
+/// Ways on that are still to be tried, for each relationship of a chain. A chain may be as long as
+/// the graph is large, so they are charged.
 #[derive(Default)]
 pub(super) struct OpenLevels {
     levels: Vec<(std::vec::IntoIter<Adjacent>, u64)>,
@@ -145,7 +145,8 @@ pub(super) fn expand(
             walk.chain.pop();
             continue;
         };
-        // The longer the chain, the longer it takes to look whether it has the relationship already.
+        // The longer the chain, the longer it takes to look whether it has the relationship
+        // already.
         context.budget.charge_steps(1 + walk.chain.len() as u64 / 16)?;
         let id = adjacent.relationship;
         if walk.chain.contains(&id) || is_taken(id, &connection.unlike, row) {

@@ -137,10 +137,12 @@ impl Accumulator {
         }
     }
 
-    /// One more value; null is passed over. `fraction` is the second argument of the percentiles and null for others.
+    /// One more value; null is passed over. `fraction` is the second argument of the percentiles
+    /// and null for others.
     ///
     /// # Errors
-    /// A value that cannot be added up, a fraction outside 0 to 1, a sum beyond 64 bits, memory used up.
+    /// A value that cannot be added up, a fraction outside 0 to 1, a sum beyond 64 bits, memory
+    /// used up.
     pub fn add(&mut self, value: Value, fraction: &Value, budget: &mut Budget) -> Result<()> {
         if value.is_null() {
             return Ok(());

@@ -97,7 +97,8 @@ static TABLES: &[&[Function]] = &[
     super::text::TABLE,
 ];
 
-/// By names as they are written in the manual, which is how expressions name them, and in lower case.
+/// By names as they are written in the manual, which is how expressions name them, and in lower
+/// case.
 static BY_NAME: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     let lower = functions().map(|function| (function.name.to_ascii_lowercase(), function));
     lower.chain(functions().map(|function| (function.name.to_owned(), function))).collect()

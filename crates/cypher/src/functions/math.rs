@@ -70,7 +70,8 @@ fn sign(value: &Value) -> Result<Value> {
     }
 }
 
-/// `round(x)` rounds halves up; `round(x, digits)` away from zero; `round(x, digits, mode)` as told.
+/// `round(x)` rounds halves up; `round(x, digits)` away from zero; `round(x, digits, mode)` as
+/// told.
 fn rounded(arguments: &[Value]) -> Result<Value> {
     let float = number("round", at(arguments, 0))?;
     if arguments.len() == 1 {

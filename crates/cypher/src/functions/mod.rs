@@ -1,6 +1,8 @@
-//! The functions of the language: what they are called, how many arguments they take, and what they come to.
+//! The functions of the language: what they are called, how many arguments they take, and what they
+//! come to.
 //!
-//! [`lookup`] finds those that are computed from one row, [`aggregate`] those that are computed from many.
+//! [`lookup`] finds those that are computed from one row, [`aggregate`] those that are computed
+//! from many.
 
 mod aggregation;
 mod arguments;

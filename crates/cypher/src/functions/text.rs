@@ -114,7 +114,8 @@ fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     Ok(Value::string(original.replace(&**old, new)))
 }
 
-/// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter stands between all characters.
+/// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter stands between
+/// all characters.
 fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let original = charged("split", at(arguments, 0), context)?;
     let delimiters: Vec<&str> = match at(arguments, 1) {

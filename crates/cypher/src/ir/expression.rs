@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 /// The place of a variable in a row.
 ///
-/// A row is one `&mut [Value]` as wide as the whole statement: `syntax` gives every declaration its own slot, those of
-/// comprehensions, quantifiers, `reduce` and subqueries too. So the evaluator binds such a variable by writing it to
-/// its slot of the same row; nobody reads a slot outside the scope of its declaration.
+/// A row is one `&mut [Value]` as wide as the whole statement: `syntax` gives every declaration its
+/// own slot, those of comprehensions, quantifiers, `reduce` and subqueries too. So the evaluator
+/// binds such a variable by writing it to its slot of the same row; nobody reads a slot outside the
+/// scope of its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
@@ -52,7 +53,8 @@ pub enum Expression {
     HasType(Box<Expression>, Box<ValueType>),
     /// `CASE …`
     Case(Box<Case>),
-    /// `name(a, b)`: a function that is no aggregation. The name is as in the catalogue of functions.
+    /// `name(a, b)`: a function that is no aggregation. The name is as in the catalogue of
+    /// functions.
     Function(Arc<str>, Vec<Expression>),
     /// `[x IN list WHERE p | e]`
     ListComprehension(Box<ListComprehension>),
@@ -60,8 +62,8 @@ pub enum Expression {
     Quantifier(Box<Quantifier>),
     /// `reduce(acc = init, x IN list | e)`
     Reduce(Box<Reduce>),
-    /// A pattern comprehension, pattern predicate, `EXISTS {}` or `COUNT {}`: answered by the executor, which knows it
-    /// by this number within the query.
+    /// A pattern comprehension, pattern predicate, `EXISTS {}` or `COUNT {}`: answered by the
+    /// executor, which knows it by this number within the query.
     Subquery(usize),
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Expression, Slot};
 
-/// `WITH …`, `RETURN …`: first the items (grouped if there are aggregations), then `DISTINCT`, `ORDER BY`, `SKIP`,
-/// `LIMIT`, `WHERE`.
+/// `WITH …`, `RETURN …`: first the items (grouped if there are aggregations), then `DISTINCT`,
+/// `ORDER BY`, `SKIP`, `LIMIT`, `WHERE`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     /// The items. With aggregations, those before them are the grouping keys.

@@ -2,7 +2,8 @@
 
 use super::{Expression, MapProjectionItem, Slot};
 
-/// Calls `visit` for every slot that the expression reads or binds, and `subquery` for every subquery in it.
+/// Calls `visit` for every slot that the expression reads or binds, and `subquery` for every
+/// subquery in it.
 pub fn for_each_slot(
     expression: &Expression,
     visit: &mut dyn FnMut(Slot),
@@ -22,7 +23,8 @@ pub fn for_each_slot(
     for_each_child(expression, &mut |child| for_each_slot(child, visit, subquery));
 }
 
-/// Replaces every part of the expression that `replacement` has something for; parts of what was put in are left.
+/// Replaces every part of the expression that `replacement` has something for; parts of what was
+/// put in are left.
 pub fn replace_all(
     expression: &mut Expression,
     replacement: &mut dyn FnMut(&Expression) -> Option<Expression>,

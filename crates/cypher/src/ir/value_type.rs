@@ -44,7 +44,8 @@ pub enum BaseType {
 }
 
 impl ValueType {
-    /// The type of a text in capitals: `LIST<STRING NOT NULL>`, `INTEGER | FLOAT`. `None` if it names none.
+    /// The type of a text in capitals: `LIST<STRING NOT NULL>`, `INTEGER | FLOAT`. `None` if it
+    /// names none.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text, MAX_DEPTH)
     }

@@ -63,7 +63,8 @@ fn compile_single(query: &SingleQuery, procedures: &dyn Procedures) -> Result<Pi
     Ok(compiler.pipeline)
 }
 
-/// Most nodes and relationships in the patterns of one clause that matches: to order them takes the square.
+/// Most nodes and relationships in the patterns of one clause that matches: to order them takes the
+/// square.
 const MOST_MATCHED: usize = 250;
 
 fn check_size(clause: &Clause) -> Result<()> {

@@ -28,7 +28,8 @@ impl Condition {
         &self.reads
     }
 
-    /// Whether all of this clause that it reads is bound. What the clause does not introduce is bound from before.
+    /// Whether all of this clause that it reads is bound. What the clause does not introduce is
+    /// bound from before.
     pub(super) fn is_ready(&self, open: &HashSet<Slot>) -> bool {
         if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }
     }
@@ -41,8 +42,8 @@ impl Condition {
             && (!self.last || open.iter().all(|slot| slots.contains(slot)))
     }
 
-    /// Whether it is asked of every element of the path or list in one of these slots: `all(x IN nodes(p) WHERE …)` or
-    /// `none(…)`, with a predicate that does not read the whole.
+    /// Whether it is asked of every element of the path or list in one of these slots: `all(x IN
+    /// nodes(p) WHERE …)` or `none(…)`, with a predicate that does not read the whole.
     pub(super) fn is_about_each(&self, slots: &[Slot]) -> bool {
         let Expression::Quantifier(quantifier) = &self.expression else { return false };
         let is_whole =
@@ -59,7 +60,8 @@ impl Condition {
         each && of_elements && is_closed(&quantifier.predicate, &open)
     }
 
-    /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the value.
+    /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the
+    /// value.
     pub(super) fn property(
         &self,
         slot: Slot,

@@ -1,5 +1,5 @@
-//! `MATCH (n:L) RETURN count(n)`, `MATCH ()-[r:T]->() RETURN count(*)` and the like are answered without a scan: the
-//! graph counts along.
+//! `MATCH (n:L) RETURN count(n)`, `MATCH ()-[r:T]->() RETURN count(*)` and the like are answered
+//! without a scan: the graph counts along.
 
 use super::operator::{
     Aggregation, Expand, Operator, Pipeline, RelationshipScan, RelationshipSource, Scan,
@@ -55,7 +55,8 @@ fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<StoredCount
     }
 }
 
-/// Where the count goes, if nothing but all rows, or all values of a slot that is never null, are counted.
+/// Where the count goes, if nothing but all rows, or all values of a slot that is never null, are
+/// counted.
 fn counts(aggregation: &Aggregation, scanned: Slot) -> Option<Slot> {
     let [only] = aggregation.aggregates.as_slice() else { return None };
     let all = match &only.value {

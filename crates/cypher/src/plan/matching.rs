@@ -1,4 +1,5 @@
-//! The order in which a pattern is matched: from what is bound outwards, else from where the fewest nodes are expected.
+//! The order in which a pattern is matched: from what is bound outwards, else from where the fewest
+//! nodes are expected.
 
 use std::collections::HashSet;
 
@@ -144,7 +145,8 @@ impl<'p> Planner<'p, '_> {
         let bound = |node: &NodePattern| !self.open.contains(&node.slot);
         let ends = |edge: &Edge<'_>| {
             let count = usize::from(bound(edge.left)) + usize::from(bound(edge.right));
-            // A relationship that is bound says both of its ends; a shortest path needs both of them.
+            // A relationship that is bound says both of its ends; a shortest path needs both of
+            // them.
             let relationship = &edge.relationship;
             match count {
                 2 => 3,
@@ -160,8 +162,8 @@ impl<'p> Planner<'p, '_> {
         self.edges.get(best).filter(|edge| ends(edge) > 0).map(|_| best)
     }
 
-    /// The shortest path that an edge is, and the conditions that take part in the search for it: they are asked there
-    /// and not afterwards.
+    /// The shortest path that an edge is, and the conditions that take part in the search for it:
+    /// they are asked there and not afterwards.
     fn asked_of_path(
         &mut self,
         edge: &Edge<'p>,

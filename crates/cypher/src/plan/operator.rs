@@ -172,7 +172,8 @@ pub(crate) enum ScanSource {
     All,
     /// Those with a label.
     Label(Arc<str>),
-    /// Those with a label and a property: by the first of these for which there is an index, else by the first.
+    /// Those with a label and a property: by the first of these for which there is an index, else
+    /// by the first.
     Seek(Vec<Seek>),
     /// Those with an id.
     Ids(SoughtValue),

@@ -1,4 +1,5 @@
-//! Where the matching of a pattern begins, if nothing of it is bound: where the fewest candidates are expected.
+//! Where the matching of a pattern begins, if nothing of it is bound: where the fewest candidates
+//! are expected.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -81,7 +82,8 @@ fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
     }
 }
 
-/// Where the relationships of a pattern are looked up that has one type and a property with a known value.
+/// Where the relationships of a pattern are looked up that has one type and a property with a known
+/// value.
 fn equal_relationships(
     relationship: &RelationshipPattern,
     conditions: &[&Condition],

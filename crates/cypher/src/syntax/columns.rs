@@ -1,5 +1,5 @@
-//! What the parser's tree leaves out, taken from its syntax tree below: the names of columns that have no alias (what
-//! was written, to the letter), and conditions inside of patterns.
+//! What the parser's tree leaves out, taken from its syntax tree below: the names of columns that
+//! have no alias (what was written, to the letter), and conditions inside of patterns.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,8 @@ use super::{Source, scan};
 /// The texts of the items of every `WITH` and `RETURN`, by where the clause begins.
 pub(super) struct Columns {
     texts: HashMap<usize, Vec<String>>,
-    /// Conditions inside of patterns: where the pattern begins, and where the condition begins and ends.
+    /// Conditions inside of patterns: where the pattern begins, and where the condition begins and
+    /// ends.
     conditions: HashMap<usize, (usize, usize)>,
 }
 
@@ -55,7 +56,8 @@ impl Columns {
         let (from, to) = *self.conditions.get(&pattern)?;
         let condition = text.get(from..to)?;
         let condition = condition.get("WHERE".len()..)?;
-        // Read as the item of a RETURN, at the place where it stands, so that what is wrong with it is told there.
+        // Read as the item of a RETURN, at the place where it stands, so that what is wrong with it
+        // is told there.
         let blanks = " ".repeat((from + "WHERE".len()).saturating_sub("RETURN".len()));
         Some(decypher::parse(format!("RETURN{blanks}{condition}").as_str()).map(|mut query| {
             super::precedence::mend(&mut query);

@@ -36,8 +36,8 @@ pub(super) fn check_length(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses texts that would need too deep a recursion, and says at which byte; otherwise how deep the syntax tree can be at
-/// most.
+/// Refuses texts that would need too deep a recursion, and says at which byte; otherwise how deep
+/// the syntax tree can be at most.
 pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize)> {
     if tokens.len() > MOST_TOKENS {
         let message = format!(

@@ -17,7 +17,8 @@ pub(super) fn error(found: &CypherError, source: &Source<'_>) -> Error {
     source.at(Error::compile(kind, detail, message), found.span.start)
 }
 
-/// The parser's last resort, when a production is not there: the reader needs no word of its inside, but the place.
+/// The parser's last resort, when a production is not there: the reader needs no word of its
+/// inside, but the place.
 fn stumbled(text: &str, at: usize) -> String {
     let rest = text.get(at..).unwrap_or_default();
     let first = scan::tokens(rest).into_iter().next().and_then(|token| rest.get(token.span));
@@ -119,7 +120,8 @@ fn classify(kind: &Kind) -> (ErrorKind, Detail) {
             Detail::NonConstantExpression
         }
         Kind::InvalidParameterUse => Detail::InvalidParameterUse,
-        // Of a path that is known to be one, the TCK has a word on the text; of a value, one on its type.
+        // Of a path that is known to be one, the TCK has a word on the text; of a value, one on its
+        // type.
         Kind::InvalidArgumentType { context, found, .. }
             if context.starts_with("property") && *found != ValueTypes::PATH =>
         {
@@ -190,8 +192,8 @@ fn message(kind: &Kind) -> String {
     }
 }
 
-/// Whether an objection can be made from the text alone. A value of the wrong type in an index or in a call is one of
-/// execution, as the TCK has it: the row may never come.
+/// Whether an objection can be made from the text alone. A value of the wrong type in an index or
+/// in a call is one of execution, as the TCK has it: the row may never come.
 pub(super) fn is_for_the_text(found: &CypherError) -> bool {
     match &found.kind {
         Kind::InvalidArgumentType { context, .. } => {

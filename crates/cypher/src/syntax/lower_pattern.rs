@@ -72,7 +72,8 @@ impl Lowering<'_> {
     pub(super) fn created(&mut self, part: &ast::PatternPart) -> Result<PathPattern> {
         let mut introduced = Vec::new();
         let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
-        // Values are of the row before, so they are lowered while the new names are unknown to them.
+        // Values are of the row before, so they are lowered while the new names are unknown to
+        // them.
         let mut path = self.path(start, steps, &[], &mut introduced, None)?;
         path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
         Ok(path)
@@ -115,7 +116,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` it is matched, else created.
+    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` it is
+    /// matched, else created.
     fn path(
         &mut self,
         start: &ast::NodePattern,

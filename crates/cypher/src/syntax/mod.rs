@@ -1,7 +1,8 @@
 //! Text becomes a statement of the intermediate representation.
 //!
-//! The seam around the parser `decypher`: no other room knows it. It parses and judges names, types and structure; the
-//! lowering from its tree is ours. Before it come guards (the parser recurses) and rewriting (what it does not know).
+//! The seam around the parser `decypher`: no other room knows it. It parses and judges names, types
+//! and structure; the lowering from its tree is ours. Before it come guards (the parser recurses)
+//! and rewriting (what it does not know).
 
 mod columns;
 mod guard;

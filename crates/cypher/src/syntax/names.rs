@@ -8,7 +8,8 @@ use crate::ir::Slot;
 #[derive(Default)]
 pub(super) struct Names {
     entries: Vec<(Arc<str>, Slot)>,
-    /// Where the names of the query begin that is being lowered; those before are of the queries around it.
+    /// Where the names of the query begin that is being lowered; those before are of the queries
+    /// around it.
     base: usize,
 }
 

@@ -1,8 +1,9 @@
-//! Operators are bound to their operands anew: the parser has `^` and chained comparisons nested to the right or as if in
-//! brackets, and lets `IN` bind tighter than `+`.
+//! Operators are bound to their operands anew: the parser has `^` and chained comparisons nested to
+//! the right or as if in brackets, and lets `IN` bind tighter than `+`.
 //!
-//! Whatever the parser made of it, walking its tree in order gives the operators and operands as they were written,
-//! for brackets are still in the tree. From those the tree is built by the precedence of openCypher's grammar.
+//! Whatever the parser made of it, walking its tree in order gives the operators and operands as
+//! they were written, for brackets are still in the tree. From those the tree is built by the
+//! precedence of openCypher's grammar.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;

@@ -1,4 +1,5 @@
-//! Syntax that the parser does not know, put into words that it does. Places in the new text lead back to the old one.
+//! Syntax that the parser does not know, put into words that it does. Places in the new text lead
+//! back to the old one.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,8 @@ pub(super) struct Rewritten<'t> {
     pub(super) text: Cow<'t, str>,
     /// `EXPLAIN` stood before it.
     pub(super) explain: bool,
-    /// Where the two texts part: from this byte of the new text on, this many bytes of it are in excess.
+    /// Where the two texts part: from this byte of the new text on, this many bytes of it are in
+    /// excess.
     shifts: Vec<(usize, isize)>,
 }
 
@@ -30,7 +32,8 @@ pub(super) struct Edit {
     pub(super) new: String,
 }
 
-/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||`, `{,3}` and `CALL (x) { … }`.
+/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||`, `{,3}` and `CALL
+/// (x) { … }`.
 pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
@@ -66,7 +69,8 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     apply(text, explain, &edits)
 }
 
-/// Whether a quantifier without a lower bound goes on like this, behind its bracket: the parser takes `{,3}` for `{3,}`.
+/// Whether a quantifier without a lower bound goes on like this, behind its bracket: the parser
+/// takes `{,3}` for `{3,}`.
 fn is_upper_bound(rest: Option<&[Token]>) -> bool {
     let Some([comma, behind, rest @ ..]) = rest else { return false };
     let is_end = |token: &Token| token.is_symbol(b'}');

@@ -43,8 +43,8 @@ impl Token {
     }
 }
 
-/// The tokens of a text, no more of them than tell that there are too many; blanks and comments are left out. What is
-/// never closed ends with the text.
+/// The tokens of a text, no more of them than tell that there are too many; blanks and comments are
+/// left out. What is never closed ends with the text.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::with_capacity((bytes.len() / 4).min(MOST_TOKENS));
@@ -76,7 +76,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 at = end_of_word(bytes, at);
                 TokenKind::Word
             }
-            // Blanks beyond ASCII count as letters here: only guards and rewriting read these tokens.
+            // Blanks beyond ASCII count as letters here: only guards and rewriting read these
+            // tokens.
             0x80.. => {
                 at = end_of_word(bytes, at);
                 TokenKind::Word

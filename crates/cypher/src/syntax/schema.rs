@@ -1,5 +1,5 @@
-//! `CREATE INDEX`, `CREATE CONSTRAINT`, `DROP INDEX`, `DROP CONSTRAINT`: read from the tokens, since the parser's tree
-//! leaves out what they are on.
+//! `CREATE INDEX`, `CREATE CONSTRAINT`, `DROP INDEX`, `DROP CONSTRAINT`: read from the tokens,
+//! since the parser's tree leaves out what they are on.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What the parser would pass over in silence. It is lenient: clauses that it does not expect are left out of its tree,
-//! and broken arrows or missing commas are mended. Its syntax tree below leaves nothing out, so it is asked there.
+//! What the parser would pass over in silence. It is lenient: clauses that it does not expect are
+//! left out of its tree, and broken arrows or missing commas are mended. Its syntax tree below
+//! leaves nothing out, so it is asked there.
 
 use decypher::Parse;
 use decypher::syntax::{SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
@@ -45,8 +46,8 @@ pub(super) fn objection(parse: &Parse, source: &Source<'_>) -> Option<Error> {
     Some(source.at(Error::compile(ErrorKind::SyntaxError, detail, message), at))
 }
 
-/// The text with blanks for every `FINISH` that follows an update: there it changes nothing, but the parser's tree would
-/// leave the updates out.
+/// The text with blanks for every `FINISH` that follows an update: there it changes nothing, but
+/// the parser's tree would leave the updates out.
 pub(super) fn without_idle_finish(parse: &Parse, text: &str) -> Option<String> {
     let mut new = None;
     for node in parse.tree.descendants().filter(|node| node.kind() == SyntaxKind::FINISH_CLAUSE) {
@@ -157,7 +158,8 @@ impl Judge<'_> {
         self.options(&words);
     }
 
-    /// `CYPHER 5 runtime=pipelined`: it is asked of another planner, so what Neo4j knows is read over.
+    /// `CYPHER 5 runtime=pipelined`: it is asked of another planner, so what Neo4j knows is read
+    /// over.
     fn options(&mut self, words: &[SyntaxToken]) {
         let is = |word: &SyntaxToken, known: &[&str]| {
             known.iter().any(|known| word.text().eq_ignore_ascii_case(known))
@@ -312,7 +314,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Updates before a `FINISH` with something else between: the parser's tree would leave them out.
+    /// Updates before a `FINISH` with something else between: the parser's tree would leave them
+    /// out.
     fn finish(&mut self, finish: &SyntaxNode) {
         // One that is not the last clause is refused anyway, and there may be very many of them.
         if finish.next_sibling().is_some_and(|next| next.kind() != SyntaxKind::UNION) {

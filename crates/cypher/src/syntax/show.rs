@@ -6,8 +6,8 @@ use crate::procedure::{CONSTRAINT_COLUMNS, INDEX_COLUMNS};
 
 /// Rewrites a statement that begins with `SHOW` and goes on with what is known here.
 ///
-/// `SHOW INDEXES YIELD name, type AS t WHERE t = 'RANGE'` becomes `CALL db.indexes() YIELD name, type AS t WHERE t = 'RANGE'
-/// RETURN name, t`.
+/// `SHOW INDEXES YIELD name, type AS t WHERE t = 'RANGE'` becomes `CALL db.indexes() YIELD name,
+/// type AS t WHERE t = 'RANGE' RETURN name, t`.
 pub(super) fn rewrite_show(text: &str, tokens: &[Token], edits: &mut Vec<Edit>) {
     let is = |at: usize, word: &str| tokens.get(at).is_some_and(|it| it.is_word(text, word));
     let first = usize::from(is(0, "EXPLAIN") || is(0, "PROFILE"));

@@ -22,8 +22,8 @@ pub enum Measure {
 
 /// How long it is from one to the other.
 ///
-/// Where one has no day both are taken for the same day, where one has no zone for the same zone; a day without a time
-/// is its midnight.
+/// Where one has no day both are taken for the same day, where one has no zone for the same zone; a
+/// day without a time is its midnight.
 ///
 /// # Errors
 /// Values that are no points in time.

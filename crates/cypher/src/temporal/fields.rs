@@ -33,7 +33,8 @@ pub(super) fn zone(entries: &Entries) -> Result<Option<Zone>> {
     }
 }
 
-/// A value of a type of the fields of a map; `date`, `time` and `datetime` select from other values.
+/// A value of a type of the fields of a map; `date`, `time` and `datetime` select from other
+/// values.
 pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
     if let Some(instant) = epoch(entries)? {
         let zone = zone(entries)?.unwrap_or(UTC);
@@ -175,8 +176,8 @@ fn time(base: u64, entries: &Entries) -> Result<u64> {
     time.ok_or_else(|| malformed("There is no such time of day.".to_owned()))
 }
 
-/// Nanoseconds of the second. The largest unit that is given may be more than a thousand; larger ones are then of the
-/// base only if it leaves room for them.
+/// Nanoseconds of the second. The largest unit that is given may be more than a thousand; larger
+/// ones are then of the base only if it leaves room for them.
 fn subsecond(base: i64, entries: &Entries) -> Result<Option<i64>> {
     let milliseconds = integer(entries, "millisecond")?;
     let microseconds = integer(entries, "microsecond")?;

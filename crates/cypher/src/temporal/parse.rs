@@ -172,7 +172,8 @@ pub(super) fn zoned_time(text: &str) -> Option<(u64, Option<i32>, Option<&str>)>
     Some((time(clock)?, offset, name))
 }
 
-/// A duration: `P1Y2M3W4DT5H6M7.8S`, any part with a sign, the last with a fraction; `P2012-02-02T14:37:21.545`.
+/// A duration: `P1Y2M3W4DT5H6M7.8S`, any part with a sign, the last with a fraction;
+/// `P2012-02-02T14:37:21.545`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let (negated, body) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -111,7 +111,8 @@ impl Parts {
         self.zone.as_ref().map_or(0, |zone| zone.offset_at(self.instant()))
     }
 
-    /// The same instant as a clock of another zone shows it. Without a date, the offset of that zone in 1970.
+    /// The same instant as a clock of another zone shows it. Without a date, the offset of that
+    /// zone in 1970.
     #[must_use]
     pub(super) fn in_zone(&self, zone: Zone) -> Self {
         let instant = self.instant();

@@ -69,8 +69,9 @@ impl Zone {
         }
     }
 
-    /// The instant, in seconds since 1970, at which clocks show `local`, seconds since 1970 on the clock. A time that is
-    /// left out in spring is told as if clocks had not been put forward; of two in autumn the first is taken.
+    /// The instant, in seconds since 1970, at which clocks show `local`, seconds since 1970 on the
+    /// clock. A time that is left out in spring is told as if clocks had not been put forward; of
+    /// two in autumn the first is taken.
     pub(super) fn instant(&self, local: i64) -> i64 {
         let offset = match self {
             Self::Offset(offset) => *offset,

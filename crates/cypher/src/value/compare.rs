@@ -11,7 +11,8 @@ pub enum Standing {
     Ordered(Ordering),
     /// A number that is none (NaN) is among them: every comparison is false.
     NotANumber,
-    /// Null is among them, or they are of types that have no order among each other: every comparison is null.
+    /// Null is among them, or they are of types that have no order among each other: every
+    /// comparison is null.
     Unknown,
 }
 

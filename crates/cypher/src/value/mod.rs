@@ -1,5 +1,6 @@
-//! Values at run time: what an expression comes to and a row holds. Three relations between them, as openCypher has
-//! them: equality (`=`, with null in between), equivalence (DISTINCT, grouping) and the order of ORDER BY.
+//! Values at run time: what an expression comes to and a row holds. Three relations between them,
+//! as openCypher has them: equality (`=`, with null in between), equivalence (DISTINCT, grouping)
+//! and the order of ORDER BY.
 
 mod compare;
 mod convert;

@@ -1,5 +1,6 @@
-//! Lists and maps, which know how deeply they are nested and how large they are. What goes through a value goes down one
-//! call a level, so there must be an end to them; and what keeps one says how much it keeps without going through it.
+//! Lists and maps, which know how deeply they are nested and how large they are. What goes through
+//! a value goes down one call a level, so there must be an end to them; and what keeps one says how
+//! much it keeps without going through it.
 
 use super::{Entries, Value};
 use crate::error::{Detail, Error, ErrorKind, Result};
@@ -89,13 +90,15 @@ impl Value {
         }
     }
 
-    /// About how many bytes of memory it takes with all that is in it, as if nothing in it were shared.
+    /// About how many bytes of memory it takes with all that is in it, as if nothing in it were
+    /// shared.
     pub fn bytes(&self) -> u64 {
         self.inner_bytes().saturating_add(size_of::<Self>() as u64)
     }
 
-    /// The bytes that one more who keeps it is to be charged with: a value that many keep is charged to each in part.
-    /// It changes with their number, so what was charged is what must be given back.
+    /// The bytes that one more who keeps it is to be charged with: a value that many keep is
+    /// charged to each in part. It changes with their number, so what was charged is what must be
+    /// given back.
     pub fn share_of_bytes(&self) -> u64 {
         self.share_of_outer_bytes().saturating_add(size_of::<Self>() as u64)
     }
@@ -131,12 +134,12 @@ impl Value {
         self.inner_bytes() / 256
     }
 
-    /// The value itself, if it is neither nested too deeply nor too large. To be asked wherever a value is made that
-    /// holds others.
+    /// The value itself, if it is neither nested too deeply nor too large. To be asked wherever a
+    /// value is made that holds others.
     ///
     /// # Errors
-    /// More than [`MAX_DEPTH`] lists and maps within each other, or more than 1 GiB. A list that holds another twice
-    /// takes little memory and may still be longer than anybody can go through.
+    /// More than [`MAX_DEPTH`] lists and maps within each other, or more than 1 GiB. A list that
+    /// holds another twice takes little memory and may still be longer than anybody can go through.
     pub fn bounded(self) -> Result<Self> {
         if self.depth() > MAX_DEPTH {
             let message = format!("Lists and maps can be nested {MAX_DEPTH} deep and no deeper.");

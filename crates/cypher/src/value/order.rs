@@ -5,8 +5,8 @@ use super::{DateTime, Duration, Entries, Path, Point, Time, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// How `left` stands to `right` in ascending order. Null comes last, before it NaN, before it numbers. Values that are
-/// equal here are equivalent.
+/// How `left` stands to `right` in ascending order. Null comes last, before it NaN, before it
+/// numbers. Values that are equal here are equivalent.
 pub fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),

@@ -11,7 +11,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs a statement again and again on the graph, each time in a transaction of its own that is kept or dropped.
+/// Runs a statement again and again on the graph, each time in a transaction of its own that is
+/// kept or dropped.
 fn measure(name: &str, graph: &mut Graph, text: &str, times: u32, keep: bool) {
     let cache = PlanCache::new(100, 1 << 20);
     let mut parameters = Parameters::new();

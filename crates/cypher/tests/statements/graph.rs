@@ -39,7 +39,8 @@ impl TestGraph {
         self
     }
 
-    /// Whether the graph has ever seen a label, type or key, also in statements that came to nothing.
+    /// Whether the graph has ever seen a label, type or key, also in statements that came to
+    /// nothing.
     pub(crate) fn has_seen(&self, name: &str) -> bool {
         self.graph.find_name(name).is_some()
     }

@@ -1,5 +1,5 @@
-//! Two statements at once: if the second commits after the first, it is as if it had begun after the first. What a
-//! statement reads must therefore be noted, whatever way the plan takes to it.
+//! Two statements at once: if the second commits after the first, it is as if it had begun after
+//! the first. What a statement reads must therefore be noted, whatever way the plan takes to it.
 
 use crate::graph::{JudgedStatement, begin, finish, rows_of};
 use wellspring_graph::{Graph, Verdict};

@@ -101,7 +101,8 @@ pub(crate) fn census(graph: &Graph) -> Census {
 }
 
 impl Census {
-    /// What came and went since `before`, by the kit's names; nothing under a name that has no number.
+    /// What came and went since `before`, by the kit's names; nothing under a name that has no
+    /// number.
     pub(crate) fn since(&self, before: &Self) -> BTreeMap<String, usize> {
         fn differences<T: Ord>(before: &BTreeSet<T>, after: &BTreeSet<T>) -> (usize, usize) {
             (after.difference(before).count(), before.difference(after).count())

@@ -1,4 +1,5 @@
-//! Reads what the kit uses of Gherkin: scenarios with steps, texts, tables, outlines with examples, a background.
+//! Reads what the kit uses of Gherkin: scenarios with steps, texts, tables, outlines with examples,
+//! a background.
 
 /// A scenario with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq)]

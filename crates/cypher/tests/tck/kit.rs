@@ -13,7 +13,8 @@ pub(crate) struct Case {
     pub(crate) scenario: Scenario,
 }
 
-/// Where the kit is, by asking Cargo. Where no build has wanted the package before, this downloads it.
+/// Where the kit is, by asking Cargo. Where no build has wanted the package before, this downloads
+/// it.
 pub(crate) fn folder() -> PathBuf {
     let metadata = metadata(&["--offline"]).or_else(|_| metadata(&[]));
     let metadata = metadata.unwrap_or_else(|problem| panic!("cargo metadata: {problem}"));

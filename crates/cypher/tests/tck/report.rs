@@ -10,8 +10,8 @@ fn list() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/tck/known_failures.txt")
 }
 
-/// Prints the report. The run fails if a scenario fails that is not known to, or one passes that is; a run of some
-/// scenarios shows why they fail and fails if one does.
+/// Prints the report. The run fails if a scenario fails that is not known to, or one passes that
+/// is; a run of some scenarios shows why they fail and fails if one does.
 pub(crate) fn report(cases: &[Case], outcomes: &[Outcome], some: bool) -> ExitCode {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     let agrees = if some {

@@ -1,4 +1,5 @@
-//! Values as the kit writes them: `(:A {x: 1})`, `[:T]`, `<(:A)-[:T]->()>`, lists, maps, numbers, strings.
+//! Values as the kit writes them: `(:A {x: 1})`, `[:T]`, `<(:A)-[:T]->()>`, lists, maps, numbers,
+//! strings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! A thread that runs scenarios, and a watch over it: one that hangs is left behind, and another goes on after it.
+//! A thread that runs scenarios, and a watch over it: one that hangs is left behind, and another
+//! goes on after it.
 
 use crate::kit::Case;
 use crate::scenario;

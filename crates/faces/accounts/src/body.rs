@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 
 type Outcome<T> = Result<T, Box<Fault>>;
 
-/// Largest body, in bytes: room for the longest password with every character escaped, and for the most roles.
+/// Largest body, in bytes: room for the longest password with every character escaped, and for the
+/// most roles.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 10;
 /// Longest life of a key that may be asked for as a number of seconds: a hundred years.
 const MAX_KEY_LIFE_S: u64 = 3_155_760_000;
@@ -57,8 +58,8 @@ fn read_grant_type(value: &mut Cursor<'_>) -> Outcome<()> {
     if value.string()? == "password" { Ok(()) } else { rule(at, "must be \"password\"") }
 }
 
-/// Reads the same as a form (RFC 6749, 4.3.2). Parameters that mean nothing here are passed over, as
-/// that asks for.
+/// Reads the same as a form (RFC 6749, 4.3.2). Parameters that mean nothing here are passed over,
+/// as that asks for.
 ///
 /// # Errors
 /// The field at fault.

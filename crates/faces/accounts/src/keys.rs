@@ -111,8 +111,8 @@ pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer
     Ok(Response::empty(204).at(position))
 }
 
-/// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it ends
-/// at once, or after a while in which both count.
+/// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it
+/// ends at once, or after a while in which both count.
 pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let old = key_of(&host, &request)?;
     let bytes = optional_body_of(&mut request).await?;

@@ -1,5 +1,5 @@
-//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it needs; what
-//! depends on the owner of an account or key is decided here.
+//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it
+//! needs; what depends on the owner of an account or key is decided here.
 
 mod body;
 mod keys;
@@ -115,8 +115,9 @@ async fn freshen(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     asked.view(request, host.access.live(), None).await.map(drop)
 }
 
-/// Executes commands, and waits until every request sees what they changed. Gives a position of the system
-/// log that shows it: a client that names it to another node is judged there by what was changed here.
+/// Executes commands, and waits until every request sees what they changed. Gives a position of the
+/// system log that shows it: a client that names it to another node is judged there by what was
+/// changed here.
 async fn execute(
     host: &Host,
     request: &Request,
@@ -146,8 +147,8 @@ async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     request.body.read(body::MAX_BODY_BYTES).await
 }
 
-/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what it
-/// sends without saying that it is JSON, a browser sends for any page without asking first, with
+/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what
+/// it sends without saying that it is JSON, a browser sends for any page without asking first, with
 /// the password its user once typed.
 async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
@@ -168,8 +169,9 @@ fn no_accounts(what: &str) -> Box<Problem> {
     ))
 }
 
-/// The account whose password and keys the caller may change; `None`: there is none, as another issuer
-/// vouches for the caller. A key that was found must make no other keys and must not lock its owner out.
+/// The account whose password and keys the caller may change; `None`: there is none, as another
+/// issuer vouches for the caller. A key that was found must make no other keys and must not lock
+/// its owner out.
 fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
     match principal.method() {
         Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(

@@ -30,8 +30,8 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
     Ok(Response::empty(204).at(position))
 }
 
-/// Requires the current password for a change of one's own: an unlocked screen shall not be enough to keep
-/// the account.
+/// Requires the current password for a change of one's own: an unlocked screen shall not be enough
+/// to keep the account.
 async fn prove(
     host: &Host,
     request: &Request,

@@ -90,8 +90,8 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
         true => Command::Enable { name: name.clone() },
         false => Command::Disable { name: name.clone() },
     };
-    // In this order nothing is left half done: if the first is refused so is the second, and if the first
-    // changes anything the second is not refused.
+    // In this order nothing is left half done: if the first is refused so is the second, and if the
+    // first changes anything the second is not refused.
     let enabled = enabled.map(to);
     let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
     let commands: Vec<Command> = enabled.into_iter().chain(roles).collect();
@@ -99,8 +99,8 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(shown(&host, 200, name.as_str())?.at(position))
 }
 
-/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again, to an account
-/// that has nothing of it.
+/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again,
+/// to an account that has nothing of it.
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&NAME)?;
     if *request.principal.method() == Method::Open {

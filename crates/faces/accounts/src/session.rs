@@ -80,7 +80,8 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let mut ended = if command == all { "all" } else { "token" };
     match try_execute(&host, &request, &[command]).await? {
         None => {}
-        // Those that are ended one by one are so many that this one can be ended with the others only.
+        // Those that are ended one by one are so many that this one can be ended with the others
+        // only.
         Some(Refusal::TooManyRevoked(_)) => {
             may_end_all(&principal)?;
             ended = "all";

@@ -1,4 +1,5 @@
-//! Entity tags: the position of the last event that changed what an answer shows (RFC 9110, 8.8.3 and 13.1).
+//! Entity tags: the position of the last event that changed what an answer shows (RFC 9110, 8.8.3
+//! and 13.1).
 
 use wellspring_host::http::Request;
 use wellspring_host::wire::json::push_u64;

@@ -1,4 +1,5 @@
-//! How fresh an answer of the catalogue is to be: what is folded now, unless its client asks for more.
+//! How fresh an answer of the catalogue is to be: what is folded now, unless its client asks for
+//! more.
 
 use crate::CatalogueFace;
 use crate::view::Catalogue;

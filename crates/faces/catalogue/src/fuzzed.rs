@@ -4,7 +4,8 @@ use crate::view::{Catalogue, TYPES};
 use wellspring_types::Position;
 use wellspring_views::view::{Recorded, View as _};
 
-/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which of them it is.
+/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which
+/// of them it is.
 #[must_use]
 pub fn body(body: &[u8]) -> [bool; 5] {
     crate::resources::reads(body)
@@ -63,7 +64,8 @@ pub fn snapshot(mut bytes: &[u8]) -> Option<Vec<u8>> {
     Some(written(&view))
 }
 
-/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if it is refused.
+/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if
+/// it is refused.
 #[must_use]
 pub fn search(text: &str) -> Option<(Vec<String>, usize)> {
     crate::search::reads(text)

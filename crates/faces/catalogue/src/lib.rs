@@ -1,5 +1,5 @@
-//! The catalogue: topics, items and their prices, orders that cannot oversell. The bookstore's interface byte for byte,
-//! and a JSON interface beside it.
+//! The catalogue: topics, items and their prices, orders that cannot oversell. The bookstore's
+//! interface byte for byte, and a JSON interface beside it.
 
 mod cached;
 mod etag;

@@ -10,7 +10,8 @@ section! {
     CatalogueConfig from CatalogueConfigArgs:
     /// Currency of items that are added without one, by its code of ISO 4217.
     catalogue_currency: String = "WELLSPRING_CATALOGUE_CURRENCY", "USD".to_owned();
-    /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log main, as restoring an export needs.
+    /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log
+    /// main, as restoring an export needs.
     [num_args = 0..=1, default_missing_value = "true"]
     catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
 }

@@ -1,4 +1,5 @@
-//! `DELETE /v1/cluster/nodes/{node}`: a node that is no more comes off the list of those that have joined.
+//! `DELETE /v1/cluster/nodes/{node}`: a node that is no more comes off the list of those that have
+//! joined.
 
 use super::ClusterFace;
 use super::problems::{NODE_LEADS, NODE_NOT_FOUND};

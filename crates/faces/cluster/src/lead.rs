@@ -32,7 +32,8 @@ pub(super) struct Led {
     pub(super) already: bool,
 }
 
-/// `POST /v1/cluster/lead`. Who asks may say whom it means: an address may have become that of another node.
+/// `POST /v1/cluster/lead`. Who asks may say whom it means: an address may have become that of
+/// another node.
 pub(super) async fn lead(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let content = body_of(&mut request).await?;
     let meant = read_lead(&content).map_err(|fault| of_fault(&fault, &content))?;

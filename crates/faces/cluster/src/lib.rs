@@ -135,7 +135,8 @@ async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
     json(&own::status(&face.host))
 }
 
-/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it is.
+/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it
+/// is.
 async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.content(MAX_BODY_BYTES).await?;
     let is_nothing = body.iter().all(u8::is_ascii_whitespace);

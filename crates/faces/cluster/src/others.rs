@@ -1,4 +1,5 @@
-//! What the other nodes say of themselves: all are asked at once, and who does not answer soon is not reachable.
+//! What the other nodes say of themselves: all are asked at once, and who does not answer soon is
+//! not reachable.
 
 use super::document::NodeLine;
 use super::members::Members;

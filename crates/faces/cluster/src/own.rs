@@ -13,7 +13,8 @@ pub(super) struct NodeStatus {
     pub(super) node: Option<String>,
     pub(super) url: Option<String>,
     pub(super) version: String,
-    /// Another one for each life of its process, as hexadecimal digits: a number of JSON has no room for it.
+    /// Another one for each life of its process, as hexadecimal digits: a number of JSON has no
+    /// room for it.
     pub(super) start: Option<String>,
     /// What it is to the log `system`, and so to all in the long run.
     pub(super) role: String,

@@ -1,4 +1,5 @@
-//! `POST /v1/cluster/records/{log}`: what the batcher of another node has accepted is stored here, by who leads.
+//! `POST /v1/cluster/records/{log}`: what the batcher of another node has accepted is stored here,
+//! by who leads.
 
 use super::{ClusterFace, json};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where a sink's cursor is kept if its destination keeps none: in the log `system`, so that a new leader goes on
-//! from it.
+//! Where a sink's cursor is kept if its destination keeps none: in the log `system`, so that a new
+//! leader goes on from it.
 
 use crate::view::{ConnectorKey, ConnectorView, advanced};
 use std::sync::Arc;

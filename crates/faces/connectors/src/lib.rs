@@ -1,4 +1,5 @@
-//! Sinks and sources: what each is told to do, over HTTP or in the configuration, and how it is doing.
+//! Sinks and sources: what each is told to do, over HTTP or in the configuration, and how it is
+//! doing.
 //!
 //! - `document`, `settings`, `secrets`: definitions as they are written, and the secrets they name.
 //! - `view`: what is told, as events of the log `system`.

@@ -28,7 +28,8 @@ pub(crate) struct ConnectorReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_at: Option<Position>,
     generation: u64,
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last append.
+    /// A sink: everything up to here is delivered or does not match. A source: position of its last
+    /// append.
     pub(crate) position: Position,
     /// The last position of its log.
     pub(crate) head: Position,

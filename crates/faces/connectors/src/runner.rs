@@ -150,8 +150,8 @@ impl Runner {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether the log for what cannot be delivered or appended was closed under it: another start finds the one that
-    /// has its name now, or says that there is none.
+    /// Whether the log for what cannot be delivered or appended was closed under it: another start
+    /// finds the one that has its name now, or says that there is none.
     pub(crate) fn has_lost_a_log(&self) -> bool {
         self.second_log.as_ref().is_some_and(|log| log.feed().is_closed())
     }

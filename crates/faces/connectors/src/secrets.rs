@@ -37,8 +37,8 @@ impl SecretFolder {
         SecretFolder { dir }
     }
 
-    /// Reads a secret, without the line end behind it. Read anew each time, so that a changed file counts with the
-    /// next start of a connector.
+    /// Reads a secret, without the line end behind it. Read anew each time, so that a changed file
+    /// counts with the next start of a connector.
     ///
     /// # Errors
     /// It is not there, can be read by others, or is no text.

@@ -12,13 +12,16 @@ section! {
     /// Settings of sinks and sources.
     ConnectorConfig from ConnectorConfigArgs:
     optional
-    /// Folder of secrets that sinks and sources name (passwords, signing keys), a file each, readable by its owner alone.
+    /// Folder of secrets that sinks and sources name (passwords, signing keys), a file each,
+    /// readable by its owner alone.
     secrets: PathBuf = "WELLSPRING_SECRETS";
     optional
-    /// Sinks, each as PUT /v1/sinks/{name} takes it, with its name. In a file a [[sink]] each; here a JSON array of objects.
+    /// Sinks, each as PUT /v1/sinks/{name} takes it, with its name. In a file a [[sink]] each; here
+    /// a JSON array of objects.
     sink: ConnectorTables = "WELLSPRING_SINK";
     optional
-    /// Sources, each as PUT /v1/sources/{name} takes it, with its name. In a file a [[source]] each; here a JSON array of objects.
+    /// Sources, each as PUT /v1/sources/{name} takes it, with its name. In a file a [[source]]
+    /// each; here a JSON array of objects.
     source: ConnectorTables = "WELLSPRING_SOURCE";
 }
 

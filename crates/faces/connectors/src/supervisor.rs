@@ -1,8 +1,10 @@
-//! What runs the connectors: a thread that compares what is folded with what runs, and starts and stops.
+//! What runs the connectors: a thread that compares what is folded with what runs, and starts and
+//! stops.
 //!
-//! A connector runs where `system` and its log are led, if it is not paused and, if the configuration defines it,
-//! stands there. One that has ended by itself, because its log was closed, is started again when there is a log to
-//! lead; one that has stopped waits for a command, which gives it another revision.
+//! A connector runs where `system` and its log are led, if it is not paused and, if the
+//! configuration defines it, stands there. One that has ended by itself, because its log was
+//! closed, is started again when there is a log to lead; one that has stopped waits for a command,
+//! which gives it another revision.
 
 use crate::runner::{Definition, Runner, Surroundings};
 use crate::secrets::SecretFolder;
@@ -127,8 +129,8 @@ impl Supervisor {
             if runner.has_ended() {
                 runner.join();
             } else {
-                // It waits for a broker that does not answer. What it delivers yet is fenced or repeated later, as after
-                // a crash.
+                // It waits for a broker that does not answer. What it delivers yet is fenced or
+                // repeated later, as after a crash.
                 tracing::warn!(connector = %key, "not waited for any longer");
             }
         }
@@ -184,7 +186,8 @@ impl Supervisor {
         }
     }
 
-    /// Has the view say what the configuration says. What is refused is said again with the next look.
+    /// Has the view say what the configuration says. What is refused is said again with the next
+    /// look.
     fn define_configured(
         &self,
         live: &Arc<Live<ConnectorView>>,

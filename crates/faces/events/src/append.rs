@@ -100,13 +100,13 @@ pub(crate) struct Submission {
     pub(crate) outcome: Result<Appended, AppendError>,
 }
 
-/// Submits an append and waits for its outcome without holding a serving thread for it: what is dear
-/// of it is done elsewhere. Judging a condition is charged to the payer like reading, and ends when
-/// the client leaves.
+/// Submits an append and waits for its outcome without holding a serving thread for it: what is
+/// dear of it is done elsewhere. Judging a condition is charged to the payer like reading, and ends
+/// when the client leaves.
 ///
 /// # Errors
-/// What is wrong with the body; 429, if the payer's reads and conditions took too much time; 503, if
-/// this condition is dear and as many long reads are under way as may be.
+/// What is wrong with the body; 429, if the payer's reads and conditions took too much time; 503,
+/// if this condition is dear and as many long reads are under way as may be.
 pub(crate) async fn submit(
     host: &Arc<Host>,
     request: &Request,
@@ -178,7 +178,8 @@ impl Stager {
         Ok(LongBody::Staged(gist))
     }
 
-    /// Judges and stages an append: here if that is short, else elsewhere. Its client's leaving ends it.
+    /// Judges and stages an append: here if that is short, else elsewhere. Its client's leaving
+    /// ends it.
     async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<Gist, Box<Problem>> {
         let gist = self.gist(&read.append);
         let terms = read.append.condition.as_ref().map(AppendCondition::term_count);

@@ -148,8 +148,8 @@ impl ItemSet {
     }
 }
 
-/// All projectors of a request, and the union of their queries: each item once, however many ask for
-/// it, so that an event is compared with 256 items at most.
+/// All projectors of a request, and the union of their queries: each item once, however many ask
+/// for it, so that an event is compared with 256 items at most.
 #[derive(Default)]
 struct Projectors {
     list: Vec<Projector>,

@@ -340,8 +340,8 @@ pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Positi
     }
 }
 
-/// Appends an event as one JSON object. A JSON payload is copied as it was sent, but for what is not
-/// disclosed of it.
+/// Appends an event as one JSON object. A JSON payload is copied as it was sent, but for what is
+/// not disclosed of it.
 pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
     out.extend_from_slice(b"{\"position\":");
     push_u64(out, event.position());

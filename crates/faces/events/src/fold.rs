@@ -10,8 +10,8 @@ use wellspring_types::{Position, Query};
 
 /// Something events are folded into.
 pub(crate) trait Folding: Send + 'static {
-    /// Takes the next event. Tells how many steps of work that was: about one for each query item that
-    /// was compared with the event.
+    /// Takes the next event. Tells how many steps of work that was: about one for each query item
+    /// that was compared with the event.
     fn fold(&mut self, event: &RecordView<'_>) -> u64;
 
     /// Whether further events can change nothing.

@@ -1,5 +1,5 @@
-//! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects of
-//! others' servers.
+//! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects
+//! of others' servers.
 
 pub(crate) mod append;
 pub(crate) mod bulk;

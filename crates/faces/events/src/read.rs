@@ -68,7 +68,8 @@ pub(crate) async fn get_events(host: Arc<Host>, request: Box<Request>) -> Answer
 pub(crate) async fn post_query(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    // Waits with the body, which is charged, and not with the query, which takes many times as much.
+    // Waits with the body, which is charged, and not with the query, which takes many times as
+    // much.
     freshen(&request, request.log()?).await?;
     let job = Job::begin(&host, &request.payer)?;
     let wanted = parse(&job, body, read_wanted).await?;
@@ -167,7 +168,8 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
     }
 }
 
-/// How many events a page may hold: what the client asks for, which in other formats may be anything.
+/// How many events a page may hold: what the client asks for, which in other formats may be
+/// anything.
 fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
     match within(asked.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")? {
         0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),

@@ -138,8 +138,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// Writes a piece, elsewhere if the subscriber is far behind or the serving thread has not got to
-    /// any event.
+    /// Writes a piece, elsewhere if the subscriber is far behind or the serving thread has not got
+    /// to any event.
     async fn piece(
         &mut self,
         subscriber: Subscriber,

@@ -1,4 +1,5 @@
-//! Commits whose events are on their way to the fold: it takes their versions and need not work them out again.
+//! Commits whose events are on their way to the fold: it takes their versions and need not work
+//! them out again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Reading the body of a request: statements, each with its parameters and the forms its results are wanted in.
+//! Reading the body of a request: statements, each with its parameters and the forms its results
+//! are wanted in.
 
 use crate::object::{Described, Object};
 use crate::parameters::ParameterRoom;

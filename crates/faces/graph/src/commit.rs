@@ -1,5 +1,5 @@
-//! From statements to what a client is told: executed on a version, committed if nobody touched what they read, and
-//! executed again if somebody did.
+//! From statements to what a client is told: executed on a version, committed if nobody touched
+//! what they read, and executed again if somebody did.
 
 use crate::GraphFace;
 use crate::fresh::{Purpose, fresh};
@@ -16,7 +16,8 @@ use wellspring_host::wire::problem::Problem;
 use wellspring_log::CommitOn;
 use wellspring_types::Position;
 
-/// Attempts after which a request that is overtaken again and again goes on alone among those that are.
+/// Attempts after which a request that is overtaken again and again goes on alone among those that
+/// are.
 const ATTEMPTS_AMONG_OTHERS: u32 = 16;
 /// Attempts after which it is executed while nobody else commits, if that does not keep them long.
 const ATTEMPTS_BESIDE_OTHERS: u32 = 32;
@@ -147,8 +148,8 @@ async fn attempt_at_once(
     let mut results = attempt.results;
     let commit = match attempt.commit {
         Some(commit) => commit,
-        // What failed on something that may still come to nothing is told once that is settled: by a
-        // transaction that changes nothing.
+        // What failed on something that may still come to nothing is told once that is settled: by
+        // a transaction that changes nothing.
         None => match begun_with.filter(|base| !base.is_folded) {
             Some(base) => {
                 let setbacks = base.setbacks();

@@ -1,4 +1,5 @@
-//! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and what belongs to a transaction.
+//! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and what
+//! belongs to a transaction.
 
 use crate::render::push_string;
 use crate::run::Results;
@@ -111,8 +112,8 @@ pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Response {
     Response::json(status, out)
 }
 
-/// A problem of the server as Neo4j's clients know it, with all that it says to others besides. Status and headers
-/// stay.
+/// A problem of the server as Neo4j's clients know it, with all that it says to others besides.
+/// Status and headers stay.
 pub(crate) fn of_problem(problem: Box<Problem>) -> Response {
     let code = code_of(problem.kind, problem.kind.retry);
     let mut errors = b"[{\"code\":".to_vec();

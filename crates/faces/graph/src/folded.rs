@@ -1,5 +1,5 @@
-//! What is folded: the newest version of the graph, and the changes that led to it from versions before, against
-//! which transactions that began with these are judged.
+//! What is folded: the newest version of the graph, and the changes that led to it from versions
+//! before, against which transactions that began with these are judged.
 
 use crate::awaited::AwaitedCommits;
 use crate::void_events::VoidEvents;
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wellspring_graph::{CommittedChanges, Graph, GraphFold};
 
-/// Most effects (nodes and relationships changed) that are kept of commits gone by: about 64 MiB. A transaction that
-/// began before the oldest of them is overtaken.
+/// Most effects (nodes and relationships changed) that are kept of commits gone by: about 64 MiB. A
+/// transaction that began before the oldest of them is overtaken.
 const MOST_EFFECTS: usize = 400_000;
 
 /// What readers share.

@@ -11,7 +11,8 @@ use wellspring_host::view::Live;
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param};
 use wellspring_host::wire::problem::Problem;
 
-/// How long a request that has no say in it waits for a graph that is being folded for the first time.
+/// How long a request that has no say in it waits for a graph that is being folded for the first
+/// time.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
 
 /// What a transaction is begun for.
@@ -19,8 +20,8 @@ const REBUILD_WAIT: Duration = Duration::from_secs(5);
 pub(crate) enum Purpose {
     /// To be read in, or to be kept open: it shows what its request asks for.
     Reading,
-    /// To be committed at once. That is on the staged head and needs no event that is acknowledged: the
-    /// log tells of those that stand in its way. Only who asks for a confirmed end gets it.
+    /// To be committed at once. That is on the staged head and needs no event that is acknowledged:
+    /// the log tells of those that stand in its way. Only who asks for a confirmed end gets it.
     Writing,
 }
 

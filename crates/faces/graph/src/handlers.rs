@@ -188,7 +188,8 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     Ok(response.with_status(201).with("location", url))
 }
 
-/// `POST /db/{log}/tx/{transaction}`: executes statements in an open transaction, or only keeps it open.
+/// `POST /db/{log}/tx/{transaction}`: executes statements in an open transaction, or only keeps it
+/// open.
 pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
     let statements = match requested(&face, &mut request).await? {
         RequestedStatements::Statements(statements) => statements,
@@ -200,7 +201,8 @@ pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     }
 }
 
-/// `POST /db/{log}/tx/{transaction}/commit`: executes statements in an open transaction, and commits it.
+/// `POST /db/{log}/tx/{transaction}/commit`: executes statements in an open transaction, and
+/// commits it.
 pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
     let statements = match requested(&face, &mut request).await? {
         RequestedStatements::Statements(statements) => statements,
@@ -257,8 +259,8 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
     Ok(face.answer(&nothing, &Members::default()))
 }
 
-/// Lends the transaction that a request names. That of a log which was deleted ends with it, whatever log has its name
-/// now.
+/// Lends the transaction that a request names. That of a log which was deleted ends with it,
+/// whatever log has its name now.
 async fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpen>, Box<Problem>> {
     let id = request.segment(&TRANSACTION)?;
     let lent = match face.open.lend(&id, &request.log_name, &request.principal) {
@@ -270,7 +272,8 @@ async fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpe
     Ok(if is_of_this { Ok(lent) } else { Err(NotOpen::Unknown) })
 }
 
-/// Executes statements in a transaction that stays open, unless one of them fails: that rolls it back.
+/// Executes statements in a transaction that stays open, unless one of them fails: that rolls it
+/// back.
 async fn go_on_with(
     face: &GraphFace,
     request: &Request,

@@ -1,7 +1,7 @@
 //! The graph: every log is a database, written and read with Cypher over Neo4j's HTTP API.
 //!
-//! A transaction works on a version of the graph of its own, notes what it reads, and is committed as one event if nobody
-//! has touched that meanwhile (decision 0028).
+//! A transaction works on a version of the graph of its own, notes what it reads, and is committed
+//! as one event if nobody has touched that meanwhile (decision 0028).
 
 mod awaited;
 mod body;
@@ -75,7 +75,8 @@ impl GraphFace {
 
     /// An id of an open transaction that says nothing of others.
     fn next_id(&self) -> u64 {
-        // An odd factor makes a permutation, so no two are the same; below 2⁵³ for clients that know floats only.
+        // An odd factor makes a permutation, so no two are the same; below 2⁵³ for clients that
+        // know floats only.
         let number = self.numbers.fetch_add(1, Relaxed);
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.seed) & ((1 << 53) - 1)
     }

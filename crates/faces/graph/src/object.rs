@@ -1,4 +1,5 @@
-//! Objects of JSON, and nothing else: what serde derives for a struct also takes an array of its fields.
+//! Objects of JSON, and nothing else: what serde derives for a struct also takes an array of its
+//! fields.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;

@@ -1,4 +1,5 @@
-//! Open transactions: each on a version of its own, until it is committed, rolled back or forgotten.
+//! Open transactions: each on a version of its own, until it is committed, rolled back or
+//! forgotten.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -43,7 +44,8 @@ pub(crate) enum NotOpen {
     TooMany,
 }
 
-/// A transaction that a request works with. Dropped without having been put back, it is rolled back.
+/// A transaction that a request works with. Dropped without having been put back, it is rolled
+/// back.
 pub(crate) struct Lent {
     transactions: Arc<OpenTransactions>,
     /// Its id.

@@ -1,5 +1,5 @@
-//! Reading the values of parameters, with an account of the memory that they take: some bytes of JSON become a
-//! hundred times as many.
+//! Reading the values of parameters, with an account of the memory that they take: some bytes of
+//! JSON become a hundred times as many.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -45,7 +45,8 @@ impl ParameterRoom {
         self.taken.get() > self.most
     }
 
-    /// Reads an object of parameters. Nothing if the text is no object. Integers are exact to 64 bits.
+    /// Reads an object of parameters. Nothing if the text is no object. Integers are exact to 64
+    /// bits.
     ///
     /// # Errors
     /// No JSON, or nothing that a parameter can be; no room left.

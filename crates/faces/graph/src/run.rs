@@ -1,4 +1,5 @@
-//! Statements executed on a transaction: here as long as they are short, else where long work is done.
+//! Statements executed on a transaction: here as long as they are short, else where long work is
+//! done.
 
 use crate::body::{ResultForms, StatementText};
 use crate::render;
@@ -12,14 +13,14 @@ use wellspring_host::http::work::Job;
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Stopped, Work};
 
-/// Steps and bytes that statements may take on a serving thread: some tens of µs. Those that need more begin again
-/// elsewhere.
+/// Steps and bytes that statements may take on a serving thread: some tens of µs. Those that need
+/// more begin again elsewhere.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
 /// What a result takes besides its columns and rows, its statistics above all.
 const RESULT_BYTES: usize = 400;
-/// The same of what takes some ms: it waits for its turn elsewhere, and needs none of the places for long work, of
-/// which there are few.
+/// The same of what takes some ms: it waits for its turn elsewhere, and needs none of the places
+/// for long work, of which there are few.
 const BRIEF_STEPS: u64 = 1 << 16;
 const BRIEF_BYTES: u64 = 1 << 20;
 
@@ -224,12 +225,13 @@ pub(crate) struct Memory {
 pub(crate) enum Afterwards {
     /// It goes on.
     KeepOpen,
-    /// It is committed: how often staged commits had come to nothing when it began, if it began with one of these, and
-    /// a number for its parts that no other has.
+    /// It is committed: how often staged commits had come to nothing when it began, if it began
+    /// with one of these, and a number for its parts that no other has.
     Commit { setbacks: Option<u64>, number: u128 },
 }
 
-/// Executes statements, and finishes the transaction if that is wanted. A fault leaves no transaction.
+/// Executes statements, and finishes the transaction if that is wanted. A fault leaves no
+/// transaction.
 fn attempt(
     statements: &Statements,
     mut transaction: Transaction,
@@ -277,8 +279,8 @@ pub(crate) fn of_violation(violation: Violation) -> Error {
     GraphError::from(violation).into()
 }
 
-/// Executes statements on a transaction that `begin` gives: here if they are short. Otherwise `begin` is asked again, and
-/// the rest is done elsewhere.
+/// Executes statements on a transaction that `begin` gives: here if they are short. Otherwise
+/// `begin` is asked again, and the rest is done elsewhere.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
@@ -301,8 +303,8 @@ pub(crate) async fn execute(
     execute_elsewhere(job, statements, begin(), around, memory).await
 }
 
-/// Executes statements on a transaction that is open: here if they are short and it has not done much so far, or else
-/// elsewhere.
+/// Executes statements on a transaction that is open: here if they are short and it has not done
+/// much so far, or else elsewhere.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.

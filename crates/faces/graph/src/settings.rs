@@ -7,7 +7,8 @@ section! {
     GraphConfig from GraphConfigArgs:
     /// Most memory that one query may take, in bytes, its result included.
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
-    /// Most memory that all queries under way may take together, in bytes, with what their transactions write.
+    /// Most memory that all queries under way may take together, in bytes, with what their
+    /// transactions write.
     graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
     /// Open transactions that there may be, of all clients together.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
@@ -17,7 +18,8 @@ section! {
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 
-/// Most that a query takes before it takes anything of what all have together, and what of its writes is not counted yet.
+/// Most that a query takes before it takes anything of what all have together, and what of its
+/// writes is not counted yet.
 const UNSHARED_BYTES: usize = 2 << 20;
 /// Changes kept of a log's commits gone by.
 const RECENT_BYTES: usize = 64 << 20;
@@ -25,8 +27,8 @@ const RECENT_BYTES: usize = 64 << 20;
 const PLAN_BYTES: usize = 64 << 20;
 
 impl GraphConfig {
-    /// Most memory that clients can have graphs take besides what they hold, in bytes: with so many long reads at a
-    /// time, and the graph of one log in use.
+    /// Most memory that clients can have graphs take besides what they hold, in bytes: with so many
+    /// long reads at a time, and the graph of one log in use.
     #[must_use]
     pub fn memory_bound_bytes(&self, max_long_reads: usize) -> usize {
         let executing = self.graph_queries_bytes + max_long_reads * UNSHARED_BYTES;

@@ -1,4 +1,5 @@
-//! Commits that have a place in the log's order and are not folded yet: the next transactions begin with the newest.
+//! Commits that have a place in the log's order and are not folded yet: the next transactions begin
+//! with the newest.
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use std::collections::VecDeque;
@@ -67,8 +68,8 @@ impl StagedCommits {
         newest.last.map(|_| &newest.graph)
     }
 
-    /// Where those of a ticket stand: tickets rise, too. A hundred are on their way at a time, so nobody goes through
-    /// all of them for one.
+    /// Where those of a ticket stand: tickets rise, too. A hundred are on their way at a time, so
+    /// nobody goes through all of them for one.
     fn of_ticket(&self, ticket: Ticket) -> Range<usize> {
         let begin = self.commits.partition_point(|commit| commit.ticket < ticket);
         let count =

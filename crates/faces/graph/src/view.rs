@@ -1,5 +1,5 @@
-//! The graph of a log as a view: one event for each transaction, folded into versions; a commit is decided against the
-//! changes since the version that its transaction began with.
+//! The graph of a log as a view: one event for each transaction, folded into versions; a commit is
+//! decided against the changes since the version that its transaction began with.
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use crate::folded::{FoldedGraph, RecentCommit, RecentCommits};
@@ -31,8 +31,8 @@ pub(crate) struct CommitTransaction {
     pub(crate) prepared: PreparedTransaction,
     /// Its events.
     pub(crate) events: Vec<Event>,
-    /// How often staged commits had come to nothing when it began, if it began with one of these: it may rest on one
-    /// that has come to nothing since.
+    /// How often staged commits had come to nothing when it began, if it began with one of these:
+    /// it may rest on one that has come to nothing since.
     pub(crate) setbacks: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Events of a graph's types that change nothing: whoever may append can append them, and nobody else is told.
+//! Events of a graph's types that change nothing: whoever may append can append them, and nobody
+//! else is told.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

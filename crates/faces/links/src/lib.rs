@@ -254,8 +254,8 @@ impl Fresh {
     }
 }
 
-/// Waits until the view shows what the client asks for. Unless that is what is folded, clicks count that
-/// were accepted before, durable or not.
+/// Waits until the view shows what the client asks for. Unless that is what is folded, clicks count
+/// that were accepted before, durable or not.
 async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     let live = links.live()?;

@@ -33,7 +33,8 @@ pub(crate) enum ReferrerPolicy {
     SameOrigin,
     /// Scheme and host, but not from https to http.
     StrictOrigin,
-    /// As browsers do by themselves: scheme and host, not from https to http; to the same origin the whole URL.
+    /// As browsers do by themselves: scheme and host, not from https to http; to the same origin
+    /// the whole URL.
     StrictOriginWhenCrossOrigin,
     /// The whole URL.
     UnsafeUrl,
@@ -60,25 +61,30 @@ section! {
     LinkConfig from LinkConfigArgs:
     /// Value of Referrer-Policy on redirects of links.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
-    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all below it; none given: any host.
+    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all
+    /// below it; none given: any host.
     [value_delimiter = ',']
     link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
     /// Hosts that links may not lead to even if allowed, comma separated, as in --link-allow-hosts.
     [value_delimiter = ',']
     link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
-    /// Lets clients append the events of links (LinkCreated and so on) to the log main, as restoring an export needs. Such links are followed only where --link-allow-hosts, --link-deny-hosts and the server's own names let them lead.
+    /// Lets clients append the events of links (LinkCreated and so on) to the log main, as
+    /// restoring an export needs. Such links are followed only where --link-allow-hosts,
+    /// --link-deny-hosts and the server's own names let them lead.
     [num_args = 0..=1, default_missing_value = "true"]
     link_accept_events: bool = "WELLSPRING_LINK_ACCEPT_EVENTS", false;
     optional
-    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http (with TLS https) and the Host of each request.
+    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http (with TLS https)
+    /// and the Host of each request.
     link_base_url: String = "WELLSPRING_LINK_BASE_URL";
     optional
-    /// Most links that a client address may make in a minute; 0 = any number. Not set: any number while --listen is a loopback address, else 600.
+    /// Most links that a client address may make in a minute; 0 = any number. Not set: any number
+    /// while --listen is a loopback address, else 600.
     link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 
-/// The events that links write. Appended by a client they would make links that passed no check, and
-/// clicks that never happened.
+/// The events that links write. Appended by a client they would make links that passed no check,
+/// and clicks that never happened.
 static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
@@ -166,7 +172,8 @@ impl LinkSettings {
         }
     }
 
-    /// Whether a URL leads back to this server, as far as it knows. `host` as in [`LinkSettings::base`].
+    /// Whether a URL leads back to this server, as far as it knows. `host` as in
+    /// [`LinkSettings::base`].
     pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
         self.targets.is_own(host, target)
     }

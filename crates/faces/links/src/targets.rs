@@ -1,5 +1,5 @@
-//! Where links may lead: the lists of hosts, and the names of this server itself. The door asks it for
-//! what clients want, and the view for what is folded, a forged event too.
+//! Where links may lead: the lists of hosts, and the names of this server itself. The door asks it
+//! for what clients want, and the view for what is folded, a forged event too.
 
 use super::settings::LinkConfig;
 use std::net::{IpAddr, SocketAddr};

@@ -23,7 +23,8 @@ pub(crate) async fn document(host: Arc<Host>, _request: Box<Request>) -> Answer 
     Ok(Response::json(200, bytes.clone()))
 }
 
-/// The document of these routes; with `dev` those that are served with `--dev-endpoints` only are in it.
+/// The document of these routes; with `dev` those that are served with `--dev-endpoints` only are
+/// in it.
 pub fn build(routes: &Routes, dev: bool) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut problems = Problems::default();

@@ -1,6 +1,6 @@
 //! `GET /problems/{slug}`: what a kind of problem means, what to do about it, and whether the same
-//! request may be tried again. One table for JSON, plain text and HTML; and `GET /problems`, the list of
-//! all kinds.
+//! request may be tried again. One table for JSON, plain text and HTML; and `GET /problems`, the
+//! list of all kinds.
 
 use std::sync::Arc;
 use wellspring_host::http::contract::Segment;

@@ -1,7 +1,8 @@
 //! A change set put into effect on a version: all of it, or nothing.
 //!
-//! The order is fixed: nodes created, relationships created, changes, relationships deleted, nodes deleted; the
-//! schema before all. Whoever applies the same to the same comes to the same, also when it is refused.
+//! The order is fixed: nodes created, relationships created, changes, relationships deleted, nodes
+//! deleted; the schema before all. Whoever applies the same to the same comes to the same, also
+//! when it is refused.
 
 use super::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange, Touches};
 use crate::fault::Violation;

@@ -1,4 +1,5 @@
-//! Net changes: what of a transaction goes into its event, and what it touched, by which others judge it.
+//! Net changes: what of a transaction goes into its event, and what it touched, by which others
+//! judge it.
 
 mod apply;
 mod difference;
@@ -96,8 +97,8 @@ impl ChangeSet {
     }
 }
 
-/// A change set together with what it touched in the version it was applied to: what the view keeps of each commit
-/// until no transaction is older.
+/// A change set together with what it touched in the version it was applied to: what the view keeps
+/// of each commit until no transaction is older.
 #[derive(Debug, Clone, Default)]
 pub struct CommittedChanges {
     /// What changed.

@@ -1,5 +1,5 @@
-//! Events as change sets. Anyone may append events of these types, so everything is checked here that can be without
-//! the graph; the rest when the change set is applied.
+//! Events as change sets. Anyone may append events of these types, so everything is checked here
+//! that can be without the graph; the rest when the change set is applied.
 
 use super::json::{Json, Kind};
 use super::parts::Part;
@@ -160,7 +160,8 @@ fn node_id(number: Option<u64>) -> Result<NodeId, EventFault> {
     number.and_then(NodeId::new).map_or_else(|| fault("a node without an id below 2^48"), Ok)
 }
 
-/// Reads a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the graph it is for.
+/// Reads a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the graph it is
+/// for.
 pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFault> {
     let mut json = Json::new(data);
     let (mut transaction, mut part, mut of) = (None, None, None);

@@ -87,8 +87,8 @@ impl Packer {
     }
 }
 
-/// The events of a change set: none if it is empty. `base` is the version it changes, `transaction` what its parts
-/// know each other by.
+/// The events of a change set: none if it is empty. `base` is the version it changes, `transaction`
+/// what its parts know each other by.
 pub(crate) fn encode(
     base: &Graph,
     changes: &ChangeSet,

@@ -1,5 +1,5 @@
-//! JSON that is read as it comes: events have a fixed form, so no tree of values is built, and a rebuild goes through
-//! millions of them.
+//! JSON that is read as it comes: events have a fixed form, so no tree of values is built, and a
+//! rebuild goes through millions of them.
 
 use super::{EventFault, fault};
 use std::borrow::Cow;

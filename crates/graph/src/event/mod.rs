@@ -5,8 +5,8 @@
 //!           {"id":3,"label":["X"],"unlabel":["Y"],"set":{"n":2},"unset":["k"]},{"id":9,"gone":true}],
 //!  "rels":[{"id":1,"new":"KNOWS","from":7,"to":3,"set":{"since":{"$type":"Date","_value":"2020-01-02"}}}]}
 //! ```
-//! A change set that is too large for one event is told in parts, which have `"tx"`, `"part"` and `"of"` besides; an
-//! entity may go on in a later part.
+//! A change set that is too large for one event is told in parts, which have `"tx"`, `"part"` and
+//! `"of"` besides; an entity may go on in a later part.
 
 mod decode;
 mod encode;

@@ -9,8 +9,8 @@ use crate::event::{
 use crate::graph::{Graph, VersionStamp};
 use std::sync::Arc;
 
-/// A version and the parts of a transaction whose last part has not come: what is published, kept in a snapshot and
-/// restored together. A clone is cheap.
+/// A version and the parts of a transaction whose last part has not come: what is published, kept
+/// in a snapshot and restored together. A clone is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct GraphFold {
     graph: Graph,
@@ -71,9 +71,9 @@ impl GraphFold {
         &self.graph
     }
 
-    /// Takes the version that a commit came to, in place of folding its event: one whose position is that of the event,
-    /// and which was decided on the very version that is folded. That the event tells this commit is the caller's to
-    /// know.
+    /// Takes the version that a commit came to, in place of folding its event: one whose position
+    /// is that of the event, and which was decided on the very version that is folded. That the
+    /// event tells this commit is the caller's to know.
     pub fn adopt(&mut self, version: &Graph, follows: VersionStamp) -> Adoption {
         let is_newer = version.position() > self.graph.position();
         if !is_newer || !version.is_kin(&self.graph) || self.graph.stamp() != follows {

@@ -61,7 +61,8 @@ impl Graph {
         numbers(&self.content.relationships).filter_map(RelationshipId::new)
     }
 
-    /// Compares everything that is kept beside the rows with them. Slow: it goes through the whole graph.
+    /// Compares everything that is kept beside the rows with them. Slow: it goes through the whole
+    /// graph.
     ///
     /// # Errors
     /// What does not agree.

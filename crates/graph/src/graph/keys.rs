@@ -4,7 +4,8 @@ use crate::id::{NodeId, RelationshipId};
 use crate::names::Name;
 use crate::value::{Canonical, PREFIX_BYTES};
 
-/// A key of `outgoing` or `incoming`: the node, the type, the node at the other end, the relationship.
+/// A key of `outgoing` or `incoming`: the node, the type, the node at the other end, the
+/// relationship.
 pub(crate) type AdjacencyKey = [u8; 21];
 /// A key of `labels` or `types`: the name, the entity.
 pub(crate) type MemberKey = [u8; 10];

@@ -33,15 +33,16 @@ use keys::{AdjacencyKey, IndexKey, MemberKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A version of a graph. A clone costs two reference counts and is another version of the same graph: writing to one
-/// never shows in the other.
+/// A version of a graph. A clone costs two reference counts and is another version of the same
+/// graph: writing to one never shows in the other.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     shared: Arc<Shared>,
     /// Of the last event that is in it.
     position: u64,
     stamp: VersionStamp,
-    /// A version is passed on a dozen times before the next is written: this makes it one reference count.
+    /// A version is passed on a dozen times before the next is written: this makes it one reference
+    /// count.
     content: Arc<Content>,
 }
 
@@ -63,8 +64,8 @@ struct Content {
     schema: Arc<Schema>,
 }
 
-/// Which of a graph's committed versions it is. Two that have the same stamp have the same content; a transaction's own
-/// version has that of the one it began with.
+/// Which of a graph's committed versions it is. Two that have the same stamp have the same content;
+/// a transaction's own version has that of the one it began with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VersionStamp(u64);
 
@@ -179,7 +180,8 @@ impl Graph {
         }
     }
 
-    /// Sees to it that ids of an event are not given again, unless they are so high that none would be left.
+    /// Sees to it that ids of an event are not given again, unless they are so high that none would
+    /// be left.
     pub(crate) fn pass_id(&self, entity: Entity) {
         let (counter, number) = match entity {
             Entity::Node(id) => (&self.shared.next_node, id.number()),

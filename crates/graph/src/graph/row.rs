@@ -1,7 +1,7 @@
 //! Rows: what a node or relationship is, as bytes.
 //!
-//! A node is its labels, then pairs of key and value; a relationship its type and ends, then pairs. Names are sorted by
-//! number, so that alike is the same bytes within a process.
+//! A node is its labels, then pairs of key and value; a relationship its type and ends, then pairs.
+//! Names are sorted by number, so that alike is the same bytes within a process.
 
 use super::counts::NameCounts;
 use crate::id::NodeId;
@@ -170,7 +170,8 @@ fn set_property(properties: &mut Properties, key: Name, value: Option<Value>) ->
     true
 }
 
-/// Sets or removes properties among sorted ones, in that order. How often anything was there or is now.
+/// Sets or removes properties among sorted ones, in that order. How often anything was there or is
+/// now.
 pub(crate) fn set_properties(
     properties: &mut Properties,
     changes: impl IntoIterator<Item = (Name, Option<Value>)>,

@@ -108,7 +108,8 @@ impl Schema {
         })
     }
 
-    /// The item with the most keys, at least two, by whose entries equality of these keys or some of them is looked up.
+    /// The item with the most keys, at least two, by whose entries equality of these keys or some
+    /// of them is looked up.
     pub(crate) fn composite(&self, subject: SchemaSubject, keys: &[Name]) -> Option<&SchemaItem> {
         let fits = |item: &&SchemaItem| {
             let definition = &item.definition;

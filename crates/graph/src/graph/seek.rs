@@ -1,5 +1,5 @@
-//! Scans: a position in a version that goes on in a later one. They borrow nothing, so the graph may be written while
-//! one is open; what is met after a write is as the write left it.
+//! Scans: a position in a version that goes on in a later one. They borrow nothing, so the graph
+//! may be written while one is open; what is met after a write is as the write left it.
 
 use super::keys::{
     adjacency_parts, adjacency_prefix, index_entity, index_entry, index_prefix, member,
@@ -21,7 +21,8 @@ const CHUNK: usize = 128;
 pub struct Progress {
     /// Entries that were looked at, also those that were left out: what a budget is charged.
     pub examined: usize,
-    /// Whether the scan has ended. If not, another call may bring more, even if this one brought nothing.
+    /// Whether the scan has ended. If not, another call may bring more, even if this one brought
+    /// nothing.
     pub is_finished: bool,
 }
 
@@ -69,7 +70,8 @@ pub(crate) enum Source {
     Filtered(Position<10>, Name, Canonical),
     /// Those that an index has for the form.
     Indexed(Position<34>, Name, Canonical),
-    /// Those that an index has for the prefix of several values: hardly others than those that have them.
+    /// Those that an index has for the prefix of several values: hardly others than those that have
+    /// them.
     Candidates(Position<34>),
 }
 
@@ -129,8 +131,8 @@ impl Graph {
         Source::Filtered(Position::new(member(name, [0; 6]), 4), key, value.clone())
     }
 
-    /// Where nodes or relationships are found whose `keys` are equal to the values; nothing if no index has just these
-    /// keys, in this order.
+    /// Where nodes or relationships are found whose `keys` are equal to the values; nothing if no
+    /// index has just these keys, in this order.
     pub(crate) fn composite_source(
         &self,
         subject: SchemaSubject,

@@ -1,4 +1,5 @@
-//! Writing to a version: rows with everything that is kept beside them. What may be written is judged elsewhere.
+//! Writing to a version: rows with everything that is kept beside them. What may be written is
+//! judged elsewhere.
 
 use super::counts::NameCounts;
 use super::keys::{adjacency, index_entity, index_entry, index_prefix, member};
@@ -106,8 +107,8 @@ impl Graph {
         growth
     }
 
-    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never change. By how many
-    /// bytes its row is longer.
+    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never
+    /// change. By how many bytes its row is longer.
     pub(crate) fn put_relationship(
         &mut self,
         id: RelationshipId,

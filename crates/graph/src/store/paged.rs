@@ -1,4 +1,5 @@
-//! A sparse array of pages: a radix tree whose levels and pages are shared by versions until one of them writes.
+//! A sparse array of pages: a radix tree whose levels and pages are shared by versions until one of
+//! them writes.
 
 use super::SHARED_BYTES;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ impl<P: Clone + Default> Paged<P> {
         first_from(self.root.as_deref()?, number, self.height)
     }
 
-    /// About how many bytes it holds that no other version does, with what `bytes_of` says of a page outside of itself.
+    /// About how many bytes it holds that no other version does, with what `bytes_of` says of a
+    /// page outside of itself.
     pub(crate) fn own_bytes(&self, bytes_of: impl Fn(&P) -> usize) -> usize {
         self.root.as_ref().map_or(0, |root| own_bytes(root, &bytes_of))
     }

@@ -3,7 +3,8 @@
 use super::{PAGE_ROWS, SHARED_BYTES};
 use std::sync::Arc;
 
-/// Rows longer than this lie outside of the page, so that the ends fit 16 bits and a copy of the page stays cheap.
+/// Rows longer than this lie outside of the page, so that the ends fit 16 bits and a copy of the
+/// page stays cheap.
 const LONGEST_INSIDE: usize = 512;
 
 const _: () = assert!(LONGEST_INSIDE * PAGE_ROWS <= u16::MAX as usize);
@@ -40,7 +41,8 @@ impl RowPage {
         found.map(|(_, row)| &**row)
     }
 
-    /// Puts a row there, in place of the one that was; an empty one removes it. By how many bytes it is longer.
+    /// Puts a row there, in place of the one that was; an empty one removes it. By how many bytes
+    /// it is longer.
     pub(crate) fn set(&mut self, place: usize, row: &[u8]) -> i64 {
         let growth = row.len() as i64 - self.get(place).map_or(0, <[u8]>::len) as i64;
         self.outside.retain(|(at, _)| usize::from(*at) != place);

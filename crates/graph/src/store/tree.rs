@@ -1,4 +1,5 @@
-//! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of them writes.
+//! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of
+//! them writes.
 
 use super::SHARED_BYTES;
 use std::cmp::Ordering;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 /// Most keys of a leaf.
 const FULL_LEAF: usize = 96;
-/// Most children of a branch: fewer, as each one costs a reference count whenever the branch is copied.
+/// Most children of a branch: fewer, as each one costs a reference count whenever the branch is
+/// copied.
 const FULL_BRANCH: usize = 32;
 
 /// A sorted set of keys. A clone is a version: what one writes, the other never sees.
@@ -101,7 +103,8 @@ impl<const N: usize> Node<N> {
         self.len() < self.full() / 3
     }
 
-    /// Whether the key was not there, and the right half of a node that became too large with its first key.
+    /// Whether the key was not there, and the right half of a node that became too large with its
+    /// first key.
     fn insert(&mut self, key: [u8; N]) -> (bool, Option<([u8; N], Node<N>)>) {
         match self {
             Node::Leaf(keys) => {

@@ -1,4 +1,5 @@
-//! Transactions that began with the same version: what is committed is as if one had run after the other.
+//! Transactions that began with the same version: what is committed is as if one had run after the
+//! other.
 
 use super::history::create_unique;
 use super::script::{Act, Run, any_act, run, run_within};

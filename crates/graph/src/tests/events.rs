@@ -1,4 +1,5 @@
-//! Events of others: whatever they say, nothing panics, and nonsense changes nothing, the same way everywhere.
+//! Events of others: whatever they say, nothing panics, and nonsense changes nothing, the same way
+//! everywhere.
 
 use super::any_value;
 use super::history::encoded;

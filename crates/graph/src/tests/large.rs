@@ -1,4 +1,5 @@
-//! Entities with very many properties: there is an end to them, and work grows no faster than they do.
+//! Entities with very many properties: there is an end to them, and work grows no faster than they
+//! do.
 
 use crate::event::GRAPH_CHANGED;
 use crate::limits::MAX_PROPERTIES;
@@ -11,7 +12,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// `{"k1":1,…}` from the last key to the first, so that their names are not in order when they are read again.
+/// `{"k1":1,…}` from the last key to the first, so that their names are not in order when they are
+/// read again.
 fn set_of(count: usize) -> String {
     let entries: Vec<String> = (0..count).rev().map(|key| format!("\"k{key}\":1")).collect();
     format!("{{{}}}", entries.join(","))

@@ -8,7 +8,8 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// One read or write. Nodes and relationships are picked among those of a version that all begin with.
+/// One read or write. Nodes and relationships are picked among those of a version that all begin
+/// with.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Create(usize, usize, i64),

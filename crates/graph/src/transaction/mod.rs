@@ -126,7 +126,8 @@ impl Transaction {
             || !dropped_items.is_empty()
     }
 
-    /// The same once more, to try something with; nothing if it has read or written so much that a copy would be dear.
+    /// The same once more, to try something with; nothing if it has read or written so much that a
+    /// copy would be dear.
     #[must_use]
     pub fn small_copy(&self) -> Option<Transaction> {
         const MOST_ENTRIES: usize = 256;
@@ -144,8 +145,9 @@ impl Transaction {
         })
     }
 
-    /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a name, and in a
-    /// reading transaction for what the graph never saw; nothing is found by it, and writing it is refused.
+    /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a
+    /// name, and in a reading transaction for what the graph never saw; nothing is found by it, and
+    /// writing it is refused.
     #[must_use]
     pub fn name(&self, text: &str) -> Name {
         let name = match self.access {
@@ -156,8 +158,9 @@ impl Transaction {
         name.unwrap_or(Name::UNKNOWN)
     }
 
-    /// The name of that text, if the graph ever saw it: enough to read a property or ask for a label of one entity,
-    /// which is noted as a whole. [`Name::UNKNOWN`] otherwise, until somebody writes it.
+    /// The name of that text, if the graph ever saw it: enough to read a property or ask for a
+    /// label of one entity, which is noted as a whole. [`Name::UNKNOWN`] otherwise, until somebody
+    /// writes it.
     #[must_use]
     pub fn known_name(&self, text: &str) -> Name {
         self.graph.find_name(text).unwrap_or(Name::UNKNOWN)
@@ -175,8 +178,8 @@ impl Transaction {
         self.graph.text(name)
     }
 
-    /// About how many bytes it holds besides the version that it began with: the pages it made and copied, what it
-    /// notes of what it wrote, and its footprint.
+    /// About how many bytes it holds besides the version that it began with: the pages it made and
+    /// copied, what it notes of what it wrote, and its footprint.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let Writes { nodes, relationships, deleted, .. } = &self.writes;
@@ -185,8 +188,9 @@ impl Transaction {
         size_of::<Transaction>() + notes * NOTE_BYTES + self.page_bytes()
     }
 
-    /// About how many bytes of memory what was written has taken so far, of pages and of what is noted of them: cheap
-    /// enough to be asked after every write. Pages are gone through each time that an eighth more was written.
+    /// About how many bytes of memory what was written has taken so far, of pages and of what is
+    /// noted of them: cheap enough to be asked after every write. Pages are gone through each time
+    /// that an eighth more was written.
     #[must_use]
     pub fn written_bytes(&self) -> usize {
         /// Writes that are not worth looking at.
@@ -203,7 +207,8 @@ impl Transaction {
         bytes + since + (nodes.len() + relationships.len()) * NOTE_BYTES
     }
 
-    /// About how many bytes of memory it takes to finish it: the change of each entity, and the events of them all.
+    /// About how many bytes of memory it takes to finish it: the change of each entity, and the
+    /// events of them all.
     #[must_use]
     pub fn finishing_bytes(&self) -> usize {
         /// Of a change, and what it touches, besides its content.
@@ -213,7 +218,8 @@ impl Transaction {
         (nodes.len() + relationships.len()) * CHANGE_BYTES + 2 * growth
     }
 
-    /// How many bytes of pages it made and copied. Of a large one this is found out when it has grown, not every time.
+    /// How many bytes of pages it made and copied. Of a large one this is found out when it has
+    /// grown, not every time.
     fn page_bytes(&self) -> usize {
         /// More than most writes take, with the pages of a few indexes.
         const WRITE_BYTES: usize = 16 << 10;
@@ -239,8 +245,8 @@ impl Transaction {
         &self.statistics
     }
 
-    /// How many bytes of rows were gone through to read and write since this was last asked: one property of an entity
-    /// with very many costs as many.
+    /// How many bytes of rows were gone through to read and write since this was last asked: one
+    /// property of an entity with very many costs as many.
     #[must_use]
     pub fn take_walked(&self) -> u64 {
         self.walked.take()
@@ -256,7 +262,8 @@ impl Transaction {
         }
     }
 
-    /// Judges what was written since the last call by the constraints: to be called when a statement ends.
+    /// Judges what was written since the last call by the constraints: to be called when a
+    /// statement ends.
     ///
     /// # Errors
     /// The first constraint that is broken. The transaction must be dropped then.

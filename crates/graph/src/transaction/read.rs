@@ -136,7 +136,8 @@ impl Transaction {
         self.graph.type_count(relationship_type)
     }
 
-    /// The labels that nodes have, sorted. What comes to be in use meanwhile is no conflict; nor of the next two.
+    /// The labels that nodes have, sorted. What comes to be in use meanwhile is no conflict; nor of
+    /// the next two.
     pub fn labels_in_use(&self) -> Vec<Arc<str>> {
         self.graph.labels_in_use()
     }

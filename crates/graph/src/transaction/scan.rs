@@ -1,7 +1,7 @@
 //! Going through nodes, relationships, and the relationships of a node.
 //!
-//! A scan borrows nothing: the transaction may write while one is open. A statement that reads and then writes drains
-//! its scans first all the same, or it would meet what it wrote itself.
+//! A scan borrows nothing: the transaction may write while one is open. A statement that reads and
+//! then writes drains its scans first all the same, or it would meet what it wrote itself.
 
 use super::Transaction;
 use crate::footprint::Side;
@@ -49,7 +49,8 @@ impl NodeScan {
 }
 
 impl RelationshipScan {
-    /// Appends the next relationships to `out`, few or none. It goes on until [`Progress::is_finished`].
+    /// Appends the next relationships to `out`, few or none. It goes on until
+    /// [`Progress::is_finished`].
     pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<RelationshipId>) -> Progress {
         transaction.graph.advance_relationships(&mut self.0, out)
     }
@@ -63,7 +64,8 @@ impl RelationshipScan {
 }
 
 impl AdjacencyScan {
-    /// Appends the next relationships to `out`, few or none. It goes on until [`Progress::is_finished`].
+    /// Appends the next relationships to `out`, few or none. It goes on until
+    /// [`Progress::is_finished`].
     pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<Adjacent>) -> Progress {
         let Some(run) = self.0.front_mut() else {
             return Progress { examined: 0, is_finished: true };
@@ -96,35 +98,39 @@ impl Transaction {
         NodeScan(Source::members(label))
     }
 
-    /// The nodes with that label whose property is equal to the value, and perhaps others that are nearly so: the
-    /// predicate must be evaluated again. Looked up if there is an index; if not, all nodes of the label are gone
-    /// through, but only this value is noted.
+    /// The nodes with that label whose property is equal to the value, and perhaps others that are
+    /// nearly so: the predicate must be evaluated again. Looked up if there is an index; if not,
+    /// all nodes of the label are gone through, but only this value is noted.
     pub fn seek_nodes(&self, label: Name, key: Name, value: &Value) -> NodeScan {
         let value = Canonical::new(value);
         self.note(|footprint| footprint.equal(label, key, value.hash()));
         NodeScan(self.graph.equality_source(SchemaSubject::Label(label), key, &value))
     }
 
-    /// Whether [`seek_nodes`](Self::seek_nodes) looks up rather than goes through all nodes of the label.
+    /// Whether [`seek_nodes`](Self::seek_nodes) looks up rather than goes through all nodes of the
+    /// label.
     pub fn has_index(&self, label: Name, key: Name) -> bool {
         self.graph.schema_items().index(SchemaSubject::Label(label), key).is_some()
     }
 
-    /// Whether no two nodes with that label have the same value of this property, and values are looked up.
+    /// Whether no two nodes with that label have the same value of this property, and values are
+    /// looked up.
     pub fn has_unique_index(&self, label: Name, key: Name) -> bool {
         let item = self.graph.schema_items().index(SchemaSubject::Label(label), key);
         item.is_some_and(|item| item.definition.kind.is_unique())
     }
 
-    /// The keys, at least two, of an index of nodes with that label that [`seek_nodes_by_all`](Self::seek_nodes_by_all)
-    /// takes: the widest whose keys are all among these.
+    /// The keys, at least two, of an index of nodes with that label that
+    /// [`seek_nodes_by_all`](Self::seek_nodes_by_all) takes: the widest whose keys are all among
+    /// these.
     pub fn composite_index(&self, label: Name, keys: &[Name]) -> Option<&[Name]> {
         let item = self.graph.schema_items().composite(SchemaSubject::Label(label), keys)?;
         Some(&item.definition.keys)
     }
 
-    /// The nodes with that label that have these values of the keys of [`composite_index`](Self::composite_index), in its
-    /// order, and perhaps others: the predicate must be evaluated again. Nothing if there is no such index.
+    /// The nodes with that label that have these values of the keys of
+    /// [`composite_index`](Self::composite_index), in its order, and perhaps others: the predicate
+    /// must be evaluated again. Nothing if there is no such index.
     pub fn seek_nodes_by_all(&self, label: Name, wanted: &[(Name, Value)]) -> Option<NodeScan> {
         let keys: Vec<Name> = wanted.iter().map(|(key, _)| *key).collect();
         let value = Canonical::of_all(wanted.iter().map(|(_, value)| value));
@@ -149,15 +155,16 @@ impl Transaction {
         RelationshipScan(Source::members(relationship_type))
     }
 
-    /// The relationships of that type whose property is equal to the value, as [`seek_nodes`](Self::seek_nodes).
+    /// The relationships of that type whose property is equal to the value, as
+    /// [`seek_nodes`](Self::seek_nodes).
     pub fn seek_relationships(&self, name: Name, key: Name, value: &Value) -> RelationshipScan {
         let value = Canonical::new(value);
         self.note(|footprint| footprint.equal(name, key, value.hash()));
         RelationshipScan(self.graph.equality_source(SchemaSubject::Type(name), key, &value))
     }
 
-    /// The relationships of a node: of some types, or of any if `types` is empty; to or from one other node, or any.
-    /// Nothing for a node that is not there.
+    /// The relationships of a node: of some types, or of any if `types` is empty; to or from one
+    /// other node, or any. Nothing for a node that is not there.
     pub fn adjacent(
         &self,
         node: NodeId,

@@ -9,7 +9,8 @@ impl Transaction {
     /// Creates an index or a constraint. What there is is judged and filled in at once.
     ///
     /// # Errors
-    /// A name or definition that is taken, a definition that makes no sense, and data that breaks a constraint.
+    /// A name or definition that is taken, a definition that makes no sense, and data that breaks a
+    /// constraint.
     pub fn create_schema_item(&mut self, definition: SchemaDefinition) -> Result<(), GraphError> {
         self.writable()?;
         self.graph.check_definition(&definition)?;

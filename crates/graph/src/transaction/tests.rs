@@ -93,7 +93,8 @@ fn what_a_transaction_holds_counts_the_pages_of_indexes() {
         tx.held_bytes()
     };
     let (without, with) = (changed(0), changed(20));
-    // 20 nodes in pages of their own, and for each of them and each index a leaf that lost an entry.
+    // 20 nodes in pages of their own, and for each of them and each index a leaf that lost an
+    // entry.
     let (rows, leaves) = (20 * 64 * 20 * 4, 20 * 20 * 48 * 34);
     assert!((rows..5 * rows).contains(&without), "{without}");
     assert!((leaves..5 * leaves).contains(&(with - without)), "{with} {without}");

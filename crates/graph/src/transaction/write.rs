@@ -84,7 +84,8 @@ impl Transaction {
         self.grow(growth)
     }
 
-    /// Creates a node. A label or key that stands twice counts once; the last value of a key is kept.
+    /// Creates a node. A label or key that stands twice counts once; the last value of a key is
+    /// kept.
     ///
     /// # Errors
     /// What cannot be stored, and ids that are used up.
@@ -196,8 +197,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes a node. Relationships that it still has are found when the transaction ends. A node that this
-    /// transaction has deleted already is passed over.
+    /// Deletes a node. Relationships that it still has are found when the transaction ends. A node
+    /// that this transaction has deleted already is passed over.
     ///
     /// # Errors
     /// [`GraphError::Deleted`] if there never was one.

@@ -5,11 +5,11 @@ use super::{NANOSECONDS, Value, put_varint};
 /// Bytes of a canonical form that an index keeps as they are.
 pub const PREFIX_BYTES: usize = 16;
 
-/// The canonical form of a value, or of several together: values that the language calls equal have the same one
-/// (`1` and `1.0`), and byte order is the language's order within a kind of values.
+/// The canonical form of a value, or of several together: values that the language calls equal have
+/// the same one (`1` and `1.0`), and byte order is the language's order within a kind of values.
 ///
-/// It is coarser than equality: two views of one instant from different offsets share it. What is found by it is a
-/// candidate, to be compared again.
+/// It is coarser than equality: two views of one instant from different offsets share it. What is
+/// found by it is a candidate, to be compared again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Canonical(Vec<u8>);
 

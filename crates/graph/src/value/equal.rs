@@ -3,8 +3,8 @@
 use super::{Canonical, Value};
 
 impl Value {
-    /// Whether the language calls both equal: `1` and `1.0` are, NaN is equal to nothing, and one instant seen from two
-    /// offsets is two values.
+    /// Whether the language calls both equal: `1` and `1.0` are, NaN is equal to nothing, and one
+    /// instant seen from two offsets is two values.
     pub(crate) fn equals(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Integer(_), Value::Float(_)) | (Value::Float(_), Value::Integer(_)) => {

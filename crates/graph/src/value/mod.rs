@@ -1,7 +1,7 @@
 //! Values that a property may have: never null, and never a map or a list within a list.
 //!
-//! Temporal values are integers here. How they are computed with, written and read belongs to the language; the text
-//! that events carry is in [`text`].
+//! Temporal values are integers here. How they are computed with, written and read belongs to the
+//! language; the text that events carry is in [`text`].
 
 mod canonical;
 mod codec;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 /// A value of a property.
 ///
-/// `==` compares what is stored, so `Integer(1)` and `Float(1.0)` differ and NaN differs from itself; equality of the
-/// language is the language's.
+/// `==` compares what is stored, so `Integer(1)` and `Float(1.0)` differ and NaN differs from
+/// itself; equality of the language is the language's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `true` or `false`
@@ -52,8 +52,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether a property may have this value: no list within a list, and what is temporal within what text can say, so
-    /// that every event is read as it was written.
+    /// Whether a property may have this value: no list within a list, and what is temporal within
+    /// what text can say, so that every event is read as it was written.
     #[must_use]
     pub fn is_storable(&self) -> bool {
         match self {
@@ -64,7 +64,8 @@ impl Value {
         }
     }
 
-    /// Whether both are stored alike, bit by bit: any NaN is identical to any other, `0.0` is not to `-0.0`.
+    /// Whether both are stored alike, bit by bit: any NaN is identical to any other, `0.0` is not
+    /// to `-0.0`.
     #[must_use]
     pub fn is_identical(&self, other: &Value) -> bool {
         match (self, other) {

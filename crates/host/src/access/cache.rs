@@ -1,6 +1,6 @@
-//! What a thread knows of credentials it has seen. A hit costs one SHA-256 of the credential and
-//! a look: no signature, no JSON, no lock. When the view has moved, the entry's proof is judged anew, which
-//! costs as little; so a logout somewhere does not make every password be verified again.
+//! What a thread knows of credentials it has seen. A hit costs one SHA-256 of the credential and a
+//! look: no signature, no JSON, no lock. When the view has moved, the entry's proof is judged anew,
+//! which costs as little; so a logout somewhere does not make every password be verified again.
 
 use super::credentials::Presented;
 use super::principal::{Principal, Proof};
@@ -16,8 +16,8 @@ use wellspring_views::access::Folded;
 /// Longest time that a proof is remembered, µs.
 const REMEMBERED_US: u64 = 300_000_000;
 
-/// SHA-256 of a cache's own salt, the kind of a credential and the credential. The salt is random, so that
-/// what was computed beforehand finds no weak password in it.
+/// SHA-256 of a cache's own salt, the kind of a credential and the credential. The salt is random,
+/// so that what was computed beforehand finds no weak password in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 
@@ -79,9 +79,9 @@ impl Cache {
         Fingerprint(hash.chain_update(password).finalize().into())
     }
 
-    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970 UTC;
-    /// `tokens` is their generation, which makes those verified under another fall).
-    /// `None`: look at the credential itself.
+    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970
+    /// UTC; `tokens` is their generation, which makes those verified under another fall). `None`:
+    /// look at the credential itself.
     pub(crate) fn find(
         &mut self,
         fingerprint: &Fingerprint,
@@ -108,8 +108,8 @@ impl Cache {
         self.entries.get(fingerprint).map(|entry| &entry.principal)
     }
 
-    /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their generation
-    /// before it was verified.
+    /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their
+    /// generation before it was verified.
     pub(crate) fn remember(
         &mut self,
         fingerprint: Fingerprint,

@@ -1,5 +1,6 @@
-//! The secrets of tokens where the nodes of a cluster share a key: derived from it, a generation after the
-//! other, so that a token of one node counts on all. Which generations count is folded from the system log.
+//! The secrets of tokens where the nodes of a cluster share a key: derived from it, a generation
+//! after the other, so that a token of one node counts on all. Which generations count is folded
+//! from the system log.
 
 use crate::cluster::ClusterKey;
 use ring::hmac;
@@ -19,8 +20,8 @@ pub(crate) struct DerivedSecrets {
 struct Generations {
     counting: TokenGenerations,
     signs: hmac::Key,
-    /// All that verify: that which signs, the one before it while it counts, and the next, which a node has
-    /// whose view of the system log is ahead of this one's.
+    /// All that verify: that which signs, the one before it while it counts, and the next, which a
+    /// node has whose view of the system log is ahead of this one's.
     verify: Vec<(u64, hmac::Key)>,
 }
 
@@ -68,7 +69,8 @@ impl DerivedSecrets {
         hmac::sign(&self.now().signs, message)
     }
 
-    /// The generation of the secret under which a tag is of this message; compares in constant time.
+    /// The generation of the secret under which a tag is of this message; compares in constant
+    /// time.
     pub(super) fn signed_by(&self, message: &[u8], tag: &[u8]) -> Option<u64> {
         let by = |(_, key): &&(u64, hmac::Key)| hmac::verify(key, message, tag).is_ok();
         self.now().verify.iter().find(by).map(|(generation, _)| *generation)

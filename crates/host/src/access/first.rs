@@ -14,8 +14,9 @@ const PASSWORD: &str = "WELLSPRING_ADMIN_PASSWORD";
 const USER: &str = "WELLSPRING_ADMIN_USER";
 const DEFAULT_USER: &str = "admin";
 
-/// Makes the first admin if the environment says so and there are no accounts. Blocks for as long as a
-/// password takes to be hashed, and until it is this node's to make it: of the nodes of a cluster one can.
+/// Makes the first admin if the environment says so and there are no accounts. Blocks for as long
+/// as a password takes to be hashed, and until it is this node's to make it: of the nodes of a
+/// cluster one can.
 ///
 /// # Errors
 /// A sentence: the name or the password break a rule, or the account could not be made. To start

@@ -1,5 +1,5 @@
-//! What the fuzz targets reach of access. Tokens are signed here, with keys that are no secret, or no
-//! fuzzer would ever see past a signature.
+//! What the fuzz targets reach of access. Tokens are signed here, with keys that are no secret, or
+//! no fuzzer would ever see past a signature.
 
 use super::credentials::{self, Presented};
 use super::foreign::{Foreign, Issuer};
@@ -65,8 +65,8 @@ pub fn keys(document: &[u8]) -> Option<usize> {
     KeySet::read(document).ok().map(|keys| keys.len())
 }
 
-/// What tokens with this header and these claims are taken for, at a time in seconds since 1970 UTC:
-/// one with a genuine signature of ours, and one with a genuine signature of the other issuer.
+/// What tokens with this header and these claims are taken for, at a time in seconds since 1970
+/// UTC: one with a genuine signature of ours, and one with a genuine signature of the other issuer.
 pub fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
     let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
     let message = format!("{header}.{claims}");

@@ -121,7 +121,8 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// The gate of a data folder, once its accounts are folded; of a node of a cluster, if there is a key.
+    /// The gate of a data folder, once its accounts are folded; of a node of a cluster, if there is
+    /// a key.
     ///
     /// # Errors
     /// A sentence: the accounts or the secret of tokens cannot be read.
@@ -192,8 +193,8 @@ impl Gate {
         Arc::clone(&self.nobody)
     }
 
-    /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may everything
-    /// then.
+    /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may
+    /// everything then.
     pub fn is_open(&self) -> bool {
         self.tokens.foreign().is_none() && !self.has_accounts()
     }
@@ -211,12 +212,12 @@ impl Gate {
         has
     }
 
-    /// The caller of a request, if access is granted: what the route `needs`, on the log it is about
-    /// (`None`: on what is no log's).
+    /// The caller of a request, if access is granted: what the route `needs`, on the log it is
+    /// about (`None`: on what is no log's).
     ///
     /// # Errors
-    /// 401: the credential is missing or does not count. 403: it does, for less. 400: the headers are
-    /// malformed. 429: too many passwords were wrong, or are being verified.
+    /// 401: the credential is missing or does not count. 403: it does, for less. 400: the headers
+    /// are malformed. 429: too many passwords were wrong, or are being verified.
     pub(crate) async fn admit(
         &self,
         asking: Asking<'_>,
@@ -229,7 +230,8 @@ impl Gate {
             (Needs::Node, None) => return Err(problem::NOT_A_NODE.because(NODES_ONLY)),
             (Needs::Account | Needs::Role(_), _) => {}
         }
-        // Which page sent it was judged by the node that it came to, under the name that it came under.
+        // Which page sent it was judged by the node that it came to, under the name that it came
+        // under.
         let is_of_page = of_node.is_none();
         if self.is_open() {
             if is_of_page {
@@ -267,8 +269,8 @@ impl Gate {
         self.token_life_s
     }
 
-    /// Refuses a request that comes under a name which a page of another site can have, while there are
-    /// no accounts: every request, whatever it asks for.
+    /// Refuses a request that comes under a name which a page of another site can have, while there
+    /// are no accounts: every request, whatever it asks for.
     ///
     /// # Errors
     /// 403 `foreign-host`.
@@ -276,14 +278,14 @@ impl Gate {
         if self.is_open() { self.pages.check_host(uri, host) } else { Ok(()) }
     }
 
-    /// Whether [`check_host`](Self::check_host) has nothing against a request that names its host in
-    /// the header alone.
+    /// Whether [`check_host`](Self::check_host) has nothing against a request that names its host
+    /// in the header alone.
     pub(crate) fn answers_under(&self, host: &[u8]) -> bool {
         !self.is_open() || self.pages.is_own_host(host)
     }
 
-    /// Synchronous [`admit`](Self::admit), for one role on a log or on everything. `None` if the check is slow or
-    /// access is denied.
+    /// Synchronous [`admit`](Self::admit), for one role on a log or on everything. `None` if the
+    /// check is slow or access is denied.
     pub(crate) fn pass<'a>(
         &self,
         authorization: Option<&'a [u8]>,
@@ -321,8 +323,8 @@ impl Gate {
             && (pass.until_us == u64::MAX || self.clock.wall_us() < pass.until_us)
     }
 
-    /// Who has shown this credential before, or shows one that can be verified at once; `None`: it is a
-    /// password.
+    /// Who has shown this credential before, or shows one that can be verified at once; `None`: it
+    /// is a password.
     fn recognise(&self, presented: &Presented<'_>) -> Result<Option<Arc<Principal>>, Box<Problem>> {
         let now_us = self.clock.wall_us();
         let tokens = self.tokens.generation();
@@ -371,8 +373,8 @@ impl Gate {
         self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
 
-    /// Verifies a name and a password, once for all who send the same at the same time. Takes as long if
-    /// there is no such account.
+    /// Verifies a name and a password, once for all who send the same at the same time. Takes as
+    /// long if there is no such account.
     ///
     /// # Errors
     /// 401, 429.
@@ -390,7 +392,8 @@ impl Gate {
         verified.clone().map_err(|reason| self.refuse_login(name, reason))
     }
 
-    /// The answer to a failed login; for the audit with the account that was named, if there is one.
+    /// The answer to a failed login; for the audit with the account that was named, if there is
+    /// one.
     fn refuse_login(&self, name: &str, reason: NotLoggedIn) -> Box<Problem> {
         let claimed = self.state().account(name).map(|account| account.name().clone());
         Box::<Problem>::from(reason).told_to(Caller::Claimed(claimed))

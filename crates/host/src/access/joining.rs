@@ -1,5 +1,5 @@
-//! A node of a cluster that begins to serve: its copy of the system log may lack the accounts there are, and
-//! without any it would be open to everybody.
+//! A node of a cluster that begins to serve: its copy of the system log may lack the accounts there
+//! are, and without any it would be open to everybody.
 
 use super::gate::Gate;
 use std::future::Future;
@@ -14,8 +14,8 @@ const QUESTION: Duration = Duration::from_secs(2);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until it is known whether there are accounts. Of the log of one node alone it is; so it is once the
-/// copy has some, and once its end is confirmed to be that of all nodes. Blocks.
+/// Waits until it is known whether there are accounts. Of the log of one node alone it is; so it is
+/// once the copy has some, and once its end is confirmed to be that of all nodes. Blocks.
 ///
 /// # Errors
 /// A sentence: it could not be found out in time.

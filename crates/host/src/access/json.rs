@@ -20,8 +20,8 @@ pub fn push_account(out: &mut Vec<u8>, account: &Account) {
     out.push(b'}');
 }
 
-/// Appends `{"id","label","account","role","log","added_at","expires_at","state"}` at a time (µs since
-/// 1970 UTC), and the secret if it is to be shown.
+/// Appends `{"id","label","account","role","log","added_at","expires_at","state"}` at a time (µs
+/// since 1970 UTC), and the secret if it is to be shown.
 pub fn push_key(out: &mut Vec<u8>, key: &Key, now_us: u64, secret: Option<&str>) {
     out.extend_from_slice(b"{\"id\":");
     push_string(out, key.id().as_str());

@@ -179,8 +179,8 @@ pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
     KeySet::read(&document).map_err(|fault| format!("the keys in {name} are refused: {fault}"))
 }
 
-/// The keys that a URL gives. Blocks: 5 s for each thing that is waited for, 15 s for the whole body.
-/// Redirects are not followed: what is configured is whom we trust.
+/// The keys that a URL gives. Blocks: 5 s for each thing that is waited for, 15 s for the whole
+/// body. Redirects are not followed: what is configured is whom we trust.
 ///
 /// # Errors
 /// A sentence that names it.

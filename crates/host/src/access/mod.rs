@@ -8,8 +8,9 @@
 //! password was right. Whether it still counts is the view's to say (`views/access`), anew
 //! whenever the view has moved. Clients are told that they are not let in, never why.
 //!
-//! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or another issuer's (`foreign`, `jwks`); what they are
-//! verified with changes while the server runs (`rotation`, `renewal`), and then proofs of tokens fall.
+//! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or another issuer's
+//! (`foreign`, `jwks`); what they are verified with changes while the server runs (`rotation`,
+//! `renewal`), and then proofs of tokens fall.
 
 pub mod api_key;
 pub(crate) mod cache;
@@ -52,7 +53,8 @@ use crate::view::{Live, ViewSlot};
 use std::sync::Arc;
 use wellspring_views::access::Access;
 
-/// Has the accounts in the system log folded. That log is never dropped, so they stay the same view.
+/// Has the accounts in the system log folded. That log is never dropped, so they stay the same
+/// view.
 ///
 /// # Errors
 /// A sentence: the system gives no thread.

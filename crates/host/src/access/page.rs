@@ -1,13 +1,14 @@
 //! Pages of other sites, in a browser that reaches this server and runs whatever its user opens.
 //!
-//! Two things give a page away that it cannot change. **The name** that it asks under: a page can have
-//! its own name mean this machine (DNS rebinding), and is then asked by the browser as if it were this
-//! server's own; so a server without accounts answers under its own names only. **`Origin`**,
-//! which browsers put on whatever a page writes, and on what it reads of another site. `User-Agent` says
-//! nothing: pages may set it.
+//! Two things give a page away that it cannot change. **The name** that it asks under: a page can
+//! have its own name mean this machine (DNS rebinding), and is then asked by the browser as if it
+//! were this server's own; so a server without accounts answers under its own names only.
+//! **`Origin`**, which browsers put on whatever a page writes, and on what it reads of another
+//! site. `User-Agent` says nothing: pages may set it.
 //!
 //! With accounts a page has no credentials, but for the name and password that its user once typed
-//! into the browser, which adds them to what any page sends: so with `Basic` the `Origin` counts, too.
+//! into the browser, which adds them to what any page sends: so with `Basic` the `Origin` counts,
+//! too.
 
 use super::origins::Cors;
 use crate::wire::problem::{self, Problem};
@@ -89,8 +90,8 @@ impl Pages {
     pub(super) fn is_own_host(&self, authority: &[u8]) -> bool {
         let Ok(authority) = std::str::from_utf8(authority) else { return false };
         let host = host_of(authority);
-        // No name tells nothing about who asks. An address means itself. A name without a dot is in no
-        // public DNS: a container's, say.
+        // No name tells nothing about who asks. An address means itself. A name without a dot is in
+        // no public DNS: a container's, say.
         !host.is_empty()
             && (is_this_machine(host)
                 || host.parse::<IpAddr>().is_ok()
@@ -168,7 +169,8 @@ fn host_of(authority: &str) -> &str {
     authority.split(':').next().unwrap_or(authority)
 }
 
-/// Whether a name means this machine, whatever anybody says: browsers ask no one for `localhost` (RFC 6761).
+/// Whether a name means this machine, whatever anybody says: browsers ask no one for `localhost`
+/// (RFC 6761).
 fn is_this_machine(host: &str) -> bool {
     let is_below = |host: &str| {
         host.len() > ".localhost".len()

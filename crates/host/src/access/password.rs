@@ -22,12 +22,13 @@ pub const MAX_BYTES: usize = 1_024;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// What a kept hash may ask of us at most. Whoever may append events could otherwise use up the memory.
+/// What a kept hash may ask of us at most. Whoever may append events could otherwise use up the
+/// memory.
 const MOST_MEMORY_KIB: u32 = 262_144;
 const MOST_PASSES: u32 = 16;
 const MOST_LANES: u32 = 16;
-/// Verified when there is no password to verify, so that it takes as long. Nobody knows a password of
-/// it, and if anybody did it would be no use.
+/// Verified when there is no password to verify, so that it takes as long. Nobody knows a password
+/// of it, and if anybody did it would be no use.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$d2VsbHNwcmluZ25vYm9keQ$\
                        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -139,7 +140,8 @@ fn usable(text: &str) -> Option<(Phc<'_>, Params)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy;
 
-/// Where passwords are verified: a bounded number at once, on the runtime's threads for work that blocks.
+/// Where passwords are verified: a bounded number at once, on the runtime's threads for work that
+/// blocks.
 #[derive(Debug)]
 pub struct Passwords {
     running: Arc<Semaphore>,

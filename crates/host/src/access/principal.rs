@@ -1,5 +1,5 @@
-//! A principal: the authenticated caller and its roles. It is made of a proof and the state of the view, and
-//! holds for that state alone: when the view has moved it is judged anew.
+//! A principal: the authenticated caller and its roles. It is made of a proof and the state of the
+//! view, and holds for that state alone: when the view has moved it is judged anew.
 
 use super::foreign::ForeignClaims;
 use super::token::{Claims, Verified};
@@ -44,8 +44,8 @@ pub struct Principal {
     proof: Option<Arc<Proof>>,
 }
 
-/// Whose something is that outlives a request, whatever credentials are shown for it later. A name is not enough: when
-/// an account is deleted, another may be made under its name.
+/// Whose something is that outlives a request, whatever credentials are shown for it later. A name
+/// is not enough: when an account is deleted, another may be made under its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     /// Anybody's: there are no accounts, or none was asked for.
@@ -219,16 +219,16 @@ impl Principal {
         self.proof.as_deref()
     }
 
-    /// The caller's role on a log, or on what is no log's (`None`): what both the account holds and the credential
-    /// is for.
+    /// The caller's role on a log, or on what is no log's (`None`): what both the account holds and
+    /// the credential is for.
     pub fn role_on(&self, log: Option<&str>) -> Option<Role> {
         let log = log.filter(|log| *log != SYSTEM_LOG);
         let held = self.held.role_on(log)?;
         self.most.as_ref().map_or(Some(held), |most| Some(held.min(most.role_on(log)?)))
     }
 
-    /// All roles of the caller: what both the account holds and the credential is for, that for all first, then
-    /// by log. What the role for all gives anyway is left out.
+    /// All roles of the caller: what both the account holds and the credential is for, that for all
+    /// first, then by log. What the role for all gives anyway is left out.
     pub fn roles(&self) -> Vec<Grant> {
         let of_all = self.role_on(None);
         let most = self.most.iter().flat_map(|most| most.iter());
@@ -246,16 +246,17 @@ impl Principal {
         self.may(Role::Reader, Some(log)) == Verdict::Allowed
     }
 
-    /// Whether the caller may end a key of its account that is for this: a token for reading, given to a program, shall
-    /// not end keys that write. What the key says and the account does not hold counts for nothing.
+    /// Whether the caller may end a key of its account that is for this: a token for reading, given
+    /// to a program, shall not end keys that write. What the key says and the account does not hold
+    /// counts for nothing.
     pub fn may_end(&self, grant: &Grant) -> bool {
         let log = grant.log.as_deref();
         let of_key = self.held.role_on(log).map(|held| held.min(grant.role));
         self.role_on(log) >= of_key
     }
 
-    /// Whether this credential may end all tokens of its account: it grants no less than the account
-    /// holds.
+    /// Whether this credential may end all tokens of its account: it grants no less than the
+    /// account holds.
     pub fn may_end_all(&self) -> bool {
         // A role on the system log alone is none.
         let grants = self.held.iter().filter(|grant| grant.log.as_deref() != Some(SYSTEM_LOG));

@@ -1,5 +1,5 @@
-//! What tokens are verified with is looked after for as long as the server runs: the file of our own
-//! secrets, and the keys of another issuer.
+//! What tokens are verified with is looked after for as long as the server runs: the file of our
+//! own secrets, and the keys of another issuer.
 
 use super::foreign::{Foreign, Replaced};
 use super::gate::Gate;
@@ -18,7 +18,8 @@ use wellspring_log::Clock;
 const LOOK: Duration = Duration::from_secs(2);
 /// Time between two fetches of keys.
 const RENEW: Duration = Duration::from_secs(600);
-/// Least time between two fetches, when a token names a key that is not there or the last one failed.
+/// Least time between two fetches, when a token names a key that is not there or the last one
+/// failed.
 const LEAST: Duration = Duration::from_secs(30);
 
 /// Looks after our own secrets and the issuer's keys. At SIGHUP at once.

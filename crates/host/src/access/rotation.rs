@@ -82,8 +82,8 @@ impl InUse {
     /// Reads the file if it is another than the one that was read.
     ///
     /// # Errors
-    /// As [`Secrets::open`], once for each file that is wrong: those before stay in use. A file that is
-    /// not there is wrong too, and none is drawn.
+    /// As [`Secrets::open`], once for each file that is wrong: those before stay in use. A file
+    /// that is not there is wrong too, and none is drawn.
     pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
         let mut seen = self.seen();
         let stamp = Stamp::of(&token_secret::path(data));

@@ -1,5 +1,6 @@
-//! A mark in the data folder that there have been accounts. The last account is never deleted: a folder
-//! with the mark and without accounts has lost its system log, and to start would be to start open.
+//! A mark in the data folder that there have been accounts. The last account is never deleted: a
+//! folder with the mark and without accounts has lost its system log, and to start would be to
+//! start open.
 
 use super::gate::Gate;
 use crate::names::SYSTEM_LOG;
@@ -35,8 +36,8 @@ pub fn mark(data: &Path) -> Result<(), String> {
     write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))
 }
 
-/// Makes sure that a folder with the mark still has its system log, before one is made: what is brought
-/// back must find its place free.
+/// Makes sure that a folder with the mark still has its system log, before one is made: what is
+/// brought back must find its place free.
 ///
 /// # Errors
 /// A sentence: the log is gone.

@@ -1,6 +1,7 @@
-//! Whether somebody who was let in still would be. Asked by whatever goes on after it was: a stream,
-//! a body that comes piece by piece, a command that waited for a password to be hashed. Without it
-//! what is revoked would go on counting for as long as a client cares to draw out a request.
+//! Whether somebody who was let in still would be. Asked by whatever goes on after it was: a
+//! stream, a body that comes piece by piece, a command that waited for a password to be hashed.
+//! Without it what is revoked would go on counting for as long as a client cares to draw out a
+//! request.
 
 use super::gate::{self, Gate};
 use super::needs::Needs;
@@ -31,8 +32,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// That of a caller whom the gate has just let in: what is needed, on the log it is about (`None`: on
-    /// what is no log's). `moment` is from before the check, so that nothing falls between.
+    /// That of a caller whom the gate has just let in: what is needed, on the log it is about
+    /// (`None`: on what is no log's). `moment` is from before the check, so that nothing falls
+    /// between.
     pub(crate) fn new(
         gate: &Arc<Gate>,
         moment: Moment,
@@ -68,7 +70,8 @@ impl Standing {
         if now == *moment && principal.until_us().is_none() {
             return Ok(());
         }
-        // With what it was verified is no longer what one is verified with: it has to be shown anew.
+        // With what it was verified is no longer what one is verified with: it has to be shown
+        // anew.
         if now.tokens != moment.tokens && proof.is_of_token() {
             return Err(gate::not_accepted());
         }

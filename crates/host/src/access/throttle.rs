@@ -1,10 +1,10 @@
 //! Failed logins are slowed and then locked, for each account and for each address.
 //!
-//! An attempt counts as failed until it is known to be right, so that a thousand at once
-//! are not more than a few in a row. Accounts that are not there are counted like those that are: a refusal
+//! An attempt counts as failed until it is known to be right, so that a thousand at once are not
+//! more than a few in a row. Accounts that are not there are counted like those that are: a refusal
 //! says nothing about either. The price of the lock is known: who fails often enough keeps the
-//! owner of an account from logging in with its password for a quarter of an hour; tokens and
-//! keys go on working.
+//! owner of an account from logging in with its password for a quarter of an hour; tokens and keys
+//! go on working.
 
 use crate::generations::Generations;
 use crate::limits::network;
@@ -22,7 +22,8 @@ const FREE_OF_ADDRESS: u32 = 20;
 const LOCK_US: u64 = 900 * SECOND_US;
 /// Failures are forgotten when nothing failed for so long.
 const FORGOTTEN_US: u64 = 3_600 * SECOND_US;
-/// Attempts from one address under way at once, while few have failed: there may be many people behind it.
+/// Attempts from one address under way at once, while few have failed: there may be many people
+/// behind it.
 const MOST_OF_ADDRESS: u32 = 64;
 /// Accounts, and addresses, remembered in each of two generations.
 const GENERATION: usize = 16_384;
@@ -149,8 +150,8 @@ impl Throttle {
         let mut records = self.lock();
         let mut account = known(&records.accounts, &account_key, now_us);
         let mut client = known(&records.clients, &client_key, now_us);
-        // Each that is under way may fail: all of them together are not more than in a row. The same
-        // password is under way once, so these are as many different ones.
+        // Each that is under way may fail: all of them together are not more than in a row. The
+        // same password is under way once, so these are as many different ones.
         let left = FREE_OF_ACCOUNT.saturating_sub(account.failures) + 1;
         let of_account = account.wait_us(FREE_OF_ACCOUNT, left, now_us);
         let wait_us = of_account.max(client.wait_us(FREE_OF_ADDRESS, MOST_OF_ADDRESS, now_us));

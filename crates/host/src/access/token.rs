@@ -1,11 +1,12 @@
 //! Tokens: JWT (RFC 7519). Ours are signed with HS256, and nothing else; those of another issuer
-//! (`foreign`) with RS256 or EdDSA, and nothing else. The header's `alg` says which of the two a token has to
-//! be, before anything else of it is looked at. With what it is then verified is not its to choose: HS256 with our
-//! secrets alone, the others with the issuer's keys alone, each with what the key itself is for.
+//! (`foreign`) with RS256 or EdDSA, and nothing else. The header's `alg` says which of the two a
+//! token has to be, before anything else of it is looked at. With what it is then verified is not
+//! its to choose: HS256 with our secrets alone, the others with the issuer's keys alone, each with
+//! what the key itself is for.
 //!
-//! Read by a strict reader of our own over `ring`, which is there for TLS. `jsonwebtoken` below 10.3 takes
-//! claims of a wrong type for claims that are missing (CVE-2026-25537), and from 10 on brings a second stack of
-//! cryptography: RSA, two curves and a random generator, or aws-lc-rs.
+//! Read by a strict reader of our own over `ring`, which is there for TLS. `jsonwebtoken` below
+//! 10.3 takes claims of a wrong type for claims that are missing (CVE-2026-25537), and from 10 on
+//! brings a second stack of cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
 use super::derived::DerivedSecrets;
 use super::foreign::{Cut, Foreign, ForeignClaims};
@@ -92,7 +93,8 @@ pub(crate) struct Claims {
     pub(crate) since_us: u64,
     /// When it ends (`exp`), µs since 1970 UTC.
     pub(crate) expires_at_us: u64,
-    /// The generation of the secret that it was signed with, where those are derived from a cluster's key.
+    /// The generation of the secret that it was signed with, where those are derived from a
+    /// cluster's key.
     pub(crate) generation: Option<u64>,
 }
 
@@ -219,8 +221,8 @@ struct WrittenClaims<'a> {
     /// Whether it names an audience: ours name none. `null` is one too.
     #[serde(default, skip_serializing, deserialize_with = "given")]
     aud: bool,
-    /// In µs since 1970 UTC. Ours: `iat` counts in seconds, which is too coarse to tell a token from
-    /// before a password's change from one right after it.
+    /// In µs since 1970 UTC. Ours: `iat` counts in seconds, which is too coarse to tell a token
+    /// from before a password's change from one right after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
 }
@@ -237,8 +239,8 @@ impl Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }
 
-    /// Signs and verifies with the secret of a data folder, and draws one if there is none. Accepts tokens of
-    /// another issuer besides if there is one.
+    /// Signs and verifies with the secret of a data folder, and draws one if there is none. Accepts
+    /// tokens of another issuer besides if there is one.
     ///
     /// # Errors
     /// As [`Secrets::open`].
@@ -246,8 +248,8 @@ impl Tokens {
         Ok(Tokens { secrets: OwnSecrets::InFile(InUse::open(data)?), foreign })
     }
 
-    /// Signs and verifies with secrets derived from the key of a cluster, of the generations that are
-    /// folded. Accepts tokens of another issuer besides if there is one.
+    /// Signs and verifies with secrets derived from the key of a cluster, of the generations that
+    /// are folded. Accepts tokens of another issuer besides if there is one.
     pub(crate) fn derived(
         key: Arc<ClusterKey>,
         folded: Arc<Folded>,
@@ -269,8 +271,8 @@ impl Tokens {
         self.foreign.as_ref()
     }
 
-    /// Counts how often the secrets and the issuer's keys have been replaced. What was verified under
-    /// another number has to be verified again. To be read before the token is verified.
+    /// Counts how often the secrets and the issuer's keys have been replaced. What was verified
+    /// under another number has to be verified again. To be read before the token is verified.
     pub(crate) fn generation(&self) -> u64 {
         let foreign = self.foreign.as_ref().map_or(0, Foreign::generation);
         let own = match &self.secrets {
@@ -281,8 +283,8 @@ impl Tokens {
         own.wrapping_add(foreign)
     }
 
-    /// Draws a new secret that signs from now on, and writes it to the data folder. Tokens signed with the one
-    /// before still count, those signed with the one before that no longer do.
+    /// Draws a new secret that signs from now on, and writes it to the data folder. Tokens signed
+    /// with the one before still count, those signed with the one before that no longer do.
     ///
     /// # Errors
     /// As `Secrets::open`, and it is no file's. Everything is then as it was.

@@ -24,7 +24,9 @@ pub enum Level {
 section! {
     /// Settings of the audit.
     AuditConfig from AuditConfigArgs:
-    /// What is kept of who did what, as events of the log system: off, changes (what needs the role operator or admin, logins, changes of accounts and keys, refusals), writes (what needs writer, too), all (reads, too).
+    /// What is kept of who did what, as events of the log system: off, changes (what needs the role
+    /// operator or admin, logins, changes of accounts and keys, refusals), writes (what needs
+    /// writer, too), all (reads, too).
     audit: Level = "WELLSPRING_AUDIT", Level::Changes;
 }
 

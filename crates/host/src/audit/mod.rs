@@ -43,8 +43,9 @@ enum Verdict {
     Accessed,
     /// Keeps an event of a refusal, unless there were too many.
     Refused,
-    /// Keeps an event of an admitted caller's failure, unless there were too many. Counted apart from
-    /// refusals: neither kind may fill the disk, and a flood of refusals must not hide failures.
+    /// Keeps an event of an admitted caller's failure, unless there were too many. Counted apart
+    /// from refusals: neither kind may fill the disk, and a flood of refusals must not hide
+    /// failures.
     Failed,
 }
 
@@ -124,8 +125,8 @@ impl Audit {
         may
     }
 
-    /// Keeps one event each for the refusals and the failures that were not kept one by one since the
-    /// last call. To be called every [`TELL_EVERY`], and at shutdown.
+    /// Keeps one event each for the refusals and the failures that were not kept one by one since
+    /// the last call. To be called every [`TELL_EVERY`], and at shutdown.
     pub(crate) fn tell_refusals(&self, node: &Node, now_us: u64) {
         for (event_type, of) in [(REFUSED_OFTEN, &self.refusals), (FAILED_OFTEN, &self.failures)] {
             if let Some(often) = of.take_untold(now_us) {

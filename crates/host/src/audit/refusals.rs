@@ -38,8 +38,8 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Whether a refusal of `client` may be kept now (`now_us` is on the monotonic clock); if not, it is
-    /// counted.
+    /// Whether a refusal of `client` may be kept now (`now_us` is on the monotonic clock); if not,
+    /// it is counted.
     pub(super) fn may_keep(&self, client: Option<IpAddr>, now_us: u64) -> bool {
         // The address first: one client's flood must not use up the share of all.
         let may = self.of_address.take(client, 1, now_us).is_ok()

@@ -1,5 +1,5 @@
-//! Where the server is: `http://host:port` or `https://host:port`, read without a URL library because
-//! this is all the tools need, and percent-encoding for what goes into a path.
+//! Where the server is: `http://host:port` or `https://host:port`, read without a URL library
+//! because this is all the tools need, and percent-encoding for what goes into a path.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,5 @@
-//! A small blocking HTTP/1.1 client over one kept-alive connection: all that the tools, the keys of a
-//! foreign issuer and the export of figures need, at no cost in dependencies.
+//! A small blocking HTTP/1.1 client over one kept-alive connection: all that the tools, the keys of
+//! a foreign issuer and the export of figures need, at no cost in dependencies.
 
 pub mod authorization;
 pub mod endpoint;

@@ -12,10 +12,12 @@ use std::sync::Arc;
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Trust {
-    /// PEM file of authorities to trust at an https:// address, instead of those this machine trusts.
+    /// PEM file of authorities to trust at an https:// address, instead of those this machine
+    /// trusts.
     #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE", global = true)]
     cacert: Option<PathBuf>,
-    /// PEM file of the certificate to show to a server that asks for one, and of the chain behind it; with --client-key.
+    /// PEM file of the certificate to show to a server that asks for one, and of the chain behind
+    /// it; with --client-key.
     #[arg(
         long,
         env = "WELLSPRING_CLIENT_CERT",

@@ -1,4 +1,5 @@
-//! The settings of a node of several: which journal its logs are copies of, who it is, what the nodes share.
+//! The settings of a node of several: which journal its logs are copies of, who it is, what the
+//! nodes share.
 
 use super::NodeName;
 use crate::client::endpoint::Endpoint;
@@ -66,12 +67,14 @@ impl Serialize for JournalUrl {
 section! {
     /// Settings of a node of several.
     ClusterConfig from ClusterConfigArgs:
-    /// Journal that the logs of several nodes are copies of, e.g. postgres://wellspring@db.example/events; empty: the files of this folder alone.
+    /// Journal that the logs of several nodes are copies of, e.g.
+    /// postgres://wellspring@db.example/events; empty: the files of this folder alone.
     journal: JournalUrl = "WELLSPRING_JOURNAL", JournalUrl::default();
     /// Writes events as rows to a journal that is a database, for its other clients to read.
     [num_args = 0..=1, default_missing_value = "true"]
     journal_rows: bool = "WELLSPRING_JOURNAL_ROWS", true;
-    /// What a node that does not lead does with a write: forward it to the leader, or redirect its client there (307).
+    /// What a node that does not lead does with a write: forward it to the leader, or redirect its
+    /// client there (307).
     follower_writes: FollowerWrites = "WELLSPRING_FOLLOWER_WRITES", FollowerWrites::Forward;
     /// Longest time that a write waits for a leader, in ms.
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;

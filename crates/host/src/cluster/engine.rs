@@ -1,5 +1,5 @@
-//! The engine that orders the logs of several nodes, as the host sees it. Which engines there are is the
-//! program's to say: it makes one from `--journal`.
+//! The engine that orders the logs of several nodes, as the host sees it. Which engines there are
+//! is the program's to say: it makes one from `--journal`.
 
 use std::fmt;
 use wellspring_log::shared::SharedLog;

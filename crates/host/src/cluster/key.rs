@@ -1,6 +1,6 @@
-//! The key that the nodes of a cluster share: 256 random bits in a file for the owner only. Everything
-//! secret that has to be the same on all nodes is derived from it, each for one use, so that none tells
-//! of another.
+//! The key that the nodes of a cluster share: 256 random bits in a file for the owner only.
+//! Everything secret that has to be the same on all nodes is derived from it, each for one use, so
+//! that none tells of another.
 //!
 //! ```text
 //! 64 hexadecimal digits, a line

@@ -1,5 +1,6 @@
-//! What makes one service of several nodes: the engine that orders their logs, the key they share, how one proves to
-//! another that it is a node, and the sealing of what an engine keeps for them. Knows no log and no route.
+//! What makes one service of several nodes: the engine that orders their logs, the key they share,
+//! how one proves to another that it is a node, and the sealing of what an engine keeps for them.
+//! Knows no log and no route.
 
 mod ask;
 pub mod config;
@@ -71,8 +72,8 @@ impl Cluster {
         })
     }
 
-    /// Whether this is the node of that name at that URL. Two processes of one name are a mistake, and one must not
-    /// take the other for itself.
+    /// Whether this is the node of that name at that URL. Two processes of one name are a mistake,
+    /// and one must not take the other for itself.
     pub fn is_at(&self, node: &str, url: &str) -> bool {
         node == self.node.as_str() && url == self.url
     }

@@ -1,13 +1,13 @@
-//! How a node proves to another that a request is of a node: by a header that only who has the cluster key
-//! can sign.
+//! How a node proves to another that a request is of a node: by a header that only who has the
+//! cluster key can sign.
 //!
 //! ```text
 //! Wellspring-Node: v1 node=a;at=1700000000000;client=203.0.113.9;mac=64 hexadecimal digits
 //! ```
-//! `at` is when it was signed, in ms since 1970 UTC; it counts for a minute before and behind. `client` is
-//! whom the request came from first, `-` if that is not known. `mac` is HMAC-SHA-256 over all of them, the
-//! method and the target. The content is not in it: between nodes that see each other over a network that
-//! is not theirs alone, `https://` is for that.
+//! `at` is when it was signed, in ms since 1970 UTC; it counts for a minute before and behind.
+//! `client` is whom the request came from first, `-` if that is not known. `mac` is HMAC-SHA-256
+//! over all of them, the method and the target. The content is not in it: between nodes that see
+//! each other over a network that is not theirs alone, `https://` is for that.
 
 use super::ClusterKey;
 use crate::hex;
@@ -100,8 +100,8 @@ impl fmt::Display for NodeFault {
     }
 }
 
-/// The value of the header of a request that a node sends at a time, µs since 1970 UTC. `target` is its path
-/// and query as they are sent.
+/// The value of the header of a request that a node sends at a time, µs since 1970 UTC. `target` is
+/// its path and query as they are sent.
 pub fn sign(
     key: &ClusterKey,
     (method, target): (&str, &str),
@@ -141,8 +141,8 @@ pub fn judge<'v>(
     Sender::OfNode { node, client }
 }
 
-/// What a value of the header says, whoever has signed it: the node, the time in ms since 1970 UTC, the client.
-/// Proves nothing; for fuzzing.
+/// What a value of the header says, whoever has signed it: the node, the time in ms since 1970 UTC,
+/// the client. Proves nothing; for fuzzing.
 pub fn said(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
     read(value).map(|Signed { node, at_ms, client, .. }| (node, at_ms, client))
 }

@@ -90,7 +90,8 @@ impl Peers {
         &self.trust
     }
 
-    /// The value of the header that says of a request that it is this node's, at a time in µs since 1970 UTC.
+    /// The value of the header that says of a request that it is this node's, at a time in µs since
+    /// 1970 UTC.
     pub(crate) fn signature(
         &self,
         (method, target): (&str, &str),
@@ -100,8 +101,8 @@ impl Peers {
         node_auth::sign(&self.key, (method, target), &self.node, client, now_us)
     }
 
-    /// Has the node at a URL answer a request, as a request of this node. To be called within a serving thread's
-    /// runtime.
+    /// Has the node at a URL answer a request, as a request of this node. To be called within a
+    /// serving thread's runtime.
     ///
     /// # Errors
     /// [`PeerError`].
@@ -211,7 +212,8 @@ fn ready(url: &str) -> Option<Sender> {
     })
 }
 
-/// Keeps a connection for the next request of this thread. It is ready again when its answer has been read.
+/// Keeps a connection for the next request of this thread. It is ready again when its answer has
+/// been read.
 fn keep(url: &str, sender: Sender) {
     IDLE.with_borrow_mut(|idle| {
         let kept = idle.entry(url.into()).or_default();

@@ -1,6 +1,6 @@
-//! A shared log whose entries the engine cannot read: they are sealed before they are offered, and opened
-//! when they arrive. For the system log, which holds who has accounts, and for whoever runs the engine's
-//! machines without being trusted with what stands in them.
+//! A shared log whose entries the engine cannot read: they are sealed before they are offered, and
+//! opened when they arrive. For the system log, which holds who has accounts, and for whoever runs
+//! the engine's machines without being trusted with what stands in them.
 //!
 //! ```text
 //! byte 0       the format, 1
@@ -9,9 +9,9 @@
 //! 17 to n-17   the entry, encrypted with AES-256-GCM
 //! n-16 to n-1  its tag, over this and the log's name
 //! ```
-//! The engine still sees when entries come and how long they are, and can hold them back, as any engine
-//! can. It cannot make one, change one or bring one from another log. What it repeats or reorders is void by
-//! the rule that every node applies.
+//! The engine still sees when entries come and how long they are, and can hold them back, as any
+//! engine can. It cannot make one, change one or bring one from another log. What it repeats or
+//! reorders is void by the rule that every node applies.
 
 use super::ClusterKey;
 use super::key::KeyFingerprint;
@@ -52,8 +52,8 @@ impl<L: ?Sized> fmt::Debug for SealedLog<L> {
 }
 
 impl<L: SharedLog + ?Sized> SealedLog<L> {
-    /// Seals the entries of the log of this name, which `inner` keeps. The name is the same on all nodes, and
-    /// no other log of the cluster has it.
+    /// Seals the entries of the log of this name, which `inner` keeps. The name is the same on all
+    /// nodes, and no other log of the cluster has it.
     pub fn new(inner: Box<L>, cluster: &ClusterKey, name: &str) -> SealedLog<L> {
         let (key, fingerprint) = (cluster.sealing(name), cluster.fingerprint());
         SealedLog { name: name.to_owned(), key, fingerprint, fault: None, inner }

@@ -1,4 +1,5 @@
-//! Answers that are known beforehand but for a few pieces, so that a stack can write the rest down once.
+//! Answers that are known beforehand but for a few pieces, so that a stack can write the rest down
+//! once.
 
 use crate::wire::problem::{self, Problem};
 
@@ -129,7 +130,8 @@ impl Varying {
         self.stage = Stage::Headers;
     }
 
-    /// What has been written is what a form with so many varying headers and such content leaves open.
+    /// What has been written is what a form with so many varying headers and such content leaves
+    /// open.
     ///
     /// # Errors
     /// [`Misfit`]: its path has a bug.

@@ -1,5 +1,5 @@
-//! Routes that both stacks serve, each written once: the lean loop answers them where it reads them,
-//! the general stack like any other route (decision 0025).
+//! Routes that both stacks serve, each written once: the lean loop answers them where it reads
+//! them, the general stack like any other route (decision 0025).
 //!
 //! ```text
 //! claim ── needs, shape      the stack: access, limits, soundness of the head
@@ -66,9 +66,9 @@ pub trait FastPath: 'static {
         0
     }
 
-    /// Does what is asked. What varies of the answer is written to `varying`, which is empty: each of
-    /// the form's varying headers in their order, then the content if it varies. What is written for
-    /// any other outcome is not looked at.
+    /// Does what is asked. What varies of the answer is written to `varying`, which is empty: each
+    /// of the form's varying headers in their order, then the content if it varies. What is written
+    /// for any other outcome is not looked at.
     fn answer(
         &mut self,
         order: &Self::Order,

@@ -26,8 +26,8 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// A thread for which nothing works yet. `wake` has it ask again for what waits: for room, or to
-    /// be settled.
+    /// A thread for which nothing works yet. `wake` has it ask again for what waits: for room, or
+    /// to be settled.
     pub fn new(stack: Stack, wake: Wake) -> Seat {
         Seat { stack, wake, shared: RefCell::default() }
     }

@@ -108,7 +108,8 @@ fn view_figures(sources: &Sources<'_>) -> Vec<ViewFigures> {
     sources.node.view_figures().into_iter().map(figures).collect()
 }
 
-/// Time at which the event after a position was recorded; `None` if there is none or it cannot be read.
+/// Time at which the event after a position was recorded; `None` if there is none or it cannot be
+/// read.
 fn oldest_after(node: &Node, log: &str, position: Position) -> Option<u64> {
     let snapshot = node.get(log)?.snapshot();
     snapshot.at(position + 1, |record| record.recorded_at_us()).ok()?

@@ -1,4 +1,5 @@
-//! Figures of logs that are copies of shared logs: what this node is to each, and what came from others.
+//! Figures of logs that are copies of shared logs: what this node is to each, and what came from
+//! others.
 
 use super::logs::LogFigures;
 use crate::cluster::{EngineReach, EngineStatus};

@@ -44,9 +44,9 @@ pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<P
     admitted
 }
 
-/// Keeps the response charged against the memory limit until it is sent; otherwise slow readers could
-/// exhaust memory with small requests. What has been done is told in any case, and what is about
-/// the server itself.
+/// Keeps the response charged against the memory limit until it is sent; otherwise slow readers
+/// could exhaust memory with small requests. What has been done is told in any case, and what is
+/// about the server itself.
 ///
 /// # Errors
 /// 503: too much waits to be read.

@@ -90,7 +90,8 @@ impl Body {
         Duration::from_millis(self.host.config.body_timeout_ms)
     }
 
-    /// The next piece, `None` at the end. A long body is throttled to the rate that the payer may send at.
+    /// The next piece, `None` at the end. A long body is throttled to the rate that the payer may
+    /// send at.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         self.payer.solvent().await;
         self.chunk().await
@@ -274,8 +275,8 @@ impl Body {
 }
 
 impl Body {
-    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2 they
-    /// hold a MiB for each connection.
+    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2
+    /// they hold a MiB for each connection.
     pub(crate) fn discard(&mut self) {
         if self.is_end() {
             return;

@@ -9,7 +9,8 @@ use hyper::{HeaderMap, Uri, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bodies and answers up to this size are not charged: every connection's read buffer is about as large.
+/// Bodies and answers up to this size are not charged: every connection's read buffer is about as
+/// large.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 /// The same for an answer over HTTP/2, where a connection may have hundreds.
 const FREE_OF_STREAM_BYTES: usize = 512;
@@ -70,7 +71,8 @@ impl Charge {
         Charge { charged: None, free: FREE_OF_WORK_BYTES }
     }
 
-    /// For a request with this head. `None` over HTTP/1.1, where it lies in the connection's only buffer.
+    /// For a request with this head. `None` over HTTP/1.1, where it lies in the connection's only
+    /// buffer.
     ///
     /// # Errors
     /// As [`raise`](Self::raise).
@@ -102,7 +104,8 @@ impl Charge {
     /// Counts the memory as `bytes`, of this payer's share as well.
     ///
     /// # Errors
-    /// As [`raise`](Self::raise); 429: those of this payer would take more than they may. A retry helps.
+    /// As [`raise`](Self::raise); 429: those of this payer would take more than they may. A retry
+    /// helps.
     pub(crate) fn raise_for(
         &mut self,
         payer: &Payer,

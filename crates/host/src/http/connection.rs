@@ -179,8 +179,8 @@ impl<S: Socket> Write for Watched<S> {
     }
 }
 
-/// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no content
-/// (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
+/// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no
+/// content (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
 fn leave_content_out(answer: &mut Response) {
     let content = std::mem::replace(&mut answer.content, Content::Full(Bytes::new()));
     if let Content::Full(bytes) = content
@@ -297,8 +297,9 @@ pub(crate) async fn serve<S: Socket + 'static>(
     }
 }
 
-/// Headers that hyper reads without an allocation. Beyond the most that it may read its answer has no
-/// content; so it reads as many as cost nothing, and those beyond the setting are counted afterwards.
+/// Headers that hyper reads without an allocation. Beyond the most that it may read its answer has
+/// no content; so it reads as many as cost nothing, and those beyond the setting are counted
+/// afterwards.
 const HEADERS_UNALLOCATED: usize = 100;
 
 fn builder(host: &Host) -> auto::Builder<TokioExecutor> {

@@ -4,8 +4,8 @@ use super::{JSON, Request};
 use crate::wire::problem::{self, Problem};
 use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 
-/// The representation of those that the route offers which the client likes best; the first if it does
-/// not care.
+/// The representation of those that the route offers which the client likes best; the first if it
+/// does not care.
 pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>> {
     let offered = request.contract.offered();
     // What has no content is acceptable to anybody.
@@ -64,9 +64,9 @@ pub fn content_type(request: &Request) -> String {
         .to_ascii_lowercase()
 }
 
-/// The body must be JSON and not encoded further. A page in a browser (`Origin`) has to say so: then
-/// the browser asks first whether the page may (CORS). What has no type it sends for any page, to a
-/// server that needs no credentials, or with a password that its user once typed.
+/// The body must be JSON and not encoded further. A page in a browser (`Origin`) has to say so:
+/// then the browser asks first whether the page may (CORS). What has no type it sends for any page,
+/// to a server that needs no credentials, or with a password that its user once typed.
 pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
     if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(

@@ -1,6 +1,7 @@
-//! What a route takes and gives, declared once: its parameters, headers and bodies, its answers and the
-//! problems that are its own. The router holds requests against it, handlers read through it, tests
-//! hold answers against it, and the OpenAPI document and the table in `docs/api.md` are made from it.
+//! What a route takes and gives, declared once: its parameters, headers and bodies, its answers and
+//! the problems that are its own. The router holds requests against it, handlers read through it,
+//! tests hold answers against it, and the OpenAPI document and the table in `docs/api.md` are made
+//! from it.
 
 use super::fresh::Consistency;
 use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
@@ -32,7 +33,8 @@ pub struct Contract {
 /// Which node of several answers a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsweredBy {
-    /// Any node for what reads, by its method and what it needs; the leader of its log for what writes.
+    /// Any node for what reads, by its method and what it needs; the leader of its log for what
+    /// writes.
     ByMethod,
     /// The node that is asked.
     AnyNode,
@@ -45,8 +47,8 @@ pub enum AnsweredBy {
 pub enum Query {
     /// These parameters and no others.
     Known(KnownParams),
-    /// The same, and the route's fast path judges it with the rest of the target, so that both stacks
-    /// say the same.
+    /// The same, and the route's fast path judges it with the rest of the target, so that both
+    /// stacks say the same.
     OfFastPath(KnownParams),
     /// Whatever it is, it is passed over.
     Ignored,

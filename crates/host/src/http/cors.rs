@@ -2,8 +2,9 @@
 //! configured.
 //!
 //! The answer to a preflight comes before anybody asks who it is from: browsers send no credentials
-//! with it. We know no cookies, so credentials in the sense of CORS are never allowed; a page that has
-//! a token sends it itself. Redirects of links are left as they are: the lean loop answers them too.
+//! with it. We know no cookies, so credentials in the sense of CORS are never allowed; a page that
+//! has a token sends it itself. Redirects of links are left as they are: the lean loop answers them
+//! too.
 
 use super::{Request, Response};
 use crate::access::origins::Cors;

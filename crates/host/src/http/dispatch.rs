@@ -185,8 +185,8 @@ fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
     rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
 }
 
-/// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be a part
-/// of the request.
+/// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be
+/// a part of the request.
 fn ending(response: Response, ends: bool) -> Response {
     match ends {
         true => response.with("connection", "close".to_owned()),
@@ -262,8 +262,8 @@ fn name(host: &Host, request: &mut Request, found: &FoundRoute) -> Result<(), Bo
     Ok(())
 }
 
-/// Authorizes the request, then finds the log it is about. In this order: a caller without access to a
-/// log must not learn whether it exists.
+/// Authorizes the request, then finds the log it is about. In this order: a caller without access
+/// to a log must not learn whether it exists.
 async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<(), Box<Problem>> {
     if route.needs.are_of_accounts() {
         fresh::accounts(host, request).await?;

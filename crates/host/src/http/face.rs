@@ -1,5 +1,5 @@
-//! A face: one family of clients, in its own words. The rooms below know faces as values and none by
-//! name; `faces` lists them.
+//! A face: one family of clients, in its own words. The rooms below know faces as values and none
+//! by name; `faces` lists them.
 //!
 //! ```text
 //! Settings ─► check ─► open(settings, host) ─► handlers of ROUTES, figures, tick
@@ -36,8 +36,8 @@ pub trait Face: Sized + Send + Sync + 'static {
     const ROUTES: &'static [Served<Self>];
     /// First segments of paths to be kept besides those of the routes.
     const RESERVED: &'static [&'static str] = &[];
-    /// Names of logs in paths of [`Scope::Named`](super::routes::Scope::Named), and the logs that they stand for
-    /// while no log has the name itself.
+    /// Names of logs in paths of [`Scope::Named`](super::routes::Scope::Named), and the logs that
+    /// they stand for while no log has the name itself.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] = &[];
     /// The kinds of problems that it declares, for `/problems` and the OpenAPI document.
     const PROBLEMS: &'static [&'static Kind] = &[];
@@ -52,7 +52,8 @@ pub trait Face: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// A URL under which clients know the server because of this face; its host counts as the server's own.
+    /// A URL under which clients know the server because of this face; its host counts as the
+    /// server's own.
     fn own_url(_settings: &Self::Settings) -> Option<&str> {
         None
     }
@@ -68,8 +69,8 @@ pub trait Face: Sized + Send + Sync + 'static {
     /// A sentence for the operator: the server cannot start.
     fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, String>;
 
-    /// Writes an error as the face's clients expect it: `application/problem+json`, perhaps with a member
-    /// more, or an envelope of their own. The status stays.
+    /// Writes an error as the face's clients expect it: `application/problem+json`, perhaps with a
+    /// member more, or an envelope of their own. The status stays.
     fn render(problem: Box<Problem>) -> Response {
         problem.into()
     }
@@ -82,15 +83,16 @@ pub trait Face: Sized + Send + Sync + 'static {
     /// Called once, with the address that is listened on.
     fn bound_to(&self, _address: SocketAddr) {}
 
-    /// Called about once a second with the time, µs since 1970 UTC, on a thread that may wait for the
-    /// disk.
+    /// Called about once a second with the time, µs since 1970 UTC, on a thread that may wait for
+    /// the disk.
     fn tick(&self, _wall_us: u64) {}
 
-    /// Called once, when no requests come any more and before the logs are closed: ends what the face has running.
-    /// May wait, for a few seconds at most.
+    /// Called once, when no requests come any more and before the logs are closed: ends what the
+    /// face has running. May wait, for a few seconds at most.
     fn close(&self) {}
 
-    /// What makes those of the face's routes that the lean loop serves too, for each serving thread.
+    /// What makes those of the face's routes that the lean loop serves too, for each serving
+    /// thread.
     fn fast_paths(&self) -> Vec<Factory> {
         Vec::new()
     }

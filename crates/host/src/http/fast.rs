@@ -1,5 +1,5 @@
-//! Fast paths over the general stack: HTTP/2, TLS, and connections that the lean loop has handed over
-//! or does not serve.
+//! Fast paths over the general stack: HTTP/2, TLS, and connections that the lean loop has handed
+//! over or does not serve.
 
 use super::{Answer, Host, Reflects, Request, Response};
 use crate::fast::{
@@ -160,7 +160,8 @@ pub(crate) async fn serve_by(
     target: &str,
 ) -> Response {
     let answer = answer(made_by, host, request, target).await;
-    // What is accepted is not in the log yet, and the lean loop, which says the same, looks at no log.
+    // What is accepted is not in the log yet, and the lean loop, which says the same, looks at no
+    // log.
     Response { reflects: Reflects::Nothing, ..answer.unwrap_or_else(Response::from) }
 }
 

@@ -1,5 +1,5 @@
-//! The problems that a route can answer, by name. Those that follow from what a route is are written
-//! here once; those of its own stand in its contract.
+//! The problems that a route can answer, by name. Those that follow from what a route is are
+//! written here once; those of its own stand in its contract.
 
 use super::contract::{Accept, Query};
 use super::routes::{Route, Scope};
@@ -39,7 +39,8 @@ pub const VIEWING: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// Of every route: the head of a request, how often and how much its client asks, the server itself.
+/// Of every route: the head of a request, how often and how much its client asks, the server
+/// itself.
 const EVERY: &[&Kind] = &[
     &problem::BAD_REQUEST,
     &problem::MALFORMED_CREDENTIALS,
@@ -67,7 +68,8 @@ const CREDENTIALS: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// What a node that does not lead answers instead, with a `Location`, if it is set to send clients to the leader.
+/// What a node that does not lead answers instead, with a `Location`, if it is set to send clients
+/// to the leader.
 pub const REDIRECTED: u16 = 307;
 
 /// Of routes with a body.

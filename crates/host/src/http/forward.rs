@@ -1,5 +1,5 @@
-//! What of several nodes the leader answers: a node that does not lead has it answered there, or sends the client
-//! there.
+//! What of several nodes the leader answers: a node that does not lead has it answered there, or
+//! sends the client there.
 //!
 //! ```text
 //! leads? ── yes ──► the handler ─── lost the lead before anything happened ──┐
@@ -8,7 +8,8 @@
 //!                                                  │                              ▼
 //!                                            503 not-leading        this node shows it, too: answer
 //! ```
-//! What may have happened is repeated only if its client has made that safe by an `Idempotency-Key`.
+//! What may have happened is repeated only if its client has made that safe by an
+//! `Idempotency-Key`.
 
 use super::foreseen;
 use super::passed_on::{self, BodyEnd, Leads};
@@ -73,7 +74,8 @@ enum Attempt {
     InDoubt(String),
 }
 
-/// What an attempt comes to after one that may have happened: that this one was refused says nothing of that.
+/// What an attempt comes to after one that may have happened: that this one was refused says
+/// nothing of that.
 fn after_doubt(
     attempt: Result<Attempt, Box<Problem>>,
     doubt: Option<&str>,
@@ -167,8 +169,8 @@ impl ForLeader {
         }
     }
 
-    /// All content of a request. Of many lines those that came are kept if the rest never does, as a node that leads
-    /// keeps them.
+    /// All content of a request. Of many lines those that came are kept if the rest never does, as
+    /// a node that leads keeps them.
     async fn content(&self, request: &mut Request) -> Result<(Bytes, BodyEnd), Box<Problem>> {
         let (content, broken) = request.body.gather_what_comes(MAX_CONTENT_BYTES).await;
         match broken {
@@ -192,8 +194,9 @@ impl ForLeader {
             .map_or(url.as_str(), |(_, rest)| rest.split('/').next().unwrap_or(rest))
     }
 
-    /// Has the handler answer. What it has sent to the journal may not come back for as long as that is away: then
-    /// its client is told so within a bound. What was sent is not taken back by that.
+    /// Has the handler answer. What it has sent to the journal may not come back for as long as
+    /// that is away: then its client is told so within a bound. What was sent is not taken back by
+    /// that.
     async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
         let mut handling = server.handle(route, request);
         let mut bound = self.cluster.leader_wait.max(LOOK);
@@ -240,7 +243,8 @@ impl ForLeader {
         passed: &PeerRequest,
     ) -> Result<Attempt, Box<Problem>> {
         let now_us = host.clock.wall_us();
-        // A leader that is frozen answers when it is not any more, and keeps the connection till then.
+        // A leader that is frozen answers when it is not any more, and keeps the connection till
+        // then.
         let answered = tokio::select! {
             answered = self.cluster.peers.send(&leader.url, passed, now_us) => answered,
             () = self.replaced(leader) => {
@@ -309,8 +313,8 @@ impl ForLeader {
         }
     }
 
-    /// Waits until this node shows what the leader has seen when it answered: who wrote by it reads by it, too. Not
-    /// for long: the answer names the position.
+    /// Waits until this node shows what the leader has seen when it answered: who wrote by it reads
+    /// by it, too. Not for long: the answer names the position.
     async fn shown_here(&self, host: &Host, position: Position, system_position: Position) {
         let deadline = Instant::now() + SHOW_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -373,8 +377,9 @@ async fn reached(feed: &Feed, position: Position) {
     }
 }
 
-/// Waits until a feed is past a position or its waiters are roused, at most so long. Where there is nothing to wait
-/// for, because it is closed or has too many waiters, time passes all the same: who looks again would spin.
+/// Waits until a feed is past a position or its waiters are roused, at most so long. Where there is
+/// nothing to wait for, because it is closed or has too many waiters, time passes all the same: who
+/// looks again would spin.
 async fn moved(feed: &Feed, seen: Position, at_most: Duration) {
     let deadline = Instant::now() + at_most;
     let moved = tokio::time::timeout_at(deadline, feed.past(seen)).await;

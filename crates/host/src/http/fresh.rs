@@ -1,5 +1,5 @@
-//! How fresh an answer has to be: what a request asks, and the wait until a log or a view shows it. One
-//! implementation for every read of every view.
+//! How fresh an answer has to be: what a request asks, and the wait until a log or a view shows it.
+//! One implementation for every read of every view.
 //!
 //! ```text
 //! Wellspring-Min-Position ─► consistency ─► the position that has to be shown ─► folded up to there
@@ -35,8 +35,8 @@ pub enum Consistency {
     Cached,
     /// Everything that this node had acknowledged when the request came.
     Local,
-    /// Everything that anybody had acknowledged when the request came: the end of the log is confirmed
-    /// first.
+    /// Everything that anybody had acknowledged when the request came: the end of the log is
+    /// confirmed first.
     Linearizable,
 }
 
@@ -70,8 +70,9 @@ impl Freshness {
         Ok(Freshness { consistency, least, wait, deadline: Instant::now() + wait })
     }
 
-    /// The same, but [`Cached`](Consistency::Cached) in the place of [`Local`](Consistency::Local): for
-    /// what is decided on top of everything staged, of which the log tells what stands in its way.
+    /// The same, but [`Cached`](Consistency::Cached) in the place of [`Local`](Consistency::Local):
+    /// for what is decided on top of everything staged, of which the log tells what stands in its
+    /// way.
     #[must_use]
     pub fn for_commands(self) -> Freshness {
         match self.consistency {
@@ -80,11 +81,12 @@ impl Freshness {
         }
     }
 
-    /// Waits until a view shows what is asked; gives what it has folded. `accepted`: what has accepted
-    /// events that count although they are not durable yet.
+    /// Waits until a view shows what is asked; gives what it has folded. `accepted`: what has
+    /// accepted events that count although they are not durable yet.
     ///
     /// # Errors
-    /// 503: not in time; `not-confirmed` if that is what failed. Never what is less fresh than asked.
+    /// 503: not in time; `not-confirmed` if that is what failed. Never what is less fresh than
+    /// asked.
     pub async fn view<'a, V: View>(
         &self,
         request: &Request,
@@ -139,7 +141,8 @@ impl Freshness {
         )))
     }
 
-    /// The end of the log. The look begins after the request has come, or it would confirm too little.
+    /// The end of the log. The look begins after the request has come, or it would confirm too
+    /// little.
     async fn confirmed(&self, log: &Log) -> Result<Position, Box<Problem>> {
         match tokio::time::timeout(self.left(), log.confirm()).await {
             Ok(Ok(end)) => Ok(end),
@@ -158,7 +161,8 @@ impl Freshness {
     }
 }
 
-/// Makes sure that snapshots of a log are as fresh as the client asks by [`CONSISTENCY`] and [`WAIT_MS`].
+/// Makes sure that snapshots of a log are as fresh as the client asks by [`CONSISTENCY`] and
+/// [`WAIT_MS`].
 ///
 /// # Errors
 /// As of [`Freshness::asked`] and [`Freshness::log`].
@@ -198,9 +202,9 @@ fn position_in(
 }
 
 /// Waits until the accounts are known up to the position of the system log that the client names by
-/// `Wellspring-Min-System-Position`, if it does: so a node that lags behind judges nobody by what was
-/// changed on another, and has been answered there. Before anybody is let in, so it costs a place among those
-/// that wait, of which there are so many and no more.
+/// `Wellspring-Min-System-Position`, if it does: so a node that lags behind judges nobody by what
+/// was changed on another, and has been answered there. Before anybody is let in, so it costs a
+/// place among those that wait, of which there are so many and no more.
 ///
 /// # Errors
 /// 400: the header holds no position. 503: they are not known in time.
@@ -224,8 +228,8 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
     }
 }
 
-/// Before a log is said not to be there: makes sure that this node knows of every log that anybody was told there is.
-/// Where that cannot be found out in time, what is known here has to do.
+/// Before a log is said not to be there: makes sure that this node knows of every log that anybody
+/// was told there is. Where that cannot be found out in time, what is known here has to do.
 ///
 /// # Errors
 /// 503: there is such a log, and it does not open on this node.
@@ -247,8 +251,8 @@ pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Bo
     }
 }
 
-/// How long a request waits for accounts. Its query has not been checked by then, so what is no number of
-/// ms is refused later, or means nothing to its route.
+/// How long a request waits for accounts. Its query has not been checked by then, so what is no
+/// number of ms is refused later, or means nothing to its route.
 fn accounts_wait(query: Option<&str>) -> Duration {
     let mut params = query.unwrap_or_default().split('&');
     let asked = params.find_map(|param| param.strip_prefix("wait_ms=")?.parse().ok());

@@ -1,16 +1,16 @@
-//! What must hold for the head of every request, whichever stack reads it: the lean loop and the general
-//! stack ask here, before anything is routed. Where two readers (a proxy and this server, say) could take
-//! the same head for two different requests, it is refused.
+//! What must hold for the head of every request, whichever stack reads it: the lean loop and the
+//! general stack ask here, before anything is routed. Where two readers (a proxy and this server,
+//! say) could take the same head for two different requests, it is refused.
 //!
 //! What only one of the stacks gets to see is not here: hyper drops the second of two equal
-//! `Content-Length` and the one beside a `Transfer-Encoding` (and ends the connection then); the lean loop
-//! refuses both.
+//! `Content-Length` and the one beside a `Transfer-Encoding` (and ends the connection then); the
+//! lean loop refuses both.
 
 use crate::wire::problem::{self, Problem};
 use hyper::{HeaderMap, Version};
 
-/// Headers of requests that are understood here and that may stand once: which of two counts, others on
-/// the way may see differently. In the order of the bits of [`HeadRules::seen`].
+/// Headers of requests that are understood here and that may stand once: which of two counts,
+/// others on the way may see differently. In the order of the bits of [`HeadRules::seen`].
 const ONCE: [&str; 9] = [
     "Authorization",
     "X-API-Key",
@@ -23,8 +23,8 @@ const ONCE: [&str; 9] = [
     "Wellspring-Min-System-Position",
 ];
 
-/// What makes it uncertain where a request ends or whom it is for: the connection ends with the answer.
-/// In the order in which it is said.
+/// What makes it uncertain where a request ends or whom it is for: the connection ends with the
+/// answer. In the order in which it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsound {
     /// None, or more than one `Host`.

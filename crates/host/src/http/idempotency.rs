@@ -2,7 +2,8 @@
 //!
 //! A log's request keys are one set of names. So that no request can use up, or find, the key of
 //! another that happens to have chosen the same text:
-//! - with accounts, the name is the account's and a digest of the key. No account can make another's;
+//! - with accounts, the name is the account's and a digest of the key. No account can make
+//!   another's;
 //! - a bulk puts `#` and the number of each batch behind its name, and no name of a single request
 //!   holds a `#`: a key that does is kept as a digest;
 //! - otherwise, on an open server, the key is its own name, as it always was.

@@ -1,7 +1,7 @@
-//! A client that has shut its side of a connection: one that has asked for all it wants, or one that has
-//! left; TCP does not tell which. Over HTTP/1.1 it gets a second for an answer to begin, so that what
-//! it waits for, and what is worked out for it, is not kept for a client that has gone. An answer
-//! that has begun is sent to its end: writing to a client that has gone fails.
+//! A client that has shut its side of a connection: one that has asked for all it wants, or one
+//! that has left; TCP does not tell which. Over HTTP/1.1 it gets a second for an answer to begin,
+//! so that what it waits for, and what is worked out for it, is not kept for a client that has
+//! gone. An answer that has begun is sent to its end: writing to a client that has gone fails.
 
 use std::io;
 use std::pin::Pin;
@@ -24,8 +24,8 @@ pub(crate) enum OtherSide {
     Open,
     /// It may send more; bytes of it lie unread, so the task is not woken by the end behind them.
     Unread,
-    /// It sends nothing more. Over TLS the connection below decides: a client that says it closes and
-    /// keeps the connection open has not left.
+    /// It sends nothing more. Over TLS the connection below decides: a client that says it closes
+    /// and keeps the connection open has not left.
     Shut,
 }
 
@@ -84,8 +84,8 @@ pub(super) struct LastSecond {
 }
 
 impl LastSecond {
-    /// Looks at the connection of a client that waits for an answer to begin. hyper does not read from it
-    /// meanwhile, since that would cost each request a buffer of 8 KiB.
+    /// Looks at the connection of a client that waits for an answer to begin. hyper does not read
+    /// from it meanwhile, since that would cost each request a buffer of 8 KiB.
     ///
     /// # Errors
     /// The client has gone, or has had its second.

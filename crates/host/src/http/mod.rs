@@ -149,9 +149,9 @@ impl Host {
         }
     }
 
-    /// Where the append of a request is best committed. A client that is alone is answered quickest by
-    /// its own thread, and no other is kept waiting for the device; with others, a thread that waited
-    /// would stop their batch from gathering.
+    /// Where the append of a request is best committed. A client that is alone is answered quickest
+    /// by its own thread, and no other is kept waiting for the device; with others, a thread that
+    /// waited would stop their batch from gathering.
     pub fn commit_on(&self, request: &Request) -> CommitOn {
         let alone = self.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
         if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
@@ -165,9 +165,10 @@ impl Host {
         self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
     }
 
-    /// Has a view of any log but the server's own folded: from when it is first asked for, or, if the log
-    /// holds an event of these types, with the log. The view of a log begins with what `context` returns
-    /// for its name, on the thread of whoever asks, so that must not wait for the disk.
+    /// Has a view of any log but the server's own folded: from when it is first asked for, or, if
+    /// the log holds an event of these types, with the log. The view of a log begins with what
+    /// `context` returns for its name, on the thread of whoever asks, so that must not wait for the
+    /// disk.
     ///
     /// # Errors
     /// A sentence: the system gives no thread, or what a view begins with could not be had.
@@ -333,7 +334,8 @@ impl Request {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The log the route is about. The dispatcher has made sure of it for routes about an existing log.
+    /// The log the route is about. The dispatcher has made sure of it for routes about an existing
+    /// log.
     pub fn log(&self) -> Result<&Log, Box<Problem>> {
         self.log.as_ref().ok_or_else(|| {
             problem::LOG_NOT_FOUND.because(format!(
@@ -377,8 +379,8 @@ pub struct Response {
     pub(crate) caller: Option<Caller>,
     /// Why it has a status of 500 or above, for the server's own log alone.
     pub(crate) cause: Option<Box<Cause>>,
-    /// When the log was handed something and when it had made it durable, on the monotonic clock, µs;
-    /// for the trace alone.
+    /// When the log was handed something and when it had made it durable, on the monotonic clock,
+    /// µs; for the trace alone.
     pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub content: Content,
@@ -429,7 +431,8 @@ impl Response {
         self
     }
 
-    /// The same answer; the trace shows when its commit began and ended, on the monotonic clock, µs.
+    /// The same answer; the trace shows when its commit began and ended, on the monotonic clock,
+    /// µs.
     pub fn after_commit(mut self, commit_us: Option<(u64, u64)>) -> Response {
         self.commit_us = commit_us;
         self

@@ -25,7 +25,8 @@ pub(super) struct Outgoing<K> {
 }
 
 impl<K> Outgoing<K> {
-    /// The content with its trailers. `watched`: over HTTP/2, where it is noted how the client reads.
+    /// The content with its trailers. `watched`: over HTTP/2, where it is noted how the client
+    /// reads.
     pub(super) fn new(
         content: Content,
         trailers: Trailers,

@@ -14,7 +14,8 @@ use wellspring_types::Position;
 
 /// The header by which a node tells another up to which position of `system` its answer counts.
 pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
-/// The header by which a node tells another that it refused because it does not lead, in whatever words.
+/// The header by which a node tells another that it refused because it does not lead, in whatever
+/// words.
 pub(super) const NOT_LEADING: &str = "wellspring-not-leading";
 /// The header by which a node tells another that the content it passes on broke off at its end.
 const BROKEN_OFF: &str = "wellspring-broken-off";

@@ -109,8 +109,8 @@ pub struct Entry {
     pub route: &'static Route,
 }
 
-/// All routes of a server. They are found by one look-up if the path is literal, the others by their
-/// segments.
+/// All routes of a server. They are found by one look-up if the path is literal, the others by
+/// their segments.
 pub struct Routes {
     entries: Vec<Entry>,
     literal: HashMap<String, Methods>,
@@ -122,8 +122,8 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Those of these faces, in their order. `dev`: routes that change or remove data without asking
-    /// are found, too; they are listed in any case.
+    /// Those of these faces, in their order. `dev`: routes that change or remove data without
+    /// asking are found, too; they are listed in any case.
     pub fn new(faces: &'static [Declaration], is_reserved: fn(&str) -> bool, dev: bool) -> Routes {
         let of = |face: &'static Declaration| {
             face.routes.iter().map(move |&route| Entry { face, route })
@@ -154,8 +154,8 @@ impl Routes {
         routes
     }
 
-    /// Asserts what no test of a face alone can find: a route that another hides, and a row whose path
-    /// and segment differ.
+    /// Asserts what no test of a face alone can find: a route that another hides, and a row whose
+    /// path and segment differ.
     fn check(&self) {
         for (at, Entry { face, route }) in self.entries.iter().enumerate() {
             let (method, path) = (route.method, route.path);
@@ -294,8 +294,8 @@ impl Routes {
 }
 
 impl Pattern {
-    /// The variable segments of a path that fits: the log's name and the others. Routes about logs as such have
-    /// the log's name as their only parameter.
+    /// The variable segments of a path that fits: the log's name and the others. Routes about logs
+    /// as such have the log's name as their only parameter.
     fn captures(&self, path: &str) -> Option<(String, [String; 2])> {
         let (mut log, mut params) = (String::new(), [String::new(), String::new()]);
         let mut free = params.iter_mut();

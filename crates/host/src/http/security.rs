@@ -1,5 +1,5 @@
-//! What browsers are told of answers that they would show as a page, so that nothing that others have
-//! written becomes a program in one.
+//! What browsers are told of answers that they would show as a page, so that nothing that others
+//! have written becomes a program in one.
 
 use super::Response;
 

@@ -5,8 +5,8 @@ use super::{Host, Request};
 use crate::cluster::node_auth::{self, Sender};
 use crate::wire::problem::{self, Problem};
 
-/// Takes down in a request what its header says of the node that sent it. Without a cluster key there are
-/// no other nodes, and the header means nothing.
+/// Takes down in a request what its header says of the node that sent it. Without a cluster key
+/// there are no other nodes, and the header means nothing.
 ///
 /// # Errors
 /// 401: it says that it is a node's, and does not prove it.

@@ -51,7 +51,8 @@ impl Server {
     }
 }
 
-/// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold them.
+/// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold
+/// them.
 #[derive(Default)]
 pub struct FacesOnHost {
     faces: OnceLock<Vec<Weak<dyn OpenFace>>>,
@@ -64,8 +65,8 @@ impl FacesOnHost {
         let _ = self.fast.set(faces.iter().flat_map(|face| face.fast_paths()).collect());
     }
 
-    /// What makes the routes that both stacks serve, for each serving thread. A request is for the first
-    /// that claims it.
+    /// What makes the routes that both stacks serve, for each serving thread. A request is for the
+    /// first that claims it.
     pub fn fast_paths(&self) -> &Arc<[Factory]> {
         self.fast.get_or_init(|| Arc::new([]))
     }

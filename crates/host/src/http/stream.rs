@@ -19,8 +19,8 @@ pub(crate) enum Chunk {
     End(Trailers),
 }
 
-/// Fields told behind the content of an answer (RFC 9110, 6.5): its outcome, where that is known only
-/// then. Over HTTP/1.1 a client that does not ask for them (`TE: trailers`) gets none.
+/// Fields told behind the content of an answer (RFC 9110, 6.5): its outcome, where that is known
+/// only then. Over HTTP/1.1 a client that does not ask for them (`TE: trailers`) gets none.
 pub(crate) type Trailers = Vec<(&'static str, String)>;
 
 /// The receiving end, polled by the connection.

@@ -40,7 +40,8 @@ pub enum IntakeOutcome {
     Accepted,
     /// They are accepted; answer when `Intake::settled` says that they are stored.
     Pending(Ticket),
-    /// There is no room: try the same again when woken, and take nothing else from this client meanwhile.
+    /// There is no room: try the same again when woken, and take nothing else from this client
+    /// meanwhile.
     Full,
     /// They are not accepted.
     Refused(Box<Problem>),
@@ -107,7 +108,8 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// `wake` is called from another thread when a full partition has room again or tickets may be settled.
+    /// `wake` is called from another thread when a full partition has room again or tickets may be
+    /// settled.
     pub(crate) fn new(context: IngestContext, order: Order, wake: Wake) -> Intake {
         Intake {
             context,
@@ -120,7 +122,8 @@ impl Intake {
         }
     }
 
-    /// What a request target asks for. `None` if it is not one for ingest; a problem if it is, but wrong.
+    /// What a request target asks for. `None` if it is not one for ingest; a problem if it is, but
+    /// wrong.
     pub(crate) fn target(&mut self, text: &str) -> Option<Result<Rc<Target>, Box<Problem>>> {
         if let Some((known, target)) = &self.last
             && **known == *text
@@ -248,7 +251,8 @@ impl Intake {
         }
     }
 
-    /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and forgotten.
+    /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and
+    /// forgotten.
     pub fn offer(&mut self, template: &EventTemplate, data: &[u8]) {
         let at = self.main.unwrap_or_else(|| self.source(MAIN));
         self.main = Some(at);
@@ -256,7 +260,8 @@ impl Intake {
             producer.try_push_events(template, DataKind::Json, std::iter::once(data))
         };
         let pushed = self.sources[at].producer.as_mut().map(push);
-        // A log that was emptied has another batcher. What a producer has shed stays in the account.
+        // A log that was emptied has another batcher. What a producer has shed stays in the
+        // account.
         let pushed = match pushed {
             None | Some(Err(PushError::Closed { .. })) if self.renew(at).is_ok() => {
                 self.sources[at].producer.as_mut().map(push)
@@ -309,8 +314,8 @@ impl Intake {
         }
     }
 
-    /// What has become of events that are to become durable. `wake` follows `Pending`; of several nodes that is not for
-    /// ever, because a batcher that stores nothing is said to be stalled.
+    /// What has become of events that are to become durable. `wake` follows `Pending`; of several
+    /// nodes that is not for ever, because a batcher that stores nothing is said to be stalled.
     pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settlement {
         let source = &self.sources[ticket.source];
         let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);

@@ -23,8 +23,8 @@ pub fn fast_path(context: IngestContext) -> Factory {
     Arc::new(move |seat| erase(IngestPath { intake: intake_at(seat, &context) }))
 }
 
-/// A serving thread's way of taking events in. There is one, whoever uses it, so that a thread's events
-/// keep their order and take one partition's memory.
+/// A serving thread's way of taking events in. There is one, whoever uses it, so that a thread's
+/// events keep their order and take one partition's memory.
 pub fn intake_at(seat: &Seat, context: &IngestContext) -> Rc<RefCell<Intake>> {
     seat.shared(|seat| {
         let order = match seat.stack() {

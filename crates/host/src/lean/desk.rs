@@ -32,8 +32,8 @@ pub(crate) struct Desk<G: Guards> {
     pub(crate) tally: Tally,
     /// Buffers to use again.
     pub(crate) spare: Spare,
-    /// What had no room when last tried: lanes by their places, and lines of theirs. Requests for them
-    /// wait in line.
+    /// What had no room when last tried: lanes by their places, and lines of theirs. Requests for
+    /// them wait in line.
     pub(crate) full: Vec<(usize, usize)>,
     /// Whether requests and bytes are limited.
     pub(crate) limited: bool,

@@ -99,7 +99,8 @@ pub(crate) enum Reading<P> {
         /// All values of `X-Forwarded-For` as one.
         forwarded: Vec<u8>,
     },
-    /// Not to be understood: answer and close. The lane that would have been asked, if that is known.
+    /// Not to be understood: answer and close. The lane that would have been asked, if that is
+    /// known.
     Broken(Box<Problem>, Option<usize>),
 }
 
@@ -224,8 +225,8 @@ struct Fields<'a> {
     /// Whether there is an `Expect`.
     expects: bool,
     upgrade: bool,
-    /// Whether there is a header that the other stack alone understands: of a node, or of a client that has
-    /// changed what it shows here elsewhere.
+    /// Whether there is a header that the other stack alone understands: of a node, or of a client
+    /// that has changed what it shows here elsewhere.
     is_foreign: bool,
     credentials: Credentials<'a>,
     /// Whether credentials stand twice.

@@ -1,5 +1,5 @@
-//! A fast path as one lean thread serves it: its answers written down, the head that is likely to come
-//! again.
+//! A fast path as one lean thread serves it: its answers written down, the head that is likely to
+//! come again.
 
 use super::answer::Sheet;
 use super::repeat::Repeat;

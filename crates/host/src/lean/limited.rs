@@ -8,8 +8,8 @@ use crate::limits::{Limits, Purse};
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 
-/// Takes a request out of what its connection, its address and this account may send; who pays for its
-/// body in any case.
+/// Takes a request out of what its connection, its address and this account may send; who pays for
+/// its body in any case.
 pub(super) fn count<P>(
     limits: &Limits,
     request: &CountedRequest<'_, P>,

@@ -179,7 +179,8 @@ pub struct ReplayedConnection {
     pub handed_over: Option<Vec<u8>>,
 }
 
-/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz target.
+/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz
+/// target.
 pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
     let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);

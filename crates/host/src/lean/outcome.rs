@@ -25,8 +25,8 @@ pub(super) enum Placed {
 }
 
 impl Session {
-    /// Has a whole request done and answers it. `word`: that of its target, if one varies. `follows`:
-    /// whether bytes behind it have been read.
+    /// Has a whole request done and answers it. `word`: that of its target, if one varies.
+    /// `follows`: whether bytes behind it have been read.
     pub(super) fn place<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -94,8 +94,8 @@ impl Session {
         self.state = if after == After::Close { State::Ended } else { State::IDLE };
     }
 
-    /// Keeps a request that found no room, of which only word and `content` are here and `behind` bytes
-    /// follow.
+    /// Keeps a request that found no room, of which only word and `content` are here and `behind`
+    /// bytes follow.
     pub(super) fn keep<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -144,8 +144,8 @@ impl Session {
         };
     }
 
-    /// Answers with a problem after which nothing can be understood. `lane`: whose the request is, if
-    /// that is known.
+    /// Answers with a problem after which nothing can be understood. `lane`: whose the request is,
+    /// if that is known.
     pub(super) fn give_up<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,

@@ -78,7 +78,8 @@ impl Replies {
         self.durable += 1;
     }
 
-    /// Hands out what is ready. `last` is what the answer says about the connection if none follows it.
+    /// Hands out what is ready. `last` is what the answer says about the connection if none follows
+    /// it.
     pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: After) {
         while let Some(reply) = self.queue.pop_front() {
             let durable = match reply {

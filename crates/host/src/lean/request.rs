@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Begins a request whose head is understood: bytes used of `head` and `rest`. `None`: it is for the
-    /// other stack after all, whole as it is.
+    /// Begins a request whose head is understood: bytes used of `head` and `rest`. `None`: it is
+    /// for the other stack after all, whole as it is.
     fn begin<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,

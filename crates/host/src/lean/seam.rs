@@ -1,5 +1,5 @@
-//! What the connection loop asks of whoever knows who may do what. A seam, so that all of HTTP can be
-//! tested at every split with no server behind it.
+//! What the connection loop asks of whoever knows who may do what. A seam, so that all of HTTP can
+//! be tested at every split with no server behind it.
 
 use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
@@ -52,13 +52,13 @@ pub(crate) trait Guards {
     fn holds(&self, pass: &Self::Pass) -> bool;
     /// Who was given a pass, for the access log.
     fn principal(&self, pass: &Self::Pass) -> Option<Arc<Principal>>;
-    /// The client of a request: the other end of its connection, or whom a trusted proxy names there.
-    /// `forwarded` are all values of `X-Forwarded-For` as one.
+    /// The client of a request: the other end of its connection, or whom a trusted proxy names
+    /// there. `forwarded` are all values of `X-Forwarded-For` as one.
     fn client(&self, peer: Option<IpAddr>, forwarded: &[u8]) -> Option<IpAddr>;
     /// Whether requests and bytes are limited.
     fn counts_requests(&self) -> bool;
-    /// Takes a request out of what its connection, address and account may send; who pays for its body in
-    /// any case.
+    /// Takes a request out of what its connection, address and account may send; who pays for its
+    /// body in any case.
     fn count(&self, request: CountedRequest<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
     /// Charges bytes of a body.
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64);

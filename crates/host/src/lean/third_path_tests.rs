@@ -20,8 +20,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// `GET /tally/{word}`: how often the word has been asked for, and who asks. `{word}` in capitals is
-/// only looked at, under an `ETag`, and needs not be sent to who has it.
+/// `GET /tally/{word}`: how often the word has been asked for, and who asks. `{word}` in capitals
+/// is only looked at, under an `ETag`, and needs not be sent to who has it.
 #[derive(Default)]
 struct Tally(HashMap<Vec<u8>, u64>);
 
@@ -146,7 +146,8 @@ async fn show(face: Arc<Tallies>, mut request: Box<Request>) -> Answer {
     Ok(fast::serve(&face.0, &mut request, &target).await)
 }
 
-/// A position that the path tells is told once, and no other beside it: the log of the route has a head.
+/// A position that the path tells is told once, and no other beside it: the log of the route has a
+/// head.
 #[test]
 fn the_general_stack_frames_what_a_path_says() {
     let dir = tempfile::tempdir().unwrap();

@@ -126,8 +126,9 @@ impl Limits {
         Purse { address: self.keys.of_address(client), account: None }
     }
 
-    /// Whether a request may come over this connection and from this address. To be asked before anything
-    /// else: what is refused for other reasons costs something too. `now_us` is by the monotonic clock.
+    /// Whether a request may come over this connection and from this address. To be asked before
+    /// anything else: what is refused for other reasons costs something too. `now_us` is by the
+    /// monotonic clock.
     ///
     /// # Errors
     /// 429 with `Retry-After`, counted.

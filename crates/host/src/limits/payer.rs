@@ -158,8 +158,8 @@ impl Reads {
         }
     }
 
-    /// Charges µs before they are taken. Dropping what is returned puts them back; what was taken by
-    /// then has been charged.
+    /// Charges µs before they are taken. Dropping what is returned puts them back; what was taken
+    /// by then has been charged.
     pub(crate) fn reserve(&self, us: u64) -> ReservedTime {
         self.charge(us);
         ReservedTime { reads: self.clone(), us }

@@ -9,7 +9,8 @@ const MINUTE_NS: u64 = 60 * SECOND_NS;
 /// What comes back in so many seconds a full bucket of a rate per second holds.
 pub(crate) const BURST_S: u64 = 5;
 
-/// What is left for somebody: the moment at which all of it is there again, in ns of the monotonic clock.
+/// What is left for somebody: the moment at which all of it is there again, in ns of the monotonic
+/// clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bucket(u64);
 

@@ -1,12 +1,13 @@
-//! Which logs there are, where several nodes agree on it: events of the log `system`, folded by every node.
+//! Which logs there are, where several nodes agree on it: events of the log `system`, folded by
+//! every node.
 //!
 //! ```text
 //! LogCreated {"log":"orders","incarnation":1}   log:orders
 //! LogDropped {"log":"orders","incarnation":1}   log:orders
 //! ```
 //!
-//! A log that is dropped and made again is another one: its incarnation is a part of its name in the journal.
-//! `system` is there without an event, for ever; `main` until it is dropped.
+//! A log that is dropped and made again is another one: its incarnation is a part of its name in
+//! the journal. `system` is there without an event, for ever; `main` until it is dropped.
 
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use serde::Deserialize;
@@ -124,8 +125,8 @@ impl Catalog {
         self.due.remove(name);
     }
 
-    /// The events that make a change, and the condition under which they make sense: what is folded is all
-    /// there is about this log. `None` if nothing is to change.
+    /// The events that make a change, and the condition under which they make sense: what is folded
+    /// is all there is about this log. `None` if nothing is to change.
     pub(super) fn change(
         &self,
         name: &str,

@@ -27,7 +27,8 @@ pub enum NodeError {
     },
     /// A view of the log could not be begun.
     View(String),
-    /// The log `system`, which says what logs there are, did not take that there is one more or one less.
+    /// The log `system`, which says what logs there are, did not take that there is one more or one
+    /// less.
     NotRecorded(AppendError),
     /// The journal of all nodes did not give the log in time. A retry may help.
     Unavailable {

@@ -1,4 +1,5 @@
-//! What a node that does not lead has accepted goes to the node that leads: piece by piece, over HTTP.
+//! What a node that does not lead has accepted goes to the node that leads: piece by piece, over
+//! HTTP.
 
 use super::Node;
 use super::entry::Entry;
@@ -19,10 +20,11 @@ use wellspring_types::Position;
 pub const PIECE: &str = "wellspring-piece";
 /// The header with its digest.
 pub const PIECE_DIGEST: &str = "wellspring-piece-digest";
-/// The header with the incarnation of the log that it is for: what was accepted for a log that is dropped does not
-/// come into the one that is made under its name.
+/// The header with the incarnation of the log that it is for: what was accepted for a log that is
+/// dropped does not come into the one that is made under its name.
 pub const PIECE_INCARNATION: &str = "wellspring-piece-incarnation";
-/// How long the leader may take to store a piece. What becomes of it is not known then, and it comes again.
+/// How long the leader may take to store a piece. What becomes of it is not known then, and it
+/// comes again.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long this node's copy may take to show a piece that is stored.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
@@ -136,7 +138,8 @@ impl HandOver for ToLeader {
         let told = serde_json::from_slice::<PieceAnswer>(&answer.body);
         match (answer.head.status, told) {
             (200, Ok(told)) => self.outcome(told),
-            // It was refused before anybody looked at what it holds: the node is stopping, or has another key.
+            // It was refused before anybody looked at what it holds: the node is stopping, or has
+            // another key.
             (400..=499 | 503, _) => {
                 let status = answer.head.status;
                 tracing::debug!(status, "the leader did not take what was handed over");

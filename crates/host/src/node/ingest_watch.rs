@@ -1,5 +1,5 @@
-//! Whether what a node of several accepts comes to be stored: who waits for that has to be told within a bound when no
-//! node leads, or the journal is away.
+//! Whether what a node of several accepts comes to be stored: who waits for that has to be told
+//! within a bound when no node leads, or the journal is away.
 
 use super::Node;
 use std::collections::HashMap;
@@ -10,7 +10,8 @@ use wellspring_log::batcher::StoreProgress;
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How far each log's batcher had come, and since when it has stored nothing although it had something to store.
+/// How far each log's batcher had come, and since when it has stored nothing although it had
+/// something to store.
 #[derive(Debug, Default)]
 pub(super) struct IngestWatch {
     seen: HashMap<String, UnstoredEvents>,

@@ -97,8 +97,8 @@ impl Node {
         }
     }
 
-    /// Takes a node off the list of those there are, until it starts again. Blocks until that is durable; to be
-    /// called where `system` is led.
+    /// Takes a node off the list of those there are, until it starts again. Blocks until that is
+    /// durable; to be called where `system` is led.
     ///
     /// # Errors
     /// [`NodeError::NotFound`] if there is none of that name, [`NodeError::NotRecorded`].

@@ -40,7 +40,8 @@ use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, Options};
 use wellspring_types::Position;
 
-/// Dropped logs carry this before their name until their files are gone. No valid name begins with it.
+/// Dropped logs carry this before their name until their files are gone. No valid name begins with
+/// it.
 const DROPPED: &str = ".dropped-";
 
 /// Copies that were set aside carry this behind their name. No valid name holds it.
@@ -69,11 +70,12 @@ struct Changes {
 }
 
 impl Node {
-    /// Opens every log under the data folder, `main` and the system log in any case; of a node of several
-    /// those that the nodes agree on.
+    /// Opens every log under the data folder, `main` and the system log in any case; of a node of
+    /// several those that the nodes agree on.
     ///
     /// # Errors
-    /// [`NodeError`]: a log that does not open stops the start, because serving without it would hide it.
+    /// [`NodeError`]: a log that does not open stops the start, because serving without it would
+    /// hide it.
     pub(crate) fn open(
         data: &Path,
         config: &StorageConfig,
@@ -286,7 +288,8 @@ impl Node {
         self.discard(name, &entry, changes)
     }
 
-    /// Puts an empty log in the place of one. Appends on their way to the old one are refused as closed.
+    /// Puts an empty log in the place of one. Appends on their way to the old one are refused as
+    /// closed.
     ///
     /// # Errors
     /// [`NodeError`].
@@ -316,7 +319,8 @@ impl Node {
         let path = self.dir.join(name);
         keep_private(&path).map_err(io(&path, "keeping others out of"))?;
         let log = self.opening.open(name, incarnation, &path)?;
-        // The folder's own entry must survive a power loss, or acknowledged events would go with it.
+        // The folder's own entry must survive a power loss, or acknowledged events would go with
+        // it.
         sync_dir(&self.dir)?;
         let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.opening.options.clock };
         let (views, shows) = views::open_due(&changes.views, viewed).map_err(NodeError::View)?;
@@ -327,7 +331,8 @@ impl Node {
         Ok(())
     }
 
-    /// The name is given up first and durably, so that a crash meanwhile never leaves half a log under it.
+    /// The name is given up first and durably, so that a crash meanwhile never leaves half a log
+    /// under it.
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
         entry.views.end().iter().for_each(|view| view.forbid_snapshots());
         let patience = if self.shared.is_some() { DROP_PATIENCE } else { CLOSE_PATIENCE };

@@ -26,8 +26,8 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Opens a log. A process that was just killed may hold its folder a moment longer: that is waited for.
-    /// A copy is given back when it has reached the end that its journal had.
+    /// Opens a log. A process that was just killed may hold its folder a moment longer: that is
+    /// waited for. A copy is given back when it has reached the end that its journal had.
     ///
     /// # Errors
     /// [`NodeError::Open`], [`NodeError::Unavailable`].
@@ -61,7 +61,8 @@ impl Opening {
     }
 }
 
-/// The name of a log in its journal: that of the log, and which of those that had it one after the other it is.
+/// The name of a log in its journal: that of the log, and which of those that had it one after the
+/// other it is.
 pub(super) fn journal_name(name: &str, incarnation: u64) -> String {
     match incarnation {
         0 => name.to_owned(),
@@ -98,8 +99,8 @@ fn open_copy(
     Log::open_shared(Arc::new(storage), options, shared, engine)
 }
 
-/// Waits until a copy has reached the end that its journal had: a view that is opened sooner could be
-/// further than what a power loss has left of the copy.
+/// Waits until a copy has reached the end that its journal had: a view that is opened sooner could
+/// be further than what a power loss has left of the copy.
 fn caught_up(cluster: &Cluster, name: &str, log: &Log) -> Result<(), NodeError> {
     let begun = Instant::now();
     let changes = log.role_changes();

@@ -138,7 +138,8 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     Some(*reason.about(name))
 }
 
-/// What of the engine keeps writes from a node. Where it is, and why it is not reached, is not everybody's to know.
+/// What of the engine keeps writes from a node. Where it is, and why it is not reached, is not
+/// everybody's to know.
 fn of_engine(engine: &EngineStatus, purpose: Purpose) -> Option<Problem> {
     match &engine.reach {
         EngineReach::Lost { .. } if purpose != Purpose::Reads => {

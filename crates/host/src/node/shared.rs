@@ -1,7 +1,9 @@
-//! The logs of a node of several: those that the log `system` says there are, opened, dropped and led as it says.
+//! The logs of a node of several: those that the log `system` says there are, opened, dropped and
+//! led as it says.
 //!
-//! A thread looks after them: it opens and drops logs that were made or dropped on other nodes, and has one node
-//! lead all logs, the one that leads `system`. Who leads `system` is found out by silence (`log/shared/lead.rs`).
+//! A thread looks after them: it opens and drops logs that were made or dropped on other nodes, and
+//! has one node lead all logs, the one that leads `system`. Who leads `system` is found out by
+//! silence (`log/shared/lead.rs`).
 
 use super::catalog::{Catalog, CatalogChange};
 use super::ingest_watch::IngestWatch;
@@ -96,8 +98,8 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the copy of a log that was dropped, also one that a crash kept from being finished. What is no copy,
-    /// or holds events of nobody knows which log, is left, and stops the start.
+    /// Removes the copy of a log that was dropped, also one that a crash kept from being finished.
+    /// What is no copy, or holds events of nobody knows which log, is left, and stops the start.
     fn remove_copy(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         let dir = self.dir.join(name);
         let found = holding(&dir).map_err(|error| NodeError::Open {
@@ -158,8 +160,8 @@ impl Node {
         Ok(())
     }
 
-    /// Has the logs of this node be as `system` says now. What does not open is kept in mind and tried again later, and
-    /// keeps no other log from opening.
+    /// Has the logs of this node be as `system` says now. What does not open is kept in mind and
+    /// tried again later, and keeps no other log from opening.
     fn follow_catalog(&self, shared: &SharedState) -> Result<(), NodeError> {
         let Some(system) = self.get(SYSTEM_LOG) else { return Ok(()) };
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +185,8 @@ impl Node {
         Ok(())
     }
 
-    /// Up to which position of `system` the logs of this node are as it says; `None` if this node is alone.
+    /// Up to which position of `system` the logs of this node are as it says; `None` if this node
+    /// is alone.
     pub fn catalog_settled(&self) -> Option<&Feed> {
         self.shared.as_ref().map(|shared| &shared.settled)
     }
@@ -193,8 +196,8 @@ impl Node {
         self.entry(name).map(|entry| entry.incarnation)
     }
 
-    /// Who leads a log, as far as this node knows: a copy that was set up by hand may not have seen the claim, and
-    /// whoever leads `system` leads the others, or will.
+    /// Who leads a log, as far as this node knows: a copy that was set up by hand may not have seen
+    /// the claim, and whoever leads `system` leads the others, or will.
     pub fn leader_of(&self, log: &Log) -> Option<Leader> {
         leader_of(log, self.get(SYSTEM_LOG).as_ref())
     }
@@ -221,7 +224,8 @@ impl Node {
         self.change_catalog(shared, name, CatalogChange::Replace).map(drop)
     }
 
-    /// Makes a change, and tells whether there was anything to change. It is in effect here when this returns.
+    /// Makes a change, and tells whether there was anything to change. It is in effect here when
+    /// this returns.
     fn change_catalog(
         &self,
         shared: &SharedState,
@@ -250,7 +254,8 @@ impl Node {
         Err(NodeError::NotRecorded(AppendError::Overloaded))
     }
 
-    /// Says in the log `system` that this node has started, and where others reach it: once it can be reached.
+    /// Says in the log `system` that this node has started, and where others reach it: once it can
+    /// be reached.
     pub(crate) fn join(&self) {
         let Some(cluster) = self.cluster() else { return };
         let joined = match self.batcher(SYSTEM_LOG) {
@@ -377,7 +382,8 @@ impl Twin {
     }
 }
 
-/// Claims the logs that this node does not lead although it leads `system`; tells whether there were any.
+/// Claims the logs that this node does not lead although it leads `system`; tells whether there
+/// were any.
 fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     match system.role() {
         Role::Leading { .. } => {}
@@ -402,8 +408,8 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     any
 }
 
-/// Gives up the logs that this node leads although it does not lead `system`: whoever does will claim them, and
-/// until then nothing is to be promised here.
+/// Gives up the logs that this node leads although it does not lead `system`: whoever does will
+/// claim them, and until then nothing is to be promised here.
 fn resign_others(node: &Node) {
     for (name, log) in node.all() {
         if name != SYSTEM_LOG && log.role().leads() {

@@ -136,7 +136,8 @@ fn a_node_that_was_away_finds_logs_as_they_are_now() {
     assert!(members.contains(&"node-1".to_owned()), "{members:?}");
 }
 
-/// Killed while it made a copy of a log that is dropped before it starts again, a node did not start any more.
+/// Killed while it made a copy of a log that is dropped before it starts again, a node did not
+/// start any more.
 #[test]
 fn what_a_crash_has_left_of_a_copy_of_a_dropped_log_is_removed() {
     let world = World::new();

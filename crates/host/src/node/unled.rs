@@ -14,8 +14,8 @@ const FIT_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two looks at all logs.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Time in which a node does not give up the lead again for the same log. Where no node is fit, the lead would go round
-/// for ever, and all other logs would suffer for one.
+/// Time in which a node does not give up the lead again for the same log. Where no node is fit, the
+/// lead would go round for ever, and all other logs would suffer for one.
 const GIVES_UP_AGAIN: Duration = Duration::from_secs(600);
 
 /// A log, by its name and incarnation: one that was made a moment ago has all the time of any.
@@ -40,8 +40,9 @@ pub(super) struct UnledLogs {
 }
 
 impl UnledLogs {
-    /// Gives up `system` if this node does not come to lead another log: its copy of that is detached or does not open,
-    /// or its disk is full. Nobody could write to that log as long as this node led; of the others one may be fit.
+    /// Gives up `system` if this node does not come to lead another log: its copy of that is
+    /// detached or does not open, or its disk is full. Nobody could write to that log as long as
+    /// this node led; of the others one may be fit.
     pub(super) fn give_up_if_unfit(&mut self, node: &Node, system: &Log, cluster: &Cluster) {
         if !system.role().leads() {
             self.since.clear();

@@ -1,5 +1,5 @@
-//! Logs that there are, and that do not open on this node: the disk is full, the folder holds something else, there are
-//! no descriptors left.
+//! Logs that there are, and that do not open on this node: the disk is full, the folder holds
+//! something else, there are no descriptors left.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

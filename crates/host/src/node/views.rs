@@ -52,8 +52,8 @@ impl AttachedView {
     }
 }
 
-/// Whether an event of the log matches. A log that cannot be read may hold one: its view will say what is
-/// wrong with it.
+/// Whether an event of the log matches. A log that cannot be read may hold one: its view will say
+/// what is wrong with it.
 fn holds(log: &Log, query: &Query) -> bool {
     let options = ReadOptions { limit: Some(1), ..ReadOptions::default() };
     let first = log.snapshot().read(query, options).next().map(|event| event.is_some());
@@ -175,8 +175,9 @@ pub struct Views<V: View> {
 }
 
 impl<V: View> Views<V> {
-    /// The view of the log as it is now, opened if need be. It is the view of this log, and of none that
-    /// is put in its place: ask again with each request. Takes no longer than starting a thread.
+    /// The view of the log as it is now, opened if need be. It is the view of this log, and of none
+    /// that is put in its place: ask again with each request. Takes no longer than starting a
+    /// thread.
     ///
     /// # Errors
     /// [`NoView`].
@@ -216,9 +217,9 @@ impl Node {
         self.attach_view(AttachedView { scope: Scope::Log(log.to_owned()), view })
     }
 
-    /// Has a view of any log, opened when it is first asked for; or with the log, now and each time, if
-    /// that holds an event of these types. The view of a log begins with what `context` returns for its
-    /// name, on the thread of whoever asks.
+    /// Has a view of any log, opened when it is first asked for; or with the log, now and each
+    /// time, if that holds an event of these types. The view of a log begins with what `context`
+    /// returns for its name, on the thread of whoever asks.
     ///
     /// # Errors
     /// [`NodeError::View`].
@@ -263,8 +264,8 @@ impl Node {
     }
 }
 
-/// Opens the views that are due with a log that has just been opened. Gives back what shows them, once
-/// the log is there.
+/// Opens the views that are due with a log that has just been opened. Gives back what shows them,
+/// once the log is there.
 ///
 /// # Errors
 /// A sentence: one of them does not open; no other stays open then.

@@ -1,4 +1,5 @@
-//! Views of any log: opened when they are asked for or when the log holds their events, closed with it.
+//! Views of any log: opened when they are asked for or when the log holds their events, closed with
+//! it.
 
 use super::*;
 use crate::config::HostConfig;

@@ -73,7 +73,8 @@ thread_local! {
 pub(super) fn next_random() -> u64 {
     let mut state = STATE.get();
     while state == 0 {
-        // Without a random seed threads could draw the same ids; the address of a local differs at least.
+        // Without a random seed threads could draw the same ids; the address of a local differs at
+        // least.
         let seed = crate::random::bytes().map(u64::from_le_bytes);
         state = seed.unwrap_or(&raw const state as u64);
     }

@@ -38,7 +38,8 @@ pub(crate) struct Exporter {
 }
 
 impl Exporter {
-    /// Exports what is left and ends the thread. Waits for the collector, but not for one that is away.
+    /// Exports what is left and ends the thread. Waits for the collector, but not for one that is
+    /// away.
     pub(crate) fn stop(self) {
         self.stopping.store(true, Ordering::Release);
         self.thread.thread().unpark();

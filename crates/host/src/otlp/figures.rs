@@ -1,4 +1,5 @@
-//! The figures of `/metrics` as OTLP's JSON writes them: the same names, cumulative since the start.
+//! The figures of `/metrics` as OTLP's JSON writes them: the same names, cumulative since the
+//! start.
 
 use super::span::{Attributes, push_nanos, push_quoted, push_resource, push_scope, push_signed};
 use crate::stats::family::{Distribution, Family, Kind, Series, Value};

@@ -33,10 +33,12 @@ use crate::settings::section;
 section! {
     /// Settings of the export to a collector.
     OtlpConfig from OtlpConfigArgs:
-    /// Share of requests whose trace begins here and is exported, 0 to 1. A request with a traceparent is recorded as that says.
+    /// Share of requests whose trace begins here and is exported, 0 to 1. A request with a
+    /// traceparent is recorded as that says.
     otlp_sample: f64 = "WELLSPRING_OTLP_SAMPLE", 0.01;
     optional
-    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318 (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
+    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318
+    /// (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
     otlp_endpoint: String = "WELLSPRING_OTLP_ENDPOINT";
 }
 

@@ -11,8 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long all of them may, one after the other.
 const IN_ALL: Duration = Duration::from_secs(5);
 
-/// Asks the other nodes to lead, one after the other, until one does. If none does, one of them will when it has
-/// heard nothing for long enough.
+/// Asks the other nodes to lead, one after the other, until one does. If none does, one of them
+/// will when it has heard nothing for long enough.
 pub(super) async fn to_another(host: &Host) {
     let leads = host.node.get(SYSTEM_LOG).is_some_and(|system| system.role().leads());
     let Some(cluster) = host.node.cluster().filter(|_| leads) else { return };

@@ -43,7 +43,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
     }
     let host = Arc::clone(&server.host);
     let main = runtime("main", BLOCKING_THREADS)?;
-    // Before any client can be answered: what was answered then is kept, however soon the signal comes.
+    // Before any client can be answered: what was answered then is kept, however soon the signal
+    // comes.
     let mut signals = {
         let _within = main.enter();
         StopSignals::watch()?
@@ -130,8 +131,8 @@ async fn tell_refusals(host: &Host) {
     }
 }
 
-/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor may
-/// another process of the same user read it.
+/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor
+/// may another process of the same user read it.
 fn forbid_core_dumps() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Core).maximum;
@@ -400,7 +401,8 @@ fn survive_file_limit() -> Option<Signal> {
     signal(SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
 }
 
-/// The signals that stop a server, watched from when this is made: none that comes then ends the process at once.
+/// The signals that stop a server, watched from when this is made: none that comes then ends the
+/// process at once.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

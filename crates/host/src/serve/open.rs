@@ -1,4 +1,5 @@
-//! Opening all that a configuration names: logs, accounts, settings; and what stands in the way of it.
+//! Opening all that a configuration names: logs, accounts, settings; and what stands in the way of
+//! it.
 
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
@@ -70,8 +71,8 @@ impl OpenHost {
     }
 }
 
-/// Opens everything that a configuration names. `engine` is the one that its journal names, if it names one;
-/// `routes` are those of all faces.
+/// Opens everything that a configuration names. `engine` is the one that its journal names, if it
+/// names one; `routes` are those of all faces.
 ///
 /// # Errors
 /// A sentence about what does not open.
@@ -84,7 +85,8 @@ pub fn open(
     open_with_key(config, engine, (faces, routes), None)
 }
 
-/// The same with a key that nodes share, for tests of what it is for: with an engine there is one anyway.
+/// The same with a key that nodes share, for tests of what it is for: with an engine there is one
+/// anyway.
 ///
 /// # Errors
 /// As [`open`].
@@ -171,8 +173,8 @@ pub(crate) fn open_with_key(
     Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
 }
 
-/// Makes a data folder that does not exist, durably and for its owner alone. Access that others have to one
-/// that exists is not taken away; a warning tells of it.
+/// Makes a data folder that does not exist, durably and for its owner alone. Access that others
+/// have to one that exists is not taken away; a warning tells of it.
 fn keep_private(data: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
@@ -189,7 +191,8 @@ fn keep_private(data: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses an address that other machines can reach while there are no accounts, unless that is meant.
+/// Refuses an address that other machines can reach while there are no accounts, unless that is
+/// meant.
 fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Result<(), String> {
     let address = config.address()?;
     if !access.is_open() {

@@ -14,7 +14,8 @@ struct NodeDocument {
     node: Option<String>,
 }
 
-/// Makes sure that no other process answers to this node's name where the last one of that name joined.
+/// Makes sure that no other process answers to this node's name where the last one of that name
+/// joined.
 ///
 /// # Errors
 /// A sentence: one does.

@@ -36,10 +36,13 @@ section! {
     log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
     /// Least severity written: error, warn, info, debug, trace.
     log_level: String = "WELLSPRING_LOG_LEVEL", "info".to_owned();
-    /// Names that this server is asked under while there are no accounts, besides localhost, addresses and names without a dot, comma separated: example.com is that name, *.example.com all below it.
+    /// Names that this server is asked under while there are no accounts, besides localhost,
+    /// addresses and names without a dot, comma separated: example.com is that name, *.example.com
+    /// all below it.
     [value_delimiter = ',']
     own_hosts: Vec<String> = "WELLSPRING_OWN_HOSTS", Vec::new();
-    /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes (10.0.0.0/8).
+    /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes
+    /// (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
 }

@@ -23,7 +23,8 @@ struct RouteFigures {
     sum_us: AtomicU64,
 }
 
-/// What one thread counts. Two cache lines apart from the next one's, as processors fetch them in pairs.
+/// What one thread counts. Two cache lines apart from the next one's, as processors fetch them in
+/// pairs.
 #[repr(align(128))]
 struct Shard {
     /// One for each route, and a last one for requests without a route.

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Time before the expiry of a certificate from which on the server warns.
 const SOON_S: u64 = 14 * 86_400;
 
-/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier tells it: asked about
-/// the end of all time it finds every certificate expired, and says since when.
+/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier tells it: asked
+/// about the end of all time it finds every certificate expired, and says since when.
 pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone().into_owned()).ok()?;

@@ -31,7 +31,8 @@ section! {
     /// Settings of TLS.
     TlsConfig from TlsConfigArgs:
     optional
-    /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with --tls-key. Not set: no TLS.
+    /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with
+    /// --tls-key. Not set: no TLS.
     tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
     optional
     /// PEM file of the private key of --tls-cert, readable by its owner alone.
@@ -40,7 +41,8 @@ section! {
     /// PEM file of authorities: clients show a certificate that one of them has signed.
     tls_client_ca: PathBuf = "WELLSPRING_TLS_CLIENT_CA";
     optional
-    /// Whether clients may or must show a certificate: optional or required. Not set: required with --tls-client-ca.
+    /// Whether clients may or must show a certificate: optional or required. Not set: required with
+    /// --tls-client-ca.
     tls_client_auth: ClientAuth = "WELLSPRING_TLS_CLIENT_AUTH";
 }
 
@@ -56,8 +58,8 @@ pub(crate) struct Files {
 /// A configuration made of the files.
 pub(super) struct LoadedFiles {
     pub(super) config: Arc<ServerConfig>,
-    /// Expiry of the chain: that of its first certificate to expire, in s since 1970 UTC; `None`: not
-    /// known.
+    /// Expiry of the chain: that of its first certificate to expire, in s since 1970 UTC; `None`:
+    /// not known.
     pub(super) expires_s: Option<u64>,
 }
 

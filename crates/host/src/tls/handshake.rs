@@ -28,8 +28,9 @@ enum Failure {
     Broken(io::Error),
 }
 
-/// Makes the handshake, within `patience` and until `stopping` becomes true. `None`: it failed, and the
-/// client has been told why as far as that is possible. A failure of the client's making is counted.
+/// Makes the handshake, within `patience` and until `stopping` becomes true. `None`: it failed, and
+/// the client has been told why as far as that is possible. A failure of the client's making is
+/// counted.
 pub(crate) async fn shake_hands(
     tls: &Tls,
     stream: TcpStream,
@@ -83,8 +84,8 @@ fn speak_tls() -> Vec<u8> {
         .last_words()
 }
 
-/// Ends a connection so that the last bytes written arrive: closing a socket with unread input resets
-/// the connection, and the client loses what it has not read yet.
+/// Ends a connection so that the last bytes written arrive: closing a socket with unread input
+/// resets the connection, and the client loses what it has not read yet.
 async fn be_heard(stream: &mut TcpStream) {
     let ended = async {
         stream.shutdown().await?;

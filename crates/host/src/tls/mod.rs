@@ -1,8 +1,8 @@
 //! TLS of the server: which files it is made of, the handshake, and new files while it runs.
 //!
-//! A connection comes from `serve.rs` and goes on to `http/connection.rs`, for which only the type of
-//! the stream differs. The files are read into one `ServerConfig`; each connection takes the newest
-//! and keeps it.
+//! A connection comes from `serve.rs` and goes on to `http/connection.rs`, for which only the type
+//! of the stream differs. The files are read into one `ServerConfig`; each connection takes the
+//! newest and keeps it.
 
 mod expiry;
 mod files;

@@ -13,8 +13,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Time between two warnings of the same certificate, in s.
 const REMIND_EVERY_S: u64 = 86_400;
 
-/// Looks at the files of TLS every few seconds and at SIGHUP, and serves what they hold, for as long
-/// as the server runs.
+/// Looks at the files of TLS every few seconds and at SIGHUP, and serves what they hold, for as
+/// long as the server runs.
 pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
     let mut woken = Woken::Asked;
@@ -30,8 +30,8 @@ pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
 }
 
 impl Tls {
-    /// Loads the files if they have changed, and logs that; else warns once a day of a certificate that
-    /// is about to expire. After SIGHUP the log tells the certificate in use in any case.
+    /// Loads the files if they have changed, and logs that; else warns once a day of a certificate
+    /// that is about to expire. After SIGHUP the log tells the certificate in use in any case.
     fn look(&self, now_s: u64, woken: Woken) {
         let stamps = self.files.stamps();
         let mut seen = self.lock();

@@ -1,5 +1,6 @@
 //! A view for tests: a chain whose links each name the one before. Whatever is decided on top of
-//! something that came to nothing, or has not seen what lies before it, breaks it for everybody to see.
+//! something that came to nothing, or has not seen what lies before it, breaks it for everybody to
+//! see.
 
 use std::io;
 use std::sync::Arc;

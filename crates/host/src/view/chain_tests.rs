@@ -163,7 +163,8 @@ fn what_others_append_between_is_seen_by_every_decision_behind_it() {
     live.discard();
 }
 
-/// A log with an event at the device, so that what is decided stays staged, until barriers are released.
+/// A log with an event at the device, so that what is decided stays staged, until barriers are
+/// released.
 fn at_the_device(log: &Log, storage: &SimulatedStorage) {
     storage.hold_barriers();
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));

@@ -34,9 +34,9 @@ pub(super) struct OpenDecision {
     pub(super) is_durable: bool,
 }
 
-/// The items of a decision's append condition, as hashes: what keeps events of others that match one of
-/// them from lying before the decision's own. Two items of one hash make a decision conflict with its own view
-/// at worst, which is then decided again.
+/// The items of a decision's append condition, as hashes: what keeps events of others that match
+/// one of them from lying before the decision's own. Two items of one hash make a decision conflict
+/// with its own view at worst, which is then decided again.
 #[derive(Default)]
 pub(super) struct Guard(Vec<u64>);
 
@@ -109,7 +109,8 @@ impl<V: View> Deciding<V> {
         Some(first.setbacks)
     }
 
-    /// The position after which a condition on these items holds, if everything up to `folded` is folded.
+    /// The position after which a condition on these items holds, if everything up to `folded` is
+    /// folded.
     pub(super) fn after(&self, folded: Position, guard: &Guard) -> Position {
         // What was appended on no condition, or on another, may lie behind an event of others.
         let own_last = |&item: &u64| {
@@ -121,9 +122,9 @@ impl<V: View> Deciding<V> {
 }
 
 impl<V: View> Live<V> {
-    /// Shows `look` what is folded and what is decided on top of it, as a decision sees them; nothing,
-    /// while the view is being rebuilt. No decision is made meanwhile, so `look` takes no time. What it
-    /// sees staged may come to nothing: nobody is told of it before it is folded.
+    /// Shows `look` what is folded and what is decided on top of it, as a decision sees them;
+    /// nothing, while the view is being rebuilt. No decision is made meanwhile, so `look` takes no
+    /// time. What it sees staged may come to nothing: nobody is told of it before it is folded.
     pub fn peek<R>(&self, look: impl FnOnce(&V::Folded, &V::Staged) -> R) -> Option<R> {
         let folded = self.folded()?;
         let mut deciding = lock(&self.deciding);
@@ -131,8 +132,9 @@ impl<V: View> Live<V> {
         Some(look(folded, &deciding.staged))
     }
 
-    /// Forgets decisions that are folded or have come to nothing. Gives the position up to which they are:
-    /// a decision goes by no later one, or what is staged could hide what others appended behind it.
+    /// Forgets decisions that are folded or have come to nothing. Gives the position up to which
+    /// they are: a decision goes by no later one, or what is staged could hide what others appended
+    /// behind it.
     pub(super) fn sweep(&self, deciding: &mut Deciding<V>) -> Position {
         let Deciding { staged, open, .. } = deciding;
         for Ended { ticket, end } in lock(&self.ended).drain(..) {
@@ -153,10 +155,11 @@ impl<V: View> Live<V> {
             }
         }
         let position = self.position();
-        // Without a setback since then, a place is still whose it was: it need not be told to be durable.
-        // Who tells may be late, and in another order.
+        // Without a setback since then, a place is still whose it was: it need not be told to be
+        // durable. Who tells may be late, and in another order.
         let setbacks = self.log.setbacks();
-        // Those that are not folded yet stand behind, and are not looked at: there may be a hundred of them.
+        // Those that are not folded yet stand behind, and are not looked at: there may be a hundred
+        // of them.
         let passed = open.partition_point(|open| open.last <= position);
         let is_settled = |open: &mut OpenDecision| open.is_durable || open.setbacks == setbacks;
         open.extract_if(..passed, is_settled).for_each(|open| V::settle(staged, open.ticket));

@@ -6,8 +6,8 @@
 //! there, so commands gather into one group commit.
 //!
 //! What a decision rests on besides the fold are decisions that the log has given positions and not
-//! made durable (`deciding.rs`). An append that was given no positions, because it met somebody else's
-//! staged event, is not decided upon at all.
+//! made durable (`deciding.rs`). An append that was given no positions, because it met somebody
+//! else's staged event, is not decided upon at all.
 
 use super::deciding::{Deciding, Ended, Guard, OpenDecision};
 use super::freshness::NotFresh;

@@ -13,7 +13,8 @@ use wellspring_log::{CompiledQuery, ReadError, ReadOptions};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
-/// How long the thread lets events gather before it folds them. A caller that waits for one folds it itself.
+/// How long the thread lets events gather before it folds them. A caller that waits for one folds
+/// it itself.
 const GATHER: Duration = Duration::from_millis(2);
 /// Longest sleep. Only being closed while the log stays open depends on it.
 const SLEEP: Duration = Duration::from_millis(200);
@@ -25,8 +26,9 @@ const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
 const INLINE_EVENTS: u64 = 2_048;
 /// Nor more bytes of events: a graph's can be thousands of nodes each.
 const INLINE_BYTES: usize = 64 << 10;
-/// Positions passed, or time spent folding, before another snapshot is worth its writing; and at the end. The time
-/// counts where an event says much, as a graph's may: a thousand of them can be a million nodes.
+/// Positions passed, or time spent folding, before another snapshot is worth its writing; and at
+/// the end. The time counts where an event says much, as a graph's may: a thousand of them can be a
+/// million nodes.
 const SNAPSHOT_EVENTS: u64 = 1_000_000;
 const SNAPSHOT_FOLD_US: u64 = 5_000_000;
 const LAST_SNAPSHOT_EVENTS: u64 = 10_000;
@@ -259,8 +261,8 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Writes a snapshot if there is anything that is not in one, as an ordinary reader: whoever waits
-    /// may fold meanwhile.
+    /// Writes a snapshot if there is anything that is not in one, as an ordinary reader: whoever
+    /// waits may fold meanwhile.
     fn save(&self) {
         let (position, fold_us) = (self.position(), self.counters.fold_us());
         let saved = self.snapshot_position.load(Ordering::Relaxed);

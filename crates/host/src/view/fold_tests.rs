@@ -14,8 +14,8 @@ use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Counts events in two steps, and panics between them at one of the type `Poison`; takes its time for one of the
-/// type `Heavy`.
+/// Counts events in two steps, and panics between them at one of the type `Poison`; takes its time
+/// for one of the type `Heavy`.
 struct Fragile(Arc<Counts>);
 
 #[derive(Default)]

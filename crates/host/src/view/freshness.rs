@@ -89,8 +89,8 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Why it goes no further, if so. To be asked before its position: who ends it has folded what there
-    /// was.
+    /// Why it goes no further, if so. To be asked before its position: who ends it has folded what
+    /// there was.
     pub(super) fn hopeless(&self) -> Option<NotFresh> {
         if let Some(reason) = &*lock(&self.fault) {
             return Some(NotFresh::Failed(reason.clone()));

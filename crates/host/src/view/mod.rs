@@ -166,7 +166,8 @@ impl<V: View> Live<V> {
         Progress { position, head: self.log.head(), snapshot, state }
     }
 
-    /// Folds what there is, writes a snapshot, and ends the thread. The log must take no more appends.
+    /// Folds what there is, writes a snapshot, and ends the thread. The log must take no more
+    /// appends.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         let thread = lock(&self.thread).take();

@@ -124,7 +124,8 @@ impl<V: View> ViewSlot<V> {
         Arc::new(ViewSlot { context: Box::new(context), live: Arc::default() })
     }
 
-    /// The current view. Ask again once it [`is_closed`](Live::is_closed): the log may have been emptied.
+    /// The current view. Ask again once it [`is_closed`](Live::is_closed): the log may have been
+    /// emptied.
     pub fn live(&self) -> Option<Arc<Live<V>>> {
         lock(&self.live).clone()
     }

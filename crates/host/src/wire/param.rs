@@ -1,6 +1,6 @@
-//! Parameters of a query, each declared once: its name, what it means, and which values it takes. The
-//! router refuses what a route does not declare, handlers read what it does, and the OpenAPI document
-//! and the table in `docs/api.md` tell of it.
+//! Parameters of a query, each declared once: its name, what it means, and which values it takes.
+//! The router refuses what a route does not declare, handlers read what it does, and the OpenAPI
+//! document and the table in `docs/api.md` tell of it.
 
 use super::params::{Pairs, within};
 use super::problem::{self, Problem};

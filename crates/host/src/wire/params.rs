@@ -1,4 +1,5 @@
-//! The query of a URL: decoded, held against what its route declares, and read parameter by parameter.
+//! The query of a URL: decoded, held against what its route declares, and read parameter by
+//! parameter.
 
 use super::param::{AnyParam, Kind, Param};
 use super::problem::{self, Problem};

@@ -1,5 +1,6 @@
-//! Problems: every error that a client gets (RFC 9457), and the one place where the log's errors become answers.
-//! The kinds that any request may meet are declared in [`kinds`](super::kinds); a face declares its own.
+//! Problems: every error that a client gets (RFC 9457), and the one place where the log's errors
+//! become answers. The kinds that any request may meet are declared in [`kinds`](super::kinds); a
+//! face declares its own.
 
 use crate::identity::Caller;
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
@@ -36,8 +37,9 @@ pub struct Kind {
     pub remedy: &'static str,
 }
 
-/// Declares kinds of problems, each a `static`: status, last part of the type, title, whether a retry helps, what it
-/// means, and what to do about it; and `ALL` of them, for [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
+/// Declares kinds of problems, each a `static`: status, last part of the type, title, whether a
+/// retry helps, what it means, and what to do about it; and `ALL` of them, for
+/// [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
 #[macro_export]
 macro_rules! kinds {
     ($($name:ident $status:literal $slug:literal $title:literal $retry:expr, $meaning:literal, $remedy:literal;)*) => {
@@ -145,8 +147,8 @@ impl Problem {
         }
     }
 
-    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is the
-    /// value of its header: `keep-alive` or `close`.
+    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is
+    /// the value of its header: `keep-alive` or `close`.
     pub(crate) fn push_answer(&self, out: &mut Vec<u8>, connection: &str) {
         let document = self.to_json();
         let status = self.kind.status;
@@ -362,8 +364,8 @@ pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
     problem.field(fault.field.as_str())
 }
 
-/// A fault in a line of a body of lines: the line is not JSON or breaks a rule, the body is what it should be.
-/// Its number is the caller's to say.
+/// A fault in a line of a body of lines: the line is not JSON or breaks a rule, the body is what it
+/// should be. Its number is the caller's to say.
 pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
     match &fault.kind {
         FaultKind::Syntax(expected) => {

@@ -32,8 +32,8 @@ pub enum Retry {
     DoesNot,
 }
 
-/// What a server, or the way to it, says when nothing changes by itself: wrong user or password, no such database, no
-/// password where one is asked for, no TLS.
+/// What a server, or the way to it, says when nothing changes by itself: wrong user or password, no
+/// such database, no password where one is asked for, no TLS.
 const FOR_GOOD: &[&str] =
     &["[28P01]", "[28000]", "[3D000]", "password missing", "server does not support TLS"];
 

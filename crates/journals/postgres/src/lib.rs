@@ -24,29 +24,34 @@
 //! CREATE DATABASE events OWNER wellspring;
 //! ```
 //!
-//! The tables are made by the first node that connects, and have a version (`ws_meta`); tables of a newer version are
-//! refused. A node has two connections, however many logs it has: one writes, one reads. They must reach the server
-//! itself or a pooler in *session* mode: plans are prepared, and settings are those of the session. Tested with
-//! PostgreSQL 15. With several hosts in the URL, the one that takes writes is used.
+//! The tables are made by the first node that connects, and have a version (`ws_meta`); tables of a
+//! newer version are refused. A node has two connections, however many logs it has: one writes, one
+//! reads. They must reach the server itself or a pooler in *session* mode: plans are prepared, and
+//! settings are those of the session. Tested with PostgreSQL 15. With several hosts in the URL, the
+//! one that takes writes is used.
 //!
-//! Beyond this machine connections are encrypted (`sslmode=verify-full`) or refused. The password stands in the URL, in
-//! `PGPASSWORD` or in a file of mode 0600, and is in no error, log line or `Debug` output.
+//! Beyond this machine connections are encrypted (`sslmode=verify-full`) or refused. The password
+//! stands in the URL, in `PGPASSWORD` or in a file of mode 0600, and is in no error, log line or
+//! `Debug` output.
 //!
 //! # How it works
 //!
-//! `ws_end` has a row for each log with the last place, `ws_entry` the entries. An offer is one statement, one round
-//! trip, one commit: it moves the end from the place the node has seen to the next, if it is still there, and adds the
-//! entry. The end row stays locked to the commit, so that places become visible in order and without a gap. One row
-//! added: it stands there. None: something else does, and this never will. A connection lost meanwhile: unknown, until
-//! it is read or offered again. The node that placed an entry takes it from memory, the others read every 5 to 50 ms.
-//! To find the end a node *writes* the end row as it is: only a primary that can commit answers.
+//! `ws_end` has a row for each log with the last place, `ws_entry` the entries. An offer is one
+//! statement, one round trip, one commit: it moves the end from the place the node has seen to the
+//! next, if it is still there, and adds the entry. The end row stays locked to the commit, so that
+//! places become visible in order and without a gap. One row added: it stands there. None:
+//! something else does, and this never will. A connection lost meanwhile: unknown, until it is read
+//! or offered again. The node that placed an entry takes it from memory, the others read every 5 to
+//! 50 ms. To find the end a node *writes* the end row as it is: only a primary that can commit
+//! answers.
 //!
 //! # What "durable" means
 //!
-//! What the server's settings say; [`DurabilityReport`] reads them and says it in words. With `fsync` and
-//! `full_page_writes` on (the default), an acknowledged append survives a power loss of the server. To survive the loss
-//! of the server it takes a standby in `synchronous_standby_names`, and that nobody promotes another one.
-//! `synchronous_commit` is raised to `on` for the node's own sessions where it is `off` or `local`.
+//! What the server's settings say; [`DurabilityReport`] reads them and says it in words. With
+//! `fsync` and `full_page_writes` on (the default), an acknowledged append survives a power loss of
+//! the server. To survive the loss of the server it takes a standby in `synchronous_standby_names`,
+//! and that nobody promotes another one. `synchronous_commit` is raised to `on` for the node's own
+//! sessions where it is `off` or `local`.
 //!
 //! # Failures
 //!
@@ -61,16 +66,18 @@
 //! | entries are deleted that a node has not read | the same |
 //! | the disk is full, rights are taken away | offers are in doubt; [`NodeStatus::last_trouble`] has what the server said |
 //!
-//! An entry whose commit was not replicated may show to readers before it is lost (PostgreSQL shows it when the server
-//! restarts, or when the wait for the standby is cancelled). That is why a promoted standby is compared with what was read.
+//! An entry whose commit was not replicated may show to readers before it is lost (PostgreSQL shows
+//! it when the server restarts, or when the wait for the standby is cancelled). That is why a
+//! promoted standby is compared with what was read.
 //!
 //! # Events as rows
 //!
-//! Unless told not to ([`EventRows::Omit`]), a node writes the events of each batch into `ws_event`, by the statement
-//! that places the batch: `log, position, recorded_at, type, tags, id, metadata, data` (JSON, as text) or `data_bytes`.
-//! A batch that is placed but counts for nobody (of a leader that was overtaken) leaves no rows; one in parts shows with
-//! its last part. `ws_end.rows_place` says up to which place the rows are complete; what nodes without rows have placed
-//! is filled in by the next node with them.
+//! Unless told not to ([`EventRows::Omit`]), a node writes the events of each batch into
+//! `ws_event`, by the statement that places the batch: `log, position, recorded_at, type, tags, id,
+//! metadata, data` (JSON, as text) or `data_bytes`. A batch that is placed but counts for nobody
+//! (of a leader that was overtaken) leaves no rows; one in parts shows with its last part.
+//! `ws_end.rows_place` says up to which place the rows are complete; what nodes without rows have
+//! placed is filled in by the next node with them.
 //!
 //! ```sql
 //! -- what happened to one thing
@@ -93,8 +100,9 @@
 //!
 //! # Limits
 //!
-//! An entry has at most 8 MiB; larger batches travel in parts. One offer of a log is under way at a time. Offers of
-//! several logs go over one connection, one behind another: a commit that hangs holds up all logs of the node.
+//! An entry has at most 8 MiB; larger batches travel in parts. One offer of a log is under way at a
+//! time. Offers of several logs go over one connection, one behind another: a commit that hangs
+//! holds up all logs of the node.
 
 mod fault;
 mod keep;

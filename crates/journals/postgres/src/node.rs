@@ -22,7 +22,8 @@ const LEAD_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 /// So many round trips are it, if that is more.
 const LEAD_TIMEOUT_ROUND_TRIPS: u32 = 50;
 
-/// A node's way to its server. Clones are the same way; it ends with the last of them and of its logs.
+/// A node's way to its server. Clones are the same way; it ends with the last of them and of its
+/// logs.
 #[derive(Clone)]
 pub struct PostgresNode {
     shared: Arc<NodeShared>,
@@ -30,8 +31,8 @@ pub struct PostgresNode {
 }
 
 impl PostgresNode {
-    /// Connects, makes the tables if there are none, and stays connected from then on: a connection that is lost
-    /// is made anew. Blocks until the first one is there.
+    /// Connects, makes the tables if there are none, and stays connected from then on: a connection
+    /// that is lost is made anew. Blocks until the first one is there.
     ///
     /// # Errors
     /// [`ConnectError`]. Trying again helps with [`Server`](ConnectError::Server) alone.
@@ -47,8 +48,8 @@ impl PostgresNode {
         Ok(PostgresNode { shared, commands })
     }
 
-    /// A log of this name; it begins empty if nobody has used it. Two logs of the same name on one node are two
-    /// readers of the same log.
+    /// A log of this name; it begins empty if nobody has used it. Two logs of the same name on one
+    /// node are two readers of the same log.
     #[must_use]
     pub fn shared_log(&self, name: &str) -> PostgresLog {
         self.shared_log_with(name, self.shared.options.event_rows)
@@ -74,7 +75,8 @@ impl PostgresNode {
         PostgresLog { node, state, commands }
     }
 
-    /// Reads at once what other nodes have placed, instead of in some milliseconds: somebody waits for it.
+    /// Reads at once what other nodes have placed, instead of in some milliseconds: somebody waits
+    /// for it.
     pub fn nudge(&self) {
         self.shared.look.notify_one();
     }

@@ -99,8 +99,8 @@ pub(crate) async fn rows_cursor(session: &Session, log: &str) -> Result<RowsStat
     }))
 }
 
-/// Compares, on a new connection, the last entry that each log has read with what stands there: another server, or a
-/// restored one, may hold another past.
+/// Compares, on a new connection, the last entry that each log has read with what stands there:
+/// another server, or a restored one, may hold another past.
 pub(crate) async fn check_anchors(node: &NodeShared, session: &Session) -> Result<(), Error> {
     for log in node.logs() {
         let Some((place, header)) = log.anchor() else { continue };

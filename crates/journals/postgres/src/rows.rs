@@ -1,13 +1,16 @@
-//! Which events count, so that they can be written as rows: the rule of the log, followed beside the entries.
+//! Which events count, so that they can be written as rows: the rule of the log, followed beside
+//! the entries.
 //!
-//! An entry of an old leader may be placed and count for nobody; its events must not show in SQL. So rows are not
-//! written for an entry but for a verdict. A node that has seen everything up to a place knows what the next entry
-//! comes to *if it stands right behind it*, and the compare-and-swap makes sure that it stands there or nowhere.
+//! An entry of an old leader may be placed and count for nobody; its events must not show in SQL.
+//! So rows are not written for an entry but for a verdict. A node that has seen everything up to a
+//! place knows what the next entry comes to *if it stands right behind it*, and the
+//! compare-and-swap makes sure that it stands there or nowhere.
 //!
-//! Up to which place the rows are complete stands in `ws_end` as the *cursor*, with the rule's state there. Each
-//! statement that places an entry moves the cursor along, if it stands where the node has it. If it does not (a
-//! node without rows has placed something), no rows are written with the entry, and the node fills them in from
-//! the cursor on. So `ws_event` is always what counts, up to the cursor, without gaps.
+//! Up to which place the rows are complete stands in `ws_end` as the *cursor*, with the rule's
+//! state there. Each statement that places an entry moves the cursor along, if it stands where the
+//! node has it. If it does not (a node without rows has placed something), no rows are written with
+//! the entry, and the node fills them in from the cursor on. So `ws_event` is always what counts,
+//! up to the cursor, without gaps.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -95,8 +98,8 @@ impl RowsState {
 }
 
 impl EventColumns {
-    /// Adds the events of a batch that counts. What cannot be read is left out: then the log itself is damaged,
-    /// which its readers find.
+    /// Adds the events of a batch that counts. What cannot be read is left out: then the log itself
+    /// is damaged, which its readers find.
     pub(crate) fn add(&mut self, accepted: &AcceptedBatch) {
         let joined;
         let mut slices = accepted.body_slices();

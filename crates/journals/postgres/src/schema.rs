@@ -105,8 +105,8 @@ async fn make(client: &Client, schema: &str) -> Result<(), ConnectError> {
     let run = async |sql: String| {
         client.batch_execute(&sql).await.map_err(|error| failed(&describe(&error)))
     };
-    // In one transaction. Nodes that start together come one after another, and only the first makes something:
-    // another would lock tables that the first has begun to use.
+    // In one transaction. Nodes that start together come one after another, and only the first
+    // makes something: another would lock tables that the first has begun to use.
     run(format!("BEGIN; SELECT pg_advisory_xact_lock({MAKING})")).await?;
     if version(client, schema).await?.is_none() {
         run(format!(

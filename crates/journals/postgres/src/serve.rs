@@ -1,5 +1,6 @@
-//! What a node's logs send: offers, questions for the end, rows that are missing. One of each log at a time, those of
-//! several logs one behind another on the same connection, so that none waits for another's round trip.
+//! What a node's logs send: offers, questions for the end, rows that are missing. One of each log
+//! at a time, those of several logs one behind another on the same connection, so that none waits
+//! for another's round trip.
 
 use crate::fault::describe;
 use crate::read;
@@ -266,8 +267,8 @@ async fn ask_end(node: &NodeShared, session: &Session, log: Arc<LogState>) -> Op
     Some(Next::Jobs(log))
 }
 
-/// Finds out up to where a log's rows are, writes those that are missing, and has them written with offers from
-/// then on.
+/// Finds out up to where a log's rows are, writes those that are missing, and has them written with
+/// offers from then on.
 async fn fill_rows(
     node: &NodeShared,
     session: &Session,

@@ -23,13 +23,15 @@ pub(crate) struct Session {
     pub(crate) reading: Reading,
     pub(crate) durability: DurabilityReport,
     pub(crate) round_trip: Duration,
-    /// Warnings on the writing connection: a commit during which one came may not be on the standby.
+    /// Warnings on the writing connection: a commit during which one came may not be on the
+    /// standby.
     warnings: Arc<Warnings>,
     ended: UnboundedReceiver<String>,
     tasks: Vec<Task>,
 }
 
-/// Ends with its owner. The connection's socket is closed by that; nothing is cancelled on the server.
+/// Ends with its owner. The connection's socket is closed by that; nothing is cancelled on the
+/// server.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -97,8 +99,8 @@ where
         let reason = loop {
             match std::future::poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notice(notice))) => {
-                    // Seen before the statement is answered: both come this way, in this order. The server
-                    // translates the word but not this one.
+                    // Seen before the statement is answered: both come this way, in this order. The
+                    // server translates the word but not this one.
                     let plain = [Severity::Notice, Severity::Info, Severity::Debug, Severity::Log];
                     if !notice.parsed_severity().is_some_and(|severity| plain.contains(&severity)) {
                         let detail = notice.detail().unwrap_or_default();
@@ -145,7 +147,8 @@ async fn open(
     Ok((client, task))
 }
 
-/// Makes both connections, within the time a connection may take (and as much again for the tables).
+/// Makes both connections, within the time a connection may take (and as much again for the
+/// tables).
 pub(crate) async fn connect(
     options: &ConnectOptions,
     tls: Option<&MakeRustls>,

@@ -43,7 +43,8 @@ pub enum Connection {
 pub struct NodeStatus {
     /// Whether it has its server.
     pub connection: Connection,
-    /// What the server said last to a statement that it did not carry out, or of which it warned; for a person.
+    /// What the server said last to a statement that it did not carry out, or of which it warned;
+    /// for a person.
     pub last_trouble: Option<String>,
     /// How often it was connected anew.
     pub reconnects: u64,

@@ -1,4 +1,5 @@
-//! What a node knows of one log: what waits to be sent, what waits to be fetched, how far it has read.
+//! What a node knows of one log: what waits to be sent, what waits to be fetched, how far it has
+//! read.
 
 use crate::rows::RowsState;
 use std::collections::VecDeque;
@@ -180,8 +181,8 @@ impl LogState {
         Some(Job::Place(offer, rows))
     }
 
-    /// The offer under way was placed; `rows` is the rule behind it, if rows were written with it. Whether its
-    /// entry is delivered by that: else it will be read.
+    /// The offer under way was placed; `rows` is the rule behind it, if rows were written with it.
+    /// Whether its entry is delivered by that: else it will be read.
     pub(crate) fn placed(&self, offer: &Offer, rows: Option<Box<RowsState>>) -> Delivery {
         let place = Place(offer.after.0 + 1);
         self.tell(|inner| {
@@ -211,7 +212,8 @@ impl LogState {
     pub(crate) fn answered(&self, end: Option<Place>) -> Delivery {
         self.tell(|inner| {
             let asked = std::mem::take(&mut inner.asking);
-            // Not what has been read since: that comes over another connection, and may overtake the answer.
+            // Not what has been read since: that comes over another connection, and may overtake
+            // the answer.
             if let (Some(end), Some(known)) = (end, inner.asked_behind)
                 && end < known
             {

@@ -2,9 +2,10 @@
 
 use tokio_postgres::{Client, Error, Statement};
 
-/// How each session is set. Waiting for a commit is never cut short by time: what a cancelled wait leaves behind
-/// is committed here and perhaps nowhere else. The plans are the same for tables of every size, so that none is
-/// made for an empty one. `synchronous_commit` is raised where it would acknowledge what no disk has.
+/// How each session is set. Waiting for a commit is never cut short by time: what a cancelled wait
+/// leaves behind is committed here and perhaps nowhere else. The plans are the same for tables of
+/// every size, so that none is made for an empty one. `synchronous_commit` is raised where it would
+/// acknowledge what no disk has.
 pub(crate) const SESSION: &str = "
 SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0;
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;
@@ -24,8 +25,8 @@ const EVENT_COLUMNS: &str = "v.position, timestamptz 'epoch' + v.recorded_at * i
      v.type, v.tags::text[], v.id::uuid, v.metadata::jsonb, v.data, v.data_bytes";
 const EVENT_NAMES: &str = "v(position, recorded_at, type, tags, id, metadata, data, data_bytes)";
 
-/// Moves the cursor of the rows in `ws_end`, if it stands where this node has it. `$from`: where it has it, where
-/// it goes, then the rule's state there.
+/// Moves the cursor of the rows in `ws_end`, if it stands where this node has it. `$from`: where it
+/// has it, where it goes, then the rule's state there.
 fn cursor(from: usize) -> String {
     let columns = ["rows_place", "rows_epoch", "rows_head", "rows_chain", "rows_cluster"];
     let set = columns.iter().enumerate().map(|(at, column)| {
@@ -56,8 +57,9 @@ impl Writing {
             "INSERT INTO {end} (log, place) SELECT $1, coalesce(max(place), 0) FROM {entry} WHERE log = $1 \
              ON CONFLICT DO NOTHING"
         );
-        // One statement, one round trip, one commit. The lock of the end row is held until the commit: so places
-        // become visible in order and without a gap, and who comes second finds another place and no row.
+        // One statement, one round trip, one commit. The lock of the end row is held until the
+        // commit: so places become visible in order and without a gap, and who comes second finds
+        // another place and no row.
         let offer = format!(
             "WITH e AS (UPDATE {end} SET place = place + 1 WHERE log = $1 AND place = $2 RETURNING place) \
              INSERT INTO {entry} SELECT $1, e.place, $3 FROM e RETURNING true"
@@ -76,7 +78,8 @@ impl Writing {
              r AS (INSERT INTO {event} SELECT $1, {EVENT_COLUMNS} FROM e, unnest({arrays_8}) AS {EVENT_NAMES}) \
              SELECT count(*) FROM e"
         );
-        // A write, so that only a primary that can commit answers: a deposed one would know an older end.
+        // A write, so that only a primary that can commit answers: a deposed one would know an
+        // older end.
         let end = format!("UPDATE {end} SET place = place WHERE log = $1 RETURNING place");
         Ok(Writing {
             begin: client.prepare(&begin).await?,
@@ -100,8 +103,8 @@ impl Reading {
     pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<Reading, Error> {
         let end = format!("\"{schema}\".ws_end");
         let entry = format!("\"{schema}\".ws_entry");
-        // All logs at once; of each at least the next entry, then as many as fit into so many bytes. The length
-        // of an entry is known without reading it.
+        // All logs at once; of each at least the next entry, then as many as fit into so many
+        // bytes. The length of an entry is known without reading it.
         let entries = format!(
             "SELECT w.i, e.place, e.entry \
              FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS w(log, after, i), LATERAL ( \

@@ -1,4 +1,5 @@
-//! Encryption by rustls: the certificate is for the server's name and signed by an authority that is trusted.
+//! Encryption by rustls: the certificate is for the server's name and signed by an authority that
+//! is trusted.
 
 use crate::options::{OptionsError, Tls};
 use rustls::pki_types::pem::PemObject as _;
@@ -105,7 +106,8 @@ pub(crate) struct Encrypted<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
     fn channel_binding(&self) -> ChannelBinding {
-        // The certificate was verified in full; binding the password to it as well would need to parse it.
+        // The certificate was verified in full; binding the password to it as well would need to
+        // parse it.
         ChannelBinding::none()
     }
 }

@@ -27,8 +27,9 @@ fn kind_of(error: &KrafkaError) -> FaultKind {
     }
 }
 
-/// krafka tells why a transaction has to be aborted by the broker's word at the end of its sentence, and nowhere else.
-/// Its version is pinned, and a test against a broker holds that the word is there.
+/// krafka tells why a transaction has to be aborted by the broker's word at the end of its
+/// sentence, and nowhere else. Its version is pinned, and a test against a broker holds that the
+/// word is there.
 fn kind_of_abortable(message: &str) -> FaultKind {
     match message.rsplit(' ').next() {
         Some("MessageTooLarge" | "RecordListTooLarge") => FaultKind::TooLarge,

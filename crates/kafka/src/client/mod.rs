@@ -28,11 +28,12 @@ const ASK_WITHIN: Duration = Duration::from_secs(30);
 /// Longest that one request to a broker may take before it is tried again.
 const REQUEST_WITHIN: Duration = Duration::from_secs(8);
 
-/// A batch that is not acknowledged by then is in doubt. A broker that comes back is given this long.
+/// A batch that is not acknowledged by then is in doubt. A broker that comes back is given this
+/// long.
 const DELIVER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Brokers end a transaction by themselves that is open for longer: readers of what is committed wait no longer than
-/// this for a producer that is gone. At least [`DELIVER_WITHIN`].
+/// Brokers end a transaction by themselves that is open for longer: readers of what is committed
+/// wait no longer than this for a producer that is gone. At least [`DELIVER_WITHIN`].
 const TRANSACTION_ENDS_AFTER: Duration = Duration::from_secs(30);
 
 /// A connection to a cluster. All that is made of it shares its thread and its sockets.
@@ -102,7 +103,8 @@ impl KafkaCluster {
     /// Connects.
     ///
     /// # Errors
-    /// [`FaultKind::Unavailable`] if no broker answers; [`FaultKind::Forbidden`] if they do not let us in.
+    /// [`FaultKind::Unavailable`] if no broker answers; [`FaultKind::Forbidden`] if they do not let
+    /// us in.
     pub fn connect(settings: &ConnectionSettings) -> Result<KafkaCluster, Fault> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).thread_name("kafka").enable_all().build();

@@ -12,11 +12,12 @@ use krafka::producer::{Acks, ProducerBuilder};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A batch on its way to one partition, in bytes. Brokers take 1 MiB unless they are set otherwise, and count
-/// what is compressed.
+/// A batch on its way to one partition, in bytes. Brokers take 1 MiB unless they are set otherwise,
+/// and count what is compressed.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Longest that records wait for others of their partition. A whole batch is given at once, so a moment is enough.
+/// Longest that records wait for others of their partition. A whole batch is given at once, so a
+/// moment is enough.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// Longest that a transaction which failed is waited for to end.
@@ -107,8 +108,8 @@ impl Producer for TransactionalProducer {
         };
         Err(match failed {
             Setback::Before(error) => {
-                // So that readers need not wait until the broker ends it; and a producer whose id was taken is
-                // told so here at the latest.
+                // So that readers need not wait until the broker ends it; and a producer whose id
+                // was taken is told so here at the latest.
                 let aborted = async { tokio::time::timeout(ABORT_WITHIN, producer.abort()).await };
                 if let Ok(Err(fenced @ KrafkaError::Fenced { .. })) =
                     self.link.runtime.block_on(aborted)

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// krafka reads on in a topic that was made again as if nothing were; so its id is asked for this often.
+/// krafka reads on in a topic that was made again as if nothing were; so its id is asked for this
+/// often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Most records of one answer.

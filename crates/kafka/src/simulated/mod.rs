@@ -1,5 +1,6 @@
-//! A Kafka cluster in memory, for tests: topics with ids, transactions that take offsets for their markers, fencing,
-//! and faults when a test plans them. Nothing is compacted or deleted by itself, and no time passes.
+//! A Kafka cluster in memory, for tests: topics with ids, transactions that take offsets for their
+//! markers, fencing, and faults when a test plans them. Nothing is compacted or deleted by itself,
+//! and no time passes.
 
 mod fault;
 mod partition;
@@ -75,8 +76,9 @@ fn no_topic(name: &str) -> Fault {
     Fault::new(FaultKind::NoTopic, format!("there is no topic {name}"))
 }
 
-/// A transaction of some other producer that is open in one partition. Readers of committed records see nothing
-/// behind its record until it is committed or aborted; dropping the handle leaves it open.
+/// A transaction of some other producer that is open in one partition. Readers of committed records
+/// see nothing behind its record until it is committed or aborted; dropping the handle leaves it
+/// open.
 pub struct OpenTransaction {
     shared: Arc<Shared>,
     topic: String,
@@ -110,7 +112,8 @@ impl SimulatedCluster {
         SimulatedCluster::default()
     }
 
-    /// Creates a topic of so many partitions with the default settings: 7 days of retention, 1 MiB a batch.
+    /// Creates a topic of so many partitions with the default settings: 7 days of retention, 1 MiB
+    /// a batch.
     ///
     /// # Panics
     /// A topic of this name exists, or `partitions` is less than 1.
@@ -118,7 +121,8 @@ impl SimulatedCluster {
         self.add_topic_with(name, partitions, &[]);
     }
 
-    /// Creates a topic with settings of its own: `cleanup.policy`, `max.message.bytes` and `retention.ms` count.
+    /// Creates a topic with settings of its own: `cleanup.policy`, `max.message.bytes` and
+    /// `retention.ms` count.
     ///
     /// # Panics
     /// A topic of this name exists, a setting does not parse, or `partitions` is less than 1.
@@ -214,7 +218,8 @@ impl SimulatedCluster {
         topic.partition_mut(partition).expect("the partition exists").delete_before(offset);
     }
 
-    /// Deletes all committed records of a topic that have a key for which a later one exists, as compaction does.
+    /// Deletes all committed records of a topic that have a key for which a later one exists, as
+    /// compaction does.
     ///
     /// # Panics
     /// There is no such topic.
@@ -222,7 +227,8 @@ impl SimulatedCluster {
         self.shared.lock().topic_mut(topic).expect("the topic exists").compact();
     }
 
-    /// Plans a fault: the next call of this kind that has no earlier plan fails so, on whatever handle.
+    /// Plans a fault: the next call of this kind that has no earlier plan fails so, on whatever
+    /// handle.
     pub fn fail_next(&self, operation: Operation, fault: PlannedFault) {
         self.shared.lock().faults.plan(operation, fault);
     }

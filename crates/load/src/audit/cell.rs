@@ -9,7 +9,8 @@
 //! | `~355` | 5 % to either side, or the rounding if that is more |
 //! | `1,200 ±50 ms` | 1,150 … 1,250 ms: as given |
 //!
-//! Being generous here is on purpose: a check trips only if no value a figure may stand for satisfies it.
+//! Being generous here is on purpose: a check trips only if no value a figure may stand for
+//! satisfies it.
 
 use crate::check::ratios::{Claimed, Interval};
 
@@ -31,7 +32,8 @@ const TIMES: [(&str, f64); 10] = [
 const RATES: [&str; 9] =
     ["", "/s", "req/s", "requests/s", "ops/s", "ops/sec", "op/s", "msg/s", "rps"];
 
-/// A written figure: what it may stand for, and the step between neighbouring figures written like it.
+/// A written figure: what it may stand for, and the step between neighbouring figures written like
+/// it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// As written.

@@ -1,10 +1,11 @@
 //! `bench audit`: the checks applied to tables that others have published.
 //!
 //! A file ([`Published::parse`] shows its form) holds the figures as they are printed, each with
-//! the precision of its print. [`audit`] puts the questions to them that can be put without the raw data: C1 to C5
-//! to every row, C12 to every ladder, C15 to every stated ratio. Every figure stands for all values
-//! that would be printed like it, so an objection means that no such values satisfy the check. The sentences
-//! give figures and what follows from them, and nothing about anybody's reasons.
+//! the precision of its print. [`audit`] puts the questions to them that can be put without the raw
+//! data: C1 to C5 to every row, C12 to every ladder, C15 to every stated ratio. Every figure stands
+//! for all values that would be printed like it, so an objection means that no such values satisfy
+//! the check. The sentences give figures and what follows from them, and nothing about anybody's
+//! reasons.
 
 mod cell;
 mod ladder;

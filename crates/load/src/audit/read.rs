@@ -25,7 +25,8 @@
 //! over  = "1 user: throughput"
 //! ```
 //!
-//! Figures are texts, so that the precision in which they were published is kept; whole counts may be numbers.
+//! Figures are texts, so that the precision in which they were published is kept; whole counts may
+//! be numbers.
 
 use super::cell::{Cell, claimed};
 use crate::check::ratios::{Better, Claimed, Interval, Word};

@@ -1,4 +1,5 @@
-//! The checks on one row of a published table: C1 to C5, with every figure taken as all it may stand for.
+//! The checks on one row of a published table: C1 to C5, with every figure taken as all it may
+//! stand for.
 
 use super::cell::Cell;
 use super::read::Row;

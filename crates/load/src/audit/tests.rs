@@ -1,4 +1,5 @@
-//! Tables that must trip each check of the audit, and tables that must not; and the page of published ones.
+//! Tables that must trip each check of the audit, and tables that must not; and the page of
+//! published ones.
 
 use super::*;
 use std::fs;
@@ -241,7 +242,8 @@ fn rendered(folder: &Path, page: &str) -> (String, Vec<String>) {
     (text + rest, files)
 }
 
-/// Only reads. To see the text as it should be: `cargo test -p wellspring-load shows_the_page -- --ignored --nocapture`.
+/// Only reads. To see the text as it should be: `cargo test -p wellspring-load shows_the_page --
+/// --ignored --nocapture`.
 #[test]
 fn the_page_says_exactly_what_the_audit_finds() {
     let (folder, page) = page();

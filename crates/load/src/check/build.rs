@@ -1,4 +1,5 @@
-//! Synthetic reports for the tests of the checks: sound by default, spoiled by each test in its own way.
+//! Synthetic reports for the tests of the checks: sound by default, spoiled by each test in its own
+//! way.
 
 use crate::histogram::Histogram;
 use crate::plan::{Arrivals, Load, Protocol, Settings, Stop};
@@ -21,7 +22,8 @@ pub(crate) struct Builder {
     repeats: Vec<f64>,
 }
 
-/// A closed loop of 10 s: each user busy 99 % of the time with answers of 0.6 to about 3 ms, 1 ms in the mean.
+/// A closed loop of 10 s: each user busy 99 % of the time with answers of 0.6 to about 3 ms, 1 ms
+/// in the mean.
 pub(crate) fn closed(users: u32) -> Builder {
     Builder { users, rate_per_s: None, stretch: 1.0, seconds: 10, repeats: vec![1.0] }
 }

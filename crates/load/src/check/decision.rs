@@ -1,6 +1,7 @@
-//! C14: thresholds decide. Each `--fail-if` is applied to every step (of a search: to the one that decided); where it is true, or
-//! its figure could not be had, the run fails: the program ends with exit code 99, and the
-//! verdict is at best "use with care", so that the last line of a failed run never reads "trusted".
+//! C14: thresholds decide. Each `--fail-if` is applied to every step (of a search: to the one that
+//! decided); where it is true, or its figure could not be had, the run fails: the program ends with
+//! exit code 99, and the verdict is at best "use with care", so that the last line of a failed run
+//! never reads "trusted".
 
 use super::figures::Said;
 use super::threshold::{Threshold, Truth};

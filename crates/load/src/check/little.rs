@@ -134,7 +134,8 @@ fn shares(figures: &Figures<'_>) -> Shares {
     let there = figures.measured_ns * users as f64;
     let run_ns = figures.measured_ns / figures.step.runs.len().max(1) as f64;
     let errors: u64 = figures.total.counters.errors.values().sum();
-    // A request that could not be made is tried again after 10 ms; every other error ends by the time limit.
+    // A request that could not be made is tried again after 10 ms; every other error ends by the
+    // time limit.
     let unmade = figures.errors(ErrorKind::Request);
     let lost_ns = (errors - unmade + figures.unanswered) as f64 * timeout_ns + unmade as f64 * 10e6;
     let opening_ns = figures

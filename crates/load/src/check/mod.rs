@@ -104,9 +104,9 @@ const OF_STEPS: [(u8, OfStep); 13] = [
     (18, server_count::judge),
 ];
 
-/// Asks all checks and fills `report.findings`, `report.thresholds` and `report.verdict`,
-/// replacing what they held. Findings come in order of the checks' numbers, and within a
-/// check the whole report first, then the steps in their order. Every check has at least one finding.
+/// Asks all checks and fills `report.findings`, `report.thresholds` and `report.verdict`, replacing
+/// what they held. Findings come in order of the checks' numbers, and within a check the whole
+/// report first, then the steps in their order. Every check has at least one finding.
 pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
     let mut findings = Vec::new();
     let mut add = |check: u8, step: Option<&str>, said: Said| {

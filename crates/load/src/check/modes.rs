@@ -1,4 +1,5 @@
-//! Whether a latency distribution has two separate groups, which a mean or a median describes badly.
+//! Whether a latency distribution has two separate groups, which a mean or a median describes
+//! badly.
 //!
 //! The counts are put into bins of a quarter octave (19 % wide) and smoothed over
 //! three. Two groups are told apart if the lowest bin between two peaks has at most

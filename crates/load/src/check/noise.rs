@@ -92,7 +92,8 @@ fn quiet(drift: Option<f64>, other: Option<f64>, steal: f64) -> String {
     )
 }
 
-/// How far the slowest calibration lies above the fastest, with both in nanoseconds; `None` if none was made.
+/// How far the slowest calibration lies above the fastest, with both in nanoseconds; `None` if none
+/// was made.
 fn calibration_drift(figures: &Figures<'_>) -> Option<(f64, f64, f64)> {
     let runs = figures.step.runs.iter();
     let times =

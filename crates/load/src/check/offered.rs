@@ -24,7 +24,8 @@ use crate::plan::{Arrivals, Load};
 /// The largest p99 of the lateness, as a share of the median service time.
 const LATENESS_SHARE: f64 = 0.1;
 
-/// The share of requests beyond p99: if fewer waited for a connection, they are not what made p99 late.
+/// The share of requests beyond p99: if fewer waited for a connection, they are not what made p99
+/// late.
 const BEYOND_P99: f64 = 0.01;
 
 /// Whose fault lateness was, with the evidence.

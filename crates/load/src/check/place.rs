@@ -1,5 +1,6 @@
-//! C16: client and server on one machine share its processors, memory and kernel, and
-//! there is no network between them. That is a note: the figures are right, but not those of use over a network.
+//! C16: client and server on one machine share its processors, memory and kernel, and there is no
+//! network between them. That is a note: the figures are right, but not those of use over a
+//! network.
 
 use super::figures::Said;
 use crate::result::Report;

@@ -1,9 +1,10 @@
 //! C15, ratios: what a ratio of rounded figures can be, and whether it is named right.
 //!
-//! A figure written as `12.3` stands for anything from 12.25 to 12.35, so a ratio of two
-//! such figures is a range, computed with interval arithmetic: `[a, b] ÷ [c, d] = [a ÷ d, b ÷ c]`
-//! for positive figures. A claimed ratio is wrong only if no value it may stand for lies in that
-//! range. Reports of this program compute ratios from measured values, so that the question does not arise.
+//! A figure written as `12.3` stands for anything from 12.25 to 12.35, so a ratio of two such
+//! figures is a range, computed with interval arithmetic: `[a, b] ÷ [c, d] = [a ÷ d, b ÷ c]` for
+//! positive figures. A claimed ratio is wrong only if no value it may stand for lies in that range.
+//! Reports of this program compute ratios from measured values, so that the question does not
+//! arise.
 //!
 //! Names have one meaning here. With `q` = the figure spoken of ÷ the figure it is compared with:
 //!
@@ -16,8 +17,8 @@
 //! | `x` % slower, of a throughput | `1 − q`; of a latency `q − 1` |
 //! | `n` times faster or slower | the larger ÷ the smaller |
 //!
-//! A percentage that fits only when taken of the *other* figure ("24 % slower" for 124 → 100, which is
-//! 19 % less; 124 is 24 % more than 100) has the wrong base, which is said apart.
+//! A percentage that fits only when taken of the *other* figure ("24 % slower" for 124 → 100, which
+//! is 19 % less; 124 is 24 % more than 100) has the wrong base, which is said apart.
 
 use super::wording::three_digits;
 

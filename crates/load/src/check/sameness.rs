@@ -19,10 +19,10 @@ use super::wording::counted;
 use crate::plan::{Load, Settings};
 use crate::result::{CheckId, Environment, Finding, Outcome, Report, Step};
 
-/// Says of two reports what differs between them besides the figures: one [`Finding`] of
-/// check C11 for each difference, the worst first, or a single passed one. Steps are matched by name, and if each
-/// report has just one, by place. A finding with [`Outcome::Stop`] means that the
-/// figures must not be compared.
+/// Says of two reports what differs between them besides the figures: one [`Finding`] of check C11
+/// for each difference, the worst first, or a single passed one. Steps are matched by name, and if
+/// each report has just one, by place. A finding with [`Outcome::Stop`] means that the figures must
+/// not be compared.
 #[must_use]
 pub fn comparable(a: &Report, b: &Report) -> Vec<Finding> {
     let mut found = environments(&a.environment, &b.environment);

@@ -4,10 +4,10 @@
 //!   `N ÷ X − Z` of a user's time (`X` answers a second, `Z` mean think time). That cannot be
 //!   less than the shortest single request of the whole report. The edges of the
 //!   measured part give play: one longest cycle a user (see C1).
-//! - *Superlinear scaling* (between steps in closed loop that differ in users only): from `N1` to `N2 > N1`
-//!   users throughput, as the median over the repeats, cannot grow by more than
-//!   `N2 ÷ N1 × 1.05`. More means that something else changed, such as a cache, a
-//!   clock speed or a server that was still warming up.
+//! - *Superlinear scaling* (between steps in closed loop that differ in users only): from `N1` to
+//!   `N2 > N1` users throughput, as the median over the repeats, cannot grow by more than `N2 ÷ N1
+//!   × 1.05`. More means that something else changed, such as a cache, a clock speed or a server
+//!   that was still warming up.
 
 use super::figures::{Figures, Said};
 use super::series::median;

@@ -105,7 +105,8 @@ fn apart(one: &[f64], other: &[f64]) -> bool {
     high(one) < low(other) || high(other) < low(one)
 }
 
-/// At most the chance that some cut of `n` values in random order, with four or more on each side, sets them apart.
+/// At most the chance that some cut of `n` values in random order, with four or more on each side,
+/// sets them apart.
 fn separation(n: usize) -> f64 {
     let (mut ways, mut chance) = (1.0, 0.0);
     for t in 1..=n - 4 {
@@ -165,7 +166,8 @@ pub(super) fn two_sided(z: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A small generator (Steele, Lea and Flood's SplitMix64), so that the tests are the same each time.
+    /// A small generator (Steele, Lea and Flood's SplitMix64), so that the tests are the same each
+    /// time.
     struct Numbers(u64);
 
     impl Numbers {

@@ -1,12 +1,11 @@
 //! C18: the server's own count of what it handled against the client's.
 //!
-//! The server is asked before the warm-up and after the last answer, so what was sent in
-//! the warm-up is in its count and is added to the client's. The count may be of successes
-//! or of all answers; a few are on one side or the other: at most one a connection and
-//! stream, and the two questions for the count itself. Within
-//! `successes − edge … answers + edge` it agrees. Above, up to everything sent, the
-//! server handled requests whose answers were lost on the way: a note. Beyond that somebody else asked
-//! it too: care. Fewer than the client's successes: stop.
+//! The server is asked before the warm-up and after the last answer, so what was sent in the
+//! warm-up is in its count and is added to the client's. The count may be of successes or of all
+//! answers; a few are on one side or the other: at most one a connection and stream, and the two
+//! questions for the count itself. Within `successes − edge … answers + edge` it agrees. Above, up
+//! to everything sent, the server handled requests whose answers were lost on the way: a note.
+//! Beyond that somebody else asked it too: care. Fewer than the client's successes: stop.
 
 use super::figures::{Figures, Said};
 use super::wording::{count, counted};
@@ -75,7 +74,8 @@ mod tests {
     fn with(there: Option<u64>) -> Said {
         let mut step = build::closed(4).step();
         let run = &mut step.runs[0];
-        // 39 600 successes, 100 failed answers, 50 timeouts; 1 000 more in the warm-up, 10 of them failed.
+        // 39 600 successes, 100 failed answers, 50 timeouts; 1 000 more in the warm-up, 10 of them
+        // failed.
         (run.warmup_requests, run.warmup_successes) = (1_000, Some(990));
         let counters = &mut run.endpoints[0].counters;
         counters.statuses.insert(500, 100);

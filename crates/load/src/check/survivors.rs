@@ -2,10 +2,10 @@
 //!
 //! - *Silence*: no answer at the end of the measured part for longer than 1 s and than three times
 //!   p99, while requests were waiting: the server had stopped, so stop.
-//! - *Lower bounds*: `m` requests unanswered, timed out or never sent would have been the
-//!   slowest. With `n` answers, quantile `q` is a lower bound only if `m ≥ (1 − q)(n + m)`. For p50 that
-//!   is a stop, for p99 care, for p99.9 a note. Any unanswered request needs care:
-//!   the server took it and was silent until the end.
+//! - *Lower bounds*: `m` requests unanswered, timed out or never sent would have been the slowest.
+//!   With `n` answers, quantile `q` is a lower bound only if `m ≥ (1 − q)(n + m)`. For p50 that is
+//!   a stop, for p99 care, for p99.9 a note. Any unanswered request needs care: the server took it
+//!   and was silent until the end.
 //! - *Warm-up*: requests of it that got no answer need care, and stop if nothing else was answered.
 //! - *Early end*: a run that could not go on needs care, an interrupted one is a note.
 
@@ -16,7 +16,8 @@ use crate::result::{ErrorKind, Finish};
 /// Silence shorter than this is never held against the server, in nanoseconds.
 const SHORTEST_SILENCE_NS: f64 = 1e9;
 
-/// Whether quantile `q` of `answered` is a lower bound only, when `missing` more would have been slower than all.
+/// Whether quantile `q` of `answered` is a lower bound only, when `missing` more would have been
+/// slower than all.
 #[must_use]
 pub fn is_lower_bound(q: f64, answered: u64, missing: u64) -> bool {
     // A hair of tolerance, as in the support of a quantile: 1 − 0.99 is 0.010000000000000009.

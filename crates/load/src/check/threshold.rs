@@ -13,16 +13,17 @@
 //! | `failures` | those and answers with a wrong status or failed check | a number, or a share with `%` |
 //! | `failure_rate` | share of failures | `%`, or a number from 0 to 1 |
 //!
-//! Latency is what reports mean by it: response time in open loop, service time in closed, of successes.
+//! Latency is what reports mean by it: response time in open loop, service time in closed, of
+//! successes.
 //!
-//! **Repeats** are merged: the quantile is that of all answers of all repeats, the rate is
-//! all successes over all measured time, counts are sums. The worst repeat would fail more often the more one
-//! measures; a median over repeats would hide a bad one.
+//! **Repeats** are merged: the quantile is that of all answers of all repeats, the rate is all
+//! successes over all measured time, counts are sums. The worst repeat would fail more often the
+//! more one measures; a median over repeats would hide a bad one.
 //!
-//! **Requests without an answer** (timed out, unanswered, never sent) count as slower than
-//! all others in quantiles, so that a server cannot pass by not answering. `max` is then at least the time limit;
-//! `mean` and `min` are of the answers alone. With an endpoint, requests never sent are not counted, as they
-//! belong to none.
+//! **Requests without an answer** (timed out, unanswered, never sent) count as slower than all
+//! others in quantiles, so that a server cannot pass by not answering. `max` is then at least the
+//! time limit; `mean` and `min` are of the answers alone. With an endpoint, requests never sent are
+//! not counted, as they belong to none.
 
 use super::wording::{count, counted, duration, percent, rate};
 use crate::result::{EndpointResult, ErrorKind, Finish, Step};
@@ -81,7 +82,8 @@ pub struct Threshold {
 /// A figure as a threshold sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// In the unit of [`Threshold::limit`]; infinite for a quantile among requests without an answer.
+    /// In the unit of [`Threshold::limit`]; infinite for a quantile among requests without an
+    /// answer.
     pub value: f64,
     /// As printed, with its unit.
     pub text: String,
@@ -110,7 +112,8 @@ impl std::fmt::Display for ThresholdError {
 
 impl std::error::Error for ThresholdError {}
 
-/// Several expressions that must all hold, separated by commas: the argument of `bench search --slo`.
+/// Several expressions that must all hold, separated by commas: the argument of `bench search
+/// --slo`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slo {
     /// As the user wrote it.
@@ -126,7 +129,8 @@ pub enum SloOutcome {
     Holds(String),
     /// A condition does not; the text gives it and what was measured.
     Fails(String),
-    /// No condition fails, but one could not be had, and the text says why: it has not been shown to hold.
+    /// No condition fails, but one could not be had, and the text says why: it has not been shown
+    /// to hold.
     Unknown(String),
 }
 
@@ -185,7 +189,8 @@ impl Threshold {
     /// The figure it looks at.
     ///
     /// # Errors
-    /// In words, why it cannot be had: the step was not run, has no such endpoint, or too few answers.
+    /// In words, why it cannot be had: the step was not run, has no such endpoint, or too few
+    /// answers.
     pub fn measure(&self, step: &Step) -> Result<Measured, String> {
         let (of, missing) = match &self.endpoint {
             None => {

@@ -1,8 +1,8 @@
 //! C13: how many different requests were sent, and how many answers came from a cache.
 //!
-//! A server that is asked the same again answers from a cache of its own, of a proxy, or
-//! of the processor. One request for all, or each more than a hundred times, is a note. Answers that
-//! say that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10 % on.
+//! A server that is asked the same again answers from a cache of its own, of a proxy, or of the
+//! processor. One request for all, or each more than a hundred times, is a note. Answers that say
+//! that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10 % on.
 
 use super::figures::{Figures, Said};
 use super::wording::{count, counted, percent};

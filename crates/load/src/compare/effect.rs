@@ -21,7 +21,8 @@ pub enum Verdict {
     FewerFailures,
     /// B fails more often.
     MoreFailures,
-    /// Nothing that chance does not explain. Not the same as "equal": see [`MetricComparison::detectable`].
+    /// Nothing that chance does not explain. Not the same as "equal": see
+    /// [`MetricComparison::detectable`].
     NoDifferenceSeen,
     /// No statement is possible; the sentence says why.
     NotComparable,
@@ -104,7 +105,8 @@ pub struct MetricComparison {
 }
 
 impl MetricComparison {
-    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5 % (or 5 points) could not have been seen.
+    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5 % (or 5 points)
+    /// could not have been seen.
     #[must_use]
     pub fn detectable_share(&self) -> Option<f64> {
         let smallest = self.detectable?;

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// Successes a second. More is better.
     Throughput,
-    /// Mean latency (response in open loop, service in closed), nanoseconds. Less is better, as for all quantiles.
+    /// Mean latency (response in open loop, service in closed), nanoseconds. Less is better, as for
+    /// all quantiles.
     Mean,
     /// Median latency, nanoseconds.
     P50,
@@ -70,7 +71,8 @@ pub struct Figures {
     pub started_unix_us: u64,
     /// Its length, nanoseconds.
     pub measured_ns: u64,
-    /// Whether requests were due at times of their own (open loop), so that throughput is what was offered.
+    /// Whether requests were due at times of their own (open loop), so that throughput is what was
+    /// offered.
     pub open_loop: bool,
     /// Successes a second.
     pub throughput_per_s: f64,
@@ -84,7 +86,8 @@ pub struct Figures {
     pub p95_ns: Option<f64>,
     /// 99th percentile.
     pub p99_ns: Option<f64>,
-    /// Failures and unanswered requests by all that came to an end, 0 to 1; `None` if nothing was sent.
+    /// Failures and unanswered requests by all that came to an end, 0 to 1; `None` if nothing was
+    /// sent.
     pub failure_share: Option<f64>,
 }
 

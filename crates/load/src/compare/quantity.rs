@@ -77,7 +77,8 @@ pub(crate) fn signed(value: f64, decimals: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// A change given as log ratio, in per cent: `+12 %`, `−3.4 %`; from double on as a factor: `× 2.31`.
+/// A change given as log ratio, in per cent: `+12 %`, `−3.4 %`; from double on as a factor: `×
+/// 2.31`.
 pub(crate) fn change(log_ratio: f64) -> String {
     let ratio = log_ratio.exp();
     if ratio >= 2.0 {

@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Options {
     /// The server's process, if it runs here and is known: its work is reported and is no noise.
     pub server_pid: Option<u32>,
-    /// Whether to measure, before each step, what this client reaches against a server that does nothing.
+    /// Whether to measure, before each step, what this client reaches against a server that does
+    /// nothing.
     pub headroom: bool,
     /// Where the server tells how many requests it handled.
     pub server_count: Option<ServerCount>,
@@ -79,8 +80,8 @@ impl<'a> Driver<'a> {
         self.server_header.as_deref()
     }
 
-    /// Measures every step once for each of the `repeats`, which count from 1, in turns: all steps once, then all
-    /// again, so that a machine that drifts does not favour one of them.
+    /// Measures every step once for each of the `repeats`, which count from 1, in turns: all steps
+    /// once, then all again, so that a machine that drifts does not favour one of them.
     ///
     /// # Errors
     /// The error of the first run if not even that could be made; later ones end

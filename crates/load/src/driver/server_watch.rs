@@ -26,7 +26,8 @@ impl<'a> ServerWatch<'a> {
         ServerWatch { inner, pid, span: None }
     }
 
-    /// Processor time of the whole measured part, in nanoseconds; `None` if it was too short to tell.
+    /// Processor time of the whole measured part, in nanoseconds; `None` if it was too short to
+    /// tell.
     pub(super) fn cpu_ns(&self, measured_ns: u64) -> Option<u64> {
         whole(self.span?, measured_ns)
     }

@@ -14,7 +14,8 @@ pub(crate) struct Pace {
     gap_ns: f64,
     arrivals: Arrivals,
     random: Random,
-    /// Offset of the next due time from the start. A sum of up to 2^53 ns (104 days) is exact to 1 ns.
+    /// Offset of the next due time from the start. A sum of up to 2^53 ns (104 days) is exact to 1
+    /// ns.
     next_offset_ns: f64,
     /// Constant arrivals are multiples of the gap, so that rounding never adds up.
     first_offset_ns: f64,
@@ -22,7 +23,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The share of worker `worker` of `workers` in `rate_per_s` requests a second from `start_ns` on.
+    /// The share of worker `worker` of `workers` in `rate_per_s` requests a second from `start_ns`
+    /// on.
     pub(crate) fn new(
         rate_per_s: f64,
         arrivals: Arrivals,

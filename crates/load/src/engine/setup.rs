@@ -210,7 +210,8 @@ impl Control {
 pub(super) enum Cut {
     /// The user wants no more.
     Interrupted,
-    /// Only a count would end it, and no connection could be opened for the time limit of a request.
+    /// Only a count would end it, and no connection could be opened for the time limit of a
+    /// request.
     Unreachable,
 }
 

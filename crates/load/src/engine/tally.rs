@@ -73,7 +73,8 @@ impl Tally {
         }
     }
 
-    /// Whether a request belongs to the measured part: by when it was due, not by when it was answered.
+    /// Whether a request belongs to the measured part: by when it was due, not by when it was
+    /// answered.
     pub(crate) fn measures(&self, due_ns: u64) -> bool {
         due_ns >= self.window.start_ns && due_ns < self.window.end_ns
     }
@@ -213,7 +214,8 @@ impl Tally {
         self.window.start_ns.saturating_add((self.gathering.index + 1) * 1_000_000_000)
     }
 
-    /// Sends off the second that is over at `now_ns`, which never goes back; seconds without anything are sent too.
+    /// Sends off the second that is over at `now_ns`, which never goes back; seconds without
+    /// anything are sent too.
     #[inline]
     pub(crate) fn roll(&mut self, now_ns: u64) {
         while now_ns >= self.slice_end_ns() && self.slice_end_ns() < self.window.end_ns {
@@ -224,7 +226,8 @@ impl Tally {
         }
     }
 
-    /// From now on the measured part ends at `end_ns`: a count was reached, or the user wants no more.
+    /// From now on the measured part ends at `end_ns`: a count was reached, or the user wants no
+    /// more.
     pub(crate) fn end_at(&mut self, end_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(end_ns);
     }

@@ -230,7 +230,8 @@ fn sentence(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(why) => {
             let why = match why {
-                // How webpki puts it when a certificate that calls itself an authority serves a host.
+                // How webpki puts it when a certificate that calls itself an authority serves a
+                // host.
                 CertificateError::Other(_) => {
                     "it is self-signed or not fit for a server".to_owned()
                 }

@@ -97,7 +97,8 @@ pub(super) struct Worker {
     /// When a request was due and no place was free, last.
     starved_at_ns: u64,
     longest_loop_ns: u64,
-    /// What the thread had used when sending ended: waiting for the last answers is no work to be shared out over.
+    /// What the thread had used when sending ended: waiting for the last answers is no work to be
+    /// shared out over.
     used_at_end: Option<ThreadUse>,
     /// Answers from a cache before the measured part.
     early_cache_hits: u64,
@@ -254,7 +255,8 @@ impl Worker {
         let now_ns = self.setup.clock.now_ns();
         for place in waiting {
             match self.setup.load {
-                // Users do not begin in step: each at a moment of its own within the longest think time.
+                // Users do not begin in step: each at a moment of its own within the longest think
+                // time.
                 Load::Closed { think_max_us, .. } if think_max_us > 0 => {
                     let after_ns = self.random.between(0, think_max_us * 1000);
                     self.sleep(place, now_ns + after_ns);
@@ -367,7 +369,8 @@ impl Worker {
         true
     }
 
-    /// Sends the next request of the user at `place`, whose connection is open. `due_ns` is given in open loop.
+    /// Sends the next request of the user at `place`, whose connection is open. `due_ns` is given
+    /// in open loop.
     fn send(&mut self, place: u32, due_ns: Option<u64>, tally: &mut Tally) {
         self.places[place as usize].phase = Phase::Done;
         if self.stage != Stage::Sending && due_ns.is_none() {

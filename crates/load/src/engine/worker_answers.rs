@@ -74,7 +74,8 @@ impl Worker {
         self.buffer = buffer;
     }
 
-    /// Gives bytes to the wire and acts on every answer they complete. `Err` if the connection is gone.
+    /// Gives bytes to the wire and acts on every answer they complete. `Err` if the connection is
+    /// gone.
     fn feed(&mut self, index: usize, mut bytes: &[u8], tally: &mut Tally) -> Result<(), ()> {
         let done_ns = self.setup.clock.now_ns();
         self.count_received(index, bytes.len(), tally);

@@ -117,7 +117,8 @@ impl Worker {
         let kind = fault.kind;
         self.first_error.get_or_insert(fault);
         if self.started {
-            // Each attempt that fails is a request that its user could not make: one of those asked for.
+            // Each attempt that fails is a request that its user could not make: one of those asked
+            // for.
             let now_ns = self.setup.clock.now_ns();
             if !tally.is_open() && self.grant(tally.measures(now_ns)) {
                 tally.unsendable(0, kind, now_ns, now_ns);
@@ -143,7 +144,8 @@ impl Worker {
         self.open(index, tally);
     }
 
-    /// The connection takes no further requests: it is made anew as soon as nothing is under way on it.
+    /// The connection takes no further requests: it is made anew as soon as nothing is under way on
+    /// it.
     pub(super) fn wind_up(&mut self, index: usize, tally: &mut Tally) {
         self.conns[index].state = State::Ending;
         let busy = |place| self.places[self.number(index, place) as usize].phase == Phase::UnderWay;
@@ -293,7 +295,8 @@ impl Worker {
                     events.set(epoll::EventFlags::OUT, !everything);
                     let data = epoll::EventData::new_u64(conn.token(index));
                     if let Some(socket) = &conn.socket {
-                        // It was registered when it was opened; failing here would show as a timeout.
+                        // It was registered when it was opened; failing here would show as a
+                        // timeout.
                         let _ = epoll::modify(&self.epoll, socket, data, events);
                     }
                 }

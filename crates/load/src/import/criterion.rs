@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// Folders within folders that are searched: group, function, value, and room for a project around it.
+/// Folders within folders that are searched: group, function, value, and room for a project around
+/// it.
 const DEEPEST: usize = 8;
 
 #[derive(Deserialize)]

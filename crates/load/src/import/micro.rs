@@ -62,7 +62,8 @@ pub struct MicroBenchmark {
     /// Allocations of one operation, median; `None` if not measured.
     #[serde(default)]
     pub allocs_per_op: Option<f64>,
-    /// Bytes processed a second, median; `None` if the benchmark does not say how many it processes.
+    /// Bytes processed a second, median; `None` if the benchmark does not say how many it
+    /// processes.
     #[serde(default)]
     pub bytes_per_s: Option<f64>,
     /// Everything else it reports: unit and median, in its order.

@@ -125,7 +125,8 @@ fn totals(server_pid: Option<u32>) -> Totals {
 /// User and system time of a process, in clock ticks.
 fn process_ticks(process: &str) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name may hold spaces and parentheses; what follows the last one is regular (proc_pid_stat(5)).
+    // The name may hold spaces and parentheses; what follows the last one is regular
+    // (proc_pid_stat(5)).
     let rest = stat.rsplit_once(')')?.1;
     let mut fields = rest.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;

@@ -64,7 +64,8 @@ impl Session {
         }
     }
 
-    /// Answers every request completed by the frames at the front of `input`; returns how much was used.
+    /// Answers every request completed by the frames at the front of `input`; returns how much was
+    /// used.
     pub(super) fn answer_all(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<usize> {
         let mut used = 0;
         while let Some(head) = input[used..].first_chunk::<9>() {

@@ -25,7 +25,8 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Three significant digits, as a plain decimal: `0.0123`, `1.24`, `12.4`, `124`, `12 400` as it is.
+/// Three significant digits, as a plain decimal: `0.0123`, `1.24`, `12.4`, `124`, `12 400` as it
+/// is.
 #[must_use]
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
@@ -35,7 +36,8 @@ pub fn significant(value: f64) -> String {
     group(&text)
 }
 
-/// How many decimals show three significant digits of `value`, its rounding up to the next power of ten included.
+/// How many decimals show three significant digits of `value`, its rounding up to the next power of
+/// ten included.
 fn decimals_for_three_digits(value: f64) -> usize {
     let magnitude = value.abs();
     if magnitude < 1e-9 {
@@ -75,7 +77,8 @@ pub fn mean_duration(ns: f64) -> String {
     format!("{} s", significant(ns / 1e9))
 }
 
-/// A length of time for people, in nanoseconds: as [`duration`] up to two minutes, then `2 min 5 s`, `1 h 2 min`.
+/// A length of time for people, in nanoseconds: as [`duration`] up to two minutes, then `2 min 5
+/// s`, `1 h 2 min`.
 #[must_use]
 pub fn elapsed(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
@@ -126,7 +129,8 @@ pub fn mean_bytes(bytes: f64) -> String {
     format!("{} TiB", significant(value))
 }
 
-/// `part` of `whole` in per cent, two or more digits: `0.42 %`. Says `0 %` and `100 %` only where it is exactly that.
+/// `part` of `whole` in per cent, two or more digits: `0.42 %`. Says `0 %` and `100 %` only where
+/// it is exactly that.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -1,4 +1,5 @@
-//! Prometheus' text exposition format 0.0.4, e.g. for a push gateway or a node exporter's text file.
+//! Prometheus' text exposition format 0.0.4, e.g. for a push gateway or a node exporter's text
+//! file.
 //!
 //! Names are prefixed with `wellspring_bench_`, times are in seconds, and every
 //! series has the labels `step`, `endpoint` and `repeat`.

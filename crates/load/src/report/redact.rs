@@ -181,7 +181,8 @@ fn redact_json(text: &str) -> String {
     out
 }
 
-/// Length of the JSON string at the beginning of `text`, its quotes included; all of it if it does not end.
+/// Length of the JSON string at the beginning of `text`, its quotes included; all of it if it does
+/// not end.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,4 +1,5 @@
-//! Where and with what a report was measured: what must be equal before two reports are compared (check C11).
+//! Where and with what a report was measured: what must be equal before two reports are compared
+//! (check C11).
 
 use serde::{Deserialize, Serialize};
 

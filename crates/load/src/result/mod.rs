@@ -38,7 +38,8 @@ pub struct Report {
     pub command: Vec<String>,
     /// Where and with what it was measured.
     pub environment: Environment,
-    /// What was measured: one step for a plain run, one a rung for a ladder, one a probe for a search.
+    /// What was measured: one step for a plain run, one a rung for a ladder, one a probe for a
+    /// search.
     pub steps: Vec<Step>,
     /// What the checks said, in order of their numbers.
     #[serde(default)]

@@ -47,7 +47,8 @@ pub struct Run {
     pub server: Option<ServerUse>,
     /// What else the machine did meanwhile.
     pub noise: Noise,
-    /// The first error on a connection in the system's words, e.g. `Connection refused (os error 111)`.
+    /// The first error on a connection in the system's words, e.g. `Connection refused (os error
+    /// 111)`.
     #[serde(default)]
     pub first_error: Option<String>,
 }
@@ -79,13 +80,15 @@ pub struct EndpointResult {
     pub failed_service: Histogram,
     /// Open loop only: due to last byte, of successes.
     pub response: Option<Histogram>,
-    /// Open loop only: due to sent, of everything sent. The client's fault, or no connection was free.
+    /// Open loop only: due to sent, of everything sent. The client's fault, or no connection was
+    /// free.
     pub lateness: Option<Histogram>,
     /// With `--phases` only.
     pub phases: Option<Phases>,
 }
 
-/// What happened to requests, counted. `sent = successes + failures by status or check + errors + unanswered`.
+/// What happened to requests, counted. `sent = successes + failures by status or check + errors +
+/// unanswered`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Requests wholly handed to the operating system, or that failed while being sent.
@@ -114,7 +117,8 @@ pub struct Counters {
     pub bytes_received: u64,
     /// How many different requests were sent, as far as the generator knows; `None` if unknown.
     pub distinct_requests: Option<u64>,
-    /// Answers that said they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304); `None` if heads were not looked at.
+    /// Answers that said they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304); `None`
+    /// if heads were not looked at.
     pub cache_hits: Option<u64>,
 }
 
@@ -200,7 +204,8 @@ pub struct Slice {
     pub successes: u64,
     /// Failures and errors.
     pub failures: u64,
-    /// Mean of the latency (response in open loop, service in closed), in nanoseconds; 0 without successes.
+    /// Mean of the latency (response in open loop, service in closed), in nanoseconds; 0 without
+    /// successes.
     pub mean_ns: u64,
     /// Its median, to 3 %.
     pub p50_ns: u64,
@@ -210,7 +215,8 @@ pub struct Slice {
     pub max_ns: u64,
     /// Open loop: 99th percentile of the lateness, to 3 %.
     pub lateness_p99_ns: u64,
-    /// Counts of latencies by power of two: `heat[i]` from 2^(i+10) ns (the first from 0) to 2^(i+11) ns.
+    /// Counts of latencies by power of two: `heat[i]` from 2^(i+10) ns (the first from 0) to
+    /// 2^(i+11) ns.
     #[serde(default)]
     pub heat: Vec<u64>,
 }
@@ -236,7 +242,8 @@ pub struct WorkerUse {
     pub wall_ns: u64,
     /// Processor time, in nanoseconds. With `--spin` it is all of the wall time by intent.
     pub cpu_ns: u64,
-    /// Time it could have run but another thread had the processor, in nanoseconds (Linux `schedstat`).
+    /// Time it could have run but another thread had the processor, in nanoseconds (Linux
+    /// `schedstat`).
     pub run_delay_ns: u64,
     /// Longest time between two looks at its sockets while it was not waiting, in nanoseconds.
     pub longest_loop_ns: u64,
@@ -269,7 +276,8 @@ pub struct Noise {
     /// Share of all processors' time used by processes other than client and server, 0 to 1;
     /// `None` if the server is here but its process is not known.
     pub other_cpu_share: Option<f64>,
-    /// Share of time in which some task waited for a processor (Linux PSI), 0 to 1; `None` if not offered.
+    /// Share of time in which some task waited for a processor (Linux PSI), 0 to 1; `None` if not
+    /// offered.
     pub cpu_pressure_share: Option<f64>,
     /// Time the cgroup was throttled, in nanoseconds; `None` without a limit.
     pub throttled_ns: Option<u64>,

@@ -83,7 +83,8 @@ impl Scenario {
         Self::parse(&text, path, options)
     }
 
-    /// Reads the text of a scenario; `path` is where it would stand: files it names are looked for beside it.
+    /// Reads the text of a scenario; `path` is where it would stand: files it names are looked for
+    /// beside it.
     ///
     /// # Errors
     /// As [`Scenario::load`].

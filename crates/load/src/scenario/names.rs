@@ -175,7 +175,8 @@ impl Names {
         }
     }
 
-    /// `{{counter}}`, `{{counter:name}}`, `{{counter:100}}` (where it begins), `{{counter:name:100}}`.
+    /// `{{counter}}`, `{{counter:name}}`, `{{counter:100}}` (where it begins),
+    /// `{{counter:name:100}}`.
     fn counter(&mut self, argument: &str) -> Result<Value, String> {
         let (name, start) = match argument.split_once(':') {
             Some((name, start)) => (name.trim(), Some(start)),

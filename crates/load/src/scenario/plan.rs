@@ -13,7 +13,8 @@ pub(crate) struct RequestPlan {
     /// Its name in reports.
     pub(crate) name: String,
     pub(crate) method: String,
-    /// Another server than the scenario's, e.g. `https://login.example`; only outside the measured part.
+    /// Another server than the scenario's, e.g. `https://login.example`; only outside the measured
+    /// part.
     pub(crate) origin: Option<String>,
     pub(crate) path: Template,
     pub(crate) headers: Vec<HeaderPlan>,

@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn welch_of_the_same_data_unpaired() {
-        // R: t.test(extra ~ group, sleep): t = −1.8608, df = 17.776, p = 0.07939, −3.3654832…0.2054832.
+        // R: t.test(extra ~ group, sleep): t = −1.8608, df = 17.776, p = 0.07939,
+        // −3.3654832…0.2054832.
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let told = welch_t(&two, &one, 0.95).unwrap();

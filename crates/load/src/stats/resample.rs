@@ -46,7 +46,8 @@ pub fn bootstrap_bca(
     drawn.sort_by(f64::total_cmp);
     let below = drawn.iter().filter(|&&value| value < observed).count() as f64;
     let equal = drawn.iter().filter(|&&value| value == observed).count() as f64;
-    // Half of the ties count as below, and the share stays off 0 and 1, where the correction is infinite.
+    // Half of the ties count as below, and the share stays off 0 and 1, where the correction is
+    // infinite.
     let n = f64::from(resamples);
     let share = ((below + equal / 2.0) / n).clamp(0.5 / n, 1.0 - 0.5 / n);
     let bias = normal_quantile(share);

@@ -169,7 +169,8 @@ fn a_server_that_leaves_in_order_costs_a_connection_and_no_answer() {
     let (run, total) = measured(&plan);
     assert_eq!((run.run.failures(), total.counters.successes), (0, 95), "{:?}", run.first_error);
     assert_eq!(total.counters.connections_opened, 10);
-    // With more streams some are on their way when the server leaves: these are lost, the rest is not.
+    // With more streams some are on their way when the server leaves: these are lost, the rest is
+    // not.
     plan.settings.streams = 4;
     let (run, total) = measured(&plan);
     let closed = total.counters.errors.get(&ErrorKind::Closed).copied().unwrap_or(0);

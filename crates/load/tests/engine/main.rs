@@ -1,4 +1,5 @@
-//! The engine over real sockets: HTTP/2 against the null server and servers that misbehave, and TLS.
+//! The engine over real sockets: HTTP/2 against the null server and servers that misbehave, and
+//! TLS.
 
 mod http2;
 mod outage;

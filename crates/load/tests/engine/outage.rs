@@ -13,8 +13,8 @@ fn http1(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Tries up to three times: a machine that stands still for a tenth of a second in one of them is no fault
-/// of the client.
+/// Tries up to three times: a machine that stands still for a tenth of a second in one of them is
+/// no fault of the client.
 fn within_three<T>(attempt: impl Fn() -> T, is_on_time: impl Fn(&T) -> bool) -> T {
     (0..2).map(|_| attempt()).find(is_on_time).unwrap_or_else(attempt)
 }
@@ -27,7 +27,8 @@ fn requests_due_while_the_server_is_gone_are_errors_not_absences() {
     assert!(is_on_time(&p75_ns), "{p75_ns}");
 }
 
-/// The third quartile in ns, of requests to a server that ends in their midst; all of them are accounted for.
+/// The third quartile in ns, of requests to a server that ends in their midst; all of them are
+/// accounted for.
 fn lateness_while_the_server_goes() -> u64 {
     let server = NullServer::start(None).unwrap();
     let mut plan = http1(to(server.address()));

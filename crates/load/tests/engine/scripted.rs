@@ -38,7 +38,8 @@ pub(crate) fn ok(stream: u32) -> Vec<u8> {
     framed(HEADERS, 5, stream, &[0x88])
 }
 
-/// Serves `reply(number of the request on its connection, from 1; stream)`; `settings` is the payload of SETTINGS.
+/// Serves `reply(number of the request on its connection, from 1; stream)`; `settings` is the
+/// payload of SETTINGS.
 pub(crate) fn serve(
     settings: &'static [u8],
     reply: impl Fn(u64, u32) -> Reply + Send + Sync + 'static,

@@ -84,7 +84,8 @@ fn relay(config: &Arc<ServerConfig>, socket: TcpStream, behind: SocketAddr) -> i
     inside.set_read_timeout(Some(Duration::from_millis(1)))?;
     let mut buffer = [0; 4096];
     loop {
-        // The peer's bytes first, as long as there are any; then an answer is waited for a moment, which is pause enough.
+        // The peer's bytes first, as long as there are any; then an answer is waited for a moment,
+        // which is pause enough.
         match outside.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(count) => {

@@ -1,4 +1,5 @@
-//! What the owner of a batcher that closes and its flusher agree on: how long there is, and that it is over.
+//! What the owner of a batcher that closes and its flusher agree on: how long there is, and that it
+//! is over.
 
 use crate::threads::{lock, now_us};
 use std::sync::{Condvar, Mutex};
@@ -30,13 +31,14 @@ struct State {
 pub enum CloseOutcome {
     /// Its thread has ended: nothing more will be stored.
     Ended,
-    /// Its sink has not returned in time, and may still store what it was given. The thread ends when it
-    /// does; nobody waits for it.
+    /// Its sink has not returned in time, and may still store what it was given. The thread ends
+    /// when it does; nobody waits for it.
     SinkAtWork,
 }
 
 impl CloseTerms {
-    /// Closing begins now; nothing is stored after `patience`, if that is given. Of several the shortest counts.
+    /// Closing begins now; nothing is stored after `patience`, if that is given. Of several the
+    /// shortest counts.
     pub(super) fn begin(&self, patience: Option<Duration>) {
         let now_us = now_us();
         let mut state = lock(&self.state);

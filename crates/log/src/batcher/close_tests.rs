@@ -1,4 +1,5 @@
-//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures say what is lost.
+//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures say
+//! what is lost.
 
 #![allow(clippy::disallowed_methods)] // tests measure time
 

@@ -12,8 +12,8 @@ pub struct Figures {
     pub stored: Amount,
     /// Refused because a partition was full. Not part of `accepted`.
     pub shed: Amount,
-    /// Time the oldest event of the last flush can have waited from being accepted to being stored, µs.
-    /// The wake-up of a flusher that slept is not in it.
+    /// Time the oldest event of the last flush can have waited from being accepted to being stored,
+    /// µs. The wake-up of a flusher that slept is not in it.
     pub window_last_us: u64,
     /// The longest such time.
     pub window_longest_us: u64,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Pause after a sink that was busy, one that has nobody to store for it, and one whose device was full.
+/// Pause after a sink that was busy, one that has nobody to store for it, and one whose device was
+/// full.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(20);
 const FULL_PAUSE: Duration = Duration::from_millis(100);
@@ -205,8 +206,9 @@ impl<S: Sink> Flusher<S> {
         After::GoOn
     }
 
-    /// Waits all of a pause, unless the batcher closes meanwhile. Who asks to hurry does not cut it short: a producer
-    /// that waits is woken by each attempt and asks again, so there would be no pause at all.
+    /// Waits all of a pause, unless the batcher closes meanwhile. Who asks to hurry does not cut it
+    /// short: a producer that waits is woken by each attempt and asks again, so there would be no
+    /// pause at all.
     fn pause(&self, pause: Duration) {
         // Of this machine, whatever clock the batcher is given: a thread cannot sleep by another.
         let until_us = threads::now_us() + pause.as_micros() as u64;

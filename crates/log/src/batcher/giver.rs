@@ -1,5 +1,5 @@
-//! Gives pieces to the node that leads, each exactly once: a piece of which nothing is known comes again, the same
-//! bytes with the same key, until somebody who leads says that it is stored.
+//! Gives pieces to the node that leads, each exactly once: a piece of which nothing is known comes
+//! again, the same bytes with the same key, until somebody who leads says that it is stored.
 
 use super::hand_over::{HandOver, HandOverOutcome, HandedPiece, Keys};
 use super::sink::Trouble;
@@ -54,7 +54,8 @@ impl Giver {
         let (mut in_doubt, mut pause) = (false, FIRST_PAUSE);
         let since_us = threads::now_us();
         loop {
-            // Who leads knows everything that came before it did, so also what became of this piece.
+            // Who leads knows everything that came before it did, so also what became of this
+            // piece.
             let outcome = match in_doubt && here.leads() {
                 true => here.take(&piece),
                 false => self.hand_over.hand_over(piece.clone()),

@@ -26,12 +26,14 @@ pub struct HandedPiece<'a> {
 pub enum HandOverOutcome {
     /// It is durable.
     Stored,
-    /// Nothing is known: it may be stored, or come to be. The same piece comes again with the same key.
+    /// Nothing is known: it may be stored, or come to be. The same piece comes again with the same
+    /// key.
     Unknown,
-    /// Nothing happened, and nothing of this attempt ever will: the leader said so, or there is none. It may be cut
-    /// anew, and even stored here.
+    /// Nothing happened, and nothing of this attempt ever will: the leader said so, or there is
+    /// none. It may be cut anew, and even stored here.
     NotTaken,
-    /// It will never be taken. The batcher ends, since nothing may be stored behind a gap; this is why.
+    /// It will never be taken. The batcher ends, since nothing may be stored behind a gap; this is
+    /// why.
     Refused(String),
 }
 
@@ -59,12 +61,12 @@ impl HandOverOutcome {
     }
 }
 
-/// A way to the node that leads. Used on the batcher's thread, for one piece after another, while this node does not
-/// lead.
+/// A way to the node that leads. Used on the batcher's thread, for one piece after another, while
+/// this node does not lead.
 ///
-/// It may wait, but not for ever: a batcher that closes does not end before it returns. `Stored` says nothing about
-/// this node's copy, which follows by and by: where `stored` of a batcher is to mean that
-/// [`Log::head`] includes it, the hand-over waits for that before it says `Stored`.
+/// It may wait, but not for ever: a batcher that closes does not end before it returns. `Stored`
+/// says nothing about this node's copy, which follows by and by: where `stored` of a batcher is to
+/// mean that [`Log::head`] includes it, the hand-over waits for that before it says `Stored`.
 pub trait HandOver: Send + 'static {
     /// Gives a piece to whoever leads now.
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome;

@@ -1,5 +1,6 @@
-//! The sequencer as a batcher's sink: records go to staging in pieces, and are stored when the journal says so.
-//! Where this node does not lead, they go to the node that does, if there is a way.
+//! The sequencer as a batcher's sink: records go to staging in pieces, and are stored when the
+//! journal says so. Where this node does not lead, they go to the node that does, if there is a
+//! way.
 
 use super::close_terms::CloseTerms;
 use super::giver::{Giver, Place};
@@ -49,8 +50,9 @@ impl Log {
         self.batcher_giving(options, None)
     }
 
-    /// The same; but while this node does not lead, what is accepted is handed over to the one that does. Each
-    /// event is stored once, whoever leads meanwhile and whatever answer is lost, in the order of its producer.
+    /// The same; but while this node does not lead, what is accepted is handed over to the one that
+    /// does. Each event is stored once, whoever leads meanwhile and whatever answer is lost, in the
+    /// order of its producer.
     ///
     /// # Errors
     /// The system's, if it gives no thread. A retry may help.
@@ -132,9 +134,9 @@ impl Here {
     /// Stages as many pieces as are taken, commits them and waits: how many were stored, and why it
     /// was not all.
     ///
-    /// A journal that refuses a batch drops all that is staged after it, and nothing is staged after
-    /// that (others may commit, and find the disk full, between two pieces): nothing that is stored
-    /// lies behind a gap.
+    /// A journal that refuses a batch drops all that is staged after it, and nothing is staged
+    /// after that (others may commit, and find the disk full, between two pieces): nothing that is
+    /// stored lies behind a gap.
     fn store(&self, parts: &[&[u8]], pieces: &[Piece]) -> (usize, Option<Trouble>) {
         let (tell, told) = mpsc::channel();
         let mut setbacks = None;
@@ -182,7 +184,8 @@ impl Here {
         (stored, trouble)
     }
 
-    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more time.
+    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more
+    /// time.
     fn outcomes<T>(&self, told: &mpsc::Receiver<(usize, T)>) -> (Vec<(usize, T)>, Complete) {
         let mut outcomes = Vec::new();
         let mut since_us = threads::now_us();

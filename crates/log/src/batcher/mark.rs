@@ -18,7 +18,8 @@ use std::task::{Context, Poll};
 /// Why it is not known that everything before a mark is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkError {
-    /// The batcher has ended without having stored everything before the mark. A retry does not help.
+    /// The batcher has ended without having stored everything before the mark. A retry does not
+    /// help.
     Closed {
         /// Why.
         reason: String,

@@ -100,8 +100,8 @@ pub enum Overflow {
 /// How a batcher works. `Options::default()` is right for most.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Size of each producer's partition in bytes, rounded up to a power of two from 4 KiB to 1 GiB.
-    /// A frame may be half as long.
+    /// Size of each producer's partition in bytes, rounded up to a power of two from 4 KiB to 1
+    /// GiB. A frame may be half as long.
     pub partition_bytes: usize,
     /// A partition that has gathered this much is flushed at once.
     pub flush_bytes: usize,
@@ -133,7 +133,8 @@ impl Options {
 pub enum StoreProgress {
     /// It does.
     Flowing,
-    /// Something has waited for too long. It is kept, and stored when that ends; nobody is to wait for it meanwhile.
+    /// Something has waited for too long. It is kept, and stored when that ends; nobody is to wait
+    /// for it meanwhile.
     Stalled,
 }
 
@@ -157,7 +158,8 @@ impl Drop for Closer {
 impl Closer {
     fn close(&self, patience: Option<Duration>) -> CloseOutcome {
         self.shared.close(patience);
-        // A wake may drop the last handle on the flusher's own thread, which cannot wait for itself.
+        // A wake may drop the last handle on the flusher's own thread, which cannot wait for
+        // itself.
         if self.shared.is_flusher() {
             return CloseOutcome::SinkAtWork;
         }
@@ -212,7 +214,8 @@ impl Batcher {
     }
 
     /// A new partition and the right to push to it. Any number may be made; each takes
-    /// [`partition_bytes`](Options::partition_bytes) of address space, and memory as far as it is used.
+    /// [`partition_bytes`](Options::partition_bytes) of address space, and memory as far as it is
+    /// used.
     ///
     /// Whoever pushes first to a producer with a lower `order` and then to one with a higher finds
     /// the two stored in this order. Between producers with the same `order` nothing is promised.
@@ -227,9 +230,9 @@ impl Batcher {
         Producer::new(writer, link, Arc::clone(shared))
     }
 
-    /// This moment, for [`stored`](Self::stored): all that any producer of this batcher has
-    /// pushed lies before it, as far as the push happened before this call (the caller has been told
-    /// of it, however indirectly). Allocates nothing if everything is stored.
+    /// This moment, for [`stored`](Self::stored): all that any producer of this batcher has pushed
+    /// lies before it, as far as the push happened before this call (the caller has been told of
+    /// it, however indirectly). Allocates nothing if everything is stored.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.closer.shared.mark()
@@ -237,7 +240,8 @@ impl Batcher {
 
     /// A future that is ready when everything before `mark`, which must be one of this batcher, is
     /// stored. For a log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot
-    /// taken after that shows it, unless it was [handed over](HandOver): then the node that leads shows it.
+    /// taken after that shows it, unless it was [handed over](HandOver): then the node that leads
+    /// shows it.
     ///
     /// Its first poll asks for a flush at once, and so does each that follows something being
     /// stored. While the device is full it stays pending and nothing is woken, so a caller that
@@ -253,8 +257,8 @@ impl Batcher {
         self.closer.shared.refusal()
     }
 
-    /// Says whether storing goes on. When it does not any more, all producers that asked are woken, to find it out by
-    /// [`Producer::progress`].
+    /// Says whether storing goes on. When it does not any more, all producers that asked are woken,
+    /// to find it out by [`Producer::progress`].
     pub fn set_progress(&self, progress: StoreProgress) {
         self.closer.shared.set_progress(progress);
     }
@@ -268,22 +272,25 @@ impl Batcher {
     /// Takes no more, stores what has been accepted, and ends the thread. If the sink cannot store
     /// (its trouble lasts over a second), [`Figures::lost_possible`] says afterwards what is lost.
     ///
-    /// Waits as long as the sink takes: for a device as long as that does, for a shared log that does not answer
-    /// five lead timeouts. [`close_within`](Self::close_within) has a limit of its own, which counts here,
-    /// too, once it was given.
+    /// Waits as long as the sink takes: for a device as long as that does, for a shared log that
+    /// does not answer five lead timeouts. [`close_within`](Self::close_within) has a limit of its
+    /// own, which counts here, too, once it was given.
     ///
-    /// Let producers end first: a push that runs at the same time as this may be accepted too late to be stored.
+    /// Let producers end first: a push that runs at the same time as this may be accepted too late
+    /// to be stored.
     pub fn close(&self) {
         let _ = self.closer.close(None);
     }
 
-    /// As [`close`](Self::close), but returns within `patience` and a tenth of a second, and tries as long to store what a sink in trouble
-    /// does not take. What is not stored by then is told by [`Figures::lost_possible`]; of that, what the sink has
-    /// passed on without having heard of it again may yet come to be stored.
+    /// As [`close`](Self::close), but returns within `patience` and a tenth of a second, and tries
+    /// as long to store what a sink in trouble does not take. What is not stored by then is told by
+    /// [`Figures::lost_possible`]; of that, what the sink has passed on without having heard of it
+    /// again may yet come to be stored.
     ///
-    /// The wait for a shared log ends with it, so that the thread has ended then. A sink that does not return (a
-    /// device that does not, or a [hand-over](HandOver) without a limit) keeps the thread, and with it its handle on the log, until it does. The handle alone
-    /// keeps no folder locked: [`Log::close`](crate::Log::close) gives it free.
+    /// The wait for a shared log ends with it, so that the thread has ended then. A sink that does
+    /// not return (a device that does not, or a [hand-over](HandOver) without a limit) keeps the
+    /// thread, and with it its handle on the log, until it does. The handle alone keeps no folder
+    /// locked: [`Log::close`](crate::Log::close) gives it free.
     pub fn close_within(&self, patience: Duration) -> CloseOutcome {
         self.closer.close(Some(patience))
     }

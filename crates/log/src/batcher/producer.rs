@@ -268,8 +268,9 @@ impl Producer {
         self.shared.progress()
     }
 
-    /// Asks for a flush now and for a call of `wake` when something has been stored or has failed to be.
-    /// Call it, then look once more ([`is_stored`](Self::is_stored), `try_push…`), then wait.
+    /// Asks for a flush now and for a call of `wake` when something has been stored or has failed
+    /// to be. Call it, then look once more ([`is_stored`](Self::is_stored), `try_push…`), then
+    /// wait.
     pub fn want_wake(&self) {
         self.link.wanted.ask();
         self.shared.hurry();

@@ -29,7 +29,8 @@ proptest! {
                 if push(&mut writer, &frame).is_ok() {
                     held.push_back(frame);
                 } else {
-                    // A lap's unused end can refuse a frame that would fit in sum, an empty ring never does.
+                    // A lap's unused end can refuse a frame that would fit in sum, an empty ring
+                    // never does.
                     prop_assert!(!held.is_empty(), "{len} bytes are refused by an empty ring");
                 }
                 continue;

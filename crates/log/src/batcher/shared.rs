@@ -215,7 +215,8 @@ impl Shared {
         self.unpark();
     }
 
-    /// Asks for a flush as soon as the device may have room: a pause after it was full is not cut short.
+    /// Asks for a flush as soon as the device may have room: a pause after it was full is not cut
+    /// short.
     pub(super) fn hurry_unless_full(&self) {
         self.urgent.store(true, Ordering::SeqCst);
         // If this sees the device full, the flusher has yet to store something, and looks whether

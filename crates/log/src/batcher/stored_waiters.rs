@@ -8,7 +8,8 @@ use std::task::Waker;
 /// Most tasks that may wait at a time.
 const MAX_WAITERS: usize = 1 << 16;
 
-/// Any number of tasks on one side, the flusher on the other, which takes the lock only if there are any.
+/// Any number of tasks on one side, the flusher on the other, which takes the lock only if there
+/// are any.
 #[derive(Debug)]
 pub(super) struct StoredWaiters {
     wanted: Wanted,
@@ -44,7 +45,8 @@ impl StoredWaiters {
             None => *ticket = Some(slots.join(line, waker)?),
         }
         // Under the lock: the flusher that takes the question finds the waker when it gets the
-        // lock. Also for a task known already, because what it finds must be newer than the question.
+        // lock. Also for a task known already, because what it finds must be newer than the
+        // question.
         self.wanted.ask();
         Ok(())
     }

@@ -351,7 +351,8 @@ impl Sink for NobodyStores {
     }
 }
 
-/// Each attempt wakes who waits, and who waits asks to hurry: the pause between attempts has to hold all the same.
+/// Each attempt wakes who waits, and who waits asks to hurry: the pause between attempts has to
+/// hold all the same.
 #[test]
 fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
     let attempts = Arc::<AtomicU64>::default();

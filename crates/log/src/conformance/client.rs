@@ -17,8 +17,8 @@ impl<'a> Client<'a> {
         Client { nodes, node }
     }
 
-    /// Appends. Asks again, or another node, when told that nothing was done and that this helps; so
-    /// it is safe whatever the append is.
+    /// Appends. Asks again, or another node, when told that nothing was done and that this helps;
+    /// so it is safe whatever the append is.
     ///
     /// # Errors
     /// Those of an append that stay.

@@ -1,4 +1,5 @@
-//! What is confirmed is the end of the log, whoever asks, and what cannot be known is not confirmed.
+//! What is confirmed is the end of the log, whoever asks, and what cannot be known is not
+//! confirmed.
 
 use super::nodes::PATIENCE;
 use super::oracle::small_segments;

@@ -86,9 +86,9 @@ pub fn who_was_away_catches_up(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// A byte is changed in each segment of a closed copy in turn, in the middle and at the ends: the copy
-/// is mended from the shared log, when it is opened or when a read meets the damage. Until then reads
-/// fail; none shows anything else than what was appended.
+/// A byte is changed in each segment of a closed copy in turn, in the middle and at the ends: the
+/// copy is mended from the shared log, when it is opened or when a read meets the damage. Until
+/// then reads fail; none shows anything else than what was appended.
 pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     fill(&nodes, 0..80);
@@ -193,8 +193,8 @@ pub fn subscribers_everywhere_go_on_while_the_lead_changes(journal: &dyn Journal
     });
 }
 
-/// An engine acknowledges entries and loses them; the node that has them finds other entries at their
-/// places, or none.
+/// An engine acknowledges entries and loses them; the node that has them finds other entries at
+/// their places, or none.
 pub fn a_copy_with_another_past_is_detached_and_can_be_read(journal: &dyn JournalUnderTest) {
     for others in [0, 30] {
         let nodes = Nodes::open(journal, 1, &small_segments());

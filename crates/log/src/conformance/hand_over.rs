@@ -1,4 +1,5 @@
-//! Batchers on every node, of which one leads at a time: what they accept is stored once, in the order of each producer.
+//! Batchers on every node, of which one leads at a time: what they accept is stored once, in the
+//! order of each producer.
 
 use super::coins::Coins;
 use super::leadership::while_the_lead_goes_round;
@@ -111,8 +112,9 @@ fn produce(batcher: &Batcher, tag: &str, mut coins: Coins) {
     }
 }
 
-/// Every node takes events for its batcher while the lead goes round, a leader is cut off, and what nodes give each
-/// other is lost, late or there twice: each event is stored once, and in the order of its producer.
+/// Every node takes events for its batcher while the lead goes round, a leader is cut off, and what
+/// nodes give each other is lost, late or there twice: each event is stored once, and in the order
+/// of its producer.
 pub fn what_is_handed_over_is_stored_once_and_in_order(journal: &dyn JournalUnderTest) {
     for seed in 0..histories(journal, 4) {
         let nodes = Arc::new(Nodes::open(journal, seed, &Options::default()));

@@ -1,5 +1,5 @@
-//! The lead changes hands, and is lost without a word: one leads, what a leader of the past does comes
-//! to nothing, and every client of a node that lives is told what became of its request.
+//! The lead changes hands, and is lost without a word: one leads, what a leader of the past does
+//! comes to nothing, and every client of a node that lives is told what became of its request.
 
 use super::race::race;
 use super::sent::{Outcome, SentAppend, check, keyed, numbered};
@@ -139,8 +139,8 @@ pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnde
     }
 }
 
-/// The process of a leader stands still beyond its time. Another leads by itself, and what was left to
-/// the first comes to nothing or is told.
+/// The process of a leader stands still beyond its time. Another leads by itself, and what was left
+/// to the first comes to nothing or is told.
 pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let mut outcomes = vec![appended(&nodes, 0, 0)];
@@ -221,8 +221,8 @@ fn append_by_many(nodes: &Nodes, from: u64) -> Vec<Outcome> {
     })
 }
 
-/// A request with a key that one leader has answered gets the same answer of the next, and of the one
-/// after a crash.
+/// A request with a key that one leader has answered gets the same answer of the next, and of the
+/// one after a crash.
 pub fn a_retry_is_recognised_by_the_next_leader(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &oracle::small_segments());
     let firsts: Vec<u64> =

@@ -1,5 +1,5 @@
-//! The way of one process to its engine, which a test can cut, delay and falsify: the same for every
-//! engine.
+//! The way of one process to its engine, which a test can cut, delay and falsify: the same for
+//! every engine.
 
 use super::coins::Coins;
 use crate::shared::{
@@ -179,8 +179,8 @@ impl Link {
         self.set(LinkState::Deaf);
     }
 
-    /// Whoever drives the journal stands still at its next step, as in a process that was stopped: the
-    /// journal's thread, and each that appends.
+    /// Whoever drives the journal stands still at its next step, as in a process that was stopped:
+    /// the journal's thread, and each that appends.
     pub fn pause(&self) {
         self.set(LinkState::Paused);
     }

@@ -89,8 +89,8 @@ pub trait JournalUnderTest: Sync {
     /// A log that nobody has opened yet. What the harness draws at random comes from the seed.
     fn begin(&self, seed: u64) -> Box<dyn Harness>;
 
-    /// Of a hundred random histories, how many to try: fewer than all where each costs a device or a
-    /// network. One is always tried.
+    /// Of a hundred random histories, how many to try: fewer than all where each costs a device or
+    /// a network. One is always tried.
     fn percent(&self) -> u64 {
         100
     }
@@ -115,11 +115,12 @@ pub trait Harness: Send + Sync {
     fn open(&self, node: usize, options: Options) -> Result<Log, OpenError>;
 
     /// The process of a node is gone, and if the harness can do it the power of its disk: what no
-    /// barrier had covered is there or not. Nothing the old process does from now on has any effect;
-    /// the next [`open`](Self::open) finds what is left.
+    /// barrier had covered is there or not. Nothing the old process does from now on has any
+    /// effect; the next [`open`](Self::open) finds what is left.
     fn kill(&self, node: usize);
 
-    /// The disk of a node as it is now, to let it fill up and fail. `None` if it cannot be disturbed.
+    /// The disk of a node as it is now, to let it fill up and fail. `None` if it cannot be
+    /// disturbed.
     fn disk(&self, _node: usize) -> Option<SimulatedStorage> {
         None
     }

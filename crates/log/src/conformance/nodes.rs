@@ -244,7 +244,8 @@ impl Nodes {
         self.left_alone.store(true, Ordering::SeqCst);
     }
 
-    /// Has a node claim the lead if none leads or claims, so that tests need not wait for a silence.
+    /// Has a node claim the lead if none leads or claims, so that tests need not wait for a
+    /// silence.
     pub(crate) fn nudge(&self) {
         if self.left_alone.load(Ordering::SeqCst) {
             return;

@@ -35,7 +35,8 @@ impl SentAppend {
         SentAppend { number, told }
     }
 
-    /// Whether it was appended and where, or was not and never will be. A node that lives owes this.
+    /// Whether it was appended and where, or was not and never will be. A node that lives owes
+    /// this.
     pub(super) fn outcome(self) -> Outcome {
         let number = self.number;
         match self.told.recv_timeout(PATIENCE) {

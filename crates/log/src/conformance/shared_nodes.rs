@@ -1,5 +1,5 @@
-//! The nodes of a log over any engine: each with a folder on a simulated disk, and a way to the engine
-//! that can be cut.
+//! The nodes of a log over any engine: each with a folder on a simulated disk, and a way to the
+//! engine that can be cut.
 
 use super::coins::Coins;
 use super::{Harness, Link, OnTheWay};
@@ -29,8 +29,8 @@ struct Node {
 }
 
 impl SharedNodes {
-    /// So many nodes of one log. `connect` is called with a node's number at each opening of its log; it
-    /// gives the same log's entries to all.
+    /// So many nodes of one log. `connect` is called with a node's number at each opening of its
+    /// log; it gives the same log's entries to all.
     #[must_use]
     pub fn new(
         nodes: usize,

@@ -1,4 +1,5 @@
-//! Figures, not judgements: `cargo test --release -p wellspring-log index::bench -- --ignored --nocapture`.
+//! Figures, not judgements: `cargo test --release -p wellspring-log index::bench -- --ignored
+//! --nocapture`.
 
 #![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
 

@@ -6,8 +6,9 @@
 //!
 //! The table grows by one bucket at a time: when there are more ids than buckets, the next bucket
 //! in order is split in two by one more bit of the hash. So no insertion pays for the others, no
-//! second copy of the table exists, and a table takes twelve bytes an id at every size. Link and hash
-//! of an id are one word, because a step along a chain costs a miss of the cache and not much else.
+//! second copy of the table exists, and a table takes twelve bytes an id at every size. Link and
+//! hash of an id are one word, because a step along a chain costs a miss of the cache and not much
+//! else.
 //!
 //! A split relinks ids, so a reader in the middle of that chain may miss one: *found* is always
 //! right, *absent* is right only if the bucket was not split meanwhile. `splits` counts twice per

@@ -80,7 +80,8 @@ proptest! {
         prop_assert!(open(image).is_err());
     }
 
-    /// Checksums made good again: only bounds and shapes can be checked then, and nothing may panic.
+    /// Checksums made good again: only bounds and shapes can be checked then, and nothing may
+    /// panic.
     #[test]
     fn bytes_that_lie_with_good_checksums_never_panic(
         at in any::<prop::sample::Index>(), flip in 1u8.., header in any::<bool>(),
@@ -94,7 +95,8 @@ proptest! {
     }
 }
 
-/// Recomputes the checksums of the directories, the filter, the dictionaries' blocks and the header.
+/// Recomputes the checksums of the directories, the filter, the dictionaries' blocks and the
+/// header.
 fn mend(image: &mut [u8]) {
     use crate::record::{read_u32, read_u64};
     let section = |image: &[u8], i: usize| {

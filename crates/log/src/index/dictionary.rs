@@ -23,7 +23,8 @@ use crate::record::{read_u32, read_u64};
 use std::sync::Arc;
 
 const ENTRY_BYTES: usize = 16;
-/// A dictionary of at most this size is kept once read: types are few, and asked for in every query.
+/// A dictionary of at most this size is kept once read: types are few, and asked for in every
+/// query.
 const RESIDENT_BYTES: u64 = 64 << 10;
 
 /// Writes the two sections of a dictionary, block by block.
@@ -34,7 +35,8 @@ pub(super) struct DictionaryWriter {
     previous: Vec<u8>,
     /// The block that is not full yet.
     block: Vec<u8>,
-    /// Per finished or open block: where its first term begins in `firsts`, its CRC, where it begins.
+    /// Per finished or open block: where its first term begins in `firsts`, its CRC, where it
+    /// begins.
     entries: Vec<(u32, u32, u64)>,
     firsts: Vec<u8>,
 }
@@ -252,7 +254,8 @@ impl Dictionary {
         Ok(found)
     }
 
-    /// The terms from `from` on in byte order, with their numbers and lists, until `f` answers false.
+    /// The terms from `from` on in byte order, with their numbers and lists, until `f` answers
+    /// false.
     pub(super) fn walk(
         &self,
         file: &dyn ReadAt,

@@ -95,7 +95,8 @@ impl Lists {
         Lists { heads: AppendVec::new() }
     }
 
-    /// Begins an empty list. Only the one writer may call this, before the list's number is published.
+    /// Begins an empty list. Only the one writer may call this, before the list's number is
+    /// published.
     pub(super) fn begin(&self, list: u32, label: u64) {
         self.heads.set(list * 2, label);
         self.heads.set(list * 2 + 1, 0);
@@ -145,7 +146,8 @@ impl Lists {
             }
             arena.cells.set(tail + at, value);
         }
-        // Release (in `AtomicHead::set`): a reader that sees this count sees the element and its chunk.
+        // Release (in `AtomicHead::set`): a reader that sees this count sees the element and its
+        // chunk.
         self.set_head(list, count + 1, tail);
     }
 

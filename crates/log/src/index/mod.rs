@@ -65,7 +65,8 @@ use std::sync::Arc;
 /// Why an index gave no answer. Never is a wrong or short one given instead.
 #[derive(Debug)]
 pub(crate) enum IndexError {
-    /// The file's bytes are damaged. Retrying does not help; building it again from the segment does.
+    /// The file's bytes are damaged. Retrying does not help; building it again from the segment
+    /// does.
     Damaged {
         /// What was being read.
         what: &'static str,
@@ -106,8 +107,8 @@ impl From<Stopped> for IndexError {
     }
 }
 
-/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment that
-/// it occurs in.
+/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment
+/// that it occurs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Types of events.

@@ -1,5 +1,5 @@
-//! The index of a segment that is full, or of several adjacent ones: an immutable file, read as it is
-//! asked.
+//! The index of a segment that is full, or of several adjacent ones: an immutable file, read as it
+//! is asked.
 //!
 //! # The file, format version 3
 //!
@@ -32,28 +32,28 @@
 //! | 13 | filter | over all terms and all pairs that occur | whole, and per block |
 //! | 14 | segments | the segments after the first: base, end of the last batch, salt, u64 each | whole |
 //!
-//! Versions 1 and 2 have no section 14, and a header that is 24 bytes shorter; the filter of version
-//! 1 is another.
+//! Versions 1 and 2 have no section 14, and a header that is 24 bytes shorter; the filter of
+//! version 1 is another.
 //!
-//! The number of a type or tag is its place in its dictionary, from 0. Events
-//! are numbered from 0 through all segments. A pair has a list if its type and
-//! its tag each have more than 64 events. If the CRC of section 6 is not zero, it is the number of
-//! events from which a tag is common, and the section also has the lists of pairs of common tags:
-//! the smaller tag number, the greater with its highest bit set; and, under eight bytes 0xff, the
-//! events with more than six common tags, which are in no such list ([`super::tag_pairs`]). If its
-//! highest bit is set, too, the filter has these pairs (the hashes of the two tags, in byte order)
-//! and that key (as a tag). "Whole": the CRC32C stands in the section table, where it is 0 for the
-//! others; the number of terms is 0 for all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries:
-//! [`super::dictionary`]; lists: [`super::sealed_list`], numbers in them:
-//! [`super::varint`]; the filter and its hash: [`super::filter`], [`super::hash`].
+//! The number of a type or tag is its place in its dictionary, from 0. Events are numbered from 0
+//! through all segments. A pair has a list if its type and its tag each have more than 64 events.
+//! If the CRC of section 6 is not zero, it is the number of events from which a tag is common, and
+//! the section also has the lists of pairs of common tags: the smaller tag number, the greater with
+//! its highest bit set; and, under eight bytes 0xff, the events with more than six common tags,
+//! which are in no such list ([`super::tag_pairs`]). If its highest bit is set, too, the filter has
+//! these pairs (the hashes of the two tags, in byte order) and that key (as a tag). "Whole": the
+//! CRC32C stands in the section table, where it is 0 for the others; the number of terms is 0 for
+//! all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries: [`super::dictionary`];
+//! lists: [`super::sealed_list`], numbers in them: [`super::varint`]; the filter and its hash:
+//! [`super::filter`], [`super::hash`].
 //!
 //! # What is read when
 //!
 //! Opening reads the header. A filter is read as a whole while the budget of [`super::loaded`] has
 //! room for it, or once it has been asked so often that this pays; else one block of 64 bytes per
 //! question. A dictionary's directory is read when the filter lets one of its terms through. Both
-//! stay in memory until the budget is needed for others. Everything else is one `pread` of at most a
-//! few KiB per block, but for the skip table of a long list (12 bytes per 128 elements).
+//! stay in memory until the budget is needed for others. Everything else is one `pread` of at most
+//! a few KiB per block, but for the skip table of a long list (12 bytes per 128 elements).
 
 use super::column;
 use super::dictionary::{Dictionary, DictionaryScan};
@@ -239,7 +239,8 @@ impl SealedIndex {
         dictionary.find(&*self.file, term)
     }
 
-    /// The first `limit` terms with a prefix and greater than `after`, with their counts below `end`.
+    /// The first `limit` terms with a prefix and greater than `after`, with their counts below
+    /// `end`.
     pub(crate) fn terms_of(
         &self,
         kind: TermKind,

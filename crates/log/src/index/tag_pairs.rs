@@ -34,7 +34,8 @@ pub(super) struct TagPair<L> {
     pub(super) since: u32,
     /// The events that carry both; `None` if there are none.
     pub(super) list: Option<L>,
-    /// Events with so many common tags that they are in no list of a pair; `None` if there are none.
+    /// Events with so many common tags that they are in no list of a pair; `None` if there are
+    /// none.
     pub(super) wide: Option<L>,
 }
 

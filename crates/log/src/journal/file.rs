@@ -15,7 +15,8 @@ use wellspring_types::Position;
 /// Requests go on joining a batch until it is taken or this large.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// How long a closed log waits for what is staged: a barrier or an error settles each batch, so it ends.
+/// How long a closed log waits for what is staged: a barrier or an error settles each batch, so it
+/// ends.
 const UNTIL_SETTLED: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub(crate) struct FileJournal {

@@ -1,10 +1,10 @@
-//! The seam behind which a batch becomes durable. Judging, positions, index, reads and subscriptions
-//! are written once, above it; a journal keeps batches in order and says truthfully what has become
-//! of each.
+//! The seam behind which a batch becomes durable. Judging, positions, index, reads and
+//! subscriptions are written once, above it; a journal keeps batches in order and says truthfully
+//! what has become of each.
 //!
 //! - [`file`]: segment files; the local barrier is the commit.
-//! - [`shared`]: a [shared log](crate::shared), on which several nodes agree; arrival is the commit, and
-//!   the local segments are its first view.
+//! - [`shared`]: a [shared log](crate::shared), on which several nodes agree; arrival is the
+//!   commit, and the local segments are its first view.
 //! - [`segment_writer`]: what both write segments with.
 
 mod epoch;
@@ -54,8 +54,8 @@ pub(crate) enum JournalError {
     /// No room. Nothing of the batch can ever appear; the journal goes on.
     Full,
     /// The system refused for a reason that may pass (no descriptors, no memory, an error of the
-    /// device before anything was written). Nothing of the batch can ever appear, and the journal is
-    /// as it was.
+    /// device before anything was written). Nothing of the batch can ever appear, and the journal
+    /// is as it was.
     Retry(io::Error),
     /// Nothing of the batch can ever appear, but the journal is broken.
     Refused(io::Error),
@@ -79,11 +79,11 @@ pub(crate) struct JournalLimits {
 pub(crate) enum Settlement {
     /// The oldest batch that was offered is durable, and in its segment.
     Durable(JournalBatch),
-    /// A batch of another node is durable: to be indexed and then [kept](Journal::keep). Told again until
-    /// it is kept.
+    /// A batch of another node is durable: to be indexed and then [kept](Journal::keep). Told again
+    /// until it is kept.
     Foreign(Arc<AcceptedBatch>),
-    /// What this node is to the log has changed. The batches are those that were offered and never will
-    /// be durable; other batches that were offered before stay in doubt.
+    /// What this node is to the log has changed. The batches are those that were offered and never
+    /// will be durable; other batches that were offered before stay in doubt.
     Role { role: Role, lost: Vec<JournalBatch> },
     /// Something arrived that settles nothing; there may be more.
     Passed,
@@ -105,12 +105,12 @@ pub(crate) trait Journal: Send {
     /// The batch, and why it is not durable.
     fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)>;
 
-    /// What is settled next, oldest first. Never waits; if there is nothing, `waker` is woken when it is
-    /// worth while to ask again.
+    /// What is settled next, oldest first. Never waits; if there is nothing, `waker` is woken when
+    /// it is worth while to ask again.
     ///
     /// # Errors
-    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere could
-    /// not be written here; it is tried again.
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere
+    /// could not be written here; it is tried again.
     fn next(&mut self, waker: &Waker) -> Result<Settlement, JournalError>;
 
     /// Writes a batch of another node into its segment.
@@ -144,8 +144,8 @@ pub(crate) trait Journal: Send {
         Ok(Vec::new())
     }
 
-    /// The segment being written has been written anew: what its header says and where it ends are the
-    /// same, but for the checksum of its last batch.
+    /// The segment being written has been written anew: what its header says and where it ends are
+    /// the same, but for the checksum of its last batch.
     fn replace_active(&mut self, _file: Arc<dyn StorageFile>, _at: Resume) {}
 
     /// How long until it does something by itself, if it does.

@@ -212,8 +212,8 @@ impl SegmentWriter {
         self.active = Active { file, base, salt, last_crc, end, synced_to: end, allocated: end };
     }
 
-    /// Makes sure that a batch overwrites zeros that are already in the file. Tried before anything of it
-    /// is written or sent.
+    /// Makes sure that a batch overwrites zeros that are already in the file. Tried before anything
+    /// of it is written or sent.
     ///
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing has happened.
@@ -248,10 +248,12 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes a batch, which has been [reserved](Self::reserve) and belongs to the active segment, at the end.
+    /// Writes a batch, which has been [reserved](Self::reserve) and belongs to the active segment,
+    /// at the end.
     ///
     /// # Errors
-    /// Whatever the file system says; some of it may have been written. Another attempt writes over it.
+    /// Whatever the file system says; some of it may have been written. Another attempt writes over
+    /// it.
     pub(super) fn write(
         &mut self,
         batch: &mut JournalBatch,

@@ -1,5 +1,5 @@
-//! Opening a copy of a shared log. What is damaged in it is cut off, whatever it was, and fetched again from
-//! the place after the last batch that is left: the truth is elsewhere.
+//! Opening a copy of a shared log. What is damaged in it is cut off, whatever it was, and fetched
+//! again from the place after the last batch that is left: the truth is elsewhere.
 
 use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
 use crate::error::{Corruption, OpenError};
@@ -94,7 +94,8 @@ fn check(options: &Options, shared: &SharedOptions, limits: SharedLimits) -> Res
     Ok(())
 }
 
-/// Refuses the folder of a log of files, before anything in it is cut: of that there is no other copy.
+/// Refuses the folder of a log of files, before anything in it is cut: of that there is no other
+/// copy.
 fn refuse_files(storage: &dyn Storage) -> Result<(), OpenError> {
     let mut names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
     names.retain(|name| parse_segment_name(name).is_some());

@@ -1,5 +1,5 @@
-//! Opening a log: lock, epoch, recovery, and the journal's thread. [`copy`]: the same of a copy of a
-//! shared log, which is mended where it is damaged.
+//! Opening a log: lock, epoch, recovery, and the journal's thread. [`copy`]: the same of a copy of
+//! a shared log, which is mended where it is damaged.
 
 mod copy;
 mod start;

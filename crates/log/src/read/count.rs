@@ -125,7 +125,8 @@ impl EventCount {
     /// Counts a little more: by look-ups in one run, or by a walk over a few thousand entries.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses nothing.
+    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses
+    /// nothing.
     pub fn step(&mut self, work: &mut Work) -> Result<CountStep, ReadError> {
         let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(CountStep::Done(self.counted));
@@ -164,7 +165,8 @@ impl GroupedCount {
     /// Counts a little more: the tags of one run, or one of them.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses nothing.
+    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses
+    /// nothing.
     pub fn step(&mut self, work: &mut Work) -> Result<GroupCountStep, ReadError> {
         let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(GroupCountStep::Done(std::mem::take(&mut self.groups)));

@@ -283,7 +283,8 @@ enum Hint {
 }
 
 impl Window {
-    /// The place in the window of `len` bytes at `offset` of the segment; reads them if they are not there.
+    /// The place in the window of `len` bytes at `offset` of the segment; reads them if they are
+    /// not there.
     fn stretch(
         &mut self,
         segment: &OpenSegment,

@@ -33,7 +33,8 @@ pub struct ReadOptions {
     pub limit: Option<u64>,
 }
 
-/// The log as it was at one moment: everything up to [`head`](Self::head), nothing after. Cheap to take and to clone.
+/// The log as it was at one moment: everything up to [`head`](Self::head), nothing after. Cheap to
+/// take and to clone.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     head: Position,

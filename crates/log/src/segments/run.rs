@@ -179,7 +179,8 @@ impl Run {
         self.mended.fetch_add(1, Ordering::Release);
         self.segments[0].count_mended();
         if *owner == IndexOwner::Run {
-            // If the file cannot be written, the index in memory serves, and the next opening tries.
+            // If the file cannot be written, the index in memory serves, and the next opening
+            // tries.
             let ends: Vec<u64> = scanned.iter().map(|scanned| scanned.end).collect();
             let _ = self.write_index(&ends);
         }

@@ -111,8 +111,8 @@ impl Sequencer {
         }
     }
 
-    /// Sends off what is staged and takes what has arrived, as long as there is anything; what comes
-    /// later is the journal's thread's. A panic ends the log: what waits is told.
+    /// Sends off what is staged and takes what has arrived, as long as there is anything; what
+    /// comes later is the journal's thread's. A panic ends the log: what waits is told.
     fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
         let mut answers = Vec::new();
         let polled = catch_unwind(AssertUnwindSafe(|| self.poll_steps(committer, &mut answers)));
@@ -467,8 +467,8 @@ impl Sequencer {
         lock(&self.staging).closed.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// The oldest batch that was offered is not staged any more: its buffer is used again. Those who
-    /// waited for one of its positions.
+    /// The oldest batch that was offered is not staged any more: its buffer is used again. Those
+    /// who waited for one of its positions.
     fn settle(&self, batch: JournalBatch) -> Vec<Waiter> {
         let mut staging = lock(&self.staging);
         let in_flight = staging.in_flight.pop_front().expect("the batch that was taken");

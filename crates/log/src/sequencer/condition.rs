@@ -24,7 +24,8 @@ pub(crate) struct JudgedCondition<'c> {
 struct JudgedClause<'c> {
     clause: Clause,
     query: &'c Query,
-    /// The same made ready, once a stretch had anything in it: a condition after which nothing came costs nothing.
+    /// The same made ready, once a stretch had anything in it: a condition after which nothing came
+    /// costs nothing.
     compiled: Option<Arc<CompiledQuery>>,
     after: Position,
     /// The query in the indexes in memory that were asked, the latest last.

@@ -36,8 +36,8 @@ impl Sequencer {
         Ok(self.feed.head())
     }
 
-    /// The head, if this is still where positions are assigned. What anybody was told is durable before
-    /// this is called is not behind it.
+    /// The head, if this is still where positions are assigned. What anybody was told is durable
+    /// before this is called is not behind it.
     ///
     /// # Errors
     /// [`NotConfirmed`].

@@ -14,8 +14,8 @@ use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, EventId, Position};
 
-/// Steps that judging a window under the staging lock may take: with the look-ups known, a step is a
-/// look at memory, so that all of them take a fraction of a millisecond.
+/// Steps that judging a window under the staging lock may take: with the look-ups known, a step is
+/// a look at memory, so that all of them take a fraction of a millisecond.
 const WINDOW_STEPS: u64 = 16_384;
 
 /// What judging a stretch of the log came to.
@@ -81,8 +81,9 @@ impl<'a> Judge<'a> {
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
     }
 
-    /// The same for a short stretch at the end of the log, under the staging lock: asks only indexes
-    /// in memory, looks up only terms that were absent before, and takes a bounded number of steps.
+    /// The same for a short stretch at the end of the log, under the staging lock: asks only
+    /// indexes in memory, looks up only terms that were absent before, and takes a bounded number
+    /// of steps.
     ///
     /// # Errors
     /// [`TooMuch`]: give up the lock and judge the stretch by [`over`](Self::over).

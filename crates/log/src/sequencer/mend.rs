@@ -1,5 +1,6 @@
-//! A segment of a copy in which a read has met damage is written anew from the shared log, while the log
-//! is open. A log of files has nothing to write it from: there, damage stays until a person restores it.
+//! A segment of a copy in which a read has met damage is written anew from the shared log, while
+//! the log is open. A log of files has nothing to write it from: there, damage stays until a person
+//! restores it.
 //!
 //! The rule is applied again to what stands after the batch before the segment, so the same batches
 //! count as before; their records lie at the same offsets, so the index stays.

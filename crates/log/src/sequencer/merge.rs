@@ -1,9 +1,10 @@
 //! Makes one index of those of adjacent segments, in the background, so that a question about the
 //! whole log asks few of them although segments are small.
 //!
-//! [`FAN`] adjacent runs of the same number of segments become one, as long as the index that
-//! comes of it is not too large: some of it is in memory while it is made. Whatever fails leaves the indexes there were.
-//! The thread gives way to every other: on a busy machine indexes stay apart for a while longer.
+//! [`FAN`] adjacent runs of the same number of segments become one, as long as the index that comes
+//! of it is not too large: some of it is in memory while it is made. Whatever fails leaves the
+//! indexes there were. The thread gives way to every other: on a busy machine indexes stay apart
+//! for a while longer.
 
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};

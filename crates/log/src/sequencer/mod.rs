@@ -140,7 +140,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Nothing counted, in a log whose last event was recorded then; `barriers_us` is the journal's.
+    /// Nothing counted, in a log whose last event was recorded then; `barriers_us` is the
+    /// journal's.
     pub(crate) fn new(barriers_us: Arc<Recorder>, last_recorded_at_us: u64) -> Counters {
         Counters {
             appends: AtomicU64::new(0),

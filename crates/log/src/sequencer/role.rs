@@ -78,7 +78,8 @@ impl Sequencer {
         self.role_changes.advance(self.role_changes.head() + 1);
         let mut owed = lock(&self.owed_wakes);
         owed.leases.extend(woken);
-        // Who waits for a place looks at the role again; as does who begins to just now, if this is the last one.
+        // Who waits for a place looks at the role again; as does who begins to just now, if this is
+        // the last one.
         let news = if is_last { PlaceNews::LastRole } else { PlaceNews::OtherRole };
         owed.places = owed.places.max(news);
         answers

@@ -2,7 +2,8 @@
 //! nothing to write. Commits go on meanwhile.
 //!
 //! One that cannot be written (a full disk, no descriptors) is kept: the index in memory goes on
-//! serving. It is tried again after the next full segment, and by the journal's thread after a while.
+//! serving. It is tried again after the next full segment, and by the journal's thread after a
+//! while.
 
 use super::merge::Merger;
 use crate::options::Driver;
@@ -46,8 +47,8 @@ struct SealQueue {
 }
 
 impl Sealer {
-    /// A sealer that is to try these again, which could not be written while the log was opened. The
-    /// segments of a copy are full without a barrier, which it makes before it writes of them.
+    /// A sealer that is to try these again, which could not be written while the log was opened.
+    /// The segments of a copy are full without a barrier, which it makes before it writes of them.
     pub(crate) fn with_failed(
         failed: Vec<FullSegment>,
         merger: Merger,

@@ -7,8 +7,8 @@
 //! | refused | `Closed` | `Closed` | takes no appends until it is opened again |
 //! | unknown | `Unknown` | `Closed` | takes no appends until it is opened again |
 //!
-//! A request that waits for a position of the batch is told the same as the batch. Batches that were
-//! offered before it and are not settled stay.
+//! A request that waits for a position of the batch is told the same as the batch. Batches that
+//! were offered before it and are not settled stay.
 
 use super::Sequencer;
 use super::commit::{Answer, Committer};
@@ -19,8 +19,8 @@ use crate::journal::{JournalBatch, JournalError};
 use crate::threads::lock;
 
 impl Sequencer {
-    /// Drops everything staged from the batch on that was offered last, which is handed back if there
-    /// is something of it left; whom to tell what.
+    /// Drops everything staged from the batch on that was offered last, which is handed back if
+    /// there is something of it left; whom to tell what.
     pub(super) fn set_back(
         &self,
         committer: &mut Committer,
@@ -71,8 +71,8 @@ impl Sequencer {
         answers
     }
 
-    /// Takes back what was never offered, and `lost`, which never will be durable: whom of the former
-    /// to tell `behind`. Batches in flight stay.
+    /// Takes back what was never offered, and `lost`, which never will be durable: whom of the
+    /// former to tell `behind`. Batches in flight stay.
     pub(super) fn take_back(
         &self,
         committer: &Committer,

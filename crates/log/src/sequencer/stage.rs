@@ -140,8 +140,8 @@ impl Sequencer {
         work: &mut Work,
         done: Completion,
     ) -> Result<Staged, NotStaged> {
-        // Before anything is looked up: what a node that does not lead knows may be behind, and only
-        // the leader can tell a retry that its first attempt came to nothing.
+        // Before anything is looked up: what a node that does not lead knows may be behind, and
+        // only the leader can tell a retry that its first attempt came to nothing.
         if !self.mark.leads() {
             // It may lead by now; then it knows everything.
             let admitted = self.admit_bytes(&lock(&self.staging), 0, None);

@@ -8,13 +8,13 @@
 //! durable  │ at the journal   │ staged, in the order of positions
 //! ```
 //!
-//! A request waits for a *position*: its own last one, that of the event that refuses it, or that of
-//! its first attempt. So it is told what becomes of that event, as soon as it is known, whatever
+//! A request waits for a *position*: its own last one, that of the event that refuses it, or that
+//! of its first attempt. So it is told what becomes of that event, as soon as it is known, whatever
 //! becomes of the batches behind it.
 //!
 //! A setback drops everything staged at once: the index entries are taken back
-//! ([`index/cut.rs`](crate::index)), positions are given out again, and the number of setbacks grows.
-//! A decision made under another number rests on something that is not there any more.
+//! ([`index/cut.rs`](crate::index)), positions are given out again, and the number of setbacks
+//! grows. A decision made under another number rests on something that is not there any more.
 
 use super::gather::{self, Gathering, InFlight, Waiter};
 use crate::batch::BATCH_HEADER_BYTES;
@@ -67,7 +67,8 @@ pub(crate) struct Staging {
     pub(crate) ingest_bytes: usize,
     /// The segment that what comes next is staged into.
     pub(crate) tail: SegmentTail,
-    /// Segments before it until a batch of one after them is durable: a setback may lead back there.
+    /// Segments before it until a batch of one after them is durable: a setback may lead back
+    /// there.
     pub(crate) earlier: Vec<SegmentTail>,
     /// What this node is to the log. Only a leader stages.
     pub(crate) role: Role,
@@ -107,8 +108,8 @@ impl StagedMark {
         }
     }
 
-    /// Whether this node judges appends. What is judged counts only if it still does with the staging
-    /// lock held.
+    /// Whether this node judges appends. What is judged counts only if it still does with the
+    /// staging lock held.
     pub(crate) fn leads(&self) -> bool {
         self.leads.load(Acquire)
     }
@@ -213,7 +214,8 @@ impl Staging {
         assert!(self.ingest_bytes <= self.staged_bytes);
     }
 
-    /// Indexes a batch of another node, which follows everything there is, and lays it out for its segment.
+    /// Indexes a batch of another node, which follows everything there is, and lays it out for its
+    /// segment.
     pub(super) fn adopt(
         &mut self,
         context: &StagingContext<'_>,
@@ -284,8 +286,8 @@ impl Staging {
         }
     }
 
-    /// Takes back what stands in `dropped`: everything staged behind the batches in flight, which stay,
-    /// or behind `durable` if there is none. Costs what was staged.
+    /// Takes back what stands in `dropped`: everything staged behind the batches in flight, which
+    /// stay, or behind `durable` if there is none. Costs what was staged.
     pub(super) fn take_back(
         &mut self,
         segments: &Segments,

@@ -1,5 +1,5 @@
-//! Wakes the journal's thread, unless somebody else holds the journal and will look anyhow: an arrival that
-//! answers a batch while its own client polls for it needs no other thread.
+//! Wakes the journal's thread, unless somebody else holds the journal and will look anyhow: an
+//! arrival that answers a batch while its own client polls for it needs no other thread.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,13 +1,13 @@
-//! Who is to be woken once the committer's lock is free: what somebody does who is woken, on the thread that wakes, is
-//! not for others to wait for, and it may be another turn of the log.
+//! Who is to be woken once the committer's lock is free: what somebody does who is woken, on the
+//! thread that wakes, is not for others to wait for, and it may be another turn of the log.
 
 use super::Sequencer;
 use std::task::Waker;
 
 use crate::threads::lock;
 
-/// What changed while the committer was locked, and nobody was woken for. A move of the head, of a place, or of the
-/// number of role changes is seen by its feed.
+/// What changed while the committer was locked, and nobody was woken for. A move of the head, of a
+/// place, or of the number of role changes is seen by its feed.
 #[derive(Debug, Default)]
 pub(crate) struct OwedWakes {
     /// Those who waited for a lease that is no more.

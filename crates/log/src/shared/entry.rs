@@ -22,9 +22,10 @@
 //! | 56 | 4 | length of the body of this entry |
 //! | 60 | 4 | CRC32C of the body of this entry |
 //!
-//! Bodies. *Founded*: the cluster's id, 16 bytes, then the log's name. *Claim* and *beat*: length of the node's name (1 byte),
-//! the name, then its URL. *Batch*: the records exactly as they lie in a segment (see [`record`](crate::record)),
-//! cut anywhere into parts if they are longer than the engine takes. A *probe* has none.
+//! Bodies. *Founded*: the cluster's id, 16 bytes, then the log's name. *Claim* and *beat*: length
+//! of the node's name (1 byte), the name, then its URL. *Batch*: the records exactly as they lie in
+//! a segment (see [`record`](crate::record)), cut anywhere into parts if they are longer than the
+//! engine takes. A *probe* has none.
 //!
 //! Magic, checksum and version keep their places in every version.
 
@@ -249,7 +250,8 @@ impl Entry<'_> {
     /// Encodes it.
     ///
     /// # Panics
-    /// If a name or URL is longer than it may be, or a body than 4 GiB: callers check what they are given.
+    /// If a name or URL is longer than it may be, or a body than 4 GiB: callers check what they are
+    /// given.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let body = match self {
@@ -429,11 +431,12 @@ fn decode_batch<'a>(
     Ok(Entry::Batch(BatchPart { batch, part, parts, body }))
 }
 
-/// The entries that carry a batch: one, or as many as it takes for none to be larger than `entry_bytes`.
+/// The entries that carry a batch: one, or as many as it takes for none to be larger than
+/// `entry_bytes`.
 ///
 /// # Panics
-/// If `body` is not the body of the batch, or needs more than 65,535 parts: with entries of 4 KiB, the least an
-/// engine may take, that is over 250 MiB.
+/// If `body` is not the body of the batch, or needs more than 65,535 parts: with entries of 4 KiB,
+/// the least an engine may take, that is over 250 MiB.
 #[must_use]
 pub fn batch_entries(batch: &BatchId, body: &[u8], entry_bytes: usize) -> Vec<Arc<[u8]>> {
     assert_eq!(body.len(), batch.body_bytes as usize, "the body of this batch");

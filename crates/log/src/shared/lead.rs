@@ -1,21 +1,23 @@
 //! When a node claims the lead, shows life, and steps down.
 //!
 //! Pure: times are those of the node's monotonic clock in µs, passed in; patience is drawn from a
-//! seed. Nothing here is needed for safety, which the [rule](super::rule) alone gives: a wrong guess costs a
-//! change of leader.
+//! seed. Nothing here is needed for safety, which the [rule](super::rule) alone gives: a wrong
+//! guess costs a change of leader.
 //!
-//! - A follower claims after hearing nothing of a leader for 1 to 1.75 times the lead timeout, drawn
-//!   anew for each silence so that two seldom claim at once; and at once if the leader in force is an earlier
-//!   process of the same node. Time in which it could not hear, or was stopped itself, does not count. So writes are back within twice the
-//!   lead timeout, if what is offered arrives in what is left of it.
+//! - A follower claims after hearing nothing of a leader for 1 to 1.75 times the lead timeout,
+//!   drawn anew for each silence so that two seldom claim at once; and at once if the leader in
+//!   force is an earlier process of the same node. Time in which it could not hear, or was stopped
+//!   itself, does not count. So writes are back within twice the lead timeout, if what is offered
+//!   arrives in what is left of it.
 //! - Where the engine elects, the node it elected claims at once, and no other ever.
 //! - A claim that does not come back within the lead timeout is offered again.
-//! - A leader that offered nothing for a quarter of the lead timeout beats. One that got nothing of its own
-//!   back for the whole of it, or that the engine no longer names, steps down.
-//! - Who gave up the lead because it was told to does not claim by itself for twice the lead timeout, unless another
-//!   leader has shown itself meanwhile.
-//! - Where claims are made [when told](Claims::WhenTold), nobody claims by itself, and a leader does not beat. It steps
-//!   down when something that it offered has not come back for the lead timeout.
+//! - A leader that offered nothing for a quarter of the lead timeout beats. One that got nothing of
+//!   its own back for the whole of it, or that the engine no longer names, steps down.
+//! - Who gave up the lead because it was told to does not claim by itself for twice the lead
+//!   timeout, unless another leader has shown itself meanwhile.
+//! - Where claims are made [when told](Claims::WhenTold), nobody claims by itself, and a leader
+//!   does not beat. It steps down when something that it offered has not come back for the lead
+//!   timeout.
 
 use super::{Claims, EngineLeader};
 
@@ -47,7 +49,8 @@ pub(crate) enum LeadAction {
     Claim,
     /// Offer a beat, and say so by [`LeadTimer::offered`].
     Beat,
-    /// Follow, and say so by [`LeadTimer::follows`]: give up the lead, or the claim if it has not been delivered.
+    /// Follow, and say so by [`LeadTimer::follows`]: give up the lead, or the claim if it has not
+    /// been delivered.
     StepDown,
     /// Offer the claim anew, and say so by [`LeadTimer::claimed`].
     ClaimAgain,
@@ -100,8 +103,9 @@ impl LeadTimer {
         self.heard(now_us);
     }
 
-    /// Something arrived that this node offered while it led, which it does no more: what it waited for in vain
-    /// comes after all, and nobody else has claimed. So it claims at once, unless it was told to give up the lead.
+    /// Something arrived that this node offered while it led, which it does no more: what it waited
+    /// for in vain comes after all, and nobody else has claimed. So it claims at once, unless it
+    /// was told to give up the lead.
     pub(crate) fn past_lead_arrives(&mut self, now_us: u64) {
         self.heard(now_us);
         if !self.has_resigned(now_us) {
@@ -137,8 +141,8 @@ impl LeadTimer {
         self.delivered_us = now_us;
     }
 
-    /// This leader offered something new. What is offered again does not count: a leader that is not heard must not
-    /// look busy.
+    /// This leader offered something new. What is offered again does not count: a leader that is
+    /// not heard must not look busy.
     pub(crate) fn offered(&mut self, now_us: u64) {
         self.offered_us = now_us;
     }

@@ -70,8 +70,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// A place in a shared log. Places grow along its order and need not be dense; `Place(0)` lies before
-/// the first entry. An engine with places from zero adds one.
+/// A place in a shared log. Places grow along its order and need not be dense; `Place(0)` lies
+/// before the first entry. An engine with places from zero adds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Place(pub u64);
 
@@ -92,8 +92,8 @@ pub struct SharedLimits {
     /// Largest entry in bytes, at least 4 KiB. A larger batch travels in parts.
     pub entry_bytes: usize,
     /// Offers of one node that may be under way at a time, at least 1. More than one pays where a
-    /// round trip costs more than the engine's own work. An engine that compares has 1: the second of
-    /// two offers names a place behind which the first stands by then.
+    /// round trip costs more than the engine's own work. An engine that compares has 1: the second
+    /// of two offers names a place behind which the first stands by then.
     pub window: usize,
     /// Shortest silence after which a leader may be taken for gone: several times what a round trip
     /// can take.
@@ -159,8 +159,8 @@ pub enum SharedLogError {
         reason: String,
     },
     /// What was asked for cannot come any more: entries after the place asked for are gone, the
-    /// engine holds something that is not this log, or its settings forbid to go on. A person has to
-    /// look; nothing is offered any more.
+    /// engine holds something that is not this log, or its settings forbid to go on. A person has
+    /// to look; nothing is offered any more.
     Unusable {
         /// What a person should look at.
         reason: String,
@@ -188,46 +188,47 @@ impl std::error::Error for SharedLogError {}
 /// that was [placed](OfferOutcome::Placed), or that any reader has got, is never lost, moved or
 /// changed. Everything else (delay, loss, repetition and reordering of offers) is expected of it.
 ///
-/// One value serves one log of one process. It is asked by one thread at a time, and by many in the course of
-/// time: whoever appends sends a batch off without a change of thread. What the engine does at other times
-/// runs on threads of the implementation.
+/// One value serves one log of one process. It is asked by one thread at a time, and by many in the
+/// course of time: whoever appends sends a batch off without a change of thread. What the engine
+/// does at other times runs on threads of the implementation.
 pub trait SharedLog: Send + 'static {
     /// What the engine takes. Does not change.
     fn limits(&self) -> SharedLimits;
 
     /// Begins to deliver entries, from the first after this place. Called once, before any other
-    /// method but [`limits`](Self::limits), [`fetch`](Self::fetch) and [`first_kept`](Self::first_kept).
+    /// method but [`limits`](Self::limits), [`fetch`](Self::fetch) and
+    /// [`first_kept`](Self::first_kept).
     fn follow(&mut self, after: Place);
 
-    /// Begins to append an entry of at most [`SharedLimits::entry_bytes`]. `after` is the last place
-    /// this node has seen: an engine that can compare refuses if something stands behind it, one that
-    /// cannot appends all the same. Never blocks. What is offered may come to stand late, several
-    /// times, or never.
+    /// Begins to append an entry of at most [`SharedLimits::entry_bytes`]. `after` is the last
+    /// place this node has seen: an engine that can compare refuses if something stands behind it,
+    /// one that cannot appends all the same. Never blocks. What is offered may come to stand late,
+    /// several times, or never.
     fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>);
 
-    /// Begins to find the end: a place not before any entry that was acknowledged to anybody up to now.
-    /// Never blocks.
+    /// Begins to find the end: a place not before any entry that was acknowledged to anybody up to
+    /// now. Never blocks.
     fn ask_end(&mut self, id: AskId);
 
     /// The next arrival. Never blocks: if there is [`Nothing`](Arrival::Nothing), or the engine is
-    /// unavailable, `waker` is woken once when it is worth while to ask again; it takes the place of
-    /// the one given before.
+    /// unavailable, `waker` is woken once when it is worth while to ask again; it takes the place
+    /// of the one given before.
     ///
     /// # Errors
     /// [`SharedLogError`]; after `Unavailable` it may be called again.
     fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError>;
 
-    /// Entries after a place, in order, apart from those being delivered: at least one unless there is
-    /// none, then as many as fit into about `max_bytes`. To compare a past, and to mend a copy. May
-    /// block for a round trip.
+    /// Entries after a place, in order, apart from those being delivered: at least one unless there
+    /// is none, then as many as fit into about `max_bytes`. To compare a past, and to mend a copy.
+    /// May block for a round trip.
     ///
     /// # Errors
     /// [`SharedLogError`].
     fn fetch(&mut self, after: Place, max_bytes: usize)
     -> Result<Vec<PlacedEntry>, SharedLogError>;
 
-    /// The place before the first entry that is still kept: `Place(0)` if none was ever dropped. A copy that
-    /// ends before it cannot catch up.
+    /// The place before the first entry that is still kept: `Place(0)` if none was ever dropped. A
+    /// copy that ends before it cannot catch up.
     ///
     /// # Errors
     /// [`SharedLogError`].

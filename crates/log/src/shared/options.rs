@@ -16,8 +16,9 @@ pub struct SharedOptions {
     /// Drawn at random for each life of the process: a restarted node never takes a claim of its
     /// former life for its own.
     pub start: u64,
-    /// After so long a silence a leader is taken for gone, and a leader that hears nothing of its own
-    /// steps down. Not less than [what the engine needs](super::SharedLimits::lead_timeout_min).
+    /// After so long a silence a leader is taken for gone, and a leader that hears nothing of its
+    /// own steps down. Not less than [what the engine
+    /// needs](super::SharedLimits::lead_timeout_min).
     pub lead_timeout: Duration,
     /// When the node claims the lead.
     pub claims: Claims,
@@ -30,15 +31,16 @@ pub enum Claims {
     /// [told to](crate::Log::claim_lead). The leader shows life while there is nothing to append.
     #[default]
     BySilence,
-    /// Only when it is [told to](crate::Log::claim_lead): for the many logs of nodes of which one log says who leads.
-    /// The leader shows no life, so an idle log offers nothing; it stays until another claims, until it
-    /// [resigns](crate::Log::resign), or until something it offered has not come back for the lead timeout.
+    /// Only when it is [told to](crate::Log::claim_lead): for the many logs of nodes of which one
+    /// log says who leads. The leader shows no life, so an idle log offers nothing; it stays until
+    /// another claims, until it [resigns](crate::Log::resign), or until something it offered has
+    /// not come back for the lead timeout.
     WhenTold,
 }
 
 impl SharedOptions {
-    /// A node of the log `main` that claims by silence, with a `start` drawn at random and a lead timeout of two
-    /// seconds.
+    /// A node of the log `main` that claims by silence, with a `start` drawn at random and a lead
+    /// timeout of two seconds.
     #[must_use]
     pub fn new(node: &str, url: &str) -> SharedOptions {
         SharedOptions {

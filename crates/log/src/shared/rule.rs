@@ -5,20 +5,21 @@
 //!
 //! - The first **founding** counts; nothing counts before it.
 //! - A **claim** counts iff its epoch is greater than the epoch in force.
-//! - A **batch** counts iff its epoch is the one in force, its first position is the next one, and it names
-//!   the batch before it by its chain. One in parts counts where the last of its parts arrives.
+//! - A **batch** counts iff its epoch is the one in force, its first position is the next one, and
+//!   it names the batch before it by its chain. One in parts counts where the last of its parts
+//!   arrives.
 //! - A **beat** shows that the leader in force is alive, and who it is. A **probe** does nothing.
 //! - Everything else is void.
 //!
 //! Why this is enough. After a claim is delivered, only batches of its epoch count, and the
 //! claimant judges only after its own claim has been delivered *to it*: so it knows everything that
-//! counted before, and everything that counts from then on is its own, in its order, without gaps. A
-//! batch of an older leader that arrives late is void, a batch that arrives twice is not next the
+//! counted before, and everything that counts from then on is its own, in its order, without gaps.
+//! A batch of an older leader that arrives late is void, a batch that arrives twice is not next the
 //! second time, and what follows one that was lost is not next either.
 //!
-//! Parts may arrive in any order and several times, mixed with beats, probes and what is void: all parts say
-//! which batch they are of, and a leader never makes two batches of the same position, so the order
-//! in which an engine brings them decides nothing. A claim voids the parts that wait.
+//! Parts may arrive in any order and several times, mixed with beats, probes and what is void: all
+//! parts say which batch they are of, and a leader never makes two batches of the same position, so
+//! the order in which an engine brings them decides nothing. A claim voids the parts that wait.
 
 use super::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, EntryFault};
 use crate::plants::{Plant, planted};
@@ -157,8 +158,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Where a reader stands after a batch that counted, whose epoch, [last position](BatchId::last)
-    /// and [chain](BatchId::chain) these are. Who leads is not known until the next claim or beat.
+    /// Where a reader stands after a batch that counted, whose epoch, [last
+    /// position](BatchId::last) and [chain](BatchId::chain) these are. Who leads is not known until
+    /// the next claim or beat.
     #[must_use]
     pub fn at(epoch: u64, head: Position, chain: u32, cluster: Option<ClusterId>) -> Rule {
         Rule { cluster, epoch, head, chain, leader: None, pending: None }
@@ -201,7 +203,8 @@ impl Rule {
         self.cluster
     }
 
-    /// Whether a batch in parts is half there: then what is told by [`at`](Self::at) is not all of the state.
+    /// Whether a batch in parts is half there: then what is told by [`at`](Self::at) is not all of
+    /// the state.
     #[must_use]
     pub fn awaits_parts(&self) -> bool {
         self.pending.is_some()
@@ -210,8 +213,8 @@ impl Rule {
     /// Applies the next entry.
     ///
     /// # Errors
-    /// [`EntryFault`] if the bytes cannot be read. Nothing has changed then, and reading must not go
-    /// on: who can read them may find that they count.
+    /// [`EntryFault`] if the bytes cannot be read. Nothing has changed then, and reading must not
+    /// go on: who can read them may find that they count.
     pub fn judge(&mut self, entry: Arc<[u8]>) -> Result<Verdict, EntryFault> {
         let decoded = Entry::decode(&entry)?;
         if let Entry::Probe { tag } = decoded {

@@ -1,6 +1,6 @@
-//! A model of several nodes over a log that delays, loses, repeats and reorders what is offered, with
-//! nodes that pause, crash and restart: whether the rule gives what it promises, and whether bugs
-//! planted in it, or in a leader, are found.
+//! A model of several nodes over a log that delays, loses, repeats and reorders what is offered,
+//! with nodes that pause, crash and restart: whether the rule gives what it promises, and whether
+//! bugs planted in it, or in a leader, are found.
 
 use super::*;
 use crate::plants::plant;

@@ -24,11 +24,12 @@ pub trait Storage: Send + Sync + Debug + 'static {
     /// Gives the folder back.
     fn unlock(&self);
 
-    /// Makes sure that the folder is still the one that was taken, and under its name. Does not wait
-    /// for a device. A storage that cannot be taken away needs not say anything.
+    /// Makes sure that the folder is still the one that was taken, and under its name. Does not
+    /// wait for a device. A storage that cannot be taken away needs not say anything.
     ///
     /// # Errors
-    /// `NotFound` if it was unlocked, removed, renamed or replaced, or whatever the file system says.
+    /// `NotFound` if it was unlocked, removed, renamed or replaced, or whatever the file system
+    /// says.
     fn still_locked(&self) -> io::Result<()> {
         Ok(())
     }
@@ -115,7 +116,8 @@ pub trait StorageFile: Send + Sync + Debug {
     /// The barrier: when it returns, everything written before survives a power loss.
     ///
     /// # Errors
-    /// Whatever the file system says. What was written since the last good barrier is then in doubt for ever.
+    /// Whatever the file system says. What was written since the last good barrier is then in doubt
+    /// for ever.
     fn sync_data(&self) -> io::Result<()>;
 }
 

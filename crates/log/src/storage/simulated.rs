@@ -145,7 +145,8 @@ impl SimulatedStorage {
         storage
     }
 
-    /// Power loss: the folder as it may be found afterwards. The old handle stays usable but detached.
+    /// Power loss: the folder as it may be found afterwards. The old handle stays usable but
+    /// detached.
     #[must_use]
     pub fn crash(&self) -> SimulatedStorage {
         let mut disk = locked(&self.disk);

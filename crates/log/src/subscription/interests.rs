@@ -189,7 +189,8 @@ impl Interests {
         }
     }
 
-    /// Wakes everything that waits, for the last time, and ends the thread soon. The feed is closed.
+    /// Wakes everything that waits, for the last time, and ends the thread soon. The feed is
+    /// closed.
     pub(crate) fn close(&self) {
         *lock(&self.begun) = true;
         self.shared.end(|state| state.closed = true);
@@ -339,8 +340,8 @@ impl Shared {
         state.matched = to;
     }
 
-    /// The keys of the events after `from` and up to `to`, each once; `None` if they cannot be read:
-    /// the subscriptions that are then all woken find out for themselves.
+    /// The keys of the events after `from` and up to `to`, each once; `None` if they cannot be
+    /// read: the subscriptions that are then all woken find out for themselves.
     fn read_keys(&self, from: Position, to: Position) -> Option<Vec<u64>> {
         let mut keys = HashSet::<u64, BuildHasherDefault<Hashed>>::default();
         keys.insert(EVERYTHING);

@@ -50,7 +50,8 @@ impl Subscription {
         Subscription { feed, segments, query, events, interest }
     }
 
-    /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log closed.
+    /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log
+    /// closed.
     ///
     /// # Errors
     /// [`ReadError`]; the subscription stays where it was.
@@ -80,8 +81,8 @@ impl Subscription {
         }
     }
 
-    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again; they may
-    /// then fail with [`ReadError::Stopped`] and go on where they were.
+    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again; they
+    /// may then fail with [`ReadError::Stopped`] and go on where they were.
     pub fn bound(&mut self, work: Work) {
         self.events.bound(work);
     }
@@ -110,9 +111,9 @@ impl Subscription {
         left
     }
 
-    /// Ready when there may be a matching event for [`next`](Self::next), which is then to be called
-    /// with no timeout until it gives none; or when the log is closed. Otherwise the task is woken
-    /// then. Spurious wake-ups are possible.
+    /// Ready when there may be a matching event for [`next`](Self::next), which is then to be
+    /// called with no timeout until it gives none; or when the log is closed. Otherwise the task is
+    /// woken then. Spurious wake-ups are possible.
     ///
     /// # Errors
     /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.

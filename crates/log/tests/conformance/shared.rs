@@ -23,8 +23,8 @@ fn over(nodes: usize, seed: u64, lead: Duration, log: SimulatedLog) -> Box<dyn H
     Box::new(SharedNodes::new(nodes, seed, lead, connect))
 }
 
-/// Loses, repeats, reorders and delays, takes the smallest entries there may be, so that most batches
-/// travel in parts, and one at a time or many.
+/// Loses, repeats, reorders and delays, takes the smallest entries there may be, so that most
+/// batches travel in parts, and one at a time or many.
 struct Faulty {
     window: usize,
     compares: bool,

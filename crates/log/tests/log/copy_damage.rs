@@ -1,5 +1,5 @@
-//! A copy of a shared log that is cut or rotten anywhere: what is wrong is fetched again, at the opening
-//! or when a read meets it, and every read is right or an error.
+//! A copy of a shared log that is cut or rotten anywhere: what is wrong is fetched again, at the
+//! opening or when a read meets it, and every read is right or an error.
 
 use crate::oracle::{append, read_all, small_segments};
 use crate::shared::{bodies, node};
@@ -198,7 +198,8 @@ fn a_copy_is_not_a_log_of_files_nor_the_other_way_round() {
     assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
 }
 
-/// What is damaged in a log of files is nowhere else: opened as a copy by mistake, it was cut before it was refused.
+/// What is damaged in a log of files is nowhere else: opened as a copy by mistake, it was cut
+/// before it was refused.
 #[test]
 fn a_damaged_log_of_files_that_is_opened_as_a_copy_stays_as_it_is() {
     let (world, ..) = sound_copy();
@@ -223,8 +224,8 @@ fn a_damaged_log_of_files_that_is_opened_as_a_copy_stays_as_it_is() {
     }
 }
 
-/// Rot of the zeros behind the last batch of a full segment harms nobody; but the segment after it could not be mended
-/// any more (seed 3534 of the simulator).
+/// Rot of the zeros behind the last batch of a full segment harms nobody; but the segment after it
+/// could not be mended any more (seed 3534 of the simulator).
 #[test]
 fn a_segment_is_mended_whatever_lies_behind_or_is_wrong_in_the_one_before() {
     let (world, sound, head) = sound_copy();
@@ -238,7 +239,8 @@ fn a_segment_is_mended_whatever_lies_behind_or_is_wrong_in_the_one_before() {
     mends(&world, &files, &sound, head, "a bit of both");
 }
 
-/// Nobody reads the header of a segment that is open, but whoever mends the one after it (seed 106 of the simulator).
+/// Nobody reads the header of a segment that is open, but whoever mends the one after it (seed 106
+/// of the simulator).
 #[test]
 fn a_segment_is_mended_although_the_header_of_the_one_before_has_rotted_meanwhile() {
     let (world, sound, head) = sound_copy();
@@ -252,8 +254,9 @@ fn a_segment_is_mended_although_the_header_of_the_one_before_has_rotted_meanwhil
     });
 }
 
-/// Segments of a copy are full without a barrier. An index that is made of one at an opening outlives a power loss, and
-/// nobody looks at the segment then before a reader does (seed 302665 of the simulator).
+/// Segments of a copy are full without a barrier. An index that is made of one at an opening
+/// outlives a power loss, and nobody looks at the segment then before a reader does (seed 302665 of
+/// the simulator).
 #[test]
 fn a_full_segment_is_durable_before_an_index_is_made_of_it_at_an_opening() {
     let (world, sound, _) = sound_copy();

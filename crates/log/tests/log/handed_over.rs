@@ -293,7 +293,8 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     assert_eq!(leader.accepted_stats(), AcceptedStats::default());
 }
 
-/// The answer is lost, and the node that gave the piece leads when it comes again: it finds it in its own log, or not.
+/// The answer is lost, and the node that gave the piece leads when it comes again: it finds it in
+/// its own log, or not.
 #[test]
 fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     for was_taken in [true, false] {
@@ -319,7 +320,8 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     }
 }
 
-/// Somebody who says that nothing happened does not know what happened before: the piece keeps its key.
+/// Somebody who says that nothing happened does not know what happened before: the piece keeps its
+/// key.
 #[test]
 fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
     let [leader, other] = two();

@@ -211,7 +211,8 @@ impl World {
         self.settle();
     }
 
-    /// Waits until the flusher has dealt with an outcome: it counts, gives room back, then takes or refuses.
+    /// Waits until the flusher has dealt with an outcome: it counts, gives room back, then takes or
+    /// refuses.
     fn settle(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);
         let refusal = self.full.then_some(PushError::StorageFull);

@@ -144,8 +144,8 @@ fn a_disk_that_is_full_when_the_log_is_founded_detaches_nobody() {
     turns("it is written whose copy this is", &|| storage.contents().contains_key("journal"));
 }
 
-/// Parts that arrive twice are void. A leader that took that for a loss offered the batch from its beginning, which
-/// arrived once more, and so on for ever (seed 58 of the simulator).
+/// Parts that arrive twice are void. A leader that took that for a loss offered the batch from its
+/// beginning, which arrived once more, and so on for ever (seed 58 of the simulator).
 #[test]
 fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
     let settings = Settings {
@@ -184,7 +184,8 @@ fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
     assert_eq!(told.recv().unwrap().unwrap().last, 1);
 }
 
-/// The file that says who led last may be lost, and the copy go on behind the claim (seed 378 of the simulator).
+/// The file that says who led last may be lost, and the copy go on behind the claim (seed 378 of
+/// the simulator).
 #[test]
 fn a_copy_that_goes_on_behind_the_claim_learns_from_a_beat_who_leads() {
     let world = SimulatedLog::immediate();
@@ -265,8 +266,8 @@ fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
     }
 }
 
-/// A node that gives up its claim, since the engine has elected another after all, goes on following whoever leads: it
-/// told its clients of nobody (seed 3194 of the simulator).
+/// A node that gives up its claim, since the engine has elected another after all, goes on
+/// following whoever leads: it told its clients of nobody (seed 3194 of the simulator).
 #[test]
 fn a_claim_that_is_given_up_leaves_the_leader_known() {
     let elects = Settings { elects: true, ..Settings::default() };

@@ -1,4 +1,5 @@
-//! Closing a log and its batcher while the engine is away: within bounded time, and the folder is free.
+//! Closing a log and its batcher while the engine is away: within bounded time, and the folder is
+//! free.
 
 use crate::oracle::{append, small_segments};
 use crate::shared::{node, until};

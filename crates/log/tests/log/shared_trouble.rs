@@ -1,5 +1,5 @@
-//! A copy of a shared log whose engine, disk or neighbour makes trouble: nobody hangs, nobody panics, and nobody
-//! takes a lead that it cannot use.
+//! A copy of a shared log whose engine, disk or neighbour makes trouble: nobody hangs, nobody
+//! panics, and nobody takes a lead that it cannot use.
 
 use crate::oracle::{append, small_segments};
 use crate::shared::{node, open_node, until};
@@ -100,8 +100,8 @@ fn leader(logs: &[Log]) -> (usize, u64) {
     logs.iter().enumerate().find_map(|(n, log)| Some((n, lead(log)?))).unwrap()
 }
 
-/// Checksums are right, and yet it is no batch: whoever wrote it is at fault, or newer. Every node that read it
-/// panicked, at every opening again.
+/// Checksums are right, and yet it is no batch: whoever wrote it is at fault, or newer. Every node
+/// that read it panicked, at every opening again.
 #[test]
 fn a_batch_that_holds_no_records_detaches_who_reads_it() {
     let good = {
@@ -176,8 +176,8 @@ pub fn by_turns(clock: &Arc<HandClock>) -> Options {
     Options { clock, driver: Driver::Turns { seed: 1 }, ..small_segments() }
 }
 
-/// Whoever had the end confirmed put off the node's own question, which had been lost: for ever, if there was
-/// always another.
+/// Whoever had the end confirmed put off the node's own question, which had been lost: for ever, if
+/// there was always another.
 #[test]
 fn a_node_catches_up_while_reads_are_confirmed_all_the_time() {
     let world = SimulatedLog::by_hand(1);
@@ -306,7 +306,8 @@ fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
     soon("the role", move || until("it follows", || !looks.role().leads()));
 }
 
-/// Which of two pasts is right is a person's to say: the copy is not overwritten with the other one.
+/// Which of two pasts is right is a person's to say: the copy is not overwritten with the other
+/// one.
 #[test]
 fn a_detached_copy_is_not_mended_from_another_past() {
     let world = SimulatedLog::immediate();
@@ -355,8 +356,8 @@ fn a_detached_copy_is_not_mended_from_another_past() {
     assert!(storage.contents()[&name] == damaged[&name], "the copy was overwritten");
 }
 
-/// Time in which it cannot hear is no silence. Its claim waited for the connection to come back, and took the lead from a
-/// leader that was well.
+/// Time in which it cannot hear is no silence. Its claim waited for the connection to come back,
+/// and took the lead from a leader that was well.
 #[test]
 fn a_follower_that_is_cut_off_does_not_claim() {
     let world = SimulatedLog::immediate();

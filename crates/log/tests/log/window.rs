@@ -1,5 +1,5 @@
-//! What is staged while a request is judged: a little is judged under the staging lock, more is not.
-//! The clock that a judgement looks at stages it, so it comes at the same moment every time.
+//! What is staged while a request is judged: a little is judged under the staging lock, more is
+//! not. The clock that a judgement looks at stages it, so it comes at the same moment every time.
 
 use crate::oracle::{append, append_if, open};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +104,8 @@ fn an_offence_staged_meanwhile_is_found_in_the_window_and_over_it() {
 
 #[test]
 fn a_request_that_is_always_overtaken_is_refused_and_may_be_sent_again() {
-    // Each brings a tag that was absent before, so that each round looks terms up, and at the clock.
+    // Each brings a tag that was absent before, so that each round looks terms up, and at the
+    // clock.
     let plain = |n| Event::json("Plain", &[&format!("new:{n}")], "1");
     let (staged, _, told, log) = judge(&[WINDOW_EVENTS + 1; 64], plain);
     assert_eq!(staged, Some(Staged::Answered));

@@ -1,5 +1,5 @@
-//! The file of settings: read whole, each value with its line, and an unknown name with the one that was
-//! probably meant.
+//! The file of settings: read whole, each value with its line, and an unknown name with the one
+//! that was probably meant.
 
 use super::{SettingArgs, Settings};
 use crate::nearest::nearest;

@@ -1,5 +1,5 @@
-//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host and
-//! each face declare their own; here they are put together.
+//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host
+//! and each face declare their own; here they are put together.
 
 mod file;
 mod printed_limits;

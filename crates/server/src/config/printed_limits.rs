@@ -41,8 +41,9 @@ pub(crate) fn page(config: &Config) -> String {
     )
 }
 
-/// Most resident memory that clients can make a server of this configuration take, in bytes: the table
-/// in docs/operations.md, "Memory". Views, links and graphs grow with what they hold and are not in it.
+/// Most resident memory that clients can make a server of this configuration take, in bytes: the
+/// table in docs/operations.md, "Memory". Views, links and graphs grow with what they hold and are
+/// not in it.
 fn memory_bound_bytes(config: &Config) -> usize {
     let host = &config.settings.host;
     let threads = match host.process.threads {

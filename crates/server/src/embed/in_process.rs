@@ -27,8 +27,8 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// A server over a data folder with these faces besides those here, and with default settings, once
-    /// its views answer. All servers of a process have the faces of the first.
+    /// A server over a data folder with these faces besides those here, and with default settings,
+    /// once its views answer. All servers of a process have the faces of the first.
     ///
     /// # Errors
     /// A sentence about what does not open.
@@ -66,7 +66,8 @@ impl InProcess {
     /// The answer to a request with these headers, besides `Host`, and this content.
     ///
     /// # Panics
-    /// For a method, target or header that can be none, and for an answer that streams or is not UTF-8.
+    /// For a method, target or header that can be none, and for an answer that streams or is not
+    /// UTF-8.
     #[must_use]
     pub fn send(
         &self,

@@ -1,5 +1,5 @@
-//! Faces of one's own: what a program needs that adds routes, views and event types to Wellspring and
-//! is otherwise the whole of it (`docs/faces.md`; `examples/faces/`).
+//! Faces of one's own: what a program needs that adds routes, views and event types to Wellspring
+//! and is otherwise the whole of it (`docs/faces.md`; `examples/faces/`).
 //!
 //! ```no_run
 //! # use wellspring_server::embed::{EmbeddedFace, Face, NoSettings};
@@ -24,8 +24,8 @@ pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWai
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
 
-/// What a route takes and gives besides its body's form: parameters, segments of paths, headers, media
-/// types, and the problems that many routes have in common.
+/// What a route takes and gives besides its body's form: parameters, segments of paths, headers,
+/// media types, and the problems that many routes have in common.
 pub mod contract {
     pub use wellspring_host::http::contract::{
         Accept, AnswerContract, BodyContract, CONSISTENCY, CONSISTENCY_CACHED, Contract, FRESHNESS,
@@ -46,8 +46,8 @@ pub mod idempotency {
     pub use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
 }
 
-/// Work that may take long: in slices off the serving threads, charged to the client, ended when the
-/// client leaves. [`Host::job`] begins it.
+/// Work that may take long: in slices off the serving threads, charged to the client, ended when
+/// the client leaves. [`Host::job`] begins it.
 pub mod work {
     pub use wellspring_host::http::work::{Job, Price, Progress, Task};
     pub use wellspring_log::Work;

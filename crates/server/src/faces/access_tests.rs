@@ -1,4 +1,5 @@
-//! Every route × every role × every kind of credential: who is let in, and what the others are told.
+//! Every route × every role × every kind of credential: who is let in, and what the others are
+//! told.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -189,8 +190,8 @@ pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
     }
 }
 
-/// The role that these give on a log (`None`: on what is no log's), reckoned in another way than the
-/// program does.
+/// The role that these give on a log (`None`: on what is no log's), reckoned in another way than
+/// the program does.
 fn role_on(roles: &str, log: Option<&str>) -> Option<Role> {
     let words = roles.split_whitespace().filter_map(|grant| {
         let (role, on) = grant.split_once(':').map_or((grant, None), |(role, on)| (role, Some(on)));

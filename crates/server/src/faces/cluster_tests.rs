@@ -1,5 +1,5 @@
-//! Accounts on a node of a cluster: what signs tokens is derived from the key of the cluster, and what changes
-//! accounts says where in the system log it stands.
+//! Accounts on a node of a cluster: what signs tokens is derived from the key of the cluster, and
+//! what changes accounts says where in the system log it stands.
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
@@ -108,7 +108,8 @@ async fn whatever_changes_accounts_keys_or_tokens_says_where() {
         before = position;
         id = told["id"].as_str().map_or(id, str::to_owned);
     }
-    // The file of a node that is none of a cluster has no position; the answer names what it reflects.
+    // The file of a node that is none of a cluster has no position; the answer names what it
+    // reflects.
     let (status, position, _) = node.ask(&token, "POST", "/auth/rotate", "").await;
     assert_eq!((status, position), (200, Some(before)));
     let (status, position, _) = node.ask(&token, "POST", "/auth/logout", "").await;

@@ -22,7 +22,8 @@ fn open() -> (TempDir, Arc<Server>) {
     (dir, open)
 }
 
-/// The routes that a client reaches: what is for nodes alone is refused before anything is looked at.
+/// The routes that a client reaches: what is for nodes alone is refused before anything is looked
+/// at.
 fn clients_routes() -> impl Iterator<Item = &'static Route> {
     every_route().filter(|route| route.needs != Needs::Node)
 }
@@ -127,8 +128,8 @@ async fn every_route_takes_the_media_types_that_it_declares_and_no_others() {
         let told =
             ask(&open, route.method, &path_of(route), &[("content-type", "image/png")]).await;
         let what = format!("{} {}: {told:?}", route.method, route.path);
-        // A link without anything is told that it needs a URL, as clients of shorteners know it; and who
-        // has no account has no keys, whatever is sent.
+        // A link without anything is told that it needs a URL, as clients of shorteners know it;
+        // and who has no account has no keys, whatever is sent.
         let refused = ["unsupported-media-type", "url-required", "no-accounts"];
         assert!(refused.iter().any(|slug| told.is_problem(slug)), "{what}");
     }

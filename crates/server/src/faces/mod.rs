@@ -1,6 +1,6 @@
-//! All that clients are served: the list of the faces of the program, the only place that names them, and those
-//! that an embedding program adds. Each is a crate under `crates/faces` and takes from the host, never from another
-//! face.
+//! All that clients are served: the list of the faces of the program, the only place that names
+//! them, and those that an embedding program adds. Each is a crate under `crates/faces` and takes
+//! from the host, never from another face.
 
 mod embedded;
 
@@ -85,7 +85,8 @@ faces! {
     links: wellspring_face_links::LinkFace,
 }
 
-/// The routes of every face; with `dev` those that change or remove data without asking are served, too.
+/// The routes of every face; with `dev` those that change or remove data without asking are served,
+/// too.
 pub(crate) fn routes(dev: bool) -> Routes {
     Routes::new(declared(), is_reserved, dev)
 }

@@ -1,6 +1,6 @@
-//! Abuse, a few hundred connections of it: who holds connections, sends slowly, or sends what is too
-//! large or too deep, is cut or refused; the memory stays within its bound and others are served.
-//! `bench/run-abuse.sh` does the same with thousands, and measures.
+//! Abuse, a few hundred connections of it: who holds connections, sends slowly, or sends what is
+//! too large or too deep, is cut or refused; the memory stays within its bound and others are
+//! served. `bench/run-abuse.sh` does the same with thousands, and measures.
 
 use crate::account::metric;
 use crate::client::Client;

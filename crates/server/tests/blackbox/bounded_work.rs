@@ -1,5 +1,5 @@
-//! Long work is bounded in number, in memory and by its client: what is begun and left ends, and what
-//! it takes of memory is counted.
+//! Long work is bounded in number, in memory and by its client: what is begun and left ends, and
+//! what it takes of memory is counted.
 
 use crate::account::metric;
 use crate::client::Client;

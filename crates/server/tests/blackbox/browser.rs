@@ -1,9 +1,10 @@
 //! Pages of another site in a real browser, Chromium without a window: they can read nothing, write
 //! nothing and register nobody, on an open server and on one whose password the browser remembers.
 //!
-//! The browser reaches the server through a relay of ours, which keeps what it asked and so shows that it
-//! did. The relay is also how a name is rebound: under `rebound.example` its first answer is the page of
-//! an attacker, and everything else goes to the server, as with DNS that changes in between.
+//! The browser reaches the server through a relay of ours, which keeps what it asked and so shows
+//! that it did. The relay is also how a name is rebound: under `rebound.example` its first answer
+//! is the page of an attacker, and everything else goes to the server, as with DNS that changes in
+//! between.
 //!
 //! Without Chromium the tests say so and pass, unless `WELLSPRING_REQUIRE_CHROMIUM` is set.
 
@@ -144,8 +145,8 @@ fn page(script: &str) -> String {
     )
 }
 
-/// What other browsers make of the challenge: Chromium reads the first scheme of a line alone, which it does
-/// not know, and so asks nobody for a password; Firefox reads all of them.
+/// What other browsers make of the challenge: Chromium reads the first scheme of a line alone,
+/// which it does not know, and so asks nobody for a password; Firefox reads all of them.
 fn only_basic(answer: &[u8]) -> Vec<u8> {
     const BEARER: &[u8] = b"Bearer realm=\"wellspring\", ";
     match answer.windows(BEARER.len()).position(|window| window == BEARER) {
@@ -235,8 +236,8 @@ fn listen() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// Lets the pages loose on a server. `start` is told the port of the other site. `login`: a name and a
-/// password that the browser's user has typed.
+/// Lets the pages loose on a server. `start` is told the port of the other site. `login`: a name
+/// and a password that the browser's user has typed.
 fn attack<S>(
     program: &PathBuf,
     login: Option<&str>,
@@ -255,7 +256,8 @@ fn attack<S>(
     };
     let under = |host: &str| format!("http://{host}:{relay_port}");
     let login = login.map_or(String::new(), |who| under(&format!("{who}@127.0.0.1")) + "/metrics");
-    // What is remembered is for the name it was typed under, and under another the browser would ask.
+    // What is remembered is for the name it was typed under, and under another the browser would
+    // ask.
     let next = match login.is_empty() {
         true => under("rebound.example") + "/attack",
         false => String::new(),

@@ -1,4 +1,5 @@
-//! Where the catalogue's answers and amounts end: bulks line by line, lists, the largest of everything, `HEAD`.
+//! Where the catalogue's answers and amounts end: bulks line by line, lists, the largest of
+//! everything, `HEAD`.
 
 use crate::catalogue_client::*;
 use crate::client::Client;

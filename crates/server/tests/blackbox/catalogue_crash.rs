@@ -1,5 +1,6 @@
-//! The server is killed under the load of clients that order, again and again on one folder. Each order that was
-//! answered is there, once; each that was not is asked for again under its key until it is answered, and is there once.
+//! The server is killed under the load of clients that order, again and again on one folder. Each
+//! order that was answered is there, once; each that was not is asked for again under its key until
+//! it is answered, and is there once.
 //!
 //! `WELLSPRING_CRASH_CYCLES` sets how often (default 12).
 

@@ -1,5 +1,5 @@
-//! Events of a catalogue that others append: nobody may without the setting; with it, what makes no sense changes
-//! nothing, what does counts, and orders go on.
+//! Events of a catalogue that others append: nobody may without the setting; with it, what makes no
+//! sense changes nothing, what does counts, and orders go on.
 
 use crate::catalogue_client::*;
 use crate::client::Client;
@@ -229,7 +229,8 @@ fn what_others_append_counts_if_it_makes_sense() {
     assert_eq!(cancel(&mut client, "1-3").unwrap().expect(200)["amount"], 13);
 }
 
-/// While others append what makes no sense, and what does: each order is answered, and every look adds up.
+/// While others append what makes no sense, and what does: each order is answered, and every look
+/// adds up.
 #[test]
 fn orders_go_on_while_others_append_anything() {
     let server = Server::start_with(&[ACCEPTS]);

@@ -1,5 +1,6 @@
-//! What was answered is shown by every read that begins afterwards, whichever connection, stack and protocol it comes
-//! over, and however often the answer was rendered before: none shows less, and no old entity tag still counts.
+//! What was answered is shown by every read that begins afterwards, whichever connection, stack and
+//! protocol it comes over, and however often the answer was rendered before: none shows less, and
+//! no old entity tag still counts.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -127,8 +128,8 @@ fn write(
     answer.header("etag").map(str::to_owned)
 }
 
-/// Writes an item of its own, and looks at it after each answer by some other way. Gives how often it was told that
-/// nothing had changed.
+/// Writes an item of its own, and looks at it after each answer by some other way. Gives how often
+/// it was told that nothing had changed.
 fn write_and_look(address: SocketAddr, id: u64, trials: usize) -> usize {
     let mut writer = Client::connect(address).unwrap().patient();
     let mut ways = Way::all(address);

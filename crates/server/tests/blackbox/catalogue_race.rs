@@ -1,4 +1,5 @@
-//! Orders of many clients at once: no item is sold that is not there, none is lost, and what readers see always adds up.
+//! Orders of many clients at once: no item is sold that is not there, none is lost, and what
+//! readers see always adds up.
 
 use crate::catalogue_client::*;
 use crate::client::Client;
@@ -23,8 +24,8 @@ fn buys_one(client: &mut Client, number: usize, id: u64) -> bool {
     false
 }
 
-/// Looks at the first item until it is enough: stock and what is sold always come to `sum`, and no answer shows
-/// less than one before. Gives how often it looked.
+/// Looks at the first item until it is enough: stock and what is sold always come to `sum`, and no
+/// answer shows less than one before. Gives how often it looked.
 fn look(server: &Server, done: &Done, is_lean: bool, sum: u64) -> usize {
     let mut client = server.client();
     if !is_lean {

@@ -1,5 +1,6 @@
-//! One catalogue, however it came to be: as it stands after its writes, folded anew from its events, read from a
-//! snapshot that was taken while clients wrote, or exported and imported. Compared byte for byte.
+//! One catalogue, however it came to be: as it stands after its writes, folded anew from its
+//! events, read from a snapshot that was taken while clients wrote, or exported and imported.
+//! Compared byte for byte.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -170,7 +171,8 @@ fn began_at(client: &mut Client) -> u64 {
     number(view, "snapshot")
 }
 
-/// Events of others: so many that a snapshot is worth its writing when the server stops, or while it runs.
+/// Events of others: so many that a snapshot is worth its writing when the server stops, or while
+/// it runs.
 fn fill(client: &mut Client, events: usize) {
     let some = json!({"events": vec![json!({"type": "Other", "data": 1}); 1_000]});
     for _ in 0..events.div_ceil(1_000) {

@@ -1,4 +1,5 @@
-//! Requests that come again under their key: done once, and answered the same, whatever has happened since.
+//! Requests that come again under their key: done once, and answered the same, whatever has
+//! happened since.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};

@@ -1,5 +1,6 @@
-//! The transcript in `docs/catalogue.md`: every line is asked of a server, in order, and every answer that is shown is
-//! compared byte for byte. With `-i` some headers are shown first. `…` stands for anything.
+//! The transcript in `docs/catalogue.md`: every line is asked of a server, in order, and every
+//! answer that is shown is compared byte for byte. With `-i` some headers are shown first. `…`
+//! stands for anything.
 
 use crate::client::Answer;
 use crate::server::Server;

@@ -1,5 +1,5 @@
-//! `wellspring cluster` and `wellspring journal` as people use them: of a server alone, and of the three nodes of the
-//! demo over a real PostgreSQL.
+//! `wellspring cluster` and `wellspring journal` as people use them: of a server alone, and of the
+//! three nodes of the demo over a real PostgreSQL.
 
 use crate::client::Client;
 use crate::server::Server;

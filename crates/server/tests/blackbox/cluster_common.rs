@@ -77,7 +77,8 @@ fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
         let made = nodes.client(here).call("PUT", "/v1/logs/other", &[], b"").unwrap();
         assert!(made.status < 300, "{made:?}");
         let head = |node: usize| nodes.client(node).get("/v1/logs/other/head").unwrap();
-        // At once where it was asked for, and soon everywhere: one that was there before is not there again.
+        // At once where it was asked for, and soon everywhere: one that was there before is not
+        // there again.
         assert_eq!(head(here).expect(200)["head"], 0, "life {life}");
         for node in 0..3 {
             until("the log is there", || head(node).status == 200);
@@ -102,8 +103,9 @@ fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
 /// First position, time in µs, place, records.
 type Batch = (u64, u64, u64, Vec<u8>);
 
-/// The batches of a log's segments, by file: of each where it came from, when and what it holds. What is left out
-/// of headers are checksums with a salt that is each file's own, and what tells how a node wrote it.
+/// The batches of a log's segments, by file: of each where it came from, when and what it holds.
+/// What is left out of headers are checksums with a salt that is each file's own, and what tells
+/// how a node wrote it.
 fn batches(log: &Path) -> BTreeMap<String, Vec<Batch>> {
     let u32_at =
         |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());

@@ -1,5 +1,5 @@
-//! The lead goes from node to node: nothing that was acknowledged is missing, nothing is there twice, and nobody
-//! reads less than was answered.
+//! The lead goes from node to node: nothing that was acknowledged is missing, nothing is there
+//! twice, and nobody reads less than was answered.
 
 use crate::client::Client;
 use crate::done::Done;

@@ -63,7 +63,8 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
                 }
             }
         }
-        // Taken into memory at any node; who waits for it to be stored is told in time that it is not yet.
+        // Taken into memory at any node; who waits for it to be stored is told in time that it is
+        // not yet.
         for node in 0..3 {
             let data = json!({"taken": node});
             let taken = |ack: &str| {
@@ -103,7 +104,8 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
     assert_eq!(postgres.sql(&nodes.rows_of("main")), head.to_string());
 }
 
-/// A standby that lacks the last commits, and the URL of a journal that leads to whichever of both is the primary.
+/// A standby that lacks the last commits, and the URL of a journal that leads to whichever of both
+/// is the primary.
 fn with_standby(test: &str) -> Option<(Postgres, Postgres, String)> {
     let primary = postgres::own(test)?;
     let standby = primary.standby();

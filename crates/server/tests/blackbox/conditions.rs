@@ -30,8 +30,8 @@ fn append_if(query: &Value) -> Value {
     })
 }
 
-/// Appends of 1,000 events each. Any two of three tags meet often, all three never: intersecting them
-/// takes long.
+/// Appends of 1,000 events each. Any two of three tags meet often, all three never: intersecting
+/// them takes long.
 pub fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
     let pairs = [["a", "b"], ["b", "c"], ["a", "c"]];
     (0..appends).map(move |chunk| {
@@ -216,7 +216,8 @@ pub struct Thread {
     pub niceness: i64,
 }
 
-/// The threads of a server by their ids. Those that do not serve end when they have been idle for a while.
+/// The threads of a server by their ids. Those that do not serve end when they have been idle for a
+/// while.
 pub fn threads(server: &Server) -> BTreeMap<u64, Thread> {
     let mut threads = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
@@ -269,8 +270,9 @@ fn the_largest_queries_and_conditions_take_the_time_of_threads_that_do_not_serve
         ("/project", json!({"projectors": [{"id": "n", "query": largest}]})),
     ];
     for (path, body) in asked {
-        // Five to fifteen times as much elsewhere. What else the machine does adds to either, so the
-        // best of a few tries counts: were the work done here, none would show what is asked for.
+        // Five to fifteen times as much elsewhere. What else the machine does adds to either, so
+        // the best of a few tries counts: were the work done here, none would show what is asked
+        // for.
         let mut tries = std::iter::repeat_with(|| {
             serving_and_elsewhere_ns(&server, || {
                 for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! How fresh an answer is: what each word of `consistency` promises, of every kind of read, and that
-//! nothing is called confirmed that is not.
+//! How fresh an answer is: what each word of `consistency` promises, of every kind of read, and
+//! that nothing is called confirmed that is not.
 
 use crate::catalogue_client::{add, new_item, order};
 use crate::client::{Answer, Client};
@@ -126,7 +126,8 @@ fn what_is_cached_is_never_behind_the_position_that_its_client_has_seen() {
     }
 }
 
-/// After the journal has failed nothing says what the log holds beyond what is read: recovery decides.
+/// After the journal has failed nothing says what the log holds beyond what is read: recovery
+/// decides.
 #[test]
 fn after_a_failed_barrier_nothing_is_confirmed_and_everything_else_is_read() {
     let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,6 +1,6 @@
-//! The device under a running server: what it has been told to make durable, and what the server says
-//! once a write or a barrier has failed. A library between the server and its C library notes barriers
-//! and fails them (`barriers.c`); built with the C compiler that the linker needs anyway.
+//! The device under a running server: what it has been told to make durable, and what the server
+//! says once a write or a barrier has failed. A library between the server and its C library notes
+//! barriers and fails them (`barriers.c`); built with the C compiler that the linker needs anyway.
 
 use crate::server::Server;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The doors that a page of another site tries: the name a server is asked under, where a request comes
-//! from, and heads that two readers could read differently. Both stacks say the same.
+//! The doors that a page of another site tries: the name a server is asked under, where a request
+//! comes from, and heads that two readers could read differently. Both stacks say the same.
 
 use crate::client::{Answer, Client};
 use crate::closed::{Closed, PASSWORD};

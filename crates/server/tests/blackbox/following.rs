@@ -1,8 +1,9 @@
-//! The same tests against a node that follows: with `WELLSPRING_TEST_JOURNAL=follower`, every server that a test
-//! starts is one of two nodes over PostgreSQL, and another leads. Nothing else in a test knows of it.
+//! The same tests against a node that follows: with `WELLSPRING_TEST_JOURNAL=follower`, every
+//! server that a test starts is one of two nodes over PostgreSQL, and another leads. Nothing else
+//! in a test knows of it.
 //!
-//! A folder that is started on again is that of the same node of the same two. The one that leads goes on meanwhile,
-//! unless it is to have other settings.
+//! A folder that is started on again is that of the same node of the same two. The one that leads
+//! goes on meanwhile, unless it is to have other settings.
 
 use crate::postgres::{self, Postgres};
 use crate::server::Server;
@@ -13,8 +14,8 @@ use std::process::Command;
 
 /// Silence of the leader after which the one that follows would lead: longer than any test.
 const NEVER_MS: &str = "600000";
-/// The same of the one that leads: longer than a machine with too much to do keeps it from saying that it does. Where
-/// nobody has led before it begins at once.
+/// The same of the one that leads: longer than a machine with too much to do keeps it from saying
+/// that it does. Where nobody has led before it begins at once.
 const PATIENT_MS: &str = "10000";
 
 /// Who leads, and how to come to it.
@@ -58,7 +59,8 @@ pub fn flags_of(node: &str, journal: &str, key: &Path) -> Vec<String> {
     ["--node", node, "--journal", journal, "--cluster-key", key].map(str::to_owned).to_vec()
 }
 
-/// Has another node lead, with the same settings, and gives what makes a server on this folder follow it.
+/// Has another node lead, with the same settings, and gives what makes a server on this folder
+/// follow it.
 pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Vec<String> {
     LEADERS.with_borrow_mut(|leaders| {
         let leader = leaders.entry(dir.to_owned()).or_insert_with(|| {

@@ -1,5 +1,5 @@
-//! Tokens of another issuer: who is let in, for what, and until when; and what becomes of tokens when
-//! keys and secrets change under a running server.
+//! Tokens of another issuer: who is let in, for what, and until when; and what becomes of tokens
+//! when keys and secrets change under a running server.
 
 use crate::client::{Answer, Client};
 use crate::closed::ask;

@@ -1,5 +1,5 @@
-//! The server is killed under the load of clients of a graph, again and again on one folder. What was answered with
-//! 200 is there, once; what was not is there whole or not at all.
+//! The server is killed under the load of clients of a graph, again and again on one folder. What
+//! was answered with 200 is there, once; what was not is there whole or not at all.
 //!
 //! `WELLSPRING_CRASH_CYCLES` sets how often (default 12).
 
@@ -132,9 +132,9 @@ impl Book {
         self.0.entry(habit as u8).or_default().extend(ledger);
     }
 
-    /// Asserts that of these habits each key that was answered is there as often as it should be, that none is
-    /// that was refused, and each other as often or not at all; takes what is there for answered from here on,
-    /// and what is not for refused.
+    /// Asserts that of these habits each key that was answered is there as often as it should be,
+    /// that none is that was refused, and each other as often or not at all; takes what is there
+    /// for answered from here on, and what is not for refused.
     fn check(&mut self, habits: &[Habit], there: &HashMap<String, u64>, times: u64) {
         let mut known = 0;
         for habit in habits {

@@ -1,5 +1,5 @@
-//! Each log is a graph of its own; events of a graph that others append change it, or nothing; and what was open ends
-//! with its log.
+//! Each log is a graph of its own; events of a graph that others append change it, or nothing; and
+//! what was open ends with its log.
 
 use crate::client::Answer;
 use crate::graph_client::*;

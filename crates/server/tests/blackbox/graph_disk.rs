@@ -1,5 +1,5 @@
-//! A disk that is full in the middle of commits: whoever commits is told, nothing half is there, and it goes on as
-//! soon as there is room.
+//! A disk that is full in the middle of commits: whoever commits is told, nothing half is there,
+//! and it goes on as soon as there is room.
 
 use crate::done::Done;
 use crate::graph_client::*;

@@ -1,4 +1,5 @@
-//! Events of a graph that others append: they change it if they make sense, change nothing if not, and harm nobody.
+//! Events of a graph that others append: they change it if they make sense, change nothing if not,
+//! and harm nobody.
 
 use crate::done::Done;
 use crate::graph_client::*;

@@ -1,5 +1,6 @@
-//! Random transactions of several clients, and an order of them that explains everything that was read: that there
-//! is one is what serialisable means. Lists that are only appended to tell the order of their writers by themselves.
+//! Random transactions of several clients, and an order of them that explains everything that was
+//! read: that there is one is what serialisable means. Lists that are only appended to tell the
+//! order of their writers by themselves.
 
 use crate::graph_client::*;
 use crate::numbered::Coins;
@@ -57,7 +58,8 @@ impl Record {
         Record { begun, ended: begun, is_committed: false, seen, appended }
     }
 
-    /// Notes what a statement gave. A transaction sees its own appends, and otherwise always the same.
+    /// Notes what a statement gave. A transaction sees its own appends, and otherwise always the
+    /// same.
     fn note(&mut self, step: Step, rows: &[Value]) {
         if let (Some(key), Some(value)) = (step.key, step.appends) {
             self.appended.entry(key).or_default().push(value);

@@ -1,5 +1,5 @@
-//! The order of requests that the original's client sends: a login, then thousands of small CREATEs, over
-//! HTTP/1.1 and HTTP/2; and who may write.
+//! The order of requests that the original's client sends: a login, then thousands of small
+//! CREATEs, over HTTP/1.1 and HTTP/2; and who may write.
 
 use crate::closed::{Closed, PASSWORD};
 use crate::graph_client::*;

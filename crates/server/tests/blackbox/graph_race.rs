@@ -1,5 +1,5 @@
-//! Clients at the same nodes at once: nothing is counted twice or not at all, nothing is made twice, and no sum ever
-//! shows half of a transaction.
+//! Clients at the same nodes at once: nothing is counted twice or not at all, nothing is made
+//! twice, and no sum ever shows half of a transaction.
 
 use crate::done::Done;
 use crate::graph_client::*;
@@ -93,8 +93,8 @@ fn a_relationship_that_99_clients_merge_is_made_once() {
 const ACCOUNTS: u64 = 8;
 const BALANCE: u64 = 100;
 
-/// Moves money between two accounts in an open transaction, again and again until nobody is in its way; gives how
-/// often somebody was.
+/// Moves money between two accounts in an open transaction, again and again until nobody is in its
+/// way; gives how often somebody was.
 fn transfer(client: &mut GraphClient, from: u64, to: u64) -> u64 {
     for overtaken in 0..1_000 {
         let read = "MATCH (a:Account {id: $id}) RETURN a.balance";
@@ -120,8 +120,8 @@ fn transfer(client: &mut GraphClient, from: u64, to: u64) -> u64 {
     panic!("always overtaken");
 }
 
-/// Sums of all balances until it is done, told by one statement, by two of one request, and by two of one open
-/// transaction; gives how many there were.
+/// Sums of all balances until it is done, told by one statement, by two of one request, and by two
+/// of one open transaction; gives how many there were.
 fn sum_until(client: &mut GraphClient, done: &Done) -> u64 {
     let whole = "MATCH (a:Account) RETURN sum(a.balance), count(a)";
     let half = "MATCH (a:Account) WHERE a.id % 2 = $odd RETURN sum(a.balance)";

@@ -1,5 +1,6 @@
-//! One graph, however it came to be: as it stands after its transactions, folded anew from its events, read from a
-//! snapshot that was taken while clients wrote, or exported and imported. Compared byte for byte as Cypher tells it.
+//! One graph, however it came to be: as it stands after its transactions, folded anew from its
+//! events, read from a snapshot that was taken while clients wrote, or exported and imported.
+//! Compared byte for byte as Cypher tells it.
 
 use crate::graph_client::*;
 use crate::numbered::Coins;
@@ -79,7 +80,8 @@ fn step(coins: &mut Coins) -> (String, Value) {
     (text, parameters)
 }
 
-/// Executes random transactions until that is not possible any more, or so many. Whatever breaks a rule is refused.
+/// Executes random transactions until that is not possible any more, or so many. Whatever breaks a
+/// rule is refused.
 fn live(address: SocketAddr, seed: u64, most: usize) {
     let Ok(mut client) = GraphClient::connect(address) else { return };
     let mut coins = Coins::new(seed);
@@ -158,7 +160,8 @@ fn dump(client: &mut GraphClient) -> Vec<String> {
     lines
 }
 
-/// What becomes of each command that makes an index or a constraint, if it is given again: it is rolled back.
+/// What becomes of each command that makes an index or a constraint, if it is given again: it is
+/// rolled back.
 fn schema(client: &mut GraphClient) -> Vec<String> {
     let creating = SCHEMA.iter().filter(|command| command.starts_with("CREATE"));
     let mut lines = Vec::new();
@@ -203,7 +206,8 @@ fn began_at(client: &mut GraphClient) -> u64 {
     graph["snapshot"].as_u64().unwrap()
 }
 
-/// Events of others: so many that a snapshot is worth its writing when the server stops, or while it runs.
+/// Events of others: so many that a snapshot is worth its writing when the server stops, or while
+/// it runs.
 fn fill(client: &mut GraphClient, events: usize) {
     let some = json!({"events": vec![json!({"type": "Other", "data": 1}); 1_000]});
     for _ in 0..events.div_ceil(1_000) {

@@ -1,5 +1,6 @@
-//! What Neo4j 5.26 was recorded to answer, and what this server answers to the same requests: status, results and the
-//! code of the error agree. Messages are in each one's own words. What differs on purpose is in `DIFFERENCES`.
+//! What Neo4j 5.26 was recorded to answer, and what this server answers to the same requests:
+//! status, results and the code of the error agree. Messages are in each one's own words. What
+//! differs on purpose is in `DIFFERENCES`.
 
 use crate::client::Answer;
 use crate::closed::Closed;

@@ -1,5 +1,5 @@
-//! Statements without end or measure: each ends with an error that says why, in bounded time and memory, and what
-//! others ask for goes on meanwhile.
+//! Statements without end or measure: each ends with an error that says why, in bounded time and
+//! memory, and what others ask for goes on meanwhile.
 
 use crate::bounded_work::elsewhere_ns;
 use crate::graph_client::*;
@@ -16,8 +16,9 @@ const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
 
 /// What a query may take.
 const QUERY_BYTES: &str = "10000000";
-/// By how much the process may grow while one is at work: its 10 MB as they are counted, what growing tables and lists
-/// leave unused, the result beside its copy in the answer, and the largest body.
+/// By how much the process may grow while one is at work: its 10 MB as they are counted, what
+/// growing tables and lists leave unused, the result beside its copy in the answer, and the largest
+/// body.
 const MOST_KB: u64 = 110_000;
 
 /// Memory of the server's process, in kB, by its name in `/proc/PID/status`.

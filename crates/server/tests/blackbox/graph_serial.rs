@@ -1,5 +1,6 @@
-//! Open transactions side by side: of two that both read what the other writes, one is committed, whatever way of
-//! reading it was; and those that have nothing to do with each other are in nobody's way.
+//! Open transactions side by side: of two that both read what the other writes, one is committed,
+//! whatever way of reading it was; and those that have nothing to do with each other are in
+//! nobody's way.
 
 use crate::closed::ask;
 use crate::graph_client::*;
@@ -191,7 +192,8 @@ const APART: &[Pair] = &[
     pair(TWO, "MATCH (a:A) RETURN count(a)", ["MATCH (a:A) DELETE a", "MATCH (a:A) RETURN a"]),
 ];
 
-/// Runs each pair in a graph of its own; gives a sentence about each whose outcome is not as expected.
+/// Runs each pair in a graph of its own; gives a sentence about each whose outcome is not as
+/// expected.
 fn run(pairs: &[Pair], expected: &[Result<(), String>; 2]) -> Vec<String> {
     let server = Server::start();
     let mut admin = server.client();
@@ -219,8 +221,8 @@ fn run(pairs: &[Pair], expected: &[Result<(), String>; 2]) -> Vec<String> {
     wrong
 }
 
-/// Does again what was overtaken: nobody is in its way now. That the graph refuses it, for what the other did to
-/// it, is an answer as well.
+/// Does again what was overtaken: nobody is in its way now. That the graph refuses it, for what the
+/// other did to it, is an answer as well.
 #[track_caller]
 fn retry(client: &mut GraphClient, reads: &str, writes: &str) {
     let again = client.begin(reads, json!({}));

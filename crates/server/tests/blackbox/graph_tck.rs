@@ -1,5 +1,6 @@
-//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP: what the language gives is there as
-//! the face renders it. All of them run in the tests of the language itself, whose readers of the kit these are.
+//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP: what the language
+//! gives is there as the face renders it. All of them run in the tests of the language itself,
+//! whose readers of the kit these are.
 
 #[path = "../../../cypher/tests/tck/gherkin.rs"]
 mod gherkin;
@@ -87,7 +88,8 @@ fn parameter(value: &TckValue) -> Value {
     }
 }
 
-/// What entities a value holds, as `meta` names their kinds, one after the other; nothing for null in between.
+/// What entities a value holds, as `meta` names their kinds, one after the other; nothing for null
+/// in between.
 fn kinds(value: &TckValue, out: &mut Vec<&'static str>) {
     match value {
         TckValue::Node(_) => out.push("node"),
@@ -228,7 +230,8 @@ impl World<'_> {
         Err(format!("not in graph: {missing:?}"))
     }
 
-    /// Nodes and relationships by what the statistics say; of labels and properties these count otherwise.
+    /// Nodes and relationships by what the statistics say; of labels and properties these count
+    /// otherwise.
     fn effects(&self, table: &[Vec<String>]) -> Result<(), String> {
         let stats = &self.result()?["stats"];
         for (name, made, gone) in [

@@ -1,4 +1,5 @@
-//! Open transactions, one after the other: what ends them leaves nothing of them, and nobody else can touch them.
+//! Open transactions, one after the other: what ends them leaves nothing of them, and nobody else
+//! can touch them.
 
 use crate::client::Client;
 use crate::closed::Closed;

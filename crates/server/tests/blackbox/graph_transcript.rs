@@ -1,5 +1,5 @@
-//! The transcript in `docs/graph.md`: every line is asked of a server, in order, and every answer that is shown is
-//! compared. `…` in it stands for anything.
+//! The transcript in `docs/graph.md`: every line is asked of a server, in order, and every answer
+//! that is shown is compared. `…` in it stands for anything.
 
 use crate::server::Server;
 use crate::transcript::{Step, ask, status_of, steps};

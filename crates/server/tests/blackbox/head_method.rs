@@ -1,5 +1,6 @@
-//! `HEAD` over HTTP/2: the headers of `GET` and no content, on a connection that goes on. hyper leaves
-//! content out for HTTP/1 alone, and a client resets a stream whose answer to `HEAD` has some.
+//! `HEAD` over HTTP/2: the headers of `GET` and no content, on a connection that goes on. hyper
+//! leaves content out for HTTP/1 alone, and a client resets a stream whose answer to `HEAD` has
+//! some.
 
 use crate::server::Server;
 use h2::client::{self, SendRequest};

@@ -62,7 +62,8 @@ impl Clients {
         }
     }
 
-    /// Takes samples from one of the two sources and checks each; returns how many saw events in flight.
+    /// Takes samples from one of the two sources and checks each; returns how many saw events in
+    /// flight.
     fn sample(&self, server: &Server, most_staged_bytes: u64, source: Source) -> u64 {
         let (mut client, mut other) = (server.client(), server.client());
         let (mut last, mut in_flight) = (Account::default(), 0);

@@ -1,8 +1,9 @@
-//! Kafka sinks over the real binary and real brokers: every event once for readers of what is committed, whatever is
-//! killed.
+//! Kafka sinks over the real binary and real brokers: every event once for readers of what is
+//! committed, whatever is killed.
 //!
-//! `WELLSPRING_TRIAL=full` makes the first one the whole trial: a million events, 20 kills of the server and 5 of the
-//! broker (`WELLSPRING_TRIAL=full cargo test -p wellspring-server --features kafka --test blackbox kafka_sinks`).
+//! `WELLSPRING_TRIAL=full` makes the first one the whole trial: a million events, 20 kills of the
+//! server and 5 of the broker (`WELLSPRING_TRIAL=full cargo test -p wellspring-server --features
+//! kafka --test blackbox kafka_sinks`).
 
 use crate::client::Client;
 use crate::server::Server;
@@ -34,7 +35,8 @@ fn sink(broker: &Broker, topic: &str) -> Value {
     json!({"brokers": [broker.address], "topic": topic, "partition_by": "k"})
 }
 
-/// The positions of the committed records of a topic, by partition, once there are `count`, and no more come.
+/// The positions of the committed records of a topic, by partition, once there are `count`, and no
+/// more come.
 fn committed(
     broker: &Broker,
     topic: &str,
@@ -78,7 +80,8 @@ fn head(client: &mut Client) -> u64 {
     ask(client, "GET", "/v1/head", &Value::Null).expect(200)["head"].as_u64().unwrap()
 }
 
-/// Sends events by `POST /e` over one connection, some at a time, until told to end; a server that is gone is waited for.
+/// Sends events by `POST /e` over one connection, some at a time, until told to end; a server that
+/// is gone is waited for.
 fn send(address: SocketAddr, ended: &AtomicBool, sent: &AtomicU64, wanted: u64) {
     use std::io::Read as _;
     let mut buffer = [0; 1 << 14];
@@ -105,7 +108,8 @@ fn send(address: SocketAddr, ended: &AtomicBool, sent: &AtomicU64, wanted: u64) 
                     Ok(0) | Err(_) => break 'connected,
                     Ok(length) => {
                         let text = String::from_utf8_lossy(&buffer[..length]);
-                        // An answer that is cut between two reads is missed; the count is only a pace.
+                        // An answer that is cut between two reads is missed; the count is only a
+                        // pace.
                         answered += text.matches("202 Accepted").count().max(1);
                     }
                 }

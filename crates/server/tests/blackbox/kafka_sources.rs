@@ -1,4 +1,5 @@
-//! Kafka sources over the real binary and a real broker: every record once, as an event or as a reject, whatever is killed.
+//! Kafka sources over the real binary and a real broker: every record once, as an event or as a
+//! reject, whatever is killed.
 
 use crate::kafka_sinks::{is_full, topic};
 use crate::server::Server;

@@ -1,6 +1,6 @@
 //! What happens to dear work whose client leaves, or shuts its side and waits. Processor time tells
-//! whether work was ended or came to its end: a loaded machine changes how long either takes, and not
-//! how much work it is.
+//! whether work was ended or came to its end: a loaded machine changes how long either takes, and
+//! not how much work it is.
 
 use crate::bounded_work::dear_query;
 use crate::client::Client;
@@ -96,8 +96,8 @@ fn ends_the_work(
     assert!(taken_ms < whole_ms / 2, "{how}: {taken_ms} of {whole_ms} ms went on, for {after:?}");
 }
 
-/// A client over TLS that has read all that came with the handshake, lest its leaving be a reset, and
-/// that waits long for its answers.
+/// A client over TLS that has read all that came with the handshake, lest its leaving be a reset,
+/// and that waits long for its answers.
 fn over_tls(ground: &Ground, server: &Server) -> TlsClient {
     let mut client = ground.client(server);
     client.get("/health").unwrap().expect(200);
@@ -131,7 +131,8 @@ fn over_tls_a_client_that_leaves_ends_its_dear_work() {
         let socket = client.into_stream().sock;
         rustix::net::sockopt::set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
     });
-    // TLS tells what TCP does not: one that says goodbye and keeps its connection waits for its answer.
+    // TLS tells what TCP does not: one that says goodbye and keeps its connection waits for its
+    // answer.
     let mut client = over_tls(&ground, &server);
     begin(&server, &mut client, b"");
     assert_eq!(say_goodbye(client).answer().expect("it is awaited").status, 200);

@@ -259,7 +259,8 @@ fn both_ways_to_serve_a_redirect_say_the_same() {
         for code in ["on", "off", "gone", "ended", "never", "bad-code", "12345678901", "on?utm=1"] {
             // A connection of its own each: what one answer does to it must not hide another's.
             answers.push(follow(&mut server.client(), code).unwrap());
-            // Who reads waits for the clicks before: positions of answers to come are the same, too.
+            // Who reads waits for the clicks before: positions of answers to come are the same,
+            // too.
             client.get("/api/urls/on").unwrap().expect(200);
             answers.push(head_of(&mut server.client(), &format!("/{code}")).unwrap());
         }

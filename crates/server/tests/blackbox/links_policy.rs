@@ -1,5 +1,5 @@
-//! Where links may lead is asked of every link that is followed, whoever appended its events; and the
-//! events of links are the links' own to append, unless a setting says otherwise.
+//! Where links may lead is asked of every link that is followed, whoever appended its events; and
+//! the events of links are the links' own to append, unless a setting says otherwise.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;

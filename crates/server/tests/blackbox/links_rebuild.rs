@@ -34,7 +34,8 @@ fn began_at(client: &mut Client) -> u64 {
     links["snapshot"].as_u64().unwrap()
 }
 
-/// A random life of many links: made in every way, changed, deleted, followed by all kinds of visitors.
+/// A random life of many links: made in every way, changed, deleted, followed by all kinds of
+/// visitors.
 fn live_a_life(server: &Server, coins: &mut Coins) {
     let mut client = server.client().patient();
     let line = |n: usize| {

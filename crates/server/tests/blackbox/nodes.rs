@@ -131,7 +131,8 @@ pub fn event(data: impl Into<Value>) -> Value {
     json!({"events": [{"type": "T", "tags": ["t:1"], "data": data.into()}]})
 }
 
-/// Appends under a key, wherever somebody takes it, until it is known what came of it: its position.
+/// Appends under a key, wherever somebody takes it, until it is known what came of it: its
+/// position.
 pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body: &Value) -> u64 {
     let body = body.to_string();
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];

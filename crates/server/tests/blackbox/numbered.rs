@@ -175,7 +175,8 @@ impl Pusher {
             Habit::SomeDurable => 1 + self.coins.below(4),
             _ => 1 + self.coins.below(16),
         };
-        // The other route comes in the middle of a burst: what follows it was read by the loop that gives away.
+        // The other route comes in the middle of a burst: what follows it was read by the loop that
+        // gives away.
         let crosses = habit == Habit::Crosses && self.rounds % 20 == 10;
         let path = if habit == Habit::Torn { "/v1/logs/main/e" } else { "/e" };
         let mut burst = Vec::new();

@@ -1,5 +1,5 @@
-//! A PostgreSQL of the tests' own, made and ended by `test-servers/postgres.sh`: one that most share, each with a
-//! schema of its own, and one for each that breaks it.
+//! A PostgreSQL of the tests' own, made and ended by `test-servers/postgres.sh`: one that most
+//! share, each with a schema of its own, and one for each that breaks it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,8 @@ fn or_skip<T>(test: &str, server: Result<T, &str>) -> Option<T> {
     None
 }
 
-/// The server that tests share. Nothing here is about a loss of power, so nothing waits for the disk.
+/// The server that tests share. Nothing here is about a loss of power, so nothing waits for the
+/// disk.
 pub fn shared(test: &str) -> Option<&'static Postgres> {
     static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();
     let server = SHARED.get_or_init(|| start(&["max_connections=400", "fsync=off"]));

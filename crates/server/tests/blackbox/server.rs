@@ -44,7 +44,8 @@ impl Server {
         Server::start_under(&[], dir, flags)
     }
 
-    /// The same, started by a command that becomes the server: its words come before the server's own.
+    /// The same, started by a command that becomes the server: its words come before the server's
+    /// own.
     pub fn start_under(command: &[&str], dir: &Path, flags: &[&str]) -> Server {
         Server::start_at(None, command, dir, flags)
     }

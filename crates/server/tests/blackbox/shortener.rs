@@ -16,7 +16,8 @@ pub const TAKEN: Reason = (409, "alias-taken");
 /// In a query: the answer may take as long as a disk that others use, too.
 pub const PATIENTLY: &str = "wait_ms=30000";
 
-/// Asserts a problem for this reason, with the member that clients of shorteners look at; returns it.
+/// Asserts a problem for this reason, with the member that clients of shorteners look at; returns
+/// it.
 #[track_caller]
 pub fn refused(answer: &Answer, (status, slug): Reason) -> Value {
     let problem = answer.problem(status);
@@ -52,7 +53,8 @@ pub fn follow(client: &mut Client, code: &str) -> io::Result<Answer> {
     client.get(&format!("/{code}"))
 }
 
-/// Asserts that an answer leads to `url`, as every redirect does, also one that is asked for with `HEAD`.
+/// Asserts that an answer leads to `url`, as every redirect does, also one that is asked for with
+/// `HEAD`.
 #[track_caller]
 pub fn leads_to(answer: &Answer, url: &str) {
     assert_eq!(answer.status, 302, "{}", String::from_utf8_lossy(&answer.body));

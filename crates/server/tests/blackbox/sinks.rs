@@ -1,5 +1,5 @@
-//! Sinks over the real binary, delivering to a receiver of webhooks: what is told over HTTP or in the configuration is
-//! done, kept over restarts, and answered for.
+//! Sinks over the real binary, delivering to a receiver of webhooks: what is told over HTTP or in
+//! the configuration is done, kept over restarts, and answered for.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;

@@ -1,5 +1,5 @@
-//! What was begun before something was revoked: streams, slow bodies, commands. And data folders that
-//! have lost their accounts.
+//! What was begun before something was revoked: streams, slow bodies, commands. And data folders
+//! that have lost their accounts.
 
 use crate::client::Client;
 use crate::closed::{Closed, PASSWORD, ask};

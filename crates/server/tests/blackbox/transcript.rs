@@ -1,5 +1,5 @@
-//! Pages that show commands and their answers: every command is asked of a server, in order. `…` in an answer that is
-//! shown stands for anything.
+//! Pages that show commands and their answers: every command is asked of a server, in order. `…` in
+//! an answer that is shown stands for anything.
 
 use crate::client::Answer;
 use crate::server::Server;

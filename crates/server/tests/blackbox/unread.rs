@@ -30,7 +30,8 @@ fn filled(events: usize, flags: &[&str]) -> Server {
     server
 }
 
-/// A client over HTTP/2 that gives each answer room for so many bytes, and the end of its connection.
+/// A client over HTTP/2 that gives each answer room for so many bytes, and the end of its
+/// connection.
 async fn connect(
     server: &Server,
     window: u32,

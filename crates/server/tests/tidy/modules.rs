@@ -1,9 +1,9 @@
 //! The modules of a crate, followed from its roof, and what each room takes from another.
 //!
 //! A **room** is a module that the roof (`lib.rs`, or `main.rs` where there is none) declares with
-//! a file or folder of its own. An **arrow** leads from a room to the one that it takes a name from;
-//! a name that the roof re-exports is taken from the room that it comes from. Code that is compiled
-//! for tests only draws no arrows, nor does the roof.
+//! a file or folder of its own. An **arrow** leads from a room to the one that it takes a name
+//! from; a name that the roof re-exports is taken from the room that it comes from. Code that is
+//! compiled for tests only draws no arrows, nor does the roof.
 
 use crate::paths::{NamedPath, is_name, read_path};
 use crate::tokens::{Token, tokens_and_comments};

@@ -63,8 +63,8 @@ fn the_rooms_of_a_crate_form_no_circle() {
     assert!(faults.is_empty(), "{}\n{advice}", faults.join("\n"));
 }
 
-/// The floors of the workspace, from the bottom: a crate takes from floors below its own alone. So no face knows
-/// another, and nothing but the program knows any.
+/// The floors of the workspace, from the bottom: a crate takes from floors below its own alone. So
+/// no face knows another, and nothing but the program knows any.
 const FLOORS: &[&[&str]] = &[
     &["types", "load", "kafka"],
     &["log", "graph"],
@@ -114,7 +114,8 @@ fn crates_take_from_floors_below_their_own() {
     assert!(taken_by(planted).contains("faces/links"));
 }
 
-/// Nor does anything below name a face's crate in words, as an address in a comment or a text would.
+/// Nor does anything below name a face's crate in words, as an address in a comment or a text
+/// would.
 #[test]
 fn only_the_program_names_faces() {
     for (name, krate) in crates().iter().filter(|(name, _)| name != "server") {

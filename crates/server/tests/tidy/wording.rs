@@ -55,8 +55,8 @@ const VAGUE: &[&str] = &[
     "Written",
 ];
 
-/// How many types of each crate still have such names. The numbers may only fall; crates that are not
-/// named have none.
+/// How many types of each crate still have such names. The numbers may only fall; crates that are
+/// not named have none.
 const NOT_YET_RENAMED: &[(&str, usize)] = &[("load", 15), ("log", 3), ("views", 6)];
 
 /// The types that `source` declares under names of [`VAGUE`].

@@ -13,8 +13,8 @@ pub enum Fallen {
     Disabled,
     /// This token or key has been revoked.
     Revoked,
-    /// The account's password was changed or all its tokens were revoked since, or what it was signed with
-    /// was retired.
+    /// The account's password was changed or all its tokens were revoked since, or what it was
+    /// signed with was retired.
     Superseded,
     /// Its time is over.
     Expired,
@@ -61,7 +61,8 @@ impl State {
         Ok((key, self.enabled(key.owner.as_str())?))
     }
 
-    /// The account of a password that was right when the account's tokens counted from `since_us` on.
+    /// The account of a password that was right when the account's tokens counted from `since_us`
+    /// on.
     ///
     /// # Errors
     /// Why it does not count.

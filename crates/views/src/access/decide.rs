@@ -118,7 +118,8 @@ pub enum Command {
         /// Whose.
         name: AccountName,
     },
-    /// The secret of the next generation signs tokens; the one before still verifies. Where nodes derive it.
+    /// The secret of the next generation signs tokens; the one before still verifies. Where nodes
+    /// derive it.
     RotateTokenSecret,
     /// The secret that signs is the only one that verifies.
     RetireTokenSecret,
@@ -154,7 +155,8 @@ pub enum Refusal {
     NameTaken(AccountName),
     /// There is no account of this name.
     UnknownAccount(AccountName),
-    /// The first account has to be an admin of everything: as soon as there is one, everything needs one.
+    /// The first account has to be an admin of everything: as soon as there is one, everything
+    /// needs one.
     FirstIsAdmin,
     /// The first account has to have a password: without one no client could prove to be it.
     FirstHasPassword,

@@ -26,7 +26,8 @@ pub const KEY_EXPIRY_SET: &str = "KeyExpirySet";
 pub const KEY_REVOKED: &str = "KeyRevoked";
 /// One token of an account, or all there are, no longer count.
 pub const TOKENS_REVOKED: &str = "TokensRevoked";
-/// Another secret signs tokens, where the nodes of a cluster derive it: that of the next generation.
+/// Another secret signs tokens, where the nodes of a cluster derive it: that of the next
+/// generation.
 pub const TOKEN_SECRET_ROTATED: &str = "TokenSecretRotated";
 /// Of these secrets only the one that signs counts from now on.
 pub const TOKEN_SECRET_RETIRED: &str = "TokenSecretRetired";
@@ -54,9 +55,9 @@ pub const KEY_TAG: &str = "key:";
 const HASHES: [(&str, &str); 3] =
     [(ACCOUNT_ADDED, "password"), (PASSWORD_SET, "password"), (KEY_ADDED, "sha256")];
 
-/// The data of an event of the log of accounts without what a password or a key was hashed to: what may
-/// be shown to a reader of that log. What such an event holds and cannot be read is not shown at
-/// all.
+/// The data of an event of the log of accounts without what a password or a key was hashed to: what
+/// may be shown to a reader of that log. What such an event holds and cannot be read is not shown
+/// at all.
 #[must_use]
 pub fn without_hashes<'a>(event_type: &str, data: &'a [u8]) -> Cow<'a, [u8]> {
     let Some((_, hash)) = HASHES.iter().find(|(known, _)| *known == event_type) else {
@@ -139,8 +140,8 @@ pub(super) enum Fact {
     Deleted(AccountName),
     /// A key and its owner.
     KeyAdded(KeyId, AccountName, KeyData),
-    /// A key, its owner and when it ends, µs since 1970 UTC. The owner is told for whoever reads the log; the
-    /// id decides.
+    /// A key, its owner and when it ends, µs since 1970 UTC. The owner is told for whoever reads
+    /// the log; the id decides.
     KeyExpirySet(KeyId, Option<AccountName>, u64),
     /// As above.
     KeyRevoked(KeyId, Option<AccountName>),

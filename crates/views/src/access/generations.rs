@@ -1,5 +1,6 @@
-//! The generations of the secret that signs tokens, where the nodes of a cluster derive it from the key they
-//! share: then a number tells which it is, and a rotation is an event that all of them see.
+//! The generations of the secret that signs tokens, where the nodes of a cluster derive it from the
+//! key they share: then a number tells which it is, and a rotation is an event that all of them
+//! see.
 
 use super::decide::{Outcome, decision};
 use super::event::{Fact, TOKEN_SECRET_ROTATED};
@@ -7,8 +8,8 @@ use crate::view::Decision;
 use serde::{Deserialize, Serialize};
 use wellspring_types::QueryItem;
 
-/// Which generations count: one signs, and the one before it still verifies until it is retired or the next
-/// rotation comes. They are counted from 0.
+/// Which generations count: one signs, and the one before it still verifies until it is retired or
+/// the next rotation comes. They are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenGenerations {
@@ -30,8 +31,8 @@ impl TokenGenerations {
         self.oldest
     }
 
-    /// Whether tokens of a generation count. Those of a later one do: whoever could sign them has seen a
-    /// rotation that is not folded here yet.
+    /// Whether tokens of a generation count. Those of a later one do: whoever could sign them has
+    /// seen a rotation that is not folded here yet.
     #[must_use]
     pub fn count(self, generation: u64) -> bool {
         generation >= self.oldest

@@ -1,5 +1,5 @@
-//! How keys end, and are forgotten: what an account can leave behind is bounded. A key that is forgotten
-//! counts no more than one that was never made.
+//! How keys end, and are forgotten: what an account can leave behind is bounded. A key that is
+//! forgotten counts no more than one that was never made.
 
 use super::state::{Key, State};
 use super::{AccountName, KeyId, MAX_ENDED_OF_ACCOUNT, MAX_KEYS_OF_ACCOUNT, SecretDigest};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// A key is remembered for so long after it has ended, if not many of its account have since.
 const REMEMBERED_US: u64 = 30 * 86_400_000_000;
-/// So many keys of an account are looked at whenever one of them changes, and more whenever their number
-/// is a multiple of the other.
+/// So many keys of an account are looked at whenever one of them changes, and more whenever their
+/// number is a multiple of the other.
 const LOOKED_AT_ALWAYS: usize = 2 * (MAX_KEYS_OF_ACCOUNT + MAX_ENDED_OF_ACCOUNT);
 const LOOKED_AT_EVERY: usize = 128;
 
@@ -54,8 +54,8 @@ impl State {
         self.keys.insert(key.id.clone(), Arc::new(key));
     }
 
-    /// A key ends at a time, both µs since 1970 UTC, if it does not end before. It cannot end later: the
-    /// end that its maker was told stays true.
+    /// A key ends at a time, both µs since 1970 UTC, if it does not end before. It cannot end
+    /// later: the end that its maker was told stays true.
     pub(super) fn end_key(&mut self, id: &KeyId, expires_at_us: u64, at_us: u64) {
         let Some(key) = self.keys.get_mut(id) else { return };
         let key = Arc::make_mut(key);
@@ -82,11 +82,13 @@ impl State {
         ids.iter().for_each(|id| self.revoke_key(id, at_us));
     }
 
-    /// Forgets keys of an account that have ended long before a time (µs since 1970 UTC), or that are
-    /// more than are remembered. It looks at what is folded alone, so every fold forgets the same.
+    /// Forgets keys of an account that have ended long before a time (µs since 1970 UTC), or that
+    /// are more than are remembered. It looks at what is folded alone, so every fold forgets the
+    /// same.
     pub(super) fn forget_keys_of(&mut self, owner: &AccountName, at_us: u64) {
         let keys = self.by_owner.get(owner).map_or(0, BTreeSet::len);
-        // From before there was a quota an account may have thousands: they are not all looked at each time.
+        // From before there was a quota an account may have thousands: they are not all looked at
+        // each time.
         if keys > LOOKED_AT_ALWAYS && !keys.is_multiple_of(LOOKED_AT_EVERY) {
             return;
         }

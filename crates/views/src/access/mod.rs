@@ -3,9 +3,9 @@
 //! password is the text that a slow hash made of it, an API key the SHA-256 of 256 random
 //! bits; of what signs the tokens of a cluster's nodes, a number.
 //!
-//! As long as there are accounts, one of them is enabled, an admin of everything and has a password:
-//! the first has to be, and the last cannot cease to be. Only events that somebody else wrote can break that;
-//! facts are folded as they are.
+//! As long as there are accounts, one of them is enabled, an admin of everything and has a
+//! password: the first has to be, and the last cannot cease to be. Only events that somebody else
+//! wrote can break that; facts are folded as they are.
 
 mod answer;
 mod apply;

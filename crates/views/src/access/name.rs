@@ -1,4 +1,5 @@
-//! Names of accounts, keys and tokens: short texts that may stand in a tag, a line of a log and a URL.
+//! Names of accounts, keys and tokens: short texts that may stand in a tag, a line of a log and a
+//! URL.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
@@ -84,7 +85,8 @@ macro_rules! name {
 }
 
 name!(
-    /// An account's name: 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`, the first a letter or a digit.
+    /// An account's name: 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`, the first a letter or a
+    /// digit.
     AccountName,
     NameFault::Account,
     |text| {

@@ -122,7 +122,8 @@ impl fmt::Display for GrantsFault {
 
 impl std::error::Error for GrantsFault {}
 
-/// What somebody holds: one role for each log at most, and one for all. On a log the greater counts.
+/// What somebody holds: one role for each log at most, and one for all. On a log the greater
+/// counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Grant>", into = "Vec<Grant>")]
 pub struct Grants(Vec<Grant>);
@@ -183,7 +184,8 @@ impl From<Grants> for Vec<Grant> {
     }
 }
 
-/// Whether a text can be a log's name: 1–63 of `a`–`z`, `0`–`9`, `_`, `-`, the first a letter or a digit.
+/// Whether a text can be a log's name: 1–63 of `a`–`z`, `0`–`9`, `_`, `-`, the first a letter or a
+/// digit.
 pub(super) fn is_log_name(name: &str) -> bool {
     let ordinary = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= 63

@@ -48,8 +48,8 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// SHA-256 of an API key's secret. The secret is 256 random bits, so a fast hash is enough: there is
-/// nothing to guess.
+/// SHA-256 of an API key's secret. The secret is 256 random bits, so a fast hash is enough: there
+/// is nothing to guess.
 #[derive(Clone, Copy, Eq)]
 pub struct SecretDigest(pub [u8; 32]);
 

@@ -50,7 +50,8 @@ impl Account {
         self.disabled
     }
 
-    /// Position of the event that added it: one that gets its name later, when it is no more, has another.
+    /// Position of the event that added it: one that gets its name later, when it is no more, has
+    /// another.
     #[must_use]
     pub fn added_at(&self) -> Position {
         self.added_at
@@ -131,8 +132,8 @@ impl Key {
         self.expires_at_us
     }
 
-    /// How long it was made to live, in µs; `None`: for ever. A rotation with overlap brings its end
-    /// forward and leaves this as it is, so each of its successors lives as long.
+    /// How long it was made to live, in µs; `None`: for ever. A rotation with overlap brings its
+    /// end forward and leaves this as it is, so each of its successors lives as long.
     #[must_use]
     pub fn life_us(&self) -> Option<u64> {
         self.made_until_us.map(|until_us| until_us.saturating_sub(self.added_at_us))
@@ -158,8 +159,8 @@ pub struct State {
     pub(super) by_owner: BTreeMap<AccountName, BTreeSet<KeyId>>,
     /// How many keys are not revoked.
     pub(super) unrevoked: usize,
-    /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. An account that is
-    /// added begins no earlier, so no token of another that had its name counts for it.
+    /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. An account
+    /// that is added begins no earlier, so no token of another that had its name counts for it.
     pub(super) deleted_until_us: u64,
     /// Of the secrets that the nodes of a cluster derive.
     pub(super) token_generations: TokenGenerations,
@@ -249,8 +250,8 @@ impl Folded {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Position of the last event of access: as long as it stays, so does [`now`](Self::now). Takes no
-    /// lock.
+    /// Position of the last event of access: as long as it stays, so does [`now`](Self::now). Takes
+    /// no lock.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position.load(Ordering::Acquire)

@@ -268,7 +268,8 @@ pub fn family(user_agent: &[u8]) -> Agent {
     Agent { family: name, bot: *rank <= Rank::AnyBot }
 }
 
-/// Takes every name in `text` in: runs of letters, digits, `-` and `_`, and what is before their first `-`.
+/// Takes every name in `text` in: runs of letters, digits, `-` and `_`, and what is before their
+/// first `-`.
 fn read(text: &[u8]) -> Found {
     let mut found = Found { family: OTHER, android: false, ios: false, webkit: false };
     let (mut start, mut hyphen) = (0, None);

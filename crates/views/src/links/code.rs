@@ -17,7 +17,8 @@ const _: () = assert!(CODES < 1 << 60, "a code leaves four bits of its word free
 
 const BASE: u64 = ALPHABET.len() as u64;
 
-/// `FIRST[k]`: the number of the first code of `k` characters, which is how many shorter ones there are.
+/// `FIRST[k]`: the number of the first code of `k` characters, which is how many shorter ones there
+/// are.
 const FIRST: [u64; MAX_CODE_CHARS + 2] = {
     let mut first = [0; MAX_CODE_CHARS + 2];
     let mut chars = 2;

@@ -343,7 +343,8 @@ enum Deterministic {
     There(Code),
 }
 
-/// The first code of the URL's that leads there already or is free. A deleted link's never is again.
+/// The first code of the URL's that leads there already or is free. A deleted link's never is
+/// again.
 fn deterministic(
     ahead: &Ahead<'_>,
     context: &Context,
@@ -399,7 +400,8 @@ impl Staged {
 
     pub(super) fn settle(&mut self, ticket: Ticket) {
         for code in self.of_ticket.remove(&ticket).unwrap_or_default() {
-            // Other decisions about the same link stay, earlier ones too: this one may have come to nothing.
+            // Other decisions about the same link stay, earlier ones too: this one may have come to
+            // nothing.
             if let Entry::Occupied(mut link) = self.links.entry(code) {
                 link.get_mut().retain(|pending| pending.ticket != ticket);
                 if link.get().is_empty() {

@@ -27,7 +27,8 @@ pub const TYPES: [&str; 6] = [OPENED, CREATED, CHANGED, DELETED, FOUND, CLICKED]
 pub const OPENED_TAG: &str = "links";
 /// Before the code in a tag of a link's own events.
 pub const LINK_TAG: &str = "link:";
-/// Before the code in the tag of a click. Not [`LINK_TAG`]: a condition on a link must not meet its clicks.
+/// Before the code in the tag of a click. Not [`LINK_TAG`]: a condition on a link must not meet its
+/// clicks.
 pub const CLICKED_TAG: &str = "clicked:";
 /// Before a tag of a link in the tags of [`CREATED`].
 pub const TAG_TAG: &str = "link-tag:";
@@ -158,8 +159,8 @@ impl<'a> Fact<'a> {
     }
 }
 
-/// A click exactly as [`Fact::to_event`] writes it, without escapes, read without a copy. Nearly all
-/// events are these; what is written in any other way is left to the reader of all JSON.
+/// A click exactly as [`Fact::to_event`] writes it, without escapes, read without a copy. Nearly
+/// all events are these; what is written in any other way is left to the reader of all JSON.
 fn plain_click(data: &[u8]) -> Option<ClickedData<'_>> {
     let rest = std::str::from_utf8(data).ok()?.strip_prefix(r#"{"visitor":""#)?;
     let (visitor, rest) = plain_text(rest)?;
@@ -180,14 +181,16 @@ fn plain_click(data: &[u8]) -> Option<ClickedData<'_>> {
     })
 }
 
-/// The text up to the quotation mark that ends it, if nothing in it is escaped or should be; and what follows.
+/// The text up to the quotation mark that ends it, if nothing in it is escaped or should be; and
+/// what follows.
 fn plain_text(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20))?;
     (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
 }
 
-/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): so the first
-/// such event opens links whatever it holds, and the fold means the event that the condition means.
+/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): so the
+/// first such event opens links whatever it holds, and the fold means the event that the condition
+/// means.
 fn opened_key(data: &[u8]) -> Key {
     let read = || {
         let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;

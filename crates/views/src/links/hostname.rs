@@ -108,7 +108,8 @@ fn check_foreign(found: char) -> Result<(), HostFault> {
     if inside { Err(HostFault::Replaced(found)) } else { Ok(()) }
 }
 
-/// Whether browsers take a name with this last part for an IPv4 address (WHATWG URL, "ends in a number").
+/// Whether browsers take a name with this last part for an IPv4 address (WHATWG URL, "ends in a
+/// number").
 fn is_number(label: &str) -> bool {
     let hex = label.strip_prefix("0x").or_else(|| label.strip_prefix("0X"));
     let digits = label.bytes().all(|byte| byte.is_ascii_digit());

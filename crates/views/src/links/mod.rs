@@ -48,7 +48,8 @@ use wellspring_types::{Event, Query};
 pub const MAX_TAGS: usize = 16;
 /// Longest tag of a link, in bytes of UTF-8.
 pub const MAX_TAG_BYTES: usize = 64;
-/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends there.
+/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends
+/// there.
 pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 
 impl View for Links {

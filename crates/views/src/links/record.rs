@@ -101,8 +101,8 @@ impl Record {
         self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty()
     }
 
-    /// Writes it at `at`. Its link leads there only once the place is published; who still reads what
-    /// lay there before notices that.
+    /// Writes it at `at`. Its link leads there only once the place is published; who still reads
+    /// what lay there before notices that.
     pub(super) fn write(&self, arena: &Arena, at: u64) {
         let more = self.has_more();
         let mut next = at;

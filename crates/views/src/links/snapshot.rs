@@ -22,8 +22,9 @@ use crate::view::packed::{Input, put, put_bytes};
 use std::io::{self, Read, Write};
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
-    // The count before what else there is: whatever comes later is not written, but folded again. And
-    // again once they are opened: links from before that, being folded again, would get their counter's place.
+    // The count before what else there is: whatever comes later is not written, but folded again.
+    // And again once they are opened: links from before that, being folded again, would get their
+    // counter's place.
     let count = folded.count();
     let opened = folded.opened.get();
     let count = if opened.is_some() { folded.count() } else { count };

@@ -39,8 +39,8 @@ impl Opened {
 /// A link's place in memory, by its index in the order of creation.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Where its record lies, plus one, and above that how often that has changed (modulo 2^20): the
-    /// same place twice is not the same record. 0 while there is none.
+    /// Where its record lies, plus one, and above that how often that has changed (modulo 2^20):
+    /// the same place twice is not the same record. 0 while there is none.
     record: AtomicU64,
     /// Nothing until it is clicked.
     clicks: OnceLock<Box<Clicks>>,
@@ -226,8 +226,8 @@ impl Links {
         Links { targets, ..Links::default() }
     }
 
-    /// Adds a link that is not there; nothing once there are [`MOST_LINKS`]. `number` is the counter
-    /// behind its code, if any.
+    /// Adds a link that is not there; nothing once there are [`MOST_LINKS`]. `number` is the
+    /// counter behind its code, if any.
     pub(super) fn insert(&mut self, record: &Record, number: Option<u64>) {
         let folded = &self.folded;
         let link = folded.count();

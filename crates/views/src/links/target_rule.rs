@@ -5,7 +5,8 @@ use super::url::{self, Target, UrlFault};
 use std::fmt;
 use std::sync::Arc;
 
-/// What the settings say of a link's target. Not kept in snapshots: other settings may say otherwise.
+/// What the settings say of a link's target. Not kept in snapshots: other settings may say
+/// otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TargetVerdict {
     /// The link may be followed.
@@ -17,7 +18,8 @@ pub enum TargetVerdict {
 
 type Judge = dyn Fn(&Target<'_>) -> TargetVerdict + Send + Sync;
 
-/// Judges targets when they are folded, however the event came to be. The default allows all of them.
+/// Judges targets when they are folded, however the event came to be. The default allows all of
+/// them.
 #[derive(Clone, Default)]
 pub struct TargetRule(Option<Arc<Judge>>);
 

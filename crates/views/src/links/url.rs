@@ -122,7 +122,8 @@ pub fn check(text: &str) -> Result<Target<'_>, UrlFault> {
     Ok(Target { text, host, port })
 }
 
-/// Whether the scheme is https, and what is behind its colon; `None` if it is neither http nor https.
+/// Whether the scheme is https, and what is behind its colon; `None` if it is neither http nor
+/// https.
 fn scheme(text: &str) -> Option<(bool, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     match scheme {

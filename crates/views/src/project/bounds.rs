@@ -18,7 +18,8 @@ pub(super) struct Bounds<'a> {
     pub(super) groups: &'a mut usize,
 }
 
-/// The bound that was passed. The state is short of an event from then on, so no answer may be given.
+/// The bound that was passed. The state is short of an event from then on, so no answer may be
+/// given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overrun {
     Memory,

@@ -46,7 +46,8 @@ impl Kind {
     }
 }
 
-/// The one value that `text` holds, without the white space around it; checks the syntax of all of it.
+/// The one value that `text` holds, without the white space around it; checks the syntax of all of
+/// it.
 pub(super) fn whole(text: &str) -> Result<&str, serde_json::Error> {
     serde_json::from_str::<&RawValue>(text).map(RawValue::get)
 }

@@ -46,7 +46,8 @@ impl Number {
         Some(Number { negative, magnitude, digits: significant.to_owned() })
     }
 
-    /// Compares two JSON numbers by value; whole numbers, the common case, without building anything.
+    /// Compares two JSON numbers by value; whole numbers, the common case, without building
+    /// anything.
     pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
         if let (Ok(a), Ok(b)) = (a.parse::<i64>(), b.parse::<i64>()) {
             return Some(a.cmp(&b));
@@ -148,7 +149,8 @@ fn push_key_parts(negative: bool, magnitude: i64, digits: &str, out: &mut Vec<u8
     }
 }
 
-/// Digits with an optional sign; clamped, because the data may hold an exponent of a million digits.
+/// Digits with an optional sign; clamped, because the data may hold an exponent of a million
+/// digits.
 fn exponent_of(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -133,7 +133,8 @@ impl Reducer {
             (Reducer::Group { by, inner }, State::Groups(groups)) => {
                 return by.fold(inner, groups, event, bounds);
             }
-            // `first` that has its value; any other pair cannot be, a state comes from its own reducer.
+            // `first` that has its value; any other pair cannot be, a state comes from its own
+            // reducer.
             _ => {}
         }
         Ok(())

@@ -44,9 +44,9 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing has to happen.
     pub events: Vec<Event>,
-    /// The append condition: what nobody may have appended [after](After) the position that was folded
-    /// when it was decided (anyone may append a view's events). Up to there the fold knows better: what it
-    /// made nothing of forbids nothing. Empty: nothing is forbidden.
+    /// The append condition: what nobody may have appended [after](After) the position that was
+    /// folded when it was decided (anyone may append a view's events). Up to there the fold knows
+    /// better: what it made nothing of forbids nothing. Empty: nothing is forbidden.
     pub unless: Vec<QueryItem>,
     /// What to answer once the events are durable and folded.
     pub outcome: O,
@@ -56,17 +56,18 @@ pub struct Decision<O> {
 /// ([`Decision::unless`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// After the one that was folded. The view's own events on their way stand in the way too, so items
-    /// name what a decision is about: a code, an account.
+    /// After the one that was folded. The view's own events on their way stand in the way too, so
+    /// items name what a decision is about: a code, an account.
     Folded,
-    /// For each item named, after the last of the view's own events that has a position and was appended
-    /// on that very item, or the folded one if that is later; of several items, the earliest of these. The
-    /// view knows its own events, and judges by itself whether they stand in the way. Nothing of others that
-    /// matches an item lies between two decisions that name it, so each has seen all there is before it.
+    /// For each item named, after the last of the view's own events that has a position and was
+    /// appended on that very item, or the folded one if that is later; of several items, the
+    /// earliest of these. The view knows its own events, and judges by itself whether they stand in
+    /// the way. Nothing of others that matches an item lies between two decisions that name it, so
+    /// each has seen all there is before it.
     ///
-    /// A view's own event that matches an item must come of a decision that names that item: whatever
-    /// touches a thing names the thing in the same words. One that names others is a conflict, and decided
-    /// again once it is folded.
+    /// A view's own event that matches an item must come of a decision that names that item:
+    /// whatever touches a thing names the thing in the same words. One that names others is a
+    /// conflict, and decided again once it is folded.
     OwnLast,
 }
 
@@ -149,19 +150,21 @@ pub trait View: Sized + Send + 'static {
     /// The readers' side.
     fn folded(&self) -> &std::sync::Arc<Self::Folded>;
 
-    /// Folds the next event. Events that make no sense here (anyone may append to a log) change nothing.
+    /// Folds the next event. Events that make no sense here (anyone may append to a log) change
+    /// nothing.
     fn apply(&mut self, event: &impl Recorded);
 
-    /// Shows readers what has been applied, before they are told that everything up to `position` is
-    /// folded. For a view whose readers see versions of it; what changes under its readers needs none of
-    /// this. After a snapshot was read, effects of later events may be there already.
+    /// Shows readers what has been applied, before they are told that everything up to `position`
+    /// is folded. For a view whose readers see versions of it; what changes under its readers needs
+    /// none of this. After a snapshot was read, effects of later events may be there already.
     fn publish(&mut self, _position: Position) {}
 
-    /// What an event says about the outcome of the command it came from, for a retry of that command.
+    /// What an event says about the outcome of the command it came from, for a retry of that
+    /// command.
     fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
 
-    /// What keeps the outcome of a command that came to no event, so that a retry under the same key
-    /// gets it: an event that the fold passes over, and [`outcome`](Self::outcome) reads.
+    /// What keeps the outcome of a command that came to no event, so that a retry under the same
+    /// key gets it: an event that the fold passes over, and [`outcome`](Self::outcome) reads.
     fn remember(_outcome: &Self::Outcome) -> Option<Event> {
         None
     }
@@ -177,11 +180,13 @@ pub trait View: Sized + Send + 'static {
         command: &Self::Command,
     ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
 
-    /// Notes a decision as made: later ones are decided on top of it. Those of one append have one ticket.
+    /// Notes a decision as made: later ones are decided on top of it. Those of one append have one
+    /// ticket.
     fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
 
-    /// The log has given the decisions of a ticket a place in its order, with this position as the last:
-    /// from now on others are decided on top of them. That they come to nothing is still possible.
+    /// The log has given the decisions of a ticket a place in its order, with this position as the
+    /// last: from now on others are decided on top of them. That they come to nothing is still
+    /// possible.
     fn placed(_staged: &mut Self::Staged, _ticket: Ticket, _last: Position) {}
 
     /// Forgets the decisions of a ticket: they are folded, or were given no place.
@@ -193,15 +198,15 @@ pub trait View: Sized + Send + 'static {
         Self::settle(staged, ticket);
     }
 
-    /// As if no decision were on its way. What `staged` knows besides decisions, such as how often any
-    /// came to nothing, is in it.
+    /// As if no decision were on its way. What `staged` knows besides decisions, such as how often
+    /// any came to nothing, is in it.
     fn unstaged(_staged: &Self::Staged) -> Self::Staged {
         Self::Staged::default()
     }
 
     /// Whether a client is told this refusal, which then must not rest on anything that may come to
-    /// nothing. What only makes the caller begin again, such as "overtaken", is told to nobody and known
-    /// at once.
+    /// nothing. What only makes the caller begin again, such as "overtaken", is told to nobody and
+    /// known at once.
     fn is_told(_refusal: &Self::Refusal) -> bool {
         true
     }

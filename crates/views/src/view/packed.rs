@@ -1,4 +1,5 @@
-//! Numbers and texts of a snapshot as bytes: numbers are LEB128 varints, texts and lists have their length before them.
+//! Numbers and texts of a snapshot as bytes: numbers are LEB128 varints, texts and lists have their
+//! length before them.
 
 use super::SnapshotFault;
 use std::io::{self, Read, Write};
@@ -27,8 +28,8 @@ pub fn put_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-/// Reads what was written. Nothing it holds is believed: what cannot be is a fault, and no length is room taken before
-/// the bytes are there.
+/// Reads what was written. Nothing it holds is believed: what cannot be is a fault, and no length
+/// is room taken before the bytes are there.
 #[derive(Debug)]
 pub struct Input<'a, R>(&'a mut R);
 

@@ -182,8 +182,8 @@ fn keys_are_refused_for_a_reason() {
     assert_eq!(shell.execute(&unknown), Err(Refusal::UnknownKey(key_id("k9"))));
 }
 
-/// Found by the property below: who has not folded that an account became an admin could take that from
-/// it while others, who had, gave theirs up.
+/// Found by the property below: who has not folded that an account became an admin could take that
+/// from it while others, who had, gave theirs up.
 #[test]
 fn an_admin_that_is_not_folded_yet_is_not_lost() {
     for (before, after, last) in [

@@ -1,5 +1,5 @@
-//! How many keys an account has, that rotation needs no room, and that what has ended is forgotten: by
-//! every fold alike.
+//! How many keys an account has, that rotation needs no room, and that what has ended is forgotten:
+//! by every fold alike.
 
 use super::{Entry, admin, hash, key_id, label, name};
 use wellspring_views::access::{

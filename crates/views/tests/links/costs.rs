@@ -29,7 +29,8 @@ fn codes() {
     for start in [0u64, 238_328, 1_000_000_000_000, AUTOMATIC_CODES - 3_000_000] {
         let code = permutation.code(start).expect("a code");
         let text = code.as_text();
-        // Each result goes into the next argument, so these are times of one and not of many at once.
+        // Each result goes into the next argument, so these are times of one and not of many at
+        // once.
         let last = Cell::new(0);
         let parse_ns = least_ns(|| _ = black_box(Code::parse(black_box(text.as_bytes()))));
         let text_ns = least_ns(|| _ = black_box(black_box(code).as_text()));

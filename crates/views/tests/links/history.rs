@@ -91,7 +91,8 @@ pub(crate) struct World {
     numbers: HashSet<u64>,
     /// Counters there are, others' included.
     counted: u64,
-    /// Links that were created by a decision which came to nothing: others may have been decided on them.
+    /// Links that were created by a decision which came to nothing: others may have been decided on
+    /// them.
     never_were: HashSet<Code>,
 }
 

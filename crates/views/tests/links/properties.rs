@@ -74,8 +74,8 @@ fn snapshot_while_folding(entries: &[Entry], begun: usize, seed: u64) -> Vec<u8>
 proptest! {
     #![proptest_config(config(150))]
 
-    /// Answers agree with the naive fold while the history goes on, and in the end; decisions are checked
-    /// where they are made. In the end nothing depends on how it got there.
+    /// Answers agree with the naive fold while the history goes on, and in the end; decisions are
+    /// checked where they are made. In the end nothing depends on how it got there.
     #[test]
     fn answers_agree_with_the_naive_fold(steps in any_history(120)) {
         let mut world = World::new();

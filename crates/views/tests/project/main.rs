@@ -46,7 +46,8 @@ fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
     projections.finish(facts.len() as u64)
 }
 
-/// The state of one projection over all events with this reducer and these further members (`,"init":…`), as text.
+/// The state of one projection over all events with this reducer and these further members
+/// (`,"init":…`), as text.
 fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, ProjectError> {
     let body =
         format!(r#"{{"projections":{{"p":{{"query":{{"items":[]}},"reduce":{reduce}{more}}}}}}}"#);

@@ -1,4 +1,5 @@
-//! No acknowledged append is missing, none is there twice, none in part; what was refused is not there.
+//! No acknowledged append is missing, none is there twice, none in part; what was refused is not
+//! there.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};

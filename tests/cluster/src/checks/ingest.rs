@@ -1,4 +1,5 @@
-//! Every 202 of a life that was not cut off is stored once; of a life that was killed, the newest may be missing.
+//! Every 202 of a life that was not cut off is stored once; of a life that was killed, the newest
+//! may be missing.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};

@@ -53,8 +53,8 @@ pub(crate) fn history(
     found
 }
 
-/// What was sold, as a node's catalogue says, held against what clients were told. `sold`: of an item, what is in
-/// stock and what was sold.
+/// What was sold, as a node's catalogue says, held against what clients were told. `sold`: of an
+/// item, what is in stock and what was sold.
 pub(crate) fn stock(
     operations: &[Operation],
     items: &[Item],

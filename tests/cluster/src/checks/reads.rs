@@ -1,4 +1,5 @@
-//! Every answer shows the log up to its head, and a linearizable one everything that was acknowledged before.
+//! Every answer shows the log up to its head, and a linearizable one everything that was
+//! acknowledged before.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};
@@ -41,7 +42,8 @@ fn reads(operations: &[Operation]) -> impl Iterator<Item = (&Operation, u64)> {
     answered.filter_map(|operation| Some((operation, operation.head?)))
 }
 
-/// No linearizable answer is behind what anybody was told before it was asked for; nor is one with a least position.
+/// No linearizable answer is behind what anybody was told before it was asked for; nor is one with
+/// a least position.
 fn fresh(operations: &[Operation], found: &mut Findings) {
     let mut known: Vec<(u64, u64)> = Vec::new();
     for operation in operations {

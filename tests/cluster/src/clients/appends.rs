@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Between two of those who come anew.
 const NEWCOMERS: Duration = Duration::from_millis(100);
 
-/// Clients who come anew, ask once, and go: others may still wait for what they asked of a node that is gone.
+/// Clients who come anew, ask once, and go: others may still wait for what they asked of a node
+/// that is gone.
 pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
     for thrower in 10_000.. {
         let before = world.history.now();
@@ -44,7 +45,8 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
     while !desk.world.has_ended() {
         let number = desk.world.history.number();
         let count = desk.dice.between(1, 3);
-        // Known again when it is repeated: by ids of events, by a key of the request, or not at all.
+        // Known again when it is repeated: by ids of events, by a key of the request, or not at
+        // all.
         let (with_ids, with_key) = desk.dice.one(&[(true, false), (false, true), (false, false)]);
         let events: Vec<_> = (0..count)
             .map(|part| {

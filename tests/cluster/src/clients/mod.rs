@@ -26,7 +26,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) items: Vec<Item>,
     pub(crate) ended: AtomicBool,
-    /// From when to when this machine did not even let a sleeper go on: nobody is to blame for what took longer then.
+    /// From when to when this machine did not even let a sleeper go on: nobody is to blame for what
+    /// took longer then.
     pub(crate) stalls: Mutex<Vec<(u64, u64)>>,
 }
 
@@ -91,7 +92,8 @@ impl<'a> Desk<'a> {
         self.http.ask(node.address, request)
     }
 
-    /// Asks for a write, and says what is known of it then. Who is told that another leads asks there.
+    /// Asks for a write, and says what is known of it then. Who is told that another leads asks
+    /// there.
     fn write(&mut self, node: &Node, request: &Request<'_>) -> Told {
         let mut answer = self.ask(node, request);
         let elsewhere = answer.as_ref().ok().and_then(|answer| self.leader_named(answer));
@@ -115,8 +117,8 @@ impl<'a> Desk<'a> {
         self.world.cluster.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Asks one node after another until it is known what came of it, `tries` times at most. Only for what nodes know
-    /// again when it is repeated.
+    /// Asks one node after another until it is known what came of it, `tries` times at most. Only
+    /// for what nodes know again when it is repeated.
     fn write_again(
         &mut self,
         first: &'a Node,

@@ -1,5 +1,5 @@
-//! `wellspring cluster demo`: three nodes of this program on this machine, over a PostgreSQL of their own, for as
-//! long as the command runs.
+//! `wellspring cluster demo`: three nodes of this program on this machine, over a PostgreSQL of
+//! their own, for as long as the command runs.
 
 mod folder;
 mod nodes;
@@ -35,10 +35,12 @@ FOLDER/postgres/data/postmaster.pid, then remove the folder.
 Exit codes: 0 ended by Ctrl-C, 2 or 64 usage, 69 PostgreSQL is not installed, or something did not start, 74 the folder
 cannot be written.")]
 pub(super) struct DemoArgs {
-    /// The journal: a database that no other cluster uses; otherwise a PostgreSQL is started for it.
+    /// The journal: a database that no other cluster uses; otherwise a PostgreSQL is started for
+    /// it.
     #[arg(long, value_name = "URL")]
     journal: Option<String>,
-    /// Where everything is kept, to go on with it later; otherwise a folder that is removed at the end.
+    /// Where everything is kept, to go on with it later; otherwise a folder that is removed at the
+    /// end.
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 }

@@ -192,7 +192,8 @@ fn spawn(name: &str, port: u16, dir: &Path, journal: &Journal) -> Result<Child, 
         .args(["--listen", &format!("127.0.0.1:{port}"), "--node", name])
         .arg("--cluster-key")
         .arg(&journal.key)
-        // Not among the arguments: every user of the machine can read those, and there is a password in it.
+        // Not among the arguments: every user of the machine can read those, and there is a
+        // password in it.
         .env("WELLSPRING_JOURNAL", &journal.url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,4 +1,5 @@
-//! A PostgreSQL server of a demo's own: on loopback, with a password of its own, ended with the demo.
+//! A PostgreSQL server of a demo's own: on loopback, with a password of its own, ended with the
+//! demo.
 
 use super::nodes::free_port;
 use crate::exit::{Code, Failure};

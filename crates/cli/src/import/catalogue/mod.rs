@@ -1,5 +1,5 @@
-//! `wellspring import --preset`: items into the catalogue, each added or changed by its SKU, so that the same file can be
-//! imported again.
+//! `wellspring import --preset`: items into the catalogue, each added or changed by its SKU, so
+//! that the same file can be imported again.
 
 mod fields;
 mod items;
@@ -38,8 +38,8 @@ const BOOKS: &str = r#"{"sku":"bookstore-1","name":"How to get a good grade in 6
 pub(crate) enum Preset {
     /// The four books of the bookstore; there is no file.
     Bookstore,
-    /// The items of a file: NDJSON as POST /v1/catalogue/items takes it, or CSV with columns sku, name, description, topic, price,
-    /// currency, stock, or others that --field names.
+    /// The items of a file: NDJSON as POST /v1/catalogue/items takes it, or CSV with columns sku,
+    /// name, description, topic, price, currency, stock, or others that --field names.
     Items,
 }
 
@@ -193,7 +193,8 @@ impl Sender<'_> {
         let gave_up = |failure| (Counts::default(), failure);
         let sent = retried(&mut note, gave_up, || match self.client.call(&request) {
             Ok(answer) => judge(&answer, self.name, batch),
-            // Nobody knows what of it was done, and to set a stock again would undo what was sold since.
+            // Nobody knows what of it was done, and to set a stock again would undo what was sold
+            // since.
             Err(error) if self.sets_stock => {
                 let (first, last) = (batch.lines[0], batch.lines[batch.lines.len() - 1]);
                 let what = format!(

@@ -1,7 +1,8 @@
-//! Answers that are rendered once and served until an event changes what they show, by the fast path of both stacks.
+//! Answers that are rendered once and served until an event changes what they show, by the fast
+//! path of both stacks.
 //!
-//! What was rendered hangs beside what it shows (`view/state.rs`). A serving thread keeps what it answered last, too, for
-//! as long as nothing at all has changed: then an answer takes no lock.
+//! What was rendered hangs beside what it shows (`view/state.rs`). A serving thread keeps what it
+//! answered last, too, for as long as nothing at all has changed: then an answer takes no lock.
 
 mod memo;
 mod path;

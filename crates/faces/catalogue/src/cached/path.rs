@@ -1,4 +1,5 @@
-//! The fast path of `GET /lookup`, `/lookup/{item}`, `/search/{word}` and `/v1/catalogue/items/{item}`.
+//! The fast path of `GET /lookup`, `/lookup/{item}`, `/search/{word}` and
+//! `/v1/catalogue/items/{item}`.
 
 use super::memo::Memo;
 use crate::etag::{names, push_etag};
@@ -66,7 +67,8 @@ impl CachedAnswer {
         }
     }
 
-    /// Whether a word is one that is answered here. All else is the general stack's, which says what is wrong with it.
+    /// Whether a word is one that is answered here. All else is the general stack's, which says
+    /// what is wrong with it.
     fn accepts(self, word: &[u8]) -> bool {
         match self {
             CachedAnswer::Lookup => word.is_empty(),

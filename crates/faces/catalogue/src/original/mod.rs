@@ -1,4 +1,5 @@
-//! The bookstore's interface, byte for byte (WIRE §4): lookup by item, all items, search by topic, order, update.
+//! The bookstore's interface, byte for byte (WIRE §4): lookup by item, all items, search by topic,
+//! order, update.
 
 mod change;
 mod look;

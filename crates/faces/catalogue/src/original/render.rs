@@ -1,4 +1,5 @@
-//! Answers as the bookstore gives them: `{"ok":…,"result":…,"topics":[…]}`, prices as short numbers.
+//! Answers as the bookstore gives them: `{"ok":…,"result":…,"topics":[…]}`, prices as short
+//! numbers.
 
 use crate::rendered::Rendered;
 use crate::view::{Item, ItemId, Rendering, State, Topic, TopicId, push_short_price};

@@ -6,7 +6,8 @@ use crate::view::{
 };
 use wellspring_host::wire::json::{Cursor, Outcome, document, missing, once, rule, unknown};
 
-/// Largest body about one thing, in bytes: room for the longest description with every character escaped.
+/// Largest body about one thing, in bytes: room for the longest description with every character
+/// escaped.
 pub(super) const MAX_BODY_BYTES: usize = 128 << 10;
 
 /// An item to be added, of this currency if it names none.

@@ -1,5 +1,5 @@
-//! Bulk: an item on each line, added or made what the line says. Every line names a SKU, so that the same body can be
-//! sent again.
+//! Bulk: an item on each line, added or made what the line says. Every line names a SKU, so that
+//! the same body can be sent again.
 
 use super::body;
 use crate::CatalogueFace;
@@ -122,7 +122,8 @@ impl Bulk<'_> {
         Ok(Command::Put(item, self.known_stock))
     }
 
-    /// Executes what stands before the line at fault, which is the next, then stops with its problem.
+    /// Executes what stands before the line at fault, which is the next, then stops with its
+    /// problem.
     async fn stop_at_line(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
         let line = self.lines + 1;
         self.submit().await?;

@@ -91,7 +91,8 @@ pub(super) fn push_order(
     out.push(b'}');
 }
 
-/// Appends what so many come to: up to 10^9 at 10^12 of the smallest unit, which 64 bits do not hold.
+/// Appends what so many come to: up to 10^9 at 10^12 of the smallest unit, which 64 bits do not
+/// hold.
 fn push_total(out: &mut Vec<u8>, price_minor: u64, amount: u32, currency: Currency) {
     let total = u128::from(price_minor) * u128::from(amount);
     let decimals = currency.decimals();

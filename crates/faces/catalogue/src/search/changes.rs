@@ -1,4 +1,5 @@
-//! The items that have changed and are not indexed yet: a bit an item, so there is room for all of them.
+//! The items that have changed and are not indexed yet: a bit an item, so there is room for all of
+//! them.
 
 use crate::view::ItemId;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -12,12 +12,14 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 /// How much more a name counts than a description.
 const NAME_BOOST: f32 = 3.0;
-/// What a word counts that only begins as was typed, or is near to it. Whole words count by how rare they are.
+/// What a word counts that only begins as was typed, or is near to it. Whole words count by how
+/// rare they are.
 const OTHER_WORD: f32 = 0.5;
 /// Shorter words are not forgiven a slip: too many others are near.
 pub(super) const SHORTEST_NEAR: usize = 4;
 
-/// A query for the index. All of what is looked for has to occur, each in the name or in the description.
+/// A query for the index. All of what is looked for has to occur, each in the name or in the
+/// description.
 pub(super) fn compile(
     fields: Fields,
     query: &Query,

@@ -139,8 +139,8 @@ impl Writer {
         (id, Some(document))
     }
 
-    /// Puts an entry in the place of what is there of its item. Shown by [`commit`](Self::commit). May wait for what
-    /// was put before.
+    /// Puts an entry in the place of what is there of its item. Shown by [`commit`](Self::commit).
+    /// May wait for what was put before.
     pub(super) fn put(&self, (id, document): Entry, before: Before) -> Result<(), TantivyError> {
         if before == Before::Perhaps {
             self.writer.delete_term(Term::from_field_u64(self.fields.id, id.into()));

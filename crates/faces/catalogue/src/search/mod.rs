@@ -1,5 +1,6 @@
-//! Full-text search over names and descriptions, behind the feature `search` (decision 0031). The index is in memory,
-//! fed by the view and made anew at each start; without the feature the route says what to do.
+//! Full-text search over names and descriptions, behind the feature `search` (decision 0031). The
+//! index is in memory, fed by the view and made anew at each start; without the feature the route
+//! says what to do.
 //!
 //! ```text
 //! the fold ─► ids of items ─► a thread: reads them from the view, deletes, adds, commits ─► the index

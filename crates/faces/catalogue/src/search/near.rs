@@ -1,6 +1,8 @@
-//! Words that are one slip away from each other: a letter too many, one too few, another one, or two in the wrong order.
+//! Words that are one slip away from each other: a letter too many, one too few, another one, or
+//! two in the wrong order.
 
-/// Whether `word` is, or with `Whole::Beginning` begins with, what is at most one slip away from `typed`.
+/// Whether `word` is, or with `Whole::Beginning` begins with, what is at most one slip away from
+/// `typed`.
 pub(super) fn is_near(word: &str, typed: &str, whole: Whole) -> bool {
     let word: Vec<char> = word.chars().collect();
     let typed: Vec<char> = typed.chars().collect();

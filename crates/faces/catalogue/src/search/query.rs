@@ -1,4 +1,5 @@
-//! What people type into a search box: plain words and "phrases". Whatever it is, it means something.
+//! What people type into a search box: plain words and "phrases". Whatever it is, it means
+//! something.
 
 /// Longest text that is looked for, in bytes.
 pub(super) const MAX_QUERY_BYTES: usize = 300;
@@ -15,7 +16,8 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads what was typed; `split` gives the words of a text. A quote without another begins no phrase.
+    /// Reads what was typed; `split` gives the words of a text. A quote without another begins no
+    /// phrase.
     pub(super) fn read(text: &str, mut split: impl FnMut(&str) -> Vec<String>) -> Query {
         let mut query = Query::default();
         let mut last = None;
@@ -68,7 +70,8 @@ pub(super) fn fault(text: &str) -> Option<String> {
     }
 }
 
-/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if it is refused.
+/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if
+/// it is refused.
 pub(crate) fn reads(text: &str) -> Option<(Vec<String>, usize)> {
     if fault(text).is_some() {
         return None;

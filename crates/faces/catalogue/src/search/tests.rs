@@ -22,7 +22,8 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether a text has all that is typed; `typed` as parts of words, phrases and whether the last is a beginning.
+/// Whether a text has all that is typed; `typed` as parts of words, phrases and whether the last is
+/// a beginning.
 fn has(item: &Text, typed: &[Part]) -> bool {
     let texts = [words(&item.name), words(&item.description)];
     let any = |is: &dyn Fn(&Vec<String>) -> bool| texts.iter().any(is);

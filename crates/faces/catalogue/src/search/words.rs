@@ -1,4 +1,5 @@
-//! The words of a text: runs of letters and digits in small letters, Latin ones without their accents.
+//! The words of a text: runs of letters and digits in small letters, Latin ones without their
+//! accents.
 
 use std::ops::Range;
 use tantivy::tokenizer::{AsciiFoldingFilter, LowerCaser, SimpleTokenizer, TextAnalyzer};

@@ -1,5 +1,5 @@
-//! One event after the other. Each thing knows the last event that changed it, so an event that is in it already
-//! changes nothing.
+//! One event after the other. Each thing knows the last event that changed it, so an event that is
+//! in it already changes nothing.
 
 use super::event::{Fact, ItemAdded, ItemId, TopicName};
 use super::item::Item;

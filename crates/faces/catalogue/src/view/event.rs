@@ -1,5 +1,5 @@
-//! The events of a catalogue, as they are written and read. A log may hold any of them from any source: what makes no
-//! sense is no fact.
+//! The events of a catalogue, as they are written and read. A log may hold any of them from any
+//! source: what makes no sense is no fact.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -156,8 +156,8 @@ fn topic_tag(topic: TopicId) -> String {
 }
 
 impl<'a> Fact<'a> {
-    /// What an event of this type, with these tags and data, says; `None` if that is nothing here. What concerns an
-    /// item has to carry its tag: by that the conditions of decisions find it.
+    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
+    /// What concerns an item has to carry its tag: by that the conditions of decisions find it.
     pub(crate) fn of<'t>(
         event_type: &str,
         mut tags: impl Iterator<Item = &'t str>,
@@ -245,7 +245,8 @@ pub(crate) fn structure_boundary() -> QueryItem {
     QueryItem::new(&STRUCTURE, &[])
 }
 
-/// What nobody else may have appended when an item is changed, ordered or cancelled: that item's events alone.
+/// What nobody else may have appended when an item is changed, ordered or cancelled: that item's
+/// events alone.
 pub(crate) fn item_boundary(item: ItemId) -> QueryItem {
     QueryItem::new(&OF_AN_ITEM, &[&item_tag(item)])
 }

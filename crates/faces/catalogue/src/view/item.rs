@@ -96,8 +96,8 @@ impl Renderings {
 pub(crate) struct Standing {
     /// How many there are to be had.
     pub(crate) stock: u32,
-    /// How many are ordered, cancelled orders left out. With the stock: how many were ever put in, less those
-    /// taken out.
+    /// How many are ordered, cancelled orders left out. With the stock: how many were ever put in,
+    /// less those taken out.
     pub(crate) sold: u64,
     /// The price of one.
     pub(crate) price_minor: u64,
@@ -156,7 +156,8 @@ impl Change {
 }
 
 impl Standing {
-    /// What a change makes of it; `None` if that makes no sense. Decisions and the fold both go by this.
+    /// What a change makes of it; `None` if that makes no sense. Decisions and the fold both go by
+    /// this.
     pub(crate) fn after(self, change: Change) -> Option<Standing> {
         let stocked = |by: i64| {
             let stock = i64::from(self.stock).checked_add(by)?;
@@ -226,8 +227,8 @@ impl Item {
         self.orders.get(usize::try_from(order).ok()?.checked_sub(1)?)
     }
 
-    /// What an event of this item changes; `None` if it is none, or makes no sense. Whether there is the topic that it
-    /// names is not known here.
+    /// What an event of this item changes; `None` if it is none, or makes no sense. Whether there
+    /// is the topic that it names is not known here.
     pub(super) fn change(&self, fact: &Fact<'_>) -> Option<Change> {
         let change = Change::of(fact)?;
         let makes_sense = match (change, fact) {

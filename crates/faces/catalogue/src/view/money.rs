@@ -1,5 +1,5 @@
-//! Prices: whole numbers of a currency's smallest unit, and exact decimals in texts. No binary fraction
-//! is ever made of one.
+//! Prices: whole numbers of a currency's smallest unit, and exact decimals in texts. No binary
+//! fraction is ever made of one.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What names, descriptions, amounts and stocks may be. Decisions refuse what breaks a rule, and the fold passes over
-//! events of others that do.
+//! What names, descriptions, amounts and stocks may be. Decisions refuse what breaks a rule, and
+//! the fold passes over events of others that do.
 
 /// Longest name of an item or a topic, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 300;

@@ -8,8 +8,9 @@
 //!     number of orders; each: amount, cancelled, price, placed µs − added µs
 //! topics_at, number of topics, each: name, added at, changed at − added at
 //! ```
-//! It is written by a reader while the fold goes on, so items may be later than `items_at`, and topics later than
-//! items. What has an effect here already knows it (`apply.rs`). Topics come last: none is missing that an item names.
+//! It is written by a reader while the fold goes on, so items may be later than `items_at`, and
+//! topics later than items. What has an effect here already knows it (`apply.rs`). Topics come
+//! last: none is missing that an item names.
 
 use super::event::{ItemAdded, ItemId, TopicId};
 use super::item::{Item, MAX_PRICES, Order, OrderState, Price};

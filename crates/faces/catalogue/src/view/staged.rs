@@ -1,7 +1,8 @@
 //! What is decided and not folded yet.
 //!
-//! What changes a number must count once, be it folded by now or not. Each change on its way therefore knows its
-//! position, and counts as long as the item's last folded change lies before it.
+//! What changes a number must count once, be it folded by now or not. Each change on its way
+//! therefore knows its position, and counts as long as the item's last folded change lies before
+//! it.
 
 use super::event::{Fact, ItemId, TopicId};
 use super::item::{Change, Item, Standing};

@@ -1,7 +1,9 @@
-//! What is folded of a catalogue, behind one lock: every answer shows the catalogue at one position.
+//! What is folded of a catalogue, behind one lock: every answer shows the catalogue at one
+//! position.
 //!
-//! Readers share the lock; the fold takes it alone for one event at a time. What is rendered hangs beside what it shows
-//! and is dropped by the event that changes that, so it is never older than the rest.
+//! Readers share the lock; the fold takes it alone for one event at a time. What is rendered hangs
+//! beside what it shows and is dropped by the event that changes that, so it is never older than
+//! the rest.
 
 use super::event::{ItemId, TopicId};
 use super::item::{Item, Rendered, Rendering};
@@ -210,13 +212,15 @@ impl Folded {
         Folded { changed_at, state: RwLock::new(state), listeners: Listeners::default() }
     }
 
-    /// The catalogue as it is. The fold waits meanwhile: to be held for as long as an answer takes to render.
+    /// The catalogue as it is. The fold waits meanwhile: to be held for as long as an answer takes
+    /// to render.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
         // Poisoned by a panic of the fold: the view has failed then, and says so.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last event that changed anything; what was read at the same number is what is folded now.
+    /// The last event that changed anything; what was read at the same number is what is folded
+    /// now.
     pub(crate) fn changed_at(&self) -> Position {
         self.changed_at.load(Ordering::Acquire)
     }
@@ -230,7 +234,8 @@ impl Folded {
         self.changed_at.store(state.changed_at, Ordering::Release);
     }
 
-    /// Has somebody told of every item that is added from now on, or described otherwise, on the fold's thread.
+    /// Has somebody told of every item that is added from now on, or described otherwise, on the
+    /// fold's thread.
     #[cfg(feature = "search")]
     pub(crate) fn listen(&self, listener: ChangesListener) {
         self.listeners.add(listener);

@@ -1,5 +1,5 @@
-//! Definitions as documents: a body of `PUT`, or a table of the configuration. What a document says is checked here,
-//! and told with the field at fault.
+//! Definitions as documents: a body of `PUT`, or a table of the configuration. What a document says
+//! is checked here, and told with the field at fault.
 
 mod kafka;
 mod sink;

@@ -20,7 +20,8 @@ const IN_FLIGHT: (usize, usize) = (64, 1_024);
 /// Time of a request of a webhook, in ms: the default, and the most.
 const TIMEOUT_MS: (u64, u64) = (10_000, 300_000);
 
-/// What a sink is told to do, as a client writes it. `brokers` and `topic` make it a Kafka sink, `url` a webhook.
+/// What a sink is told to do, as a client writes it. `brokers` and `topic` make it a Kafka sink,
+/// `url` a webhook.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SinkDocument {

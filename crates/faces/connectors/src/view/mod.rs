@@ -1,5 +1,6 @@
-//! The view of connectors: what each is told to do and, unless its destination keeps that, how far it has got. Folded from
-//! the log `system`, so that every node knows the same and a new leader goes on where the last one was.
+//! The view of connectors: what each is told to do and, unless its destination keeps that, how far
+//! it has got. Folded from the log `system`, so that every node knows the same and a new leader
+//! goes on where the last one was.
 
 mod decide;
 mod event;

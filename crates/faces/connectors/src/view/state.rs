@@ -137,7 +137,8 @@ impl Connectors {
         self.by_key.len()
     }
 
-    /// Folds a change. What it is about and is not there is passed over, and so is what has been folded already.
+    /// Folds a change. What it is about and is not there is passed over, and so is what has been
+    /// folded already.
     pub(super) fn apply(&mut self, (key, change): (ConnectorKey, Change), position: Position) {
         let tag = key.to_string();
         let existing = self.by_key.get_mut(&tag);

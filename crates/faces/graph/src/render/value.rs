@@ -11,8 +11,9 @@ use wellspring_graph::{Name, Transaction, Value as Property};
 pub(super) struct Place<'a> {
     pub(super) transaction: &'a Transaction,
     pub(super) database: &'a str,
-    /// How long the result may become. A value that many share, or a node that stands in a list a million times, is
-    /// small in memory and large as a text: what is longer is not written to its end.
+    /// How long the result may become. A value that many share, or a node that stands in a list a
+    /// million times, is small in memory and large as a text: what is longer is not written to its
+    /// end.
     pub(super) most: usize,
 }
 
@@ -22,7 +23,8 @@ impl Place<'_> {
         out.len() > self.most
     }
 
-    /// Appends a value: of nodes and relationships their properties, of a path those of its parts in order.
+    /// Appends a value: of nodes and relationships their properties, of a path those of its parts
+    /// in order.
     pub(super) fn push(&self, out: &mut Vec<u8>, value: &Value) {
         if self.is_full(out) {
             return;
@@ -67,8 +69,8 @@ impl Place<'_> {
         }
     }
 
-    /// Appends what is said beside a value: of entities which they are, of anything else null. Those in lists and maps
-    /// are told one after the other.
+    /// Appends what is said beside a value: of entities which they are, of anything else null.
+    /// Those in lists and maps are told one after the other.
     pub(super) fn push_meta(&self, out: &mut Vec<u8>, value: &Value) {
         if self.is_full(out) {
             return;

@@ -1,5 +1,5 @@
-//! Redirects as a fast path: the target of a code, the refusal of one that leads nowhere, and the click that is
-//! counted beside it.
+//! Redirects as a fast path: the target of a code, the refusal of one that leads nowhere, and the
+//! click that is counted beside it.
 
 mod click;
 mod path;
@@ -17,8 +17,8 @@ use wellspring_host::node::Node;
 use wellspring_host::view::ViewSlot;
 use wellspring_views::links::{Context, Links, TargetRule};
 
-/// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a link
-/// may lead, `reserved` which words no code may be.
+/// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a
+/// link may lead, `reserved` which words no code may be.
 ///
 /// # Errors
 /// A sentence: the system gives no thread or no randomness.

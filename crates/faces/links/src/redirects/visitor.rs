@@ -4,8 +4,8 @@
 //! then on not even we can tell which address a hash was made of. It lies in a file of
 //! the data folder, so that a restart counts nobody twice.
 //!
-//! The nodes of a cluster have to give a visitor the same name, so there the keys are derived from the
-//! key that they share: whoever has that can make those of all days again.
+//! The nodes of a cluster have to give a visitor the same name, so there the keys are derived from
+//! the key that they share: whoever has that can make those of all days again.
 //!
 //! A click finds the day's key in memory and never touches the disk; [`VisitorKeys::turn`]
 //! looks after the file, also while nobody visits.
@@ -183,8 +183,8 @@ impl VisitorKeys {
         copy.is_for(now_us) && copy.generation == self.generation.load(Ordering::Acquire)
     }
 
-    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called again and
-    /// again: a replacement that fails is tried again after a minute.
+    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called
+    /// again and again: a replacement that fails is tried again after a minute.
     pub(crate) fn turn(&self, now_us: u64) {
         let Source::Drawn { path, on_disk } = &self.source else { return };
         let mut on_disk = lock(on_disk);

@@ -1,5 +1,5 @@
-//! Blocks of a snapshot: a kind, a length, bytes. What is read is bounded by what there is to read, whatever a length
-//! says.
+//! Blocks of a snapshot: a kind, a length, bytes. What is read is bounded by what there is to read,
+//! whatever a length says.
 
 use crate::fault::SnapshotFault;
 use crate::value::{Reader, put_varint};

@@ -1,4 +1,5 @@
-//! Reading a version. Everything that could mislead a reader is checked; nothing is believed for its length.
+//! Reading a version. Everything that could mislead a reader is checked; nothing is believed for
+//! its length.
 
 use super::{
     FORM, HEAD, INCOMING, INDEX, LABELS, NAMES, NODES, OUTGOING, RELATIONSHIPS, SCHEMA, TYPES,

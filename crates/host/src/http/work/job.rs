@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wellspring_log::{Clock, GiveWay, Work};
 
-/// Steps of an index and of records, and time in µs, that a task may take on a serving thread. A step
-/// in memory takes 20 to 200 ns; the time, which is looked at every 256 steps, is for those that read
-/// files.
+/// Steps of an index and of records, and time in µs, that a task may take on a serving thread. A
+/// step in memory takes 20 to 200 ns; the time, which is looked at every 256 steps, is for those
+/// that read files.
 const SHORT_STEPS: u64 = 1_024;
 const SHORT_US: u64 = 250;
 /// Time of one piece of a long answer, in µs.
@@ -39,8 +39,8 @@ pub trait Task: Send + 'static {
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>>;
 }
 
-/// See the module. Dropping it ends what goes on elsewhere within about a millisecond: its client has
-/// left.
+/// See the module. Dropping it ends what goes on elsewhere within about a millisecond: its client
+/// has left.
 pub struct Job {
     room: Arc<WorkRoom>,
     reads: Reads,
@@ -308,8 +308,8 @@ impl Meter {
     }
 }
 
-/// Ends a turn when the work does: a task that goes on later keeps the budget it had, and with it the
-/// meter.
+/// Ends a turn when the work does: a task that goes on later keeps the budget it had, and with it
+/// the meter.
 struct EndOfTurn<'a>(&'a Meter);
 
 impl Drop for EndOfTurn<'_> {

@@ -1,5 +1,5 @@
-//! Lanes: so many pieces of work run at a time, the others wait for their turn in order. What runs for
-//! long lets the others go first every few milliseconds.
+//! Lanes: so many pieces of work run at a time, the others wait for their turn in order. What runs
+//! for long lets the others go first every few milliseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

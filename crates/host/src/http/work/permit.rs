@@ -36,8 +36,8 @@ impl Permits {
     /// One of them.
     ///
     /// # Errors
-    /// 429: this client has as many as it may. 503: as many are under way as may be. Both counted; a
-    /// retry helps.
+    /// 429: this client has as many as it may. 503: as many are under way as may be. Both counted;
+    /// a retry helps.
     pub(super) fn take(&self, payer: &Payer) -> Result<Arc<Permit>, Box<Problem>> {
         let _of_client = payer.long_work()?;
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| {

@@ -28,7 +28,8 @@ pub enum FaultKind {
     Missing,
     /// A field given twice.
     Duplicate,
-    /// A field beside another that says the same; carries the path of the other, from the same object.
+    /// A field beside another that says the same; carries the path of the other, from the same
+    /// object.
     Beside(&'static str),
     /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,

@@ -80,7 +80,8 @@ impl fmt::Display for Host {
 pub enum Tls {
     /// They are not: to this machine only.
     Off,
-    /// They are, and the server's certificate is for its name and signed by an authority that is trusted.
+    /// They are, and the server's certificate is for its name and signed by an authority that is
+    /// trusted.
     VerifyFull {
         /// PEM file of the authorities; `None` for those this machine trusts.
         authorities: Option<PathBuf>,
@@ -121,11 +122,13 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// Reads `postgres://USER[:PASSWORD]@HOST[:PORT][,HOST…]/DATABASE[?NAME=VALUE&…]`; what stands in it is
-    /// percent-encoded where it must be, and a host that begins with `%2F` is the folder of a socket. Names:
+    /// Reads `postgres://USER[:PASSWORD]@HOST[:PORT][,HOST…]/DATABASE[?NAME=VALUE&…]`; what stands
+    /// in it is percent-encoded where it must be, and a host that begins with `%2F` is the folder
+    /// of a socket. Names:
     ///
     /// - `schema`: where the tables lie (`wellspring`).
-    /// - `sslmode`: `disable`, to this machine only, where it is what goes without saying; or `verify-full`.
+    /// - `sslmode`: `disable`, to this machine only, where it is what goes without saying; or
+    ///   `verify-full`.
     /// - `sslrootcert`: PEM file of the authorities to trust.
     /// - `connect_timeout`: in seconds (5).
     ///
@@ -150,7 +153,8 @@ impl ConnectOptions {
         self.or_password(password.map(|password| Password::new(password.into_vec())))
     }
 
-    /// The same with the password in a file, whose last line end does not count. Takes the place of any other.
+    /// The same with the password in a file, whose last line end does not count. Takes the place of
+    /// any other.
     ///
     /// # Errors
     /// [`OptionsError`]: the file cannot be read, is empty, or is open to others.

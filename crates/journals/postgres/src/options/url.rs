@@ -1,5 +1,5 @@
-//! The URL of a server, read strictly: what is not known is refused by name. Errors never quote what may be the
-//! password.
+//! The URL of a server, read strictly: what is not known is refused by name. Errors never quote
+//! what may be the password.
 
 use super::{
     ConnectOptions, DEFAULT_PORT, DEFAULT_SCHEMA, EventRows, Host, OptionsError, Password, Tls,

@@ -1,4 +1,5 @@
-//! How long an offer takes to arrive, beside the statement alone. Not a test: `--ignored --nocapture`.
+//! How long an offer takes to arrive, beside the statement alone. Not a test: `--ignored
+//! --nocapture`.
 
 use crate::reader::Reader;
 use crate::rows::led;

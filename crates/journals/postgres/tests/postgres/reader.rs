@@ -66,7 +66,8 @@ impl Reader {
             }
             assert!(begun.elapsed() < PATIENCE, "in vain, with {:?}", self.outcomes);
             match self.log.next(&waker) {
-                // Woken, or the test goes on in vain: what should wake it and does not is found by its slowness.
+                // Woken, or the test goes on in vain: what should wake it and does not is found by
+                // its slowness.
                 Ok(Arrival::Nothing) => std::thread::park_timeout(PATIENCE),
                 Ok(arrival) => self.take(arrival),
                 Err(error) => {

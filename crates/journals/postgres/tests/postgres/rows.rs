@@ -154,7 +154,8 @@ fn a_batch_in_parts_shows_with_its_last_part_or_not_at_all() {
         a.append(part);
         assert_eq!(positions(server, &log), "");
     }
-    // Between them something that does nothing, from another node; then the last part, from yet another one.
+    // Between them something that does nothing, from another node; then the last part, from yet
+    // another one.
     b.append(&Entry::Probe { tag: 1 }.encode());
     let mut late = Reader::of(&server.node(), &log);
     late.append(last);

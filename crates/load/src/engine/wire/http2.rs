@@ -31,7 +31,8 @@ use streams::{Stage, Stream, Streams};
 
 /// The largest frame we take.
 const OUR_FRAME_BYTES: u32 = 64 << 10;
-/// Streams opened before the peer has said how many it takes (RFC 9113 section 6.5.2 advises no limit below).
+/// Streams opened before the peer has said how many it takes (RFC 9113 section 6.5.2 advises no
+/// limit below).
 const STREAMS_BEFORE_SETTINGS: u32 = 100;
 
 /// The connection is of no further use.

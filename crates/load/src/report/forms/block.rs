@@ -51,7 +51,8 @@ fn block(step: &Named<'_>, endpoint: &EndpointResult) -> Table {
     // Without answers this divides by zero, which is written n/a.
     table.row(["mean time across all in flight", &mean_duration(measured_ns / complete)]);
     table.row(["in flight at most", &count(step.view.in_flight())]);
-    // Little's law: what was in flight on average is the time spent in flight over the time there was.
+    // Little's law: what was in flight on average is the time spent in flight over the time there
+    // was.
     table.row(["in flight on average", &significant(busy_ns as f64 / measured_ns)]);
     table.row(["bytes received", &bytes(counters.bytes_received)]);
     for percent in PERCENTS.into_iter().filter(|percent| *percent != 98) {

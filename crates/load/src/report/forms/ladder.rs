@@ -1,4 +1,5 @@
-//! Form 2: a ladder by users; the same for several builds; the long comparison with the best of each row.
+//! Form 2: a ladder by users; the same for several builds; the long comparison with the best of
+//! each row.
 
 use super::{FormError, names, origin, rung};
 use crate::report::figures::{

@@ -1,4 +1,5 @@
-//! Form 5: environment, library micro-benchmarks, endpoints with thresholds, ranking, library against HTTP.
+//! Form 5: environment, library micro-benchmarks, endpoints with thresholds, ranking, library
+//! against HTTP.
 
 use super::{FormError, MicroRow, Named, measured_steps, names};
 use crate::report::figures::{

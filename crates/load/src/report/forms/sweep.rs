@@ -166,7 +166,8 @@ fn sweep(page: &mut Page, steps: &[Named<'_>], several: bool) {
 /// A run and where it comes from.
 type Told<'a> = (&'a str, &'a Run);
 
-/// Runs of the same load (by name, target and hash of what was sent), over all reports, in order of time.
+/// Runs of the same load (by name, target and hash of what was sent), over all reports, in order of
+/// time.
 fn history(page: &mut Page, steps: &[Named<'_>]) {
     page.heading("Run history");
     let key = |step: &Named<'_>| {

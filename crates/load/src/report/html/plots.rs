@@ -241,7 +241,8 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     Some(out)
 }
 
-/// As many of `views` as have a colour each: all, or some spread evenly with first and last among them.
+/// As many of `views` as have a colour each: all, or some spread evenly with first and last among
+/// them.
 pub(super) fn spread<'v, 'a>(views: &'v [StepView<'a>]) -> Vec<&'v StepView<'a>> {
     if views.len() <= COLOURS {
         return views.iter().collect();

@@ -93,7 +93,8 @@ fn linear_ticks(high: f64) -> Vec<f64> {
     (0..=6).map(|i| f64::from(i) * step).filter(|tick| *tick <= high).collect()
 }
 
-/// The round values from `low` to `high`: 1, 2 and 5 of each decade, fewer if there are many decades.
+/// The round values from `low` to `high`: 1, 2 and 5 of each decade, fewer if there are many
+/// decades.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let ticks = |factors: &[f64]| -> Vec<f64> {

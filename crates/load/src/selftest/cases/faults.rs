@@ -189,7 +189,8 @@ fn too_late(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Nothing is given up before the time limit, and nothing counts as a success that came long after it.
+/// Nothing is given up before the time limit, and nothing counts as a success that came long after
+/// it.
 fn limits(seen: &Seen, ledger: &mut Ledger, limit_ms: u64) {
     let limit_ns = limit_ms * 1_000_000;
     let lost = seen.samples.iter().filter(|one| one.ending == Ending::Lost);

@@ -78,7 +78,8 @@ fn precision(
     Ok(())
 }
 
-/// How much later each request was sent than the least late one. Numbered in the order of being due.
+/// How much later each request was sent than the least late one. Numbered in the order of being
+/// due.
 fn lateness_by_stopwatch(seen: &Seen, gap_ns: u64) -> Exact {
     let against =
         |one: &crate::selftest::stopwatch::Sample| one.asked_ns.saturating_sub(one.tag * gap_ns);

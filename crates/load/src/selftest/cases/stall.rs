@@ -71,7 +71,8 @@ fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result
     let response_p99_ns = told(&total.response, 0.99);
     hold(ledger, "response p99", truth_p99_ns, response_p99_ns);
     ledger.timely("response p50", within(truth.quantile(0.5)), told(&total.response, 0.5));
-    // One per cent of all requests were due in the first part of the stall and waited for the rest of it.
+    // One per cent of all requests were due in the first part of the stall and waited for the rest
+    // of it.
     let by_arithmetic_ns = (stall_ms - length_ms / 100) * 1_000_000;
     ledger.timely("response p99, by arithmetic", within(by_arithmetic_ns), response_p99_ns);
 

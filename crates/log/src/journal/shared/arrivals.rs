@@ -24,8 +24,8 @@ impl SharedJournal {
     pub(super) fn caught_up(&mut self) {
         if self.rule.cluster().is_some() {
             self.stage = Stage::Following;
-            // Only what was found here: a later claim in this node's name is that of another process that
-            // lives, and the two would claim in turns for ever.
+            // Only what was found here: a later claim in this node's name is that of another
+            // process that lives, and the two would claim in turns for ever.
             let me = &self.options;
             let former = self.rule.leader().filter(|l| l.node == me.node && l.start != me.start);
             self.former_epoch = former.map(|former| former.epoch);
@@ -124,8 +124,8 @@ impl SharedJournal {
         self.offers.stop();
     }
 
-    /// Writes whose copy this is and who leads; tries again by and by if that is not possible, on a full disk for
-    /// example. A copy that is opened without the file asks the shared log for it.
+    /// Writes whose copy this is and who leads; tries again by and by if that is not possible, on a
+    /// full disk for example. A copy that is opened without the file asks the shared log for it.
     pub(super) fn write_identity(&mut self, now_us: u64) {
         let written =
             self.identity.as_ref().map_or(Ok(()), |identity| identity.write(&*self.storage));
@@ -190,7 +190,8 @@ impl SharedJournal {
             let place = place.0;
             return self.detach(format!("the batch at place {place} follows another past"));
         }
-        // A part that arrives once more has lost nothing: to offer its batch from the beginning would repeat it again.
+        // A part that arrives once more has lost nothing: to offer its batch from the beginning
+        // would repeat it again.
         if reason != VoidReason::Repeated
             && let Ok(Entry::Batch(part)) = Entry::decode(entry)
             && part.batch.epoch == self.rule.epoch()
@@ -220,8 +221,8 @@ impl SharedJournal {
         Ok(())
     }
 
-    /// What is to be told next. A role that was told of before a batch arrived comes before it, and nothing
-    /// arrives while a batch waits to be written.
+    /// What is to be told next. A role that was told of before a batch arrived comes before it, and
+    /// nothing arrives while a batch waits to be written.
     pub(super) fn settled(&mut self) -> Result<Option<Settlement>, JournalError> {
         if let Some(told) = self.told.pop_front() {
             return Ok(Some(told));
@@ -248,7 +249,8 @@ pub(super) fn leader_of(claimant: &Claimant) -> Leader {
     Leader { node: node.clone(), url: url.clone(), epoch: *epoch }
 }
 
-/// Whether a batch holds the records that it says it does. Its checksums tell only that it is as somebody wrote it.
+/// Whether a batch holds the records that it says it does. Its checksums tell only that it is as
+/// somebody wrote it.
 ///
 /// # Errors
 /// The first position without a good record.

@@ -125,7 +125,8 @@ impl SharedJournal {
         }
     }
 
-    /// Gives up the lead, or the claim. What was offered stays in doubt until it arrives or another leads.
+    /// Gives up the lead, or the claim. What was offered stays in doubt until it arrives or another
+    /// leads.
     pub(super) fn step_down(&mut self) {
         self.stage = Stage::Following;
         self.offers.stop();

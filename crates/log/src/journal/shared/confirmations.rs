@@ -1,6 +1,7 @@
-//! Questions for the end of a shared log. Whoever asks while a round is under way waits for the next
-//! one: an answer counts only for those that asked before its question was put. (The stale reads of
-//! <https://github.com/etcd-io/etcd/issues/20418> were an answer matched to the wrong round.)
+//! Questions for the end of a shared log. Whoever asks while a round is under way waits for the
+//! next one: an answer counts only for those that asked before its question was put. (The stale
+//! reads of <https://github.com/etcd-io/etcd/issues/20418> were an answer matched to the wrong
+//! round.)
 
 use crate::error::NotConfirmed;
 use crate::feed::Feed;
@@ -81,7 +82,8 @@ impl Confirmations {
         state.asked.is_none() && state.gathering.is_some()
     }
 
-    /// Puts the question for those that have gathered, or again for those of a question that was lost.
+    /// Puts the question for those that have gathered, or again for those of a question that was
+    /// lost.
     pub(super) fn ask(&self, id: AskId) {
         let mut state = lock(&self.state);
         let round = state.asked.take().map(|(_, round)| round).or_else(|| state.gathering.take());

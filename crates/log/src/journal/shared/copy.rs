@@ -7,8 +7,8 @@
 //! check 9b2f01aa
 //! ```
 //!
-//! The third line, which may be missing, is a hint: who was seen to lead last, in which epoch, and of
-//! which process life. The last one is the CRC32C of those before it.
+//! The third line, which may be missing, is a hint: who was seen to lead last, in which epoch, and
+//! of which process life. The last one is the CRC32C of those before it.
 
 use crate::shared::entry::ClusterId;
 use crate::shared::rule::Claimant;

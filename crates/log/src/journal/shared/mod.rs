@@ -1,10 +1,10 @@
-//! The journal of a log beyond one machine: the order of a [shared log](crate::shared) is the commit, and
-//! the segments here are its first view.
+//! The journal of a log beyond one machine: the order of a [shared log](crate::shared) is the
+//! commit, and the segments here are its first view.
 //!
-//! Nothing is written into a segment before the rule has accepted it, so a copy has no tail that others do
-//! not have; and nothing is answered before it has arrived, so a leader knows no more than anybody.
-//! No barrier is made on the way: what a power loss takes of a copy is fetched again, from the place after
-//! the last batch that is left.
+//! Nothing is written into a segment before the rule has accepted it, so a copy has no tail that
+//! others do not have; and nothing is answered before it has arrived, so a leader knows no more
+//! than anybody. No barrier is made on the way: what a power loss takes of a copy is fetched again,
+//! from the place after the last batch that is left.
 //!
 //! - [`attend`]: what time asks for.
 //! - [`arrivals`]: what an entry does.
@@ -144,7 +144,8 @@ pub(crate) struct SharedJournal {
     /// The last batch of the copy, which the entry at its place must be: else there are two pasts.
     anchor: Option<Origin>,
     offers: Offers,
-    /// The epoch in which an earlier process of this node led, if that was in force when it was opened.
+    /// The epoch in which an earlier process of this node led, if that was in force when it was
+    /// opened.
     former_epoch: Option<u64>,
     /// The chain after the last batch that was offered.
     offered_chain: u32,
@@ -290,8 +291,8 @@ impl Journal for SharedJournal {
             Ok(None) => self.attend(),
             Ok(Some(settled)) => return Ok(settled),
             Err(error) => {
-                // A leader that cannot write what it led to steps down like one that is not heard; and
-                // does not claim again what it cannot read on.
+                // A leader that cannot write what it led to steps down like one that is not heard;
+                // and does not claim again what it cannot read on.
                 if !matches!(self.stage, Stage::Leading { .. }) {
                     self.lead.cut_off(self.clock.monotonic_us());
                 }

@@ -146,13 +146,15 @@ impl Offers {
         self.hold_until_us = 0;
     }
 
-    /// An entry arrived from this place: the engine works, and what stood before it has arrived, too.
+    /// An entry arrived from this place: the engine works, and what stood before it has arrived,
+    /// too.
     pub(super) fn arrived(&mut self, place: Place) {
         self.in_air.retain(|offer| offer.placed.is_none_or(|placed| placed > place));
         self.pause_us = FIRST_PAUSE_US;
     }
 
-    /// A batch under way arrived and did not count: it has to be offered again, once it is the oldest.
+    /// A batch under way arrived and did not count: it has to be offered again, once it is the
+    /// oldest.
     pub(super) fn void(&mut self, first: Position) {
         if let Some(under_way) = self.under_way.iter_mut().find(|u| u.batch.first == first) {
             under_way.due = true;
@@ -187,8 +189,8 @@ impl Offers {
         self.pause_us = (self.pause_us * 2).min(LONGEST_PAUSE_US);
     }
 
-    /// Gives the engine what is to be offered, as far as it takes it. `after` is the last place that
-    /// has arrived here.
+    /// Gives the engine what is to be offered, as far as it takes it. `after` is the last place
+    /// that has arrived here.
     pub(super) fn send(&mut self, engine: &mut dyn SharedLog, after: Place, now_us: u64) {
         let silent = |offer: &InAir| {
             offer.placed.is_none() && now_us.saturating_sub(offer.at_us) >= self.patience_us

@@ -1,10 +1,12 @@
-//! A shared log in memory, for tests, benchmarks and the simulator: what it may do to offers is what
-//! [`SharedLog`](super::SharedLog) allows an engine, and nothing kinder.
+//! A shared log in memory, for tests, benchmarks and the simulator: what it may do to offers is
+//! what [`SharedLog`](super::SharedLog) allows an engine, and nothing kinder.
 //!
 //! - [`immediate`](SimulatedLog::immediate): offers land at once; threads may wait for arrivals.
-//! - [`faulty`](SimulatedLog::faulty): the same with delays, losses, repetitions and reordering drawn from a seed.
-//! - [`by_hand`](SimulatedLog::by_hand): nothing lands, shows or is answered by itself. The simulator looks at what is
-//!   [under way](SimulatedLog::under_way) and decides; each node sees as far as it is [shown](SimulatedLog::show).
+//! - [`faulty`](SimulatedLog::faulty): the same with delays, losses, repetitions and reordering
+//!   drawn from a seed.
+//! - [`by_hand`](SimulatedLog::by_hand): nothing lands, shows or is answered by itself. The
+//!   simulator looks at what is [under way](SimulatedLog::under_way) and decides; each node sees as
+//!   far as it is [shown](SimulatedLog::show).
 
 mod node;
 mod world;
@@ -47,7 +49,8 @@ impl Default for Settings {
 /// What goes wrong by itself in a [faulty](SimulatedLog::faulty) log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Of 1,000 offers and questions, so many are lost; half of these offers say that their outcome is unknown.
+    /// Of 1,000 offers and questions, so many are lost; half of these offers say that their outcome
+    /// is unknown.
     pub lose_permille: u32,
     /// Of 1,000 offers, so many land a second time, later.
     pub duplicate_permille: u32,
@@ -77,8 +80,8 @@ pub struct UnderWay {
 pub enum Stage {
     /// An offer that may land or not; its node waits to hear of it.
     Offered,
-    /// An offer of which its node will hear no more, because it was told that the outcome is unknown, or has
-    /// died, or because this is a repetition of it. It may land all the same.
+    /// An offer of which its node will hear no more, because it was told that the outcome is
+    /// unknown, or has died, or because this is a repetition of it. It may land all the same.
     Zombie,
     /// An offer that has landed, or was refused, and whose node has not been told.
     Settled,
@@ -200,14 +203,14 @@ impl SimulatedLog {
         self.shared.world().drop_up_to(place);
     }
 
-    /// Breaks the promise of a shared log: forgets what stands behind a place, acknowledged or not, as a
-    /// failover to a copy that was behind does. What was delivered stays delivered.
+    /// Breaks the promise of a shared log: forgets what stands behind a place, acknowledged or not,
+    /// as a failover to a copy that was behind does. What was delivered stays delivered.
     pub fn forget_after(&self, place: Place) {
         self.shared.world().forget_after(place);
     }
 
-    /// Cuts a node off: it gets nothing more, and what it begins waits until it is connected again (or may
-    /// land by hand).
+    /// Cuts a node off: it gets nothing more, and what it begins waits until it is connected again
+    /// (or may land by hand).
     pub fn disconnect(&self, node: u64) {
         self.shared.world().of_node(node).disconnected = true;
         self.shared.changed();
@@ -240,18 +243,20 @@ impl SimulatedLog {
         self.shared.world().under_way_len()
     }
 
-    /// Lands an offer. Its node hears of the outcome by [`report`](Self::report), and sees the entry when it is shown.
+    /// Lands an offer. Its node hears of the outcome by [`report`](Self::report), and sees the
+    /// entry when it is shown.
     pub fn land(&self, id: UnderWayId) -> Landing {
         self.shared.world().land(id)
     }
 
-    /// Makes another offer of the same bytes, of which the node knows nothing; its name, if there was one to repeat.
+    /// Makes another offer of the same bytes, of which the node knows nothing; its name, if there
+    /// was one to repeat.
     pub fn duplicate(&self, id: UnderWayId) -> Option<UnderWayId> {
         self.shared.world().duplicate(id)
     }
 
-    /// Tells the node what became of an offer: where it stands, that it was refused, or that this is unknown. An offer
-    /// whose outcome is unknown stays, as a zombie.
+    /// Tells the node what became of an offer: where it stands, that it was refused, or that this
+    /// is unknown. An offer whose outcome is unknown stays, as a zombie.
     pub fn report(&self, id: UnderWayId) {
         self.shared.world().report(id, world::Truth::Told);
     }
@@ -291,8 +296,8 @@ impl SimulatedLog {
         self.shared.world().of_node(node).sees
     }
 
-    /// What a node has not yet fetched by `next`: entries it was shown, outcomes and answers. Zero for a
-    /// node without a connection.
+    /// What a node has not yet fetched by `next`: entries it was shown, outcomes and answers. Zero
+    /// for a node without a connection.
     #[must_use]
     pub fn waiting_for(&self, node: u64) -> u64 {
         self.shared.world().waiting_for(node)

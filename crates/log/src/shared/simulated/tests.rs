@@ -83,7 +83,8 @@ fn by_hand_nothing_happens_by_itself() {
     a.ask_end(AskId(1));
     assert_eq!(now(&mut a), NOTHING);
     let ids: Vec<UnderWayId> = log.under_way().iter().map(|under_way| under_way.id).collect();
-    // The third overtakes the first, which lands twice; the second is lost, the fourth lands unheard of.
+    // The third overtakes the first, which lands twice; the second is lost, the fourth lands
+    // unheard of.
     assert_eq!(log.land(ids[2]), Landing::Stands(Place(1)));
     let again = log.duplicate(ids[0]).unwrap();
     assert_eq!(log.land(ids[0]), Landing::Stands(Place(2)));

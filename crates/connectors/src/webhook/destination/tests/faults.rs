@@ -4,7 +4,8 @@ use super::*;
 use crate::sink::{CursorKeeper, Pump, PumpSettings};
 use proptest::prelude::*;
 
-/// Accepts an event as soon as `accept` says so, and makes sure that every earlier event of its key is accepted.
+/// Accepts an event as soon as `accept` says so, and makes sure that every earlier event of its key
+/// is accepted.
 struct OrderCheck {
     accepted: BTreeMap<String, Vec<u64>>,
     attempts: BTreeMap<u64, usize>,

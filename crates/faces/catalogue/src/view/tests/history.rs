@@ -1,4 +1,5 @@
-//! A shell as the server's, in the small: decisions on top of each other, folds at any moment, others' events between.
+//! A shell as the server's, in the small: decisions on top of each other, folds at any moment,
+//! others' events between.
 
 use super::super::command::{ItemChanges, KnownStock, NewItem, TopicRef};
 use super::super::event::{

@@ -33,7 +33,8 @@ struct Code {
     from: [usize; LONGEST as usize + 1],
     /// For each length: how many codes it has.
     count: [u32; LONGEST as usize + 1],
-    /// By the next eight bits: the symbol and length of a code that is no longer; length 0 if it is.
+    /// By the next eight bits: the symbol and length of a code that is no longer; length 0 if it
+    /// is.
     short: [(u8, u8); 256],
 }
 

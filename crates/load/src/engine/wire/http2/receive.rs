@@ -58,7 +58,8 @@ fn needed(head: &FrameHead) -> usize {
 }
 
 impl Http2 {
-    /// Reads one frame or part of one. Returns how much of `rest` that took; `None` if it took all and needs more.
+    /// Reads one frame or part of one. Returns how much of `rest` that took; `None` if it took all
+    /// and needs more.
     pub(super) fn read(
         &mut self,
         rest: &[u8],
