@@ -1,4 +1,4 @@
-//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures say
+//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures show
 //! what is lost.
 
 #![allow(clippy::disallowed_methods)] // tests measure time
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does not return, or is in trouble, until it is let go; then it stores everything.
+/// A sink that hangs, or is in trouble, until it is released; then it stores everything.
 struct Stuck {
     entered: Arc<AtomicBool>,
     free: Arc<AtomicBool>,
@@ -51,7 +51,7 @@ fn closing_leaves_a_sink_that_does_not_return_and_tells_what_may_be_lost() {
     assert!(begun.elapsed() < 5 * SECOND);
     assert_eq!(batcher.figures().lost_possible().events, 1);
     assert!(matches!(batcher.refusal(), Some(PushError::Closed { .. })));
-    // Nobody waits for it any more: not a second call, not the last handle.
+    // Nothing waits for it any more: neither a second call nor the last handle.
     batcher.close();
     let other = batcher.clone();
     free.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A recovered log starts: its segments, its journal, and the journal's thread.
+//! Starts a recovered log: its segments, its journal, and the journal's thread.
 
 use super::{Opened, Recovered, io_error};
 use crate::error::OpenError;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-/// The journal of a log that starts, and what the log is with it.
+/// The journal of a starting log, and the log's role.
 pub(super) struct Started {
     pub(super) journal: Box<dyn Journal>,
     pub(super) role: Role,
     pub(super) epoch: u64,
     pub(super) shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
-    /// The process of a node of a shared log.
+    /// The node process of a shared log.
     pub(super) process: Option<NodeProcess>,
 }
 
@@ -145,7 +145,7 @@ fn start_journal(sequencer: &Arc<Sequencer>) -> Result<JoinHandle<()>, OpenError
     Ok(thread)
 }
 
-/// When the last event was recorded. An empty last segment does not know; the one before it does.
+/// The recording time of the last event. If the last segment is empty, the previous one has it.
 fn last_recorded_at_us(
     scanned: &recover::ScannedSegment,
     segments: &Arc<Segments>,
