@@ -5,7 +5,7 @@ use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
-use wellspring_log::{Claims, Did, Role};
+use wellspring_log::{Claims, TurnProgress, Role};
 
 /// How long everything has to work before it must have come right: so many lead timeouts, and so
 /// long. A reader that meets damage in many segments waits a second for each to be mended.
@@ -52,7 +52,7 @@ impl World {
         self.tell_somebody();
         for node in 0..self.nodes.len() {
             self.engine.show(node as u64, u64::MAX >> 1);
-            while self.turn(node, 64) == Did::Something {}
+            while self.turn(node, 64) == TurnProgress::Something {}
         }
         self.is_well()
     }

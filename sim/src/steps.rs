@@ -3,7 +3,7 @@
 use crate::facts::News;
 use crate::node::{Running, Trouble};
 use crate::world::World;
-use wellspring_log::Did;
+use wellspring_log::TurnProgress;
 use wellspring_log::OpenError;
 use wellspring_log::shared::EngineLeader;
 use wellspring_log::shared::simulated::{Landing, Stage, UnderWay};
@@ -89,8 +89,8 @@ impl World {
     }
 
     /// A process runs for so many turns, or until it has nothing to do. Whether it did anything.
-    pub(crate) fn turn(&mut self, node: usize, most: u64) -> Did {
-        let mut did = Did::Nothing;
+    pub(crate) fn turn(&mut self, node: usize, most: u64) -> TurnProgress {
+        let mut did = TurnProgress::Nothing;
         if self.nodes[node].running != Running::Yes {
             return did;
         }
@@ -103,10 +103,10 @@ impl World {
                 self.say(format_args!("n{node}: {after:?}"));
             }
             self.collect(node);
-            if turn.did == Did::Nothing {
+            if turn.did == TurnProgress::Nothing {
                 break;
             }
-            did = Did::Something;
+            did = TurnProgress::Something;
         }
         self.poll_reads(node);
         did

@@ -47,18 +47,18 @@ impl Default for Waiters {
 
 /// The waiters to wake.
 #[derive(Debug, Clone, Copy)]
-enum Awaited {
+enum WakeTarget {
     /// Those for positions before this one.
     Before(Position),
     /// All waiters.
     Any,
 }
 
-impl Awaited {
+impl WakeTarget {
     fn includes(self, position: Position) -> bool {
         match self {
-            Awaited::Before(head) => position < head,
-            Awaited::Any => true,
+            WakeTarget::Before(head) => position < head,
+            WakeTarget::Any => true,
         }
     }
 }
@@ -102,7 +102,7 @@ impl Feed {
     /// The second half of [`publish`](Self::publish).
     pub(crate) fn wake_passed(&self) {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
-            self.wake(Awaited::Before(self.shared.head.load(Ordering::SeqCst)));
+            self.wake(WakeTarget::Before(self.shared.head.load(Ordering::SeqCst)));
         }
     }
 
@@ -116,20 +116,20 @@ impl Feed {
     /// Ends every wait without moving the head, so that all waiters check their other conditions.
     pub fn rouse(&self) {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
-            self.wake(Awaited::Any);
+            self.wake(WakeTarget::Any);
         }
     }
 
     /// Wakes outside the lock.
     #[cold]
-    fn wake(&self, awaited: Awaited) {
+    fn wake(&self, awaited: WakeTarget) {
         let mut wakers = match awaited {
             // In batches, so that a waiter registering meanwhile does not wait long for the lock.
             // This terminates: a waiter that registers for one of these positions now sees that the
             // head has passed it.
-            Awaited::Before(_) => Wakers::default(),
+            WakeTarget::Before(_) => Wakers::default(),
             // All at once: woken waiters may register again for the same position.
-            Awaited::Any => Wakers::unbounded(),
+            WakeTarget::Any => Wakers::unbounded(),
         };
         loop {
             let mut waiters = lock(&self.shared.waiters);
@@ -279,15 +279,15 @@ mod tests {
 
     /// Counts how often it is woken.
     #[derive(Default)]
-    struct Counting(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Counting {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    impl Counting {
+    impl WakeCounter {
         fn count(&self) -> usize {
             self.0.load(Ordering::SeqCst)
         }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_task_registers_once_is_woken_once_and_leaves_nothing() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut past = feed.past(0);
         for _ in 0..10 {
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn more_waiters_than_a_fixed_number_do_not_wake_each_other() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut all: Vec<_> = (0..20_000).map(|_| feed.past(0)).collect();
         for _ in 0..3 {
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_move_of_the_head_wakes_those_alone_whose_position_it_passes() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut far: Vec<_> = (0..20_000u64).map(|n| feed.past(1_000 + n % 7)).collect();
         assert!(far.iter_mut().all(|past| poll(past, &waker).is_pending()));
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn over_the_bound_a_waiter_is_refused_and_a_thread_is_not() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut all: Vec<_> = (0..Feed::MAX_WAITERS).map(|_| feed.past(0)).collect();
         assert!(all.iter_mut().all(|past| poll(past, &waker).is_pending()));
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn rousing_wakes_everyone_and_moves_nothing() {
         let feed = Feed::at(4);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut past = feed.past(9);
         assert!(poll(&mut past, &waker).is_pending());

@@ -362,9 +362,9 @@ mod tests {
 
     /// Counts how often it is woken.
     #[derive(Default)]
-    struct Counting(AtomicU64);
+    struct WakeCounter(AtomicU64);
 
-    impl Wake for Counting {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_release_wakes_the_first_in_line_and_nobody_else() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
-        let counts: Vec<_> = (0..5_000).map(|_| Arc::new(Counting::default())).collect();
+        let counts: Vec<_> = (0..5_000).map(|_| Arc::new(WakeCounter::default())).collect();
         let wakers: Vec<_> = counts.iter().map(|count| Waker::from(Arc::clone(count))).collect();
         let woken = || counts.iter().map(|count| count.0.load(Ordering::SeqCst)).sum::<u64>();
         let mut line = leases.line("a");
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn a_waiter_that_is_woken_and_gives_up_passes_it_on() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
-        let counts = [Arc::new(Counting::default()), Arc::new(Counting::default())];
+        let counts = [Arc::new(WakeCounter::default()), Arc::new(WakeCounter::default())];
         let wakers = counts.clone().map(Waker::from);
         let lease = leases.acquire("a", "", 100).unwrap();
         let (mut first, mut second) = (leases.line("a"), leases.line("a"));

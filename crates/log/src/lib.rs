@@ -86,7 +86,7 @@ pub use read::{
 };
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use role::{Leader, Role};
-pub use sequencer::{Did, Turn};
+pub use sequencer::{Turn, TurnProgress};
 pub use shared::{Claims, SharedOptions};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;

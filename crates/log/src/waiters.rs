@@ -273,16 +273,16 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[derive(Default)]
-    struct Counting(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl std::task::Wake for Counting {
+    impl std::task::Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn waker() -> (Arc<Counting>, Waker) {
-        let counting = Arc::new(Counting::default());
+    fn waker() -> (Arc<WakeCounter>, Waker) {
+        let counting = Arc::new(WakeCounter::default());
         (Arc::clone(&counting), counting.into())
     }
 

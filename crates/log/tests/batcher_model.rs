@@ -115,7 +115,7 @@ fn who_asks_sees_the_change_or_is_told_of_it() {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering};
     loom::model(|| {
-        let shared = Arc::new((wanted::Wanted::new(), AtomicU64::new(0)));
+        let shared = Arc::new((wanted::WakeRequest::new(), AtomicU64::new(0)));
         let other = Arc::clone(&shared);
         let flusher = loom::thread::spawn(move || {
             other.1.store(1, Ordering::Release);
@@ -130,9 +130,9 @@ fn who_asks_sees_the_change_or_is_told_of_it() {
 
 /// Remembers being woken. Not one of loom's: it is looked at when the threads have ended.
 #[derive(Default)]
-struct Woken(std::sync::atomic::AtomicBool);
+struct WokenFlag(std::sync::atomic::AtomicBool);
 
-impl std::task::Wake for Woken {
+impl std::task::Wake for WokenFlag {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.store(true, std::sync::atomic::Ordering::SeqCst);
     }
@@ -145,7 +145,7 @@ fn each_task_that_registers_sees_the_change_or_is_woken() {
     loom::model(|| {
         let shared = Arc::new((stored_waiters::StoredWaiters::new(), AtomicU64::new(0)));
         let wait = |shared: &(stored_waiters::StoredWaiters, AtomicU64)| {
-            let woken = std::sync::Arc::new(Woken::default());
+            let woken = std::sync::Arc::new(WokenFlag::default());
             let mut ticket = None;
             shared.0.register(&mut ticket, &std::sync::Arc::clone(&woken).into()).unwrap();
             (shared.1.load(Ordering::Acquire) == 1, woken)

@@ -6,7 +6,7 @@ use super::close_terms::CloseTerms;
 use super::giver::{Giver, Place};
 use super::hand_over::{HandOver, HandOverOutcome, HandedPiece};
 use super::pieces::{Piece, joined, pieces};
-use super::sink::{Sink, Stored, Trouble};
+use super::sink::{Sink, SinkOutcome, Trouble};
 use super::{Batcher, Options};
 use crate::error::AppendError;
 use crate::log::{CommitOn, Log};
@@ -72,7 +72,7 @@ impl Log {
 }
 
 impl Sink for LogSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let pieces = pieces(parts);
         let (mut at, mut given) = (0, 0);
         let trouble = loop {
@@ -104,7 +104,7 @@ impl Sink for LogSink {
         let stored = &pieces[..at];
         let bytes = stored.iter().map(Piece::bytes).sum();
         let events = stored.iter().map(|piece| u64::from(piece.events)).sum();
-        Stored { bytes, events, trouble }
+        SinkOutcome { bytes, events, trouble }
     }
 }
 

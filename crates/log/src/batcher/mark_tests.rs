@@ -25,7 +25,7 @@ struct Switches {
 struct SwitchedSink(Arc<Switches>);
 
 impl Sink for SwitchedSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let switches = &self.0;
         switches.calls.fetch_add(1, Ordering::SeqCst);
         while switches.shut.load(Ordering::SeqCst) {
@@ -42,7 +42,7 @@ impl Sink for SwitchedSink {
                 _ => (given, None),
             }
         };
-        Stored { bytes, events: bytes as u64, trouble }
+        SinkOutcome { bytes, events: bytes as u64, trouble }
     }
 }
 
@@ -229,7 +229,7 @@ fn closing_stores_what_a_task_waits_for_or_says_that_it_will_not() {
 fn a_sink_that_panics_tells_who_waits() {
     struct Panics;
     impl Sink for Panics {
-        fn store(&mut self, _: &[&[u8]]) -> Stored {
+        fn store(&mut self, _: &[&[u8]]) -> SinkOutcome {
             panic!("meant: the sink of this test panics")
         }
     }

@@ -73,7 +73,7 @@ pub use figures::Figures;
 pub use hand_over::{HandOver, HandOverOutcome, HandedPiece};
 pub use mark::{Mark, MarkError, StoredMark};
 pub use producer::{Producer, PushError, Receipt, Wake};
-pub use sink::{Sink, Stored, Trouble};
+pub use sink::{Sink, SinkOutcome, Trouble};
 
 use crate::options::Clock;
 use crate::threads;

@@ -20,7 +20,7 @@ use super::sync::{Arc, AtomicU64, Bytes, Ordering, Read};
 /// prefetch the neighbour).
 #[derive(Debug)]
 #[repr(align(128))]
-struct Written {
+struct ProducerCounters {
     tail: AtomicU64,
     skip_at: AtomicU64,
 }
@@ -28,15 +28,15 @@ struct Written {
 /// The consumer's counters.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Released {
+struct ConsumerCounters {
     head: AtomicU64,
 }
 
 /// The state shared by both ends.
 #[derive(Debug)]
 struct Ring {
-    written: Written,
-    released: Released,
+    written: ProducerCounters,
+    released: ConsumerCounters,
     bytes: Bytes,
     capacity: u64,
 }
@@ -84,8 +84,8 @@ impl Gauge {
 pub(super) fn ring(capacity: usize) -> (Writer, Reader) {
     assert!(capacity.is_power_of_two(), "the capacity of a ring is a power of two");
     let ring = Arc::new(Ring {
-        written: Written { tail: AtomicU64::new(0), skip_at: AtomicU64::new(u64::MAX) },
-        released: Released { head: AtomicU64::new(0) },
+        written: ProducerCounters { tail: AtomicU64::new(0), skip_at: AtomicU64::new(u64::MAX) },
+        released: ConsumerCounters { head: AtomicU64::new(0) },
         bytes: Bytes::zeroed(capacity),
         capacity: capacity as u64,
     });

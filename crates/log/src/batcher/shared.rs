@@ -6,7 +6,7 @@ use super::mark::Mark;
 use super::producer::Wake;
 use super::ring::{Gauge, Reader};
 use super::stored_waiters::StoredWaiters;
-use super::wanted::Wanted;
+use super::wanted::WakeRequest;
 use super::{Options, PushError, StoreProgress};
 use crate::amount::{Amount, Count};
 use crate::threads::lock;
@@ -44,7 +44,7 @@ pub(super) enum Frames {
 pub(super) struct Link {
     pub(super) counts: Counts,
     /// Whether the producer wants to be woken when something has been released.
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WakeRequest,
     /// Whether the producer is gone.
     pub(super) finished: AtomicBool,
     /// How far the partition is filled and stored.
@@ -73,7 +73,7 @@ impl Link {
     pub(super) fn new(gauge: Gauge, wake: Option<Wake>) -> Link {
         Link {
             counts: Counts::default(),
-            wanted: Wanted::new(),
+            wanted: WakeRequest::new(),
             finished: AtomicBool::new(false),
             gauge,
             waiter: Mutex::new(None),
@@ -81,7 +81,7 @@ impl Link {
         }
     }
 
-    /// Requests a wake-up for a thread that is about to park. See [`Wanted::ask`].
+    /// Requests a wake-up for a thread that is about to park. See [`WakeRequest::ask`].
     pub(super) fn want_unpark(&self) {
         *lock(&self.waiter) = Some(std::thread::current());
         self.wanted.ask();

@@ -5,12 +5,12 @@ pub trait Sink: Send + 'static {
     /// Stores `parts` in order, or as many whole frames from the beginning as it can. A frame is
     /// never split between parts. Whatever is not reported as stored is passed again at the
     /// beginning of the next call, followed by newer frames.
-    fn store(&mut self, parts: &[&[u8]]) -> Stored;
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome;
 }
 
 /// The result of a [`Sink`]'s call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct SinkOutcome {
     /// Number of bytes stored, from the beginning of all parts together.
     pub bytes: usize,
     /// Number of frames stored, counted by the sink.

@@ -1,7 +1,7 @@
 //! Tasks that wait for the flusher to store something.
 
 use super::sync::{Mutex, lock};
-use super::wanted::Wanted;
+use super::wanted::WakeRequest;
 use crate::waiters::{Line, Slots, Ticket, TooManyWaiters, Wakers};
 use std::task::Waker;
 
@@ -12,7 +12,7 @@ const MAX_WAITERS: usize = 1 << 16;
 /// are any.
 #[derive(Debug)]
 pub(super) struct StoredWaiters {
-    wanted: Wanted,
+    wanted: WakeRequest,
     queue: Mutex<Queue>,
 }
 
@@ -25,7 +25,7 @@ struct Queue {
 impl StoredWaiters {
     pub(super) fn new() -> StoredWaiters {
         let queue = Queue { slots: Slots::bounded(MAX_WAITERS), line: Line::EMPTY };
-        StoredWaiters { wanted: Wanted::new(), queue: Mutex::new(queue) }
+        StoredWaiters { wanted: WakeRequest::new(), queue: Mutex::new(queue) }
     }
 
     /// Registers a task, which keeps its ticket until [`leave`](Self::leave). A change after the

@@ -54,13 +54,13 @@ impl CheckingSink {
 }
 
 impl Sink for CheckingSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let (limit, trouble) = match (self.mood)() {
             Mood::Store => (usize::MAX, None),
             Mood::StoreSome(frames, Trouble2::Busy) => (frames, Some(Trouble::Busy)),
             Mood::StoreSome(frames, Trouble2::Full) => (frames, Some(Trouble::Full)),
         };
-        let mut stored = Stored { bytes: 0, events: 0, trouble: None };
+        let mut stored = SinkOutcome { bytes: 0, events: 0, trouble: None };
         for seen in parts.iter().flat_map(|part| part.chunks_exact(FRAME_BYTES)) {
             if stored.events as usize == limit {
                 stored.trouble = trouble;
@@ -345,9 +345,9 @@ fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
 struct NobodyStores(Arc<AtomicU64>);
 
 impl Sink for NobodyStores {
-    fn store(&mut self, _parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, _parts: &[&[u8]]) -> SinkOutcome {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Stored { bytes: 0, events: 0, trouble: Some(Trouble::Unavailable) }
+        SinkOutcome { bytes: 0, events: 0, trouble: Some(Trouble::Unavailable) }
     }
 }
 
@@ -381,15 +381,15 @@ fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
 #[test]
 fn partitions_of_producers_that_are_gone_are_given_back_while_others_push() {
     /// Stores everything.
-    struct Swallows;
-    impl Sink for Swallows {
-        fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    struct DiscardingSink;
+    impl Sink for DiscardingSink {
+        fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
             let bytes: usize = parts.iter().map(|part| part.len()).sum();
-            Stored { bytes, events: bytes as u64, trouble: None }
+            SinkOutcome { bytes, events: bytes as u64, trouble: None }
         }
     }
     let options = small(Overflow::Block);
-    let batcher = Batcher::start(Swallows, options, Arc::new(SystemClock)).unwrap();
+    let batcher = Batcher::start(DiscardingSink, options, Arc::new(SystemClock)).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let (stop, pusher) = (Arc::clone(&done), batcher.clone());
     let trickle = std::thread::spawn(move || {

@@ -5,13 +5,13 @@ use super::sync::{AtomicBool, Ordering, fence};
 
 /// A request that is answered once.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct WakeRequest {
     asked: AtomicBool,
 }
 
-impl Wanted {
-    pub(super) fn new() -> Wanted {
-        Wanted { asked: AtomicBool::new(false) }
+impl WakeRequest {
+    pub(super) fn new() -> WakeRequest {
+        WakeRequest { asked: AtomicBool::new(false) }
     }
 
     /// Asks. A change after the asker's next check will be followed by an answer.

@@ -34,7 +34,7 @@ pub(crate) struct SegmentWriter {
     clock: Arc<dyn Clock>,
     /// Approximate size at which segments end.
     segment_bytes: u64,
-    active: Active,
+    active: ActiveSegment,
     /// The file of the next segment, once created.
     next: Option<NextSegment>,
     /// Offset in the active segment at which the next one's file is created.
@@ -56,7 +56,7 @@ pub(crate) struct Resume {
 }
 
 /// The segment being written.
-struct Active {
+struct ActiveSegment {
     file: Arc<dyn StorageFile>,
     base: Position,
     salt: u64,
@@ -99,7 +99,7 @@ impl SegmentWriter {
     ) -> io::Result<SegmentWriter> {
         let segment_bytes = u64::from(options.segment_bytes);
         let allocated = file.len()?;
-        let active = Active {
+        let active = ActiveSegment {
             file,
             base: at.base,
             salt: at.salt,
@@ -174,7 +174,7 @@ impl SegmentWriter {
         let _ = self.active.file.set_len(self.active.end);
         self.segments.set_file(base, Arc::clone(&begun.file));
         let end = SEGMENT_HEADER_BYTES as u64;
-        self.active = Active {
+        self.active = ActiveSegment {
             file: begun.file,
             base,
             salt: begun.header.salt,
@@ -210,7 +210,8 @@ impl SegmentWriter {
     pub(super) fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
         let Resume { base, salt, end, last_crc } = at;
         assert_eq!((base, end), self.end(), "the same segment");
-        self.active = Active { file, base, salt, last_crc, end, synced_to: end, allocated: end };
+        self.active =
+            ActiveSegment { file, base, salt, last_crc, end, synced_to: end, allocated: end };
     }
 
     /// Ensures that a batch will overwrite zeros that are already in the file. Called before any of

@@ -1,7 +1,9 @@
 //! Opening a copy of a shared log. Damage of any kind is truncated, and the rest is fetched again
 //! from the place after the last remaining batch: the shared log is authoritative.
 
-use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
+use super::{
+    Opened, RecoveredSegments, StartedJournal, in_folder, io_error, recover_segments, start,
+};
 use crate::error::{Corruption, OpenError};
 use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal, was_claimed};
 use crate::options::{Options, Sync};
@@ -55,7 +57,7 @@ pub(crate) fn open_shared(
         start(&storage, options, recovered, |writer| {
             let journal =
                 SharedJournal::new(engine, writer, folder, clock, shared, (identity, origin));
-            Started {
+            StartedJournal {
                 role: Role::CatchingUp { place: journal.place(), end: None },
                 epoch: origin.epoch,
                 shared: Some((journal.confirmations(), journal.counters())),
@@ -133,7 +135,7 @@ fn founding(engine: &mut dyn SharedLog, dir: &str) -> Result<CopyIdentity, OpenE
 }
 
 /// Recovers a copy, truncating damage until the rest is valid.
-fn recover_copy(storage: &Arc<dyn Storage>) -> Result<Recovered, OpenError> {
+fn recover_copy(storage: &Arc<dyn Storage>) -> Result<RecoveredSegments, OpenError> {
     loop {
         match recover_segments(storage, Some(SegmentSource::default())) {
             Ok(recovered) => {

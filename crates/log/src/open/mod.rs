@@ -5,7 +5,7 @@ mod copy;
 mod start;
 
 pub(crate) use copy::open_shared;
-use start::{Started, start};
+use start::{StartedJournal, start};
 
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
@@ -82,7 +82,7 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
     let epoch = claim_epoch(&**storage, recovered.seen_epoch)?;
     recovered.last.make_durable()?;
     let sync = options.sync;
-    start(storage, options, recovered, |writer| Started {
+    start(storage, options, recovered, |writer| StartedJournal {
         journal: Box::new(FileJournal::new(writer, sync, epoch)),
         role: Role::Leading { epoch },
         epoch,
@@ -95,7 +95,7 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
 fn recover_segments(
     storage: &Arc<dyn Storage>,
     source: Option<SegmentSource>,
-) -> Result<Recovered, OpenError> {
+) -> Result<RecoveredSegments, OpenError> {
     let folder = list_folder(&**storage)?;
     let bases = &folder.bases;
     let (mut sealed, mut unsealed) = (Vec::new(), Vec::new());
@@ -125,7 +125,7 @@ fn recover_segments(
     seen_epoch = seen_epoch.max(last.scanned.epoch);
     // A new folder's segment has epoch 1, which is claimed next.
     let seen_epoch = if bases.is_empty() { 0 } else { seen_epoch };
-    Ok(Recovered { list: sealed, unsealed, last, seen_epoch })
+    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch })
 }
 
 /// The files of a log in a folder.
@@ -298,7 +298,7 @@ fn check_base(
 }
 
 /// The recovered segments of a log.
-struct Recovered {
+struct RecoveredSegments {
     /// All but the last.
     list: Vec<Arc<Run>>,
     /// Those whose index could not be written.

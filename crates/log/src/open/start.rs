@@ -1,6 +1,6 @@
 //! Starts a recovered log: its segments, its journal, and the journal's thread.
 
-use super::{Opened, Recovered, io_error};
+use super::{Opened, RecoveredSegments, io_error};
 use crate::error::OpenError;
 use crate::feed::Feed;
 use crate::journal::{Confirmations, Journal, Resume, SegmentWriter, SharedCounters};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 /// The journal of a starting log, and the log's role.
-pub(super) struct Started {
+pub(super) struct StartedJournal {
     pub(super) journal: Box<dyn Journal>,
     pub(super) role: Role,
     pub(super) epoch: u64,
@@ -34,10 +34,10 @@ pub(super) struct Started {
 pub(super) fn start(
     storage: &Arc<dyn Storage>,
     options: Options,
-    recovered: Recovered,
-    journal: impl FnOnce(SegmentWriter) -> Started,
+    recovered: RecoveredSegments,
+    journal: impl FnOnce(SegmentWriter) -> StartedJournal,
 ) -> Result<Opened, OpenError> {
-    let Recovered { mut list, unsealed, last, .. } = recovered;
+    let RecoveredSegments { mut list, unsealed, last, .. } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
     let file = Some(Arc::clone(&last.file));
@@ -55,7 +55,7 @@ pub(super) fn start(
     .map_err(io_error("reading the last segment"))?;
     let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
     let barriers_us = writer.barriers_us();
-    let Started { journal, role, epoch, shared, process } = journal(writer);
+    let StartedJournal { journal, role, epoch, shared, process } = journal(writer);
     let is_copy = shared.is_some();
     let mark = StagedMark::new(scanned.next, role.leads());
     let limits = journal.limits();

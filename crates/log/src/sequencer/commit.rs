@@ -57,7 +57,7 @@ pub(super) enum Progress {
 }
 
 /// What a client's own thread leaves to the journal's thread.
-enum Rest {
+enum RemainingWork {
     /// Nothing until an arrival, which wakes it.
     ToArrive,
     /// More work, immediately or later.
@@ -121,25 +121,25 @@ impl Sequencer {
             self.break_down("the journal panicked");
             answers.extend(self.drop_staged("the journal panicked"));
         }
-        if !matches!(polled, Ok(Rest::ToArrive)) {
+        if !matches!(polled, Ok(RemainingWork::ToArrive)) {
             self.wake();
         }
         self.journal_waker.end_polling();
         answers
     }
 
-    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> Rest {
+    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> RemainingWork {
         for _ in 0..INLINE_STEPS {
             // This poll sees everything that caused an earlier wake, such as the offer's own
             // arrival.
             self.journal_waker.begin_polling();
             match self.commit_one(committer) {
                 Progress::Done(more) => answers.extend(more),
-                Progress::Nothing => return Rest::ToArrive,
-                Progress::Stalled => return Rest::ToDo,
+                Progress::Nothing => return RemainingWork::ToArrive,
+                Progress::Stalled => return RemainingWork::ToDo,
             }
         }
-        Rest::ToDo
+        RemainingWork::ToDo
     }
 
     /// The main loop of the journal's thread. A panic in it closes the log: waiters are notified.
@@ -258,18 +258,18 @@ impl Sequencer {
         match progress {
             Progress::Done(answers) => {
                 self.tell(answers);
-                Turn { did: Did::Something, due_in }
+                Turn { did: TurnProgress::Something, due_in }
             }
             Progress::Nothing | Progress::Stalled => {
                 self.wake_owed();
-                Turn { did: Did::Nothing, due_in }
+                Turn { did: TurnProgress::Nothing, due_in }
             }
         }
     }
 
     /// Ends a log driven by its caller.
     pub(crate) fn end_by_turns(&self) {
-        while let Did::Something = self.turn().did {
+        while let TurnProgress::Something = self.turn().did {
             // Entries of other nodes may never end.
             if self.is_idle() {
                 break;
@@ -488,14 +488,14 @@ impl Sequencer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Whether there may be more to do immediately.
-    pub did: Did,
+    pub did: TurnProgress,
     /// Time until the next task is due, if any.
     pub due_in: Option<Duration>,
 }
 
 /// Whether a turn did anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
+pub enum TurnProgress {
     /// It did; the next turn may find more.
     Something,
     /// It did not; no turn will until something arrives, is staged or becomes due.

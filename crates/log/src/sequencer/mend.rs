@@ -27,7 +27,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 const MENDED_NAME: &str = "mended.tmp";
 
 /// The end of the log before a segment.
-struct Before {
+struct PrecedingEnd {
     place: Place,
     epoch: u64,
     chain: u32,
@@ -129,9 +129,9 @@ impl Sequencer {
     }
 
     /// The end of the segment before the one with this base.
-    fn before(&self, base: Position) -> io::Result<Before> {
+    fn before(&self, base: Position) -> io::Result<PrecedingEnd> {
         let Some(previous) = self.segments.base_before(base) else {
-            return Ok(Before { place: Place(0), epoch: 0, chain: 0 });
+            return Ok(PrecedingEnd { place: Place(0), epoch: 0, chain: 0 });
         };
         let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
         let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
@@ -139,7 +139,7 @@ impl Sequencer {
         let damage = match recover::scan_good(&**file, &segment.name()) {
             Ok(scanned) if scanned.next == base => {
                 let recover::ScannedSegment { place, epoch, chain, .. } = scanned;
-                return Ok(Before { place, epoch, chain });
+                return Ok(PrecedingEnd { place, epoch, chain });
             }
             Ok(scanned) => {
                 let what = format!("the batches end before position {base}");

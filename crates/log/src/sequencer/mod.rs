@@ -35,7 +35,7 @@ mod waker;
 mod wakes;
 
 pub(crate) use commit::Committer;
-pub use commit::{Did, Turn};
+pub use commit::{Turn, TurnProgress};
 pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};

@@ -71,7 +71,7 @@ struct Shared {
 struct State {
     slots: Slots,
     /// By key. None is empty.
-    lines: HashMap<u64, Line, BuildHasherDefault<Hashed>>,
+    lines: HashMap<u64, Line, BuildHasherDefault<IdentityHasher>>,
     /// Everything up to this position has been matched against all waiting subscriptions, and the
     /// matching ones were woken.
     matched: Position,
@@ -84,9 +84,9 @@ struct State {
 
 /// Keys are hashes already.
 #[derive(Debug, Default)]
-struct Hashed(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for IdentityHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
     }
@@ -122,7 +122,7 @@ pub(crate) enum Wait {
 
 /// Whether to read the log again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum WaitOutcome {
     /// There may be a matching event, or the log is closed.
     LookAgain,
     /// No matching event up to now; the waker is called when that may have changed.
@@ -343,7 +343,7 @@ impl Shared {
     /// The distinct keys of the events after `from` and up to `to`; `None` if they cannot be read:
     /// then all subscriptions are woken and find out themselves.
     fn read_keys(&self, from: Position, to: Position) -> Option<Vec<u64>> {
-        let mut keys = HashSet::<u64, BuildHasherDefault<Hashed>>::default();
+        let mut keys = HashSet::<u64, BuildHasherDefault<IdentityHasher>>::default();
         keys.insert(EVERYTHING);
         let options = ReadOptions { after: Some(from), ..ReadOptions::default() };
         let mut events = Snapshot::new(&self.feed, &self.segments).read(&Query::all(), options);
@@ -369,12 +369,12 @@ impl Interest {
         seen: Position,
         waker: &Waker,
         wait: Wait,
-    ) -> Result<Outlook, TooManyWaiters> {
+    ) -> Result<WaitOutcome, TooManyWaiters> {
         self.settled = self.settled.max(seen);
         let shared = Arc::clone(&self.shared);
         let mut state = lock(&shared.state);
         if state.closed {
-            return Ok(Outlook::LookAgain);
+            return Ok(WaitOutcome::LookAgain);
         }
         if !self.tickets.is_empty() {
             return Ok(self.look_again(&mut state, waker));
@@ -391,7 +391,7 @@ impl Interest {
         if seen < state.matching {
             // Later events have been matched already, or are being matched, without this
             // subscription.
-            return Ok(Outlook::LookAgain);
+            return Ok(WaitOutcome::LookAgain);
         }
         self.join(&mut state, waker, wait)?;
         shared.waiting.fetch_add(self.tickets.len(), Ordering::SeqCst);
@@ -400,20 +400,20 @@ impl Interest {
         if shared.feed.head() > seen {
             shared.nudge();
         }
-        Ok(Outlook::Waiting)
+        Ok(WaitOutcome::Waiting)
     }
 
-    fn look_again(&mut self, state: &mut State, waker: &Waker) -> Outlook {
+    fn look_again(&mut self, state: &mut State, waker: &Waker) -> WaitOutcome {
         let roused = self.tickets.iter().any(|ticket| state.slots.rest(ticket) != Rest::Waiting);
         if roused {
             self.leave(state);
-            return Outlook::LookAgain;
+            return WaitOutcome::LookAgain;
         }
         for (ticket, key) in self.tickets.iter().zip(&self.keys) {
             let line = state.lines.get_mut(key).expect("it holds this slot");
             state.slots.register(line, ticket, waker);
         }
-        Outlook::Waiting
+        WaitOutcome::Waiting
     }
 
     fn join(&mut self, state: &mut State, waker: &Waker, wait: Wait) -> Result<(), TooManyWaiters> {

@@ -11,9 +11,9 @@ use wellspring_types::{Event, Query, QueryItem};
 
 /// Counts how often it is woken.
 #[derive(Default)]
-struct Counting(AtomicU64);
+struct WakeCounter(AtomicU64);
 
-impl Wake for Counting {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -22,14 +22,14 @@ impl Wake for Counting {
 /// A subscription as held by a task of an async runtime.
 struct Task {
     subscription: Subscription,
-    count: Arc<Counting>,
+    count: Arc<WakeCounter>,
     waker: Waker,
 }
 
 impl Task {
     /// A subscription that has read everything and waits.
     fn waiting(log: &Log, query: Query) -> Task {
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut task = Task { subscription: log.subscribe(query, log.head()), count, waker };
         assert!(task.poll().is_pending());

@@ -16,7 +16,7 @@ use crate::segments::Segments;
 use crate::threads::Signal;
 use crate::waiters::TooManyWaiters;
 use crate::work::Work;
-use interests::{Interest, Outlook, Wait};
+use interests::{Interest, Wait, WaitOutcome};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Subscription {
         let interest = &mut self.interest;
         let mut refused = false;
         let left = Signal::wait(timeout, |waker| match interest.look(seen, waker, Wait::Thread) {
-            Ok(outlook) => outlook == Outlook::LookAgain,
+            Ok(outlook) => outlook == WaitOutcome::LookAgain,
             Err(TooManyWaiters { .. }) => {
                 refused = true;
                 true
@@ -123,8 +123,8 @@ impl Subscription {
             return Poll::Ready(Ok(()));
         }
         match self.interest.look(seen, context.waker(), Wait::Task) {
-            Ok(Outlook::LookAgain) => Poll::Ready(Ok(())),
-            Ok(Outlook::Waiting) => Poll::Pending,
+            Ok(WaitOutcome::LookAgain) => Poll::Ready(Ok(())),
+            Ok(WaitOutcome::Waiting) => Poll::Pending,
             Err(refused) => Poll::Ready(Err(refused)),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{Clock, Did, Driver, Log, OpenError, Options, ReadError, Role};
+use wellspring_log::{Clock, Driver, Log, OpenError, Options, ReadError, Role, TurnProgress};
 use wellspring_types::{Event, Position, Query};
 
 /// Time as the test has it.
@@ -41,7 +41,7 @@ fn open(world: &SimulatedLog, storage: &SimulatedStorage, clock: &Arc<HandClock>
 
 fn run(log: &Log) {
     for _ in 0..100_000 {
-        if log.turn().did == Did::Nothing {
+        if log.turn().did == TurnProgress::Nothing {
             return;
         }
     }

@@ -14,8 +14,9 @@ use wellspring_log::batcher::{
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{
-    AcceptedStats, AppendError, Appended, Claims, Did, EncodedEvents, HANDED_OVER_BYTES,
+    AcceptedStats, AppendError, Appended, Claims, EncodedEvents, HANDED_OVER_BYTES,
     HANDED_OVER_EVENTS, HandedOverFault, Log, Options, RecordView, RequestKey, Role, SharedOptions,
+    TurnProgress,
 };
 use wellspring_types::{DataKind, Event};
 
@@ -175,7 +176,7 @@ fn told_node(world: &SimulatedLog, clock: &Arc<HandClock>) -> Log {
 }
 
 fn run(log: &Log) {
-    while log.turn().did == Did::Something {}
+    while log.turn().did == TurnProgress::Something {}
 }
 
 #[test]
@@ -226,9 +227,9 @@ fn a_piece_that_comes_again_while_it_is_under_way_shares_its_doubt() {
 }
 
 /// A hand-over that is a function.
-struct By<F>(F);
+struct FnHandOver<F>(F);
 
-impl<F: FnMut(HandedPiece<'_>) -> HandOverOutcome + Send + 'static> HandOver for By<F> {
+impl<F: FnMut(HandedPiece<'_>) -> HandOverOutcome + Send + 'static> HandOver for FnHandOver<F> {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
         (self.0)(piece)
     }
@@ -267,7 +268,7 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     let [leader, other] = two();
     let (to, pieces) = (leader.clone(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&pieces);
-    let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+    let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
         seen.lock().unwrap().push((piece.key.key.clone(), piece.records.len(), piece.events));
         HandOverOutcome::of(&take(&to, piece.records, piece.key))
     }));
@@ -302,7 +303,7 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
         let (to, own) = (leader.clone(), other.clone());
         let calls = Arc::new(AtomicU64::new(0));
         let called = Arc::clone(&calls);
-        let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+        let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
             called.fetch_add(1, Ordering::SeqCst);
             if was_taken {
                 take(&to, piece.records, piece.key).unwrap();
@@ -327,7 +328,7 @@ fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
     let [leader, other] = two();
     let (to, seen) = (leader.clone(), Arc::new(Mutex::new(Vec::new())));
     let all = Arc::clone(&seen);
-    let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+    let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
         let mut all = all.lock().unwrap();
         all.push((piece.key.clone(), piece.records.to_vec()));
         match all.len() {
@@ -355,7 +356,8 @@ fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
 fn a_piece_that_is_refused_ends_the_batcher_and_is_told_as_lost() {
     let [leader, other] = two();
     let refuses = |_: HandedPiece<'_>| HandOverOutcome::Refused("too new for me".into());
-    let batcher = other.batcher_handing_over(Batching::default(), Box::new(By(refuses))).unwrap();
+    let batcher =
+        other.batcher_handing_over(Batching::default(), Box::new(FnHandOver(refuses))).unwrap();
     push(&batcher, 0..10);
     until("it has ended", || batcher.refusal().is_some());
     assert!(batcher.refusal().unwrap().to_string().contains("too new for me"));
@@ -370,7 +372,7 @@ fn a_batcher_that_closes_does_not_wait_for_a_piece_in_doubt_for_ever() {
     for limit in [Some(Duration::from_millis(200)), None] {
         let unknown = |_: HandedPiece<'_>| HandOverOutcome::Unknown;
         let batcher =
-            other.batcher_handing_over(Batching::default(), Box::new(By(unknown))).unwrap();
+            other.batcher_handing_over(Batching::default(), Box::new(FnHandOver(unknown))).unwrap();
         push(&batcher, 0..10);
         match limit {
             Some(limit) => assert_eq!(batcher.close_within(limit), CloseOutcome::Ended),
@@ -385,7 +387,8 @@ fn a_batcher_that_closes_does_not_wait_for_a_piece_in_doubt_for_ever() {
 fn a_log_of_files_hands_nothing_over() {
     let log = Log::open_on(Arc::new(SimulatedStorage::new(1)), Options::default()).unwrap();
     let never = |_: HandedPiece<'_>| panic!("it always leads");
-    let batcher = log.batcher_handing_over(Batching::default(), Box::new(By(never))).unwrap();
+    let batcher =
+        log.batcher_handing_over(Batching::default(), Box::new(FnHandOver(never))).unwrap();
     push(&batcher, 0..10);
     batcher.close();
     assert_eq!(numbers(&log), (0..10).collect::<Vec<_>>());

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use wellspring_log::SystemClock;
 use wellspring_log::batcher::{
-    Amount, Batcher, Options, Overflow, Producer, PushError, Sink, Stored, Trouble,
+    Amount, Batcher, Options, Overflow, Producer, PushError, Sink, SinkOutcome, Trouble,
 };
 
 const PRODUCERS: usize = 3;
@@ -62,11 +62,11 @@ fn frame(producer: usize, number: u32, len: usize) -> Vec<u8> {
 /// Passes every call on and answers what it is told.
 struct SteppedSink {
     calls: Sender<Vec<Vec<u8>>>,
-    outcomes: Receiver<Stored>,
+    outcomes: Receiver<SinkOutcome>,
 }
 
 impl Sink for SteppedSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let mut frames = Vec::new();
         for part in parts {
             let mut rest = *part;
@@ -78,7 +78,7 @@ impl Sink for SteppedSink {
             }
         }
         let closed =
-            || Stored { bytes: 0, events: 0, trouble: Some(Trouble::Closed("end".into())) };
+            || SinkOutcome { bytes: 0, events: 0, trouble: Some(Trouble::Closed("end".into())) };
         if self.calls.send(frames).is_err() {
             return closed();
         }
@@ -90,7 +90,7 @@ impl Sink for SteppedSink {
 /// its sink, which waits for outcomes.
 struct World {
     calls: Receiver<Vec<Vec<u8>>>,
-    outcomes: Sender<Stored>,
+    outcomes: Sender<SinkOutcome>,
     batcher: Batcher,
     producers: Vec<Producer>,
     /// Frames accepted and not stored, by producer.
@@ -194,7 +194,7 @@ impl World {
             Outcome::Busy(frames) => (frames, Some(Trouble::Busy)),
             Outcome::Full(frames) => (frames, Some(Trouble::Full)),
         };
-        let mut stored = Stored { bytes: 0, events: 0, trouble };
+        let mut stored = SinkOutcome { bytes: 0, events: 0, trouble };
         for frame in call.iter().take(most) {
             stored.bytes += frame.len();
             stored.events += 1;

@@ -43,12 +43,12 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// Reads events with one tag, each once, as a view does.
 #[derive(Default)]
-struct Following {
+struct TagReader {
     after: Position,
     seen: u64,
 }
 
-impl Following {
+impl TagReader {
     /// How many a snapshot taken now shows, all together.
     fn look(&mut self, log: &Log, tag: &str) -> u64 {
         let query = Query::item(&["Clicked"], &[tag]);
@@ -64,7 +64,7 @@ impl Following {
 }
 
 /// What one producer after the other pushes, and how far it has got.
-struct Pushing {
+struct PushPlan {
     tag: String,
     accepted: AtomicU64,
 }
@@ -73,7 +73,7 @@ struct Pushing {
 const MOST: u64 = 200_000;
 
 /// Pushes until told to stop, through a producer that is replaced every so often.
-fn push(batcher: &Batcher, pushing: &Pushing, number: u8, stop: &AtomicBool) {
+fn push(batcher: &Batcher, pushing: &PushPlan, number: u8, stop: &AtomicBool) {
     let clicked = EventTemplate::new("Clicked", &[&pushing.tag]).unwrap();
     while !stop.load(Ordering::Relaxed) && pushing.accepted.load(Ordering::Relaxed) < MOST {
         let mut producer = batcher.producer(number % 2, None);
@@ -91,7 +91,7 @@ fn push(batcher: &Batcher, pushing: &Pushing, number: u8, stop: &AtomicBool) {
 /// Producers come and go; readers mark, wait, and find all that had been counted as accepted.
 fn readers_find_everything(log: &Log) {
     let batcher = log.batcher(Options { partition_bytes: 64 << 10, ..Options::default() }).unwrap();
-    let all: [Pushing; 3] = std::array::from_fn(|number| Pushing {
+    let all: [PushPlan; 3] = std::array::from_fn(|number| PushPlan {
         tag: format!("link:{number}"),
         accepted: AtomicU64::new(0),
     });
@@ -105,7 +105,7 @@ fn readers_find_everything(log: &Log) {
             .map(|reader| {
                 let (batcher, all) = (&batcher, &all);
                 scope.spawn(move || {
-                    let mut following = [(); 3].map(|()| Following::default());
+                    let mut following = [(); 3].map(|()| TagReader::default());
                     for round in 0..300 {
                         let number = (round + reader) % all.len();
                         let pushing = &all[number];
@@ -165,7 +165,7 @@ fn on_a_full_disk_a_reader_waits_until_there_is_room() {
     assert!(log.head() < accepted, "something waits for room");
     storage.set_faults(Faults::default());
     assert_eq!(wait(&batcher, &mark, LONG), Poll::Ready(Ok(())));
-    let shown = Following::default().look(&log, "link:1");
+    let shown = TagReader::default().look(&log, "link:1");
     assert_eq!((log.head(), shown), (accepted, accepted));
     // What the disk never takes is told when the batcher ends.
     fill(&storage, &mut producer);

@@ -5,17 +5,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::SystemClock;
-use wellspring_log::batcher::{Batcher, Options, Sink, Stored};
+use wellspring_log::batcher::{Batcher, Options, Sink, SinkOutcome};
 
 /// Keeps the numbers it is given, in the order it stores them.
 struct OrderSink(Arc<Mutex<Vec<u64>>>);
 
 impl Sink for OrderSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let all = parts.concat();
         let numbers = all.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap()));
         self.0.lock().unwrap().extend(numbers);
-        Stored { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
+        SinkOutcome { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
     }
 }
 

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{AppendError, Appended, Claims, Clock, Did, Log, Role, SharedOptions};
+use wellspring_log::{
+    AppendError, Appended, Claims, Clock, Log, Role, SharedOptions, TurnProgress,
+};
 use wellspring_types::Event;
 
 const LEAD_TIMEOUT: Duration = Duration::from_millis(200);
@@ -38,7 +40,7 @@ impl Nodes {
 
     fn run(&self) {
         for _ in 0..3 {
-            self.logs.iter().for_each(|log| while log.turn().did == Did::Something {});
+            self.logs.iter().for_each(|log| while log.turn().did == TurnProgress::Something {});
         }
     }
 

@@ -281,9 +281,9 @@ fn an_engine_that_panics_ends_its_log_and_the_lead() {
 }
 
 /// Looks at the role when it is woken.
-struct Looking(Mutex<Log>);
+struct RoleWatcher(Mutex<Log>);
 
-impl Wake for Looking {
+impl Wake for RoleWatcher {
     fn wake(self: Arc<Self>) {
         let _ = self.0.lock().unwrap().role();
     }
@@ -296,7 +296,7 @@ fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
     let (leads, _) = leader(&logs);
     let log = logs[leads].clone();
     log.leases().acquire("l", "", 60_000_000).unwrap();
-    let waker = Waker::from(Arc::new(Looking(Mutex::new(log.clone()))));
+    let waker = Waker::from(Arc::new(RoleWatcher(Mutex::new(log.clone()))));
     let mut context = Context::from_waker(&waker);
     let mut line = log.leases().line("l");
     assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
@@ -315,7 +315,7 @@ fn a_detached_copy_is_not_mended_from_another_past() {
     let run = |log: &Log| {
         for _ in 0..50 {
             clock.0.fetch_add(40_000, Ordering::Relaxed);
-            while log.turn().did == wellspring_log::Did::Something {}
+            while log.turn().did == wellspring_log::TurnProgress::Something {}
         }
     };
     let open = |storage: &SimulatedStorage, number| {
@@ -388,9 +388,9 @@ fn a_follower_that_is_cut_off_does_not_claim() {
 }
 
 /// Has the log do its next thing when it is woken, as a program may that drives it.
-struct Turning(Mutex<Log>, AtomicU64);
+struct TurnWaker(Mutex<Log>, AtomicU64);
 
-impl Wake for Turning {
+impl Wake for TurnWaker {
     fn wake(self: Arc<Self>) {
         self.1.fetch_add(1, Ordering::SeqCst);
         // Woken by that again, it is already at it.
@@ -408,8 +408,8 @@ fn who_is_woken_by_a_log_may_give_it_a_turn() {
     let engine = Box::new(world.connect(1));
     let storage = Arc::new(SimulatedStorage::new(1));
     let log = Log::open_shared(storage, by_turns(&clock), node(1), engine).unwrap();
-    let waits = || Arc::new(Turning(Mutex::new(log.clone()), AtomicU64::new(0)));
-    let run = |log: &Log| while log.turn().did == wellspring_log::Did::Something {};
+    let waits = || Arc::new(TurnWaker(Mutex::new(log.clone()), AtomicU64::new(0)));
+    let run = |log: &Log| while log.turn().did == wellspring_log::TurnProgress::Something {};
     let turns = log.clone();
     let run_soon = |what: &str| {
         let log = turns.clone();

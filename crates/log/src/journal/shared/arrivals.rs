@@ -2,7 +2,7 @@
 
 use super::copy::CopyIdentity;
 use super::offers::Purpose;
-use super::{Arrived, Origin, SharedJournal, Stage};
+use super::{ArrivedBatch, Origin, SharedJournal, Stage};
 use crate::journal::{JournalBatch, JournalError, Settlement};
 use crate::plants::{Plant, planted};
 use crate::record::RecordView;
@@ -170,7 +170,7 @@ impl SharedJournal {
         let id = accepted.batch;
         let own = self.offers.oldest().is_some_and(|oldest| oldest.id == id);
         self.arrived = Some(match own.then(|| self.offers.pop_oldest()).flatten() {
-            Some(under_way) => Arrived::Own(under_way.batch, id),
+            Some(under_way) => ArrivedBatch::Own(under_way.batch, id),
             None => {
                 if let Err(position) = check_records(&accepted) {
                     return self.detach(format!(
@@ -181,7 +181,7 @@ impl SharedJournal {
                     ));
                 }
                 self.counters.foreign_batches.fetch_add(1, Ordering::Relaxed);
-                Arrived::Foreign(Arc::new(accepted))
+                ArrivedBatch::Foreign(Arc::new(accepted))
             }
         });
     }
@@ -232,15 +232,15 @@ impl SharedJournal {
         }
         match self.arrived.take() {
             None => Ok(None),
-            Some(Arrived::Own(mut batch, id)) => match self.write(&mut batch, &id) {
+            Some(ArrivedBatch::Own(mut batch, id)) => match self.write(&mut batch, &id) {
                 Ok(()) => Ok(Some(Settlement::Durable(batch))),
                 Err(error) => {
-                    self.arrived = Some(Arrived::Own(batch, id));
+                    self.arrived = Some(ArrivedBatch::Own(batch, id));
                     Err(error)
                 }
             },
-            Some(Arrived::Foreign(accepted)) => {
-                self.arrived = Some(Arrived::Foreign(Arc::clone(&accepted)));
+            Some(ArrivedBatch::Foreign(accepted)) => {
+                self.arrived = Some(ArrivedBatch::Foreign(Arc::clone(&accepted)));
                 Ok(Some(Settlement::Foreign(accepted)))
             }
         }

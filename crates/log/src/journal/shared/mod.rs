@@ -116,7 +116,7 @@ enum Stage {
 
 /// A batch that has arrived and is not in the segments yet.
 #[derive(Debug)]
-enum Arrived {
+enum ArrivedBatch {
     Own(JournalBatch, BatchId),
     Foreign(Arc<AcceptedBatch>),
 }
@@ -149,7 +149,7 @@ pub(crate) struct SharedJournal {
     former_epoch: Option<u64>,
     /// The chain after the last offered batch.
     offered_chain: u32,
-    arrived: Option<Arrived>,
+    arrived: Option<ArrivedBatch>,
     /// Outcomes to report, oldest first.
     told: VecDeque<Settlement>,
     confirmations: Arc<Confirmations>,
@@ -334,12 +334,12 @@ impl Journal for SharedJournal {
     }
 
     fn keep(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError> {
-        let Some(Arrived::Foreign(accepted)) = self.arrived.take() else {
+        let Some(ArrivedBatch::Foreign(accepted)) = self.arrived.take() else {
             unreachable!("a batch is kept that was told");
         };
         let written = self.write(batch, &accepted.batch);
         if written.is_err() {
-            self.arrived = Some(Arrived::Foreign(accepted));
+            self.arrived = Some(ArrivedBatch::Foreign(accepted));
         }
         written
     }
