@@ -1,4 +1,5 @@
-//! Records that a batcher hands over: what the receiver refuses, and that each piece counts once.
+//! Records handed over by a batcher: what the receiver refuses, and that each piece takes effect
+//! once.
 
 use crate::oracle::{append, read_all, small_segments};
 use crate::shared::{node, until};
@@ -80,7 +81,7 @@ fn what_is_no_piece_is_refused_by_its_fault() {
         change(&mut bytes);
         fault(&log, &bytes).to_string()
     };
-    /// Has the checksum of the first record fit what it says.
+    /// Recomputes the checksum of the first record.
     fn mend(bytes: &mut [u8], len: usize) {
         let crc = crc32c::crc32c(&bytes[24..len]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -107,7 +108,7 @@ fn what_is_no_piece_is_refused_by_its_fault() {
         mend(bytes, len);
     });
     assert!(twice.starts_with("events[0].tags[1]"), "{twice}");
-    // Taken out of a log: a key and a position.
+    // Taken from a log: with a key and a position.
     take(&log, &good, key(1)).unwrap();
     let many = records(&[Event::json("T", &[], "1")]).repeat(HANDED_OVER_EVENTS + 1);
     assert_eq!(fault(&log, &many), HandedOverFault::TooMany);
@@ -165,7 +166,7 @@ proptest! {
     }
 }
 
-/// A node that does not judge: its clock and its engine are moved by hand.
+/// A node that does not judge: its clock and its engine are driven by hand.
 fn told_node(world: &SimulatedLog, clock: &Arc<HandClock>) -> Log {
     let engine = Box::new(world.connect(1));
     let options = SharedOptions { claims: Claims::WhenTold, ..node(1) };
@@ -248,7 +249,7 @@ fn numbers(log: &Log) -> Vec<u64> {
     read_all(log).into_iter().map(|seen| number(seen.event.data)).collect()
 }
 
-/// Two nodes, of which the first leads. However busy the machine is, neither claims by itself.
+/// Two nodes, the first of which leads. However busy the machine is, neither claims on its own.
 fn two() -> [Log; 2] {
     let world = SimulatedLog::immediate();
     let logs = [1, 2].map(|number| {
@@ -294,8 +295,8 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     assert_eq!(leader.accepted_stats(), AcceptedStats::default());
 }
 
-/// The answer is lost, and the node that gave the piece leads when it comes again: it finds it in
-/// its own log, or not.
+/// The answer is lost, and the sending node leads when the piece comes again: it may or may not
+/// find it in its own log.
 #[test]
 fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     for was_taken in [true, false] {
@@ -321,8 +322,7 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     }
 }
 
-/// Somebody who says that nothing happened does not know what happened before: the piece keeps its
-/// key.
+/// A node that reports no effect does not know about earlier attempts: the piece keeps its key.
 #[test]
 fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
     let [leader, other] = two();

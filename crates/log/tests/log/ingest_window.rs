@@ -1,4 +1,4 @@
-//! The window that the figures state is time that events have waited, and nothing else.
+//! The window in the figures is exactly the time that events have waited.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
