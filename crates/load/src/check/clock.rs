@@ -21,14 +21,14 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let latency = figures.total.latency();
     if latency.count() < FEWEST_ANSWERS {
         return Said::not_checked(format!(
-            "Quantisation needs {FEWEST_ANSWERS} answers, and there are {}.",
+            "The clock check needs {FEWEST_ANSWERS} answers; there are {}.",
             count(latency.count())
         ));
     }
     let (distinct, step) = spacing(latency);
     match step {
         Some(step) if distinct <= FEW_VALUES => Said::care(format!(
-            "Below p90 the {} take only {}, about {} apart: the clock is too coarse, and quantiles are known to that step only.",
+            "Below p90 the {} take only {}, about {} apart: the clock is too coarse, so quantiles are known only to that step.",
             counted(latency.count(), "latency", "latencies"),
             counted(distinct as u64, "value", "different values"),
             duration(step)

@@ -44,13 +44,11 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let failures = counters.failures() + figures.unanswered;
     let n = counters.successes + failures;
     if n == 0 {
-        return Said::stop(
-            "No request ended, neither well nor badly, so there is nothing to report.",
-        );
+        return Said::stop("No request completed or failed, so there is nothing to report.");
     }
     if failures == 0 {
         return Said::passed(format!(
-            "None of {} failed; with 95 % confidence fewer than {} do (rule of three).",
+            "None of {} failed; with 95 % confidence, fewer than {} do (rule of three).",
             counted(n, "request", "requests"),
             percent(rule_of_three(n))
         ));

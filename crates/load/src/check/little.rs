@@ -53,7 +53,7 @@ struct Shares {
 
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     if figures.answers() == 0 || figures.measured_ns == 0.0 {
-        return Said::not_checked("Little's law needs answers, and there are none.");
+        return Said::not_checked("Little's law needs answers; there are none.");
     }
     let shares = shares(figures);
     let said = judge_shares(figures, &shares);

@@ -53,7 +53,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     }
     if throttled > THROTTLED_SHARE {
         found.push(Said::care(format!(
-            "The control group's limit stopped its programs for {} of the time.",
+            "The control group's limit paused its programs for {} of the time.",
             percent(throttled)
         )));
     }
@@ -67,7 +67,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     }
     if let Some(pressure) = pressure.filter(|pressure| *pressure > PRESSURE_SHARE) {
         found.push(Said::note(format!(
-            "For {} of the time some task waited for a processor.",
+            "Some task was waiting for a processor {} of the time.",
             percent(pressure)
         )));
     }
@@ -75,7 +75,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         return Said::worst(
             found,
             Said::not_checked(
-                "Neither a calibration nor the use of the processors by others is known.",
+                "Neither the calibration nor the processor use of other programs is known.",
             ),
         );
     }

@@ -37,7 +37,7 @@ enum Fault {
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let Load::Open { rate_per_s, arrivals } = figures.settings().load else {
         return Said::not_checked(
-            "Offered against achieved is a question of open loop; this was closed loop.",
+            "Offered against achieved load applies to open loop; this was closed loop.",
         );
     };
     let open: Vec<_> = figures.step.runs.iter().filter_map(|run| run.open_loop.as_ref()).collect();
@@ -128,7 +128,7 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
     let longest_loop = workers().map(|worker| worker.longest_loop_ns).max().unwrap_or(0) as f64;
     if longest_loop >= late_ns / 2.0 {
         return Fault::Client(format!(
-            "one worker did not look at its sockets for {}",
+            "one worker did not poll its sockets for {}",
             duration(longest_loop)
         ));
     }
@@ -137,7 +137,7 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
         .map(|worker| worker.cpu_ns as f64 / worker.wall_ns as f64)
         .fold(0.0, f64::max);
     if busiest > super::client::BUSY_SHARE {
-        return Fault::Client(format!("one worker used its processor for {}", percent(busiest)));
+        return Fault::Client(format!("one worker used {} of its processor", percent(busiest)));
     }
     if let Some((waited, sent)) = waited(figures) {
         let facts = format!(

@@ -23,7 +23,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         found.extend(judge_run(run, there, by, places));
     }
     match counted_runs {
-        0 => Said::not_checked("The server's own count of requests is not known."),
+        0 => Said::not_checked("The server's own count of requests is unknown."),
         n => {
             let runs = counted(n, "run", "runs");
             Said::worst(
