@@ -14,7 +14,7 @@ mod findings;
 mod interleave;
 mod mismatch;
 pub(crate) mod quantity;
-mod render;
+pub(crate) mod render;
 mod sentence;
 mod sides;
 pub(crate) mod table;

@@ -60,6 +60,21 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The names of the columns.
+    pub(crate) fn column_names(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether a column holds words rather than numbers.
+    pub(crate) fn is_left(&self, column: usize) -> bool {
+        self.columns[column].1 == Align::Left
+    }
+
+    /// The texts of the rows.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
+    }
+
     /// Indented by two, columns two apart, no trailing blanks.
     pub(crate) fn text(&self, color: Color) -> String {
         let widths: Vec<usize> = (0..self.columns.len())

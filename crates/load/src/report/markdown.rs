@@ -126,7 +126,7 @@ pub(crate) fn thresholds(report: &Report) -> Option<Table> {
             threshold.expression.as_str(),
             threshold.step.as_str(),
             threshold.measured.as_deref().unwrap_or("not measured: too few answers"),
-            if threshold.failed { "FAILED" } else { "held" },
+            if threshold.failed { "FAIL" } else { "pass" },
         ]);
     }
     Some(table)

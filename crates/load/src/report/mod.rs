@@ -23,7 +23,7 @@ mod view;
 pub use ab::ab;
 pub use csv::csv;
 pub use forms::{FORMS, FormError, MicroRow, form};
-pub use html::html;
+pub use html::{comparison_html, html};
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::{REDACTED, redact_command};

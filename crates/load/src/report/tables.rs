@@ -13,8 +13,8 @@ use crate::result::{EndpointResult, ErrorKind, Report, WorkerUse};
 /// What the three distributions of an open loop are, one line each.
 pub(crate) const LATENCY_WORDS: [(&str, &str); 3] = [
     ("lateness", "from due to sent: the client was late or no connection was free"),
-    ("service", "from sent to the last byte of the answer: what the server took"),
-    ("response", "from due to the last byte: what a caller would have waited"),
+    ("service", "from sent to the last byte of the answer: how long the server took"),
+    ("response", "from due to the last byte: how long a caller would have waited"),
 ];
 
 /// A step's latency by quantile. In open loop three columns, never mixed; in closed loop one.
@@ -152,7 +152,7 @@ pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str
     let mut pairs = vec![("load", format!("{}, {}", load(&view.step.settings), length(view.step)))];
     let counters = &view.total.counters;
     let sent = count(counters.sent);
-    pairs.push(("requests", format!("{sent} sent, {} answered well", count(counters.successes))));
+    pairs.push(("requests", format!("{sent} sent, {} succeeded", count(counters.successes))));
     pairs.push(("throughput", throughput_line(view)));
     if let Load::Open { .. } = view.step.settings.load {
         pairs.push(("offered", offered_line(view)));
@@ -184,7 +184,7 @@ fn offered_line(view: &StepView<'_>) -> String {
     let (due, sent, never) = open.fold((0, 0, 0), |(due, sent, never), open| {
         (due + open.due, sent + open.sent, never + open.never_sent)
     });
-    let mut text = format!("{} due, {} of them sent", count(due), count(sent));
+    let mut text = format!("{} due, {} sent", count(due), count(sent));
     if never > 0 {
         text += &format!("; {} never sent, because no connection became free", count(never));
     }
@@ -287,11 +287,11 @@ pub(crate) fn errors(view: &StepView<'_>) -> Vec<(u64, String)> {
 pub(crate) fn search(report: &Report) -> Vec<String> {
     let Some(search) = &report.search else { return Vec::new() };
     let mut lines = vec![match search.highest_rate_per_s {
-        Some(highest) => format!("{} held up to {}.", search.slo, rate(highest)),
-        None => format!("{} never held.", search.slo),
+        Some(highest) => format!("{} holds up to {}.", search.slo, rate(highest)),
+        None => format!("{} does not hold at any rate tried.", search.slo),
     }];
     if let Some(lowest) = search.lowest_failing_rate_per_s {
-        lines.push(format!("It failed at {}.", rate(lowest)));
+        lines.push(format!("It fails at {}.", rate(lowest)));
     }
     lines.push(search.reason.clone());
     lines
@@ -327,7 +327,7 @@ mod tests {
             reason: "The step between them is below 5 %.".into(),
             decisive_step: None,
         });
-        assert_eq!(search(&report)[0], "p99<10ms held up to 8 000/s.");
-        assert_eq!(search(&report)[1], "It failed at 8 250/s.");
+        assert_eq!(search(&report)[0], "p99<10ms holds up to 8 000/s.");
+        assert_eq!(search(&report)[1], "It fails at 8 250/s.");
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn over_time(id: &str, runs: &[Run]) -> Option<String> {
         let line: Vec<_> = run.slices.iter().map(|s| (middle_s(s), slice_rate(s))).collect();
         plot.line(0, &line);
     }
-    let runs_words = if runs.len() > 1 { " A line is one run." } else { "" };
+    let runs_words = if runs.len() > 1 { " Each line is one run." } else { "" };
     let what = format!("Successes in each second.{runs_words}");
     let mut out = plot.figure(&format!("{id}-rate"), "Rate over time", &what);
 
@@ -157,10 +157,10 @@ pub(super) fn heat(id: &str, run: &Run, several_runs: bool) -> Option<String> {
         }
     }
     let mut what =
-        "How many answers took how long: the stronger the colour, the more, by logarithm."
+        "Answers by latency in each second; a stronger colour means more answers (logarithmic)."
             .to_owned();
     if per_column > 1 {
-        what += &format!(" A column is {per_column} seconds.");
+        what += &format!(" Each column is {per_column} seconds.");
     }
     if several_runs {
         what += &format!(" This is run {}.", run.repeat);
@@ -236,7 +236,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     out += &plot.figure(
         "ladder-times",
         "Latency by load",
-        "Median and 99th percentile at each step, where enough was measured.",
+        "Median and 99th percentile at each step, where there were enough answers.",
     );
     Some(out)
 }
@@ -273,7 +273,7 @@ mod tests {
         let sum: u64 = columns.iter().flat_map(|(_, _, heat)| heat).sum();
         assert_eq!(sum, 500 * slice.heat.iter().sum::<u64>());
         let svg = heat("h", &run, false).unwrap();
-        assert!(svg.contains("A column is 5 seconds."));
+        assert!(svg.contains("Each column is 5 seconds."));
     }
 
     #[test]

@@ -305,11 +305,15 @@ impl Page {
         self.heading("Thresholds");
         let several = report.steps.len() > 1;
         for threshold in &report.thresholds {
-            let measured = threshold.measured.as_deref().unwrap_or("not measured: too few answers");
             let place = if several { format!(" [{}]", threshold.step) } else { String::new() };
-            let text = format!("fail if {}: {measured}{place}", threshold.expression);
+            let expression = &threshold.expression;
+            let text = match (&threshold.measured, threshold.failed) {
+                (None, _) => format!("{expression} not measured: too few answers{place}"),
+                (Some(measured), true) => format!("{expression} reached ({measured}){place}"),
+                (Some(measured), false) => format!("{expression} not reached ({measured}){place}"),
+            };
             let (word, ink) =
-                if threshold.failed { ("FAILED", Ink::Bad) } else { ("held", Ink::Good) };
+                if threshold.failed { ("FAIL", Ink::Bad) } else { ("pass", Ink::Good) };
             self.labelled(word, &text, ink);
         }
     }
