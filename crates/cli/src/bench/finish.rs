@@ -115,13 +115,23 @@ pub(super) struct Session {
     order: u32,
 }
 
+impl Shared {
+    /// A session of these options; the report is called after the URL.
+    pub(super) fn begin(&self, plan: &Plan) -> Result<Session, Failure> {
+        let measuring = (&self.connection, &self.context);
+        Session::begin(plan, &plan.settings.url, measuring, &self.finish)
+    }
+}
+
 impl Session {
+    /// `title` is what the report is called unless the user gave a name.
     pub(super) fn begin(
         plan: &Plan,
-        context: &ContextOptions,
+        title: &str,
+        (connection, context): (&ConnectionOptions, &ContextOptions),
         finish: &FinishOptions,
     ) -> Result<Self, Failure> {
-        let options = context.driver_options()?;
+        let options = context.driver_options(connection)?;
         let version = concat!("wellspring ", env!("CARGO_PKG_VERSION"));
         let mut environment = describe(version, &plan.target.authority(), plan.target.is_local());
         environment.notes.clone_from(&context.notes);
@@ -129,7 +139,7 @@ impl Session {
         let report = Report {
             format: FORMAT.to_owned(),
             tool: version.to_owned(),
-            title: context.title.clone().unwrap_or_else(|| plan.settings.url.clone()),
+            title: context.title.as_deref().unwrap_or(title).to_owned(),
             started_unix_us: Clock::unix_us(),
             command: report::redact_command(&command),
             environment,
@@ -220,7 +230,7 @@ fn write_files(report: &Report, finish: &FinishOptions) -> Result<(), Failure> {
 }
 
 /// Whether a file can be written, without changing it if it is there.
-fn can_be_written(path: &std::path::Path) -> Result<(), Failure> {
+pub(super) fn can_be_written(path: &std::path::Path) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return Ok(());
     }

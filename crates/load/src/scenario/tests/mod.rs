@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod errors;
+mod outside;
 mod ready_made;
 
 use super::*;
