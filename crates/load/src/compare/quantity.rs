@@ -22,7 +22,7 @@ pub(crate) fn rate(per_s: f64) -> String {
 }
 
 /// A whole number with its thousands apart: `1 234 567`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates, which is what is wanted
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates, as intended
 pub(crate) fn grouped(value: f64) -> String {
     let digits = (value.round().max(0.0) as u64).to_string();
     let mut text = String::new();

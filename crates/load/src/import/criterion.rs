@@ -162,7 +162,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count, written as a float; saturates
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count; saturates
 fn whole(count: f64) -> u64 {
     count.round() as u64
 }
