@@ -12,10 +12,10 @@ mod figures;
 mod findings;
 mod interleave;
 mod mismatch;
-pub(crate) mod quantity;
+pub mod quantity;
 mod render;
 mod sentence;
-pub(crate) mod table;
+pub mod table;
 
 #[cfg(test)]
 mod same_server;
@@ -202,7 +202,8 @@ pub fn compare_figures(
 
 /// Compares one metric of each result in a series with the one before, adjusted
 /// over the whole series: of series without a change at most 5 % show one.
-pub(crate) fn compare_neighbours(
+#[must_use]
+pub fn compare_neighbours(
     metric: Metric,
     series: &[&[Figures]],
     options: &Options,
