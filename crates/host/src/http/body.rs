@@ -22,10 +22,10 @@ const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(3);
 
 /// Says of a body that it is shorter than announced.
-pub(crate) const ENDED_EARLY: &str = "the request body ended early: not all of it that was announced came; \
-                                      send the whole request again";
+pub(crate) const ENDED_EARLY: &str = "the request body ended early: it is shorter than \
+                                      announced; send the whole request again";
 /// Says of a body that its chunks cannot be read.
-pub(crate) const MALFORMED_CHUNKS: &str = "the chunks of the body are malformed";
+pub(crate) const MALFORMED_CHUNKS: &str = "the chunked encoding of the body is malformed";
 
 /// Where a body comes from.
 pub enum Source {
@@ -215,7 +215,7 @@ impl Body {
     fn too_slow(&self) -> Box<Problem> {
         self.host.stats.refusals.count(RefusalReason::SlowBody);
         let ms = self.host.config.body_timeout_ms;
-        problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
+        problem::BODY_TIMEOUT.because(format!("the body did not arrive within {ms} ms"))
     }
 
     fn is_end(&self) -> bool {
@@ -319,6 +319,6 @@ async fn linger(mut incoming: Incoming, payer: Payer) {
 /// The answer to a body beyond its limit.
 pub(crate) fn too_large(limit: usize) -> Box<Problem> {
     problem::TOO_LARGE
-        .because(format!("the body is larger than {limit} bytes; send several requests"))
+        .because(format!("the body is larger than {limit} bytes; split it into several requests"))
         .limit(limit as u64)
 }

@@ -128,9 +128,7 @@ impl Charge {
             let _ = now.share.set(charged);
             memory.stats.refusals.count(RefusalReason::BodyMemory);
             return Err(problem::OVERLOADED
-                .because(
-                    "bodies being received and answers being sent take all the memory they may",
-                )
+                .because("request bodies and unsent responses use all the memory reserved for them")
                 .limit(memory.limit as u64));
         }
         now.bytes = bytes;

@@ -13,8 +13,11 @@ pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>>
     let Some(accept) = request.header(ACCEPT) else { return Ok(first) };
     match best(accept, &offered) {
         Some(chosen) => Ok(chosen),
-        None => Err(problem::NOT_ACCEPTABLE
-            .because(format!("{accept:?} accepts none of: {}", offered.join(", ")))),
+        None => Err(problem::NOT_ACCEPTABLE.because(format!(
+            "None of the available formats matches Accept: {accept}. \
+                              Available: {}",
+            offered.join(", ")
+        ))),
     }
 }
 
@@ -70,17 +73,17 @@ pub fn content_type(request: &Request) -> String {
 pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
     if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
-            "a page has to say what it sends: send the header Content-Type: {JSON}"
+            "a browser page must declare the content type: send the header Content-Type: {JSON}"
         )));
     }
     let media = content_type(request);
     if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
-            "the body is {media:?}; this takes JSON: send the header Content-Type: {JSON}"
+            "the body is {media:?}; this route accepts JSON: send the header Content-Type: {JSON}"
         )));
     }
     if let Some(charset) = other_charset(request.header(CONTENT_TYPE).unwrap_or_default()) {
-        let detail = format!("the body is in {charset:?}; JSON is taken in UTF-8 alone");
+        let detail = format!("the body is in {charset:?}; JSON must be UTF-8");
         return Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Type"));
     }
     expect_identity(request)
@@ -107,7 +110,7 @@ pub fn expect_identity(request: &Request) -> Result<(), Box<Problem>> {
     if coding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return Ok(());
     }
-    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    let detail = format!("the body is encoded as {coding:?}; send it without Content-Encoding");
     Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
 }
 

@@ -142,7 +142,7 @@ impl<T> Variable for Segment<T> {
 /// `Idempotency-Key`.
 pub static IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
-    what: "A retry with it gets the first answer.",
+    what: "A retry with the same key gets the first answer.",
     values: Values::Text(None),
 };
 /// `Wellspring-Min-Position`, of every route that can be asked to wait.
@@ -154,17 +154,21 @@ pub static MIN_POSITION: Header = Header {
 /// `Last-Event-ID`.
 pub static LAST_EVENT_ID: Header = Header {
     name: "Last-Event-ID",
-    what: "Where a subscription resumes.",
+    what: "Position after which a subscription resumes.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
 /// `Location` of what was made, or of where a link leads.
-pub static LOCATION: Header =
-    Header { name: "Location", what: "Where it is.", values: Values::Text(Some("uri-reference")) };
+pub static LOCATION: Header = Header {
+    name: "Location",
+    what: "Location of the resource.",
+    values: Values::Text(Some("uri-reference")),
+};
 
 /// `Wellspring-Position` of what is no log's and is kept in the log `system`.
 pub static SYSTEM_POSITION: Header = Header {
     name: "Wellspring-Position",
-    what: "A position of the log system that shows it; Wellspring-Min-System-Position of a request to another node.",
+    what: "A position of the log system at which the change is visible; send it to another \
+           node as Wellspring-Min-System-Position.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
 
@@ -182,8 +186,9 @@ pub const FRESHNESS_CACHED: &[&dyn AnyParam] = &[&CONSISTENCY_CACHED, &WAIT_MS];
 const fn consistency(default: &'static str) -> Param<Words<Consistency>> {
     Param::words(
         "consistency",
-        "What the answer has to show: what is folded now (cached), everything that this node had \
-         acknowledged (local), or the same with the end of the log confirmed first (linearizable).",
+        "What the answer must reflect: the current fold (cached), everything that this node \
+         has acknowledged (local), or the same with the end of the log confirmed first \
+         (linearizable).",
         &[
             ("cached", Consistency::Cached),
             ("local", Consistency::Local),
@@ -197,7 +202,7 @@ const fn consistency(default: &'static str) -> Param<Words<Consistency>> {
 pub const fn wait_ms(default_ms: u64) -> Param<IntegerOr> {
     Param::integer(
         "wait_ms",
-        "Longest wait for what consistency and Wellspring-Min-Position ask, in ms.",
+        "Longest wait for the requested consistency and Wellspring-Min-Position, in ms.",
         (0, MAX_WAIT_MS),
     )
     .or(default_ms)

@@ -56,7 +56,7 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
     response.held = held;
     if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
         // Without chunked framing a truncated stream looks like a complete one.
-        response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
+        response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
     if let (None, Some(log), Reflects::TheLog) =
         (response.position, &exchange.log, response.reflects)
@@ -213,7 +213,10 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = host.config.max_url_bytes;
     if length > limit {
-        let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
+        let detail = format!(
+            "the URL is {length} bytes long; send long queries with POST \
+                              /v1/query"
+        );
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
         return Err(Box::new(problem.into()));
     }
@@ -224,13 +227,13 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
             Err(Box::new(response.with("allow", allow)))
         }
         Lookup::WrongMethod { allow, face } => {
-            let detail = format!("{path} knows {allow}, not {}", request.method);
+            let detail = format!("{path} accepts {allow} only, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
             Err(Box::new((face.render)(problem)))
         }
         Lookup::Nothing => {
-            let detail = format!("{path} is not a route; GET /openapi.json lists them all");
+            let detail = format!("{path} is not a route; GET /openapi.json lists all routes");
             Err(Box::new(problem::NOT_FOUND.because(detail).into()))
         }
     }
@@ -283,8 +286,8 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
     request.principal = principal;
     allowance::of_account(host, request)?;
     if is_kept {
-        let detail = "the system log keeps accounts and what was done; it can be read, and the \
-                      server alone writes it";
+        let detail = "the log system holds accounts and the audit; clients may read it, and \
+                      only the server writes it";
         return Err(problem::SYSTEM_LOG_KEPT.because(detail));
     }
     if route.scope != Scope::Node {

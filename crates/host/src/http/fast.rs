@@ -68,7 +68,7 @@ impl Seated {
             path.claim(asked, target).map(|claim| (at, claim.shape))
         };
         let Some((at, shape)) = self.paths.iter_mut().enumerate().find_map(claims) else {
-            let detail = format!("{target} is not a route; GET /openapi.json lists them all");
+            let detail = format!("{target} is not a route; GET /openapi.json lists all routes");
             return Err(problem::NOT_FOUND.because(detail));
         };
         let path = &mut self.paths[at];

@@ -128,19 +128,23 @@ impl ForLeader {
         let passed = passed_on::request(&request, content, end, self.own_authority());
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
-        let mut waits_for = "no node leads the log".to_owned();
+        let mut waits_for = "the log has no leader".to_owned();
         let mut doubt: Option<String> = None;
         loop {
             let seen = self.log.role_changes().head();
             let attempt = match self.log.role() {
                 Role::Leading { .. } | Role::Detached { .. } => match here.take() {
                     Some(request) => self.here(server, route, request).await,
-                    None => Ok(Attempt::Nothing("the lead has gone from node to node".to_owned())),
+                    None => Ok(Attempt::Nothing(
+                        "the lead moved while the request was being \
+                                                 forwarded"
+                            .to_owned(),
+                    )),
                 },
                 role => match self.other_leader(&host) {
                     Some(leader) => self.there(&host, &leader, &passed).await,
                     None => Ok(Attempt::Nothing(format!(
-                        "no node leads the log (this node is {})",
+                        "the log has no leader (this node is {})",
                         role.name()
                     ))),
                 },
@@ -162,7 +166,7 @@ impl ForLeader {
             let changes = self.log.role_changes();
             if changes.is_closed() {
                 let what =
-                    "the log was dropped or made anew here meanwhile, or this node is stopping";
+                    "the log was dropped or recreated meanwhile, or this node is shutting down";
                 return Err(doubt.map_or_else(|| self.not_leading(what), |reason| unknown(&reason)));
             }
             moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
@@ -208,8 +212,8 @@ impl ForLeader {
             if status.reach != EngineReach::Connected || !self.log.role().leads() {
                 // Where the journal is, is for operators alone.
                 let waited = self.cluster.leader_wait.as_millis();
-                let what = "the journal has not told what became of it";
-                return Err(unknown(&format!("{what} for {waited} ms and more")));
+                let what = "the journal has not reported the outcome";
+                return Err(unknown(&format!("{what} for at least {waited} ms")));
             }
             bound = LOOK;
         }
@@ -251,7 +255,7 @@ impl ForLeader {
                 Err(PeerError::Unknown(format!("{leader} was replaced before it answered")))
             }
             () = self.silent(host, leader) => {
-                Err(PeerError::Unknown(format!("{leader} gives no answer any more")))
+                Err(PeerError::Unknown(format!("{leader} no longer answers")))
             }
         };
         let answered = match answered {
@@ -269,7 +273,7 @@ impl ForLeader {
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
         if answered.leads == Leads::No {
             let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
-            return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more: {why}")));
+            return Ok(Attempt::Nothing(format!("{leader} no longer leads the log: {why}")));
         }
         // Of a refusal, too: a bulk that has a bad line has stored those before it.
         let position = answered.response.position.unwrap_or(0);
@@ -349,7 +353,7 @@ impl ForLeader {
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
             }
             if Instant::now() >= deadline {
-                return Err(self.not_leading("no node leads the log"));
+                return Err(self.not_leading("the log has no leader"));
             }
             moved(self.log.role_changes(), seen, LOOK).await;
         }
@@ -403,8 +407,8 @@ fn detail_of(response: &Response) -> Option<String> {
 
 fn unknown(reason: &str) -> Box<Problem> {
     problem::OUTCOME_UNKNOWN.because(format!(
-        "it may or may not have been done ({reason}); retry with the same Idempotency-Key or event ids to \
-         learn which"
+        "the request may or may not have taken effect ({reason}); retry with the same \
+         Idempotency-Key or event ids to learn which"
     ))
 }
 

@@ -147,7 +147,7 @@ impl Freshness {
         match tokio::time::timeout(self.left(), log.confirm()).await {
             Ok(Ok(end)) => Ok(end),
             Ok(Err(refused)) => Err(problem::NOT_CONFIRMED
-                .because(format!("whether this is the end of the log is not known: {refused}"))),
+                .because(format!("the end of the log could not be confirmed: {refused}"))),
             Err(_) => Err(problem::NOT_CONFIRMED.because(format!(
                 "the end of the log was not confirmed within {} ms",
                 self.wait.as_millis()
@@ -219,8 +219,8 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
     match live.caught_up(least, wait).await {
         Ok(_) => Ok(()),
         Err(NotFresh::NotYet(progress)) => Err(problem::NOT_YET.because(format!(
-            "position {least} of the log system is not known here after {} ms; accounts, keys and tokens \
-             are known up to {}",
+            "this node did not reach position {least} of the log system within {} ms; it knows \
+             accounts, keys and tokens up to {}",
             wait.as_millis(),
             progress.position
         ))),
@@ -245,7 +245,7 @@ pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Bo
     let _ = tokio::time::timeout(CATALOG_WAIT, known).await;
     match node.unopened_logs().iter().any(|(unopened, _)| unopened == name) {
         true => Err(problem::CATCHING_UP
-            .because("the log does not open on this node; another one may have it")
+            .because("the log cannot be opened on this node; another node may have it")
             .about(name)),
         false => Ok(()),
     }

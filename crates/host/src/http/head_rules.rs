@@ -36,9 +36,9 @@ pub(crate) enum Unsound {
 impl From<Unsound> for Box<Problem> {
     fn from(unsound: Unsound) -> Box<Problem> {
         let (detail, field) = match unsound {
-            Unsound::Hosts => ("HTTP/1.1 asks for exactly one Host header", "Host"),
+            Unsound::Hosts => ("HTTP/1.1 requires exactly one Host header", "Host"),
             Unsound::TransferEncoding => {
-                ("the only Transfer-Encoding known here is chunked, once", "Transfer-Encoding")
+                ("the only supported Transfer-Encoding is a single chunked", "Transfer-Encoding")
             }
         };
         problem::BAD_REQUEST.because(detail).field(field)
@@ -131,19 +131,21 @@ impl<'a> HeadRules<'a> {
     /// Why a request that is sound is refused, whatever it asks for, if it is.
     pub(crate) fn refusal(&self) -> Option<Box<Problem>> {
         if let Some(expects) = self.expects {
-            let detail = format!("the server cannot meet {:?}", String::from_utf8_lossy(expects));
+            let detail = format!(
+                "the server cannot meet the expectation {:?}",
+                String::from_utf8_lossy(expects)
+            );
             return Some(problem::EXPECTATION_FAILED.because(detail).field("Expect"));
         }
         if self.content_encodings > 1 {
-            let detail =
-                "Content-Encoding is given more than once; bodies are encoded once at most";
+            let detail = "Content-Encoding is repeated; send it at most once";
             return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
         }
         let twice = self.twice?;
         let is_credential = ONCE[..2].contains(&twice);
         let kind =
             if is_credential { &problem::MALFORMED_CREDENTIALS } else { &problem::BAD_REQUEST };
-        Some(kind.because(format!("{twice} is given more than once; send it once")).field(twice))
+        Some(kind.because(format!("{twice} is repeated; send it once")).field(twice))
     }
 }
 

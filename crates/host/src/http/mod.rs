@@ -337,12 +337,7 @@ impl Request {
     /// The log the route is about. The dispatcher has made sure of it for routes about an existing
     /// log.
     pub fn log(&self) -> Result<&Log, Box<Problem>> {
-        self.log.as_ref().ok_or_else(|| {
-            problem::LOG_NOT_FOUND.because(format!(
-                "there is no log {:?}; PUT /v1/logs/{{log}} makes one",
-                self.log_name
-            ))
-        })
+        self.log.as_ref().ok_or_else(|| problem::no_such_log(&self.log_name))
     }
 }
 

@@ -56,7 +56,9 @@ impl<K> Outgoing<K> {
                             return Poll::Ready(None);
                         }
                         Polled::Cut => {
-                            return Poll::Ready(Some(Err(io::Error::other("the answer was cut"))));
+                            return Poll::Ready(Some(Err(io::Error::other(
+                                "the answer was cut off",
+                            ))));
                         }
                     };
                 }

@@ -63,7 +63,7 @@ impl IngestConfig {
         // Else each `POST /e` that names no type would be refused.
         match kept.in_log(MAIN).fault(&self.ingest_type) {
             None => Ok(()),
-            Some(fault) => Err(format!("ingest_type {fault}; else give another type")),
+            Some(fault) => Err(format!("ingest_type {fault}; otherwise choose another type")),
         }
     }
 

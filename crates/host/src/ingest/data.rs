@@ -61,13 +61,16 @@ fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
         if values.len() == most {
             // Not read to the end: these could not be stored together, however short they are.
             return Err(problem::TOO_LARGE
-                .because(format!("the body has more than {most} lines; send fewer a request"))
+                .because(format!(
+                    "the body has more than {most} lines; split it into several \
+                                  requests"
+                ))
                 .limit(most as u64));
         }
         values.push(value(line).map_err(|fault| bad_line(number, &fault, line))?);
     }
     if values.is_empty() {
-        return Err(problem::INVALID.because("the body holds only empty lines"));
+        return Err(problem::INVALID.because("the body contains only empty lines"));
     }
     Ok(values)
 }

@@ -148,7 +148,7 @@ impl Intake {
     ) -> Result<Rc<Target>, Box<Problem>> {
         let log = percent_decode(log, false)?;
         if self.context.node.get(&log).is_none() {
-            return Err(no_such_log(&log));
+            return Err(problem::no_such_log(&log));
         }
         let IngestContext { config, kept, .. } = &self.context;
         let mut target = target::understand(log, query, config, kept)?;
@@ -276,11 +276,11 @@ impl Intake {
     fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
         let log = &self.sources[source].log;
         let batcher = self.context.node.batcher(log).map_err(|why| match why {
-            NoBatcher::NoLog => no_such_log(log),
+            NoBatcher::NoLog => problem::no_such_log(log),
             NoBatcher::Closing if self.context.is_stopping() => stopping(),
             NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed").about(log),
             NoBatcher::NoThread(error) => problem::INTERNAL
-                .because(format!("the thread that stores events cannot start: {error}"))
+                .because(format!("cannot start the thread that stores events: {error}"))
                 .about(log),
         })?;
         // Nobody would ever look into a partition of a batcher that has ended.
@@ -297,13 +297,14 @@ impl Intake {
         let detail = error.to_string();
         match error {
             PushError::NoRoom => problem::INGEST_FULL.because(format!(
-                "the memory for events that wait to be stored ({} bytes a serving thread) is taken; send more slowly",
+                "the memory for events that wait to be stored ({} bytes for each serving \
+                 thread) is full; send more slowly",
                 self.context.config.ingest_partition_bytes
             )),
             PushError::TooLarge { bytes, limit } => problem::TOO_LARGE
                 .because(format!(
-                    "the events take {bytes} bytes as encoded (each has a header, its type and its tags); \
-                     at most {limit} are taken at a time: send fewer lines a request"
+                    "the events take {bytes} bytes when encoded (each with a header, its type \
+                     and its tags); the limit is {limit}: send fewer lines per request"
                 ))
                 .limit(limit as u64),
             PushError::StorageFull => problem::STORAGE_FULL.because(detail),
@@ -336,8 +337,8 @@ impl Intake {
             None => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
                     .because(
-                        "no node has stored anything for some time; the events are kept in memory and stored when \
-                         the journal and a leader are there",
+                        "no node has stored events for some time; accepted events stay in \
+                         memory until the journal and a leader are available",
                     )
                     .about(&source.log),
             ),
@@ -346,7 +347,10 @@ impl Intake {
             }
             Some(_) => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
-                    .because("no room left on the device; the events are kept in memory and stored when there is")
+                    .because(
+                        "no space left on the device; accepted events stay in memory \
+                              until there is",
+                    )
                     .about(&source.log),
             ),
         }
@@ -358,12 +362,7 @@ fn unknown(reason: &str) -> Box<Problem> {
 }
 
 fn stopping() -> Box<Problem> {
-    problem::SHUTTING_DOWN.because("the server is stopping")
-}
-
-fn no_such_log(log: &str) -> Box<Problem> {
-    problem::LOG_NOT_FOUND
-        .because(format!("there is no log {log:?}; PUT /v1/logs/{{log}} makes one"))
+    problem::SHUTTING_DOWN.because("the server is shutting down")
 }
 
 #[cfg(test)]

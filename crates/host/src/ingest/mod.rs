@@ -58,7 +58,7 @@ impl Media {
 pub(crate) fn expect_identity(coding: Option<&[u8]>) -> Result<(), Box<Problem>> {
     let Some(coding) = coding else { return Ok(()) };
     let coding = String::from_utf8_lossy(coding);
-    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    let detail = format!("the body is encoded as {coding:?}; send it without Content-Encoding");
     Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn refuse_key(has_key: bool) -> Result<(), Box<Problem>> {
         return Ok(());
     }
     Err(problem::INVALID
-        .because("ingest does not recognise retries; POST /v1/append does")
+        .because("ingest does not deduplicate retries; use POST /v1/append")
         .field("Idempotency-Key"))
 }
 

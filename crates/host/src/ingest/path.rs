@@ -115,5 +115,5 @@ impl FastPath for IngestPath {
 }
 
 fn not_here() -> Box<Problem> {
-    problem::NOT_FOUND.because("this path takes no events in")
+    problem::NOT_FOUND.because("this path does not ingest events")
 }

@@ -11,11 +11,11 @@ use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
 
 static TYPE: Param<Text> =
-    Param::text("type", "Type of the events; --ingest-type if it is not given.");
-static TAG: Param<Texts> = Param::texts("tag", "Tag of the events, at most 64.");
+    Param::text("type", "Type of the events; by default that of --ingest-type.");
+static TAG: Param<Texts> = Param::texts("tag", "Tag of the events; repeat it for up to 64 tags.");
 static ACK: Param<Words<Ack>> = Param::words(
     "ack",
-    "When to answer: once the events are in memory, or once they are on disk.",
+    "When to answer: when the events are in memory, or when they are on disk.",
     &[("accepted", Ack::Accepted), ("durable", Ack::Durable)],
     "accepted",
 );

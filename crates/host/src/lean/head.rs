@@ -287,11 +287,11 @@ impl<'a> Fields<'a> {
             (false, None) => Ok(Framing::Length(0)),
             (true, None) => Ok(Framing::Chunked),
             (true, Some(_)) => {
-                Err("Content-Length and Transfer-Encoding are given, which contradict each other")
+                Err("Content-Length and Transfer-Encoding exclude each other; send one")
             }
-            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is given more than once"),
+            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is repeated; send it once"),
             (false, Some(value)) => {
-                length(value).map(Framing::Length).ok_or("Content-Length is not a length")
+                length(value).map(Framing::Length).ok_or("Content-Length is not a number")
             }
         }
     }
@@ -411,7 +411,7 @@ pub(super) fn fits(largest: usize, framing: Framing) -> Result<(), Box<Problem>>
 /// The answer to a head beyond its limit.
 pub(super) fn head_too_long(limits: &Limits) -> Box<Problem> {
     problem::HEADERS_TOO_LARGE
-        .because(format!("the head of the request is longer than {} bytes", limits.head_bytes))
+        .because(format!("the request's head is longer than {} bytes", limits.head_bytes))
         .limit(limits.head_bytes as u64)
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn run(
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
             return Ok(());
         }
-        tracing::error!("a lean loop panicked; its connections are lost, it begins anew");
+        tracing::error!("a lean loop panicked: its connections are lost, and it restarts");
     }
 }
 

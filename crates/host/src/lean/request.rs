@@ -261,7 +261,7 @@ fn lost(broken: Broken, head_bytes: usize) -> Box<Problem> {
     match broken {
         Broken::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
         Broken::TooLong => problem::HEADERS_TOO_LARGE
-            .because("extensions and trailers of the chunks are too long")
+            .because("chunk extensions and trailers are too long")
             .limit(head_bytes as u64),
     }
 }

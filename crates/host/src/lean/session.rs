@@ -138,12 +138,13 @@ impl Session {
     pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
         match (self.phase(), &self.state) {
             (Phase::Head, _) => {
-                let problem = problem::REQUEST_TIMEOUT.because("the head did not come in time");
+                let problem =
+                    problem::REQUEST_TIMEOUT.because("the request's head did not arrive in time");
                 self.give_up(desk, problem, None);
             }
             (Phase::Body, State::Body(receiving)) => {
                 let lane = receiving.asking.lane;
-                let problem = problem::BODY_TIMEOUT.because("the body did not come in time");
+                let problem = problem::BODY_TIMEOUT.because("the body did not arrive in time");
                 self.give_up(desk, problem, Some(lane));
             }
             _ => {}

@@ -119,7 +119,7 @@ impl<G: Guards> Worker<G> {
             match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    tracing::error!(%error, "a lean thread cannot wait");
+                    tracing::error!(%error, "a lean thread cannot poll");
                     return;
                 }
             }
@@ -146,7 +146,7 @@ impl<G: Guards> Worker<G> {
         let left = self.conns.len();
         let late = self.desk.now_us.saturating_sub(since_us) >= self.parts.settings.drain_us;
         if late && left > 0 {
-            tracing::warn!(connections = left, "connections were cut when their time was up");
+            tracing::warn!(connections = left, "connections were closed at the shutdown deadline");
         }
         late || left == 0
     }
@@ -173,7 +173,7 @@ impl<G: Guards> Worker<G> {
                 // The client has thought better of it.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     self.accept_again_us = Some(self.desk.now_us + ACCEPT_PAUSE_US);
                     self.watch_listener(EventFlags::empty());
                     return;

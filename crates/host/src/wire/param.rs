@@ -230,7 +230,7 @@ impl Kind for Integer {
         let number = match text.parse() {
             Ok(number) if digits => within(number, self.most, name)?,
             _ => {
-                let detail = format!("{name} must be an integer of 0 or more, not {text:?}");
+                let detail = format!("{name} must be a non-negative integer, not {text:?}");
                 return Err(problem::INVALID.because(detail).field(name));
             }
         };

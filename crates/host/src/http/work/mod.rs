@@ -72,7 +72,7 @@ pub async fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Box<Problem>> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a blocking task died");
-        problem::INTERNAL.because("the work died; the server's log says more")
+        tracing::error!(%error, "a blocking task panicked");
+        problem::INTERNAL.because("the work failed; see the server's log")
     })
 }

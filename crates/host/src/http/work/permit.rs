@@ -43,7 +43,7 @@ impl Permits {
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
             self.stats.refusals.count(RefusalReason::LongRead);
             problem::OVERLOADED
-                .because(format!("{} long reads are under way, the most at a time", self.limit))
+                .because(format!("{} long reads are in progress, the maximum", self.limit))
                 .limit(self.limit as u64)
         })?;
         Ok(Arc::new(Permit { _of_all: permit, _of_client }))
