@@ -251,7 +251,7 @@ mod tests {
         for out in 0..3 {
             let mut some = all.clone();
             some.drain(2 * out..2 * out + 2);
-            assert!(settings(&some).unwrap_err().contains("belong together"), "{some:?}");
+            assert!(settings(&some).unwrap_err().contains("must be set together"), "{some:?}");
         }
         for (flag, wrong) in [
             ("--jwt-roles-claim", "exp"),
