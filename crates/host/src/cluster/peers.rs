@@ -127,8 +127,9 @@ impl Peers {
             };
             let mut outgoing = Request::new(WholeBody(Some(request.content.clone())));
             *outgoing.method_mut() = request.method.clone();
-            *outgoing.uri_mut() =
-                target.parse().map_err(|_| PeerError::NotSent(format!("{target} is no target")))?;
+            *outgoing.uri_mut() = target.parse().map_err(|_| {
+                PeerError::NotSent(format!("{target} is not a valid request target"))
+            })?;
             *outgoing.headers_mut() = request.headers.clone();
             let value = |text: &str| {
                 HeaderValue::from_str(text).map_err(|error| PeerError::NotSent(error.to_string()))
@@ -150,7 +151,7 @@ impl Peers {
                     }
                     (None, _) => {
                         let why = error.error();
-                        return Err(PeerError::Unknown(format!("{url} gave no answer: {why}")));
+                        return Err(PeerError::Unknown(format!("{url} did not answer: {why}")));
                     }
                 },
             }
@@ -171,7 +172,7 @@ impl Peers {
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, PeerError> {
         let failed = |error: String| {
-            PeerError::NotSent(format!("{} cannot be reached: {error}", endpoint.origin()))
+            PeerError::NotSent(format!("cannot reach {}: {error}", endpoint.origin()))
         };
         let connecting = async {
             let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;

@@ -162,7 +162,7 @@ impl FastPath for Redirects {
         let wall_us = self.wall_us(asked.now_us);
         self.renew();
         let Some(code) = Code::parse(asked.word) else {
-            return Outcome::Elsewhere(problems::BAD_CODE.because("this is no code"));
+            return Outcome::Elsewhere(problems::BAD_CODE.because("this is not a valid code"));
         };
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
