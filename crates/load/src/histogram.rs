@@ -196,7 +196,7 @@ impl Serialize for Histogram {
 }
 
 impl<'de> Deserialize<'de> for Histogram {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // written by us as a whole number
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // we wrote a whole number
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let stored = Stored::deserialize(deserializer)?;

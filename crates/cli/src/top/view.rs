@@ -371,7 +371,8 @@ fn routes(routes: &[RouteFigures], order: Order) -> Vec<Line<'static>> {
         if column != order.column {
             return Span::from(name);
         }
-        let falls = (column == Column::Route) == order.reversed; // names rise unless turned round, figures fall
+        // Names ascend unless the order is reversed; figures descend.
+        let falls = (column == Column::Route) == order.reversed;
         format!("{name} {}", if falls { '▼' } else { '▲' }).underlined()
     });
     let row = |route: &&RouteFigures| {

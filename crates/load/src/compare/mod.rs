@@ -13,11 +13,11 @@ mod figures;
 mod findings;
 mod interleave;
 mod mismatch;
-pub(crate) mod quantity;
+pub mod quantity;
 pub(crate) mod render;
 mod sentence;
 mod sides;
-pub(crate) mod table;
+pub mod table;
 
 #[cfg(test)]
 mod endpoint_tests;
@@ -254,7 +254,8 @@ pub fn compare_figures(
 
 /// Compares one metric of each result in a series with the one before, adjusted
 /// over the whole series: of series without a change at most 5 % show one.
-pub(crate) fn compare_neighbours(
+#[must_use]
+pub fn compare_neighbours(
     metric: Metric,
     series: &[&[Figures]],
     options: &Options,

@@ -5,73 +5,7 @@ use crate::plan::{Arrivals, Load, Protocol, Settings, Stop};
 use crate::result::{
     ClientUse, EndpointResult, Environment, ErrorKind, Finish, Noise, OpenLoop, Outcome,
 };
-
-pub(crate) fn settings() -> Settings {
-    Settings {
-        url: "http://127.0.0.1:8080/health".into(),
-        workload: "GET /health".into(),
-        workload_hash: "0123456789abcdef".into(),
-        load: Load::Closed { think_min_us: 0, think_max_us: 0 },
-        connections: 16,
-        streams: 1,
-        workers: 1,
-        protocol: Protocol::Http1,
-        keep_alive: true,
-        stop: Stop { requests: None, duration_ms: Some(1_000) },
-        warmup_ms: 0,
-        timeout_ms: 5_000,
-        seed: 1,
-        phases: false,
-        spin: false,
-    }
-}
-
-/// A run of one second that began at `second` with `per_s` answers of about `mean_us`.
-pub(crate) fn run(second: u64, per_s: u64, mean_us: u64) -> Run {
-    let mut endpoint = EndpointResult::new("GET /health");
-    endpoint.counters.sent = per_s;
-    endpoint.counters.successes = per_s;
-    endpoint.counters.statuses.insert(200, per_s);
-    for part in 0..20 {
-        endpoint.service.record_n(mean_us * 1_000 * (90 + part) / 100, per_s / 20);
-    }
-    Run {
-        repeat: 1,
-        order: 1,
-        started_unix_us: second * 1_000_000,
-        measured_ns: 1_000_000_000,
-        warmup_requests: 0,
-        warmup_unanswered: 0,
-        warmup_successes: None,
-        finish: Finish::Time,
-        endpoints: vec![endpoint],
-        think_ns: 0,
-        open_loop: None,
-        slices: Vec::new(),
-        unanswered: 0,
-        silent_tail_ns: 0,
-        client: ClientUse::default(),
-        server: None,
-        noise: Noise::default(),
-        first_error: None,
-    }
-}
-
-pub(crate) fn report(title: &str, runs: Vec<Run>) -> Report {
-    Report {
-        format: crate::result::FORMAT.into(),
-        tool: "wellspring 0.1.0".into(),
-        title: title.into(),
-        started_unix_us: runs.first().map_or(0, |run| run.started_unix_us),
-        command: Vec::new(),
-        environment: Environment::default(),
-        steps: vec![Step { name: "c=16".into(), settings: settings(), runs }],
-        findings: Vec::new(),
-        thresholds: Vec::new(),
-        verdict: None,
-        search: None,
-    }
-}
+use crate::testing::{report, run, settings};
 
 /// Ten pairs in ABBA order with a drift of 3 % a run; B is `factor` times as fast.
 fn in_turns(factor: f64) -> (Report, Report) {

@@ -41,7 +41,7 @@ impl ServerCount {
 }
 
 /// The sum of all samples of a metric; `None` without any.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a counter is whole and positive
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole, positive counter
 fn sum(page: &str, metric: &str) -> Option<u64> {
     let mut sum: Option<f64> = None;
     for line in page.lines().filter(|line| !line.starts_with('#')) {
