@@ -84,12 +84,14 @@ impl Change {
     fn tell(&self, cluster: &Cluster) {
         match self {
             Change::JournalLost(reason) => tracing::warn!(
-                "the journal is not reached: {reason}; local reads go on, and it is tried again and again"
+                "cannot reach the journal: {reason}; local reads continue, and the node keeps \
+                 retrying"
             ),
-            Change::JournalReached => tracing::info!("the journal is reached again"),
+            Change::JournalReached => tracing::info!("connected to the journal again"),
             Change::Detached(log, reason) => tracing::error!(
                 log,
-                "the copy of the log is detached: {reason}; a person has to decide (docs/cluster.md, Detached)"
+                "the copy of the log is detached: {reason}; an operator must decide \
+                 (docs/cluster.md, Detached)"
             ),
             Change::Leads(leader) if cluster.is_at(&leader.node, &leader.url) => {
                 tracing::info!(epoch = leader.epoch, "this node leads");
@@ -97,7 +99,7 @@ impl Change {
             Change::Leads(Leader { node, url, epoch }) => {
                 tracing::info!(node, url, epoch, "another node leads");
             }
-            Change::NobodyLeads => tracing::warn!("no node is known to lead"),
+            Change::NobodyLeads => tracing::warn!("no leader is known"),
         }
     }
 }
@@ -106,7 +108,7 @@ impl Change {
 pub(crate) fn start(host: &Arc<Host>) {
     let Some(cluster) = host.node.cluster().map(Arc::clone) else { return };
     let host = Arc::clone(host);
-    tracing::info!(node = cluster.node.as_str(), url = cluster.url, "is a node of several");
+    tracing::info!(node = cluster.node.as_str(), url = cluster.url, "joined a cluster");
     tokio::spawn(async move {
         let mut before = Standing::default();
         loop {

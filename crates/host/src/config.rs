@@ -54,17 +54,18 @@ impl HostConfig {
         let files = Files::of(tls)?;
         if !address.ip().is_loopback() && files.is_none() && !process.insecure {
             return Err(format!(
-                "--listen {address} can be reached from other machines, and without TLS others could \
-                 read and change what goes to and fro; give --tls-cert and --tls-key (and make an \
-                 account: `wellspring user add NAME --role admin --data {}`), or listen on 127.0.0.1, \
-                 or say --insecure if the network is private",
+                "--listen {address} can be reached from other machines, and without TLS others \
+                 could read and change the traffic; set --tls-cert and --tls-key (and create \
+                 an account: `wellspring user add NAME --role admin --data {}`), or listen on \
+                 127.0.0.1, or set --insecure if the network is private",
                 process.data.display()
             ));
         }
         process.check()?;
         cluster.check(process, files.is_some())?;
         if cluster.is_shared() && storage.sync()? != wellspring_log::Sync::Always {
-            return Err("sync must be `always` with --journal: when an append is durable is the journal's to say"
+            return Err("sync must be `always` with --journal: the journal decides when an \
+                        append is durable"
                 .to_owned());
         }
         log_lines::level(&process.log_level)?;

@@ -20,7 +20,7 @@ impl Hangups {
     pub(crate) fn watch() -> Hangups {
         let watched = signal(SignalKind::hangup());
         if let Err(error) = &watched {
-            tracing::warn!(%error, "SIGHUP cannot be watched: files are looked at when it is time");
+            tracing::warn!(%error, "cannot handle SIGHUP; files are checked periodically instead");
         }
         Hangups(watched.ok())
     }

@@ -50,23 +50,23 @@ impl Change<'_> {
             Change::Closed(reason) => tracing::error!(
                 log,
                 reason,
-                "the log takes no appends until the server is started again"
+                "the log accepts no appends until the server is restarted"
             ),
             Change::Full => tracing::error!(
                 log,
-                "no room left on the device: appends are refused, and events when no more fit in memory"
+                "the device is full: appends are refused, and so are events once memory is full"
             ),
-            Change::RoomAgain => tracing::info!(log, "there is room on the device again"),
+            Change::RoomAgain => tracing::info!(log, "the device has free space again"),
             Change::Damaged(Corruption { file, offset, what }) => {
-                tracing::error!(log, file, offset, what, "stored bytes are damaged");
+                tracing::error!(log, file, offset, what, "stored data is damaged");
             }
             Change::IndexesMended(indexes) => {
-                tracing::warn!(log, indexes, "damaged indexes were made anew; nothing is lost");
+                tracing::warn!(log, indexes, "damaged indexes were rebuilt; no data was lost");
             }
             Change::Panicked(panics) => tracing::error!(
                 log,
                 panics,
-                "a thread that writes indexes panicked; it is tried again, and nothing is lost"
+                "a thread that writes indexes panicked; it is restarted, and no data was lost"
             ),
         }
     }

@@ -5,7 +5,7 @@ pub const MAIN: &str = "main";
 /// The log of accounts and of the audit: for admins of everything only.
 pub const SYSTEM_LOG: &str = "system";
 /// The rule for a log's name, in words.
-pub const NAME_RULE: &str = "1 to 63 of a-z, 0-9, _ and -, beginning with a letter or a digit";
+pub const NAME_RULE: &str = "1 to 63 characters a-z, 0-9, _ and -, starting with a letter or digit";
 
 /// Whether a text is a log's name. What passes is safe as a folder's name.
 pub fn is_name(name: &str) -> bool {

@@ -14,7 +14,7 @@ const NICER_BY: i32 = 5;
 #[allow(clippy::disallowed_methods)] // the door
 pub fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
     let thread = std::thread::Builder::new().name(name).spawn(work);
-    thread.map_err(|e| format!("a thread cannot start: {e}"))
+    thread.map_err(|e| format!("cannot start a thread: {e}"))
 }
 
 /// What makes a thread that does long work one that those that serve overtake. Not by much: it also

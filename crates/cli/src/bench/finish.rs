@@ -265,13 +265,15 @@ fn brief(report: &Report) -> String {
     let several = report.steps.len() > 1;
     let line = |step: &Step| {
         let total = step.total()?;
-        let rates: Vec<f64> = step.runs.iter().map(Run::throughput_per_s).collect();
-        let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+        let runs = match step.runs.len() {
+            1 => String::new(),
+            runs => format!(" (geometric mean of {runs} runs)"),
+        };
         let failures: u64 = step.runs.iter().map(Run::failures).sum();
         let name = if several { format!("{}: ", step.name) } else { String::new() };
         Some(format!(
-            "{name}{}, p50 {}, p99 {}, {} of {} failed\n",
-            figures::rate(rate),
+            "{name}throughput {}{runs}, p50 {}, p99 {}, {} of {} failed\n",
+            figures::rate(step.throughput_per_s()),
             figures::short_quantile(total.latency(), 0.5),
             figures::short_quantile(total.latency(), 0.99),
             figures::count(failures),

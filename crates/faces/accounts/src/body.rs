@@ -68,13 +68,13 @@ pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
     let (mut life_s, mut roles) = (None, None);
     let text = std::str::from_utf8(body).unwrap_or_default();
     if text.trim_start().starts_with('{') {
-        return rule(0, "looks like JSON; send it with the header Content-Type: application/json");
+        return rule(0, "looks like JSON; send the header Content-Type: application/json");
     }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let decoded = |text| {
             let decoded = percent_decode(text, true).map(Zeroizing::new);
-            decoded.or_else(|_| rule(0, "is not encoded UTF-8"))
+            decoded.or_else(|_| rule(0, "is not percent-encoded UTF-8"))
         };
         let name = decoded(name)?;
         let value = decoded(value).map_err(|fault| fault.within(&name))?;
@@ -116,7 +116,7 @@ fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
     }
     let grants: Option<Vec<Grant>> = words.into_iter().map(Grant::parse).collect();
     let Some(grants) = grants else { return rule(0, ROLE_RULE) };
-    Grants::new(grants).map(Some).or_else(|fault| rule(0, format!("breaks a rule: {fault}")))
+    Grants::new(grants).map(Some).or_else(|fault| rule(0, format!("is invalid: {fault}")))
 }
 
 /// Reads `{"everywhere"?}`.
@@ -134,7 +134,7 @@ fn read_one_flag(body: &[u8], name: &'static str) -> Outcome<bool> {
         let mut flag = None;
         cursor.object(|key, value| {
             let at = value.at();
-            if key == name { once(&mut flag, at, read_flag(value)?) } else { unknown(at, name) }
+            if key == name { once(&mut flag, at, value.boolean()?) } else { unknown(at, name) }
         })?;
         Ok(flag.unwrap_or(false))
     })
@@ -185,12 +185,12 @@ pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
             let at = value.at();
             match key {
                 "roles" => once(&mut roles, at, read_roles(value)?),
-                "enabled" => once(&mut enabled, at, read_flag(value)?),
+                "enabled" => once(&mut enabled, at, value.boolean()?),
                 _ => unknown(at, KNOWN),
             }
         })?;
         if roles.is_none() && enabled.is_none() {
-            return rule(start, format!("names nothing to change; known here: {KNOWN}"));
+            return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
         Ok(AccountChange { roles, enabled })
     })
@@ -240,9 +240,7 @@ impl End {
         match self {
             End::In(seconds) => Ok(now_us.saturating_add(seconds * 1_000_000)),
             End::At(moment_us) if moment_us > now_us => Ok(moment_us),
-            End::At(_) => {
-                Err(Fault::of("expires_at", 0, FaultKind::Rule("lies in the past".into())))
-            }
+            End::At(_) => Err(Fault::of("expires_at", 0, FaultKind::Rule("is in the past".into()))),
         }
     }
 }
@@ -331,7 +329,7 @@ impl Ends {
     fn one(&self, start: usize) -> Outcome<Option<End>> {
         match (self.at_us, self.in_s) {
             (Some(_), Some(_)) => {
-                let rule = "stands beside expires_at; give one of them".to_owned();
+                let rule = "cannot be combined with expires_at; remove one of them".to_owned();
                 Err(Fault::of("expires_in_s", start, FaultKind::Rule(rule)))
             }
             (Some(at_us), None) => Ok(Some(End::At(at_us))),
@@ -362,19 +360,12 @@ fn read_secret(value: &mut Cursor<'_>) -> Outcome<Zeroizing<String>> {
 
 fn read_name(value: &mut Cursor<'_>) -> Outcome<AccountName> {
     let at = value.at();
-    AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
+    AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
 fn read_label(value: &mut Cursor<'_>) -> Outcome<Label> {
     let at = value.at();
-    Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
-}
-
-fn read_flag(value: &mut Cursor<'_>) -> Outcome<bool> {
-    if value.next_is(b't') || value.next_is(b'f') {
-        return Ok(value.raw()? == b"true");
-    }
-    value.wrong("true or false")
+    Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
 fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
@@ -386,8 +377,8 @@ fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
 }
 
 /// What a role must be, in words.
-const ROLE_RULE: &str =
-    "must be reader, writer, operator or admin, for one log with its name behind it: writer:orders";
+const ROLE_RULE: &str = "must be reader, writer, operator or admin, followed by a colon and the log's name for a \
+     single log: writer:orders";
 
 fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
     let at = value.at();
@@ -400,14 +391,18 @@ fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
         }
         Ok(())
     })?;
-    Grants::new(grants).or_else(|fault| rule(at, format!("break a rule: {fault}")))
+    Grants::new(grants).or_else(|fault| rule(at, format!("are invalid: {fault}")))
 }
 
 fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
     let at = value.at();
     match Role::parse(&value.string()?) {
         Some(role) => Ok(role),
-        None => rule(at, "must be reader, writer, operator or admin; the log goes into log"),
+        None => rule(
+            at,
+            "must be reader, writer, operator or admin; name the log in the field \
+                          log",
+        ),
     }
 }
 
@@ -417,7 +412,7 @@ fn read_log(value: &mut Cursor<'_>) -> Outcome<String> {
     if wellspring_host::names::is_name(&log) {
         return Ok(log.into_owned());
     }
-    rule(at, format!("must be a log's name: {}", wellspring_host::names::NAME_RULE))
+    rule(at, format!("must be the name of a log: {}", wellspring_host::names::NAME_RULE))
 }
 
 #[cfg(test)]

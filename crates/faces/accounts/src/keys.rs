@@ -15,12 +15,15 @@ use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
 /// Whose keys are listed.
-pub(super) static ACCOUNT: Param<Text> =
-    Param::text("account", "Whose keys: for an admin those of anybody, otherwise one's own.");
+pub(super) static ACCOUNT: Param<Text> = Param::text(
+    "account",
+    "Account whose keys are listed. Administrators may name any \
+                            account, others only their own.",
+);
 /// Whether keys that have ended are listed.
 pub(super) static REVOKED: Param<Words<bool>> = Param::words(
     "revoked",
-    "Whether keys that were revoked are listed, too.",
+    "Whether revoked keys are included.",
     &[("hide", false), ("show", true)],
     "hide",
 );
@@ -42,7 +45,8 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
         (asked, false) => match own {
             Some(own) if asked.is_none_or(|asked| asked == own.as_str()) => Some(own.as_str()),
             _ => {
-                let detail = "an admin of everything sees the keys of others";
+                let detail = "only an administrator of everything may see the keys of other \
+                              accounts";
                 return Err(problem::FORBIDDEN.because(detail));
             }
         },
@@ -83,11 +87,13 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let body::NewKey { label, grant, end, account } = body::read_key(&bytes).map_err(faulty)?;
     let is_own = account.is_none() || account == own;
     let Some(owner) = account.or(own) else {
-        let detail = "account is missing: these credentials are of another issuer and have none";
+        let detail = "account is missing: these credentials come from an external issuer and \
+                      belong to no account";
         return Err(problem::INVALID.because(detail).field("account"));
     };
     if !is_own && !is_admin(&request.principal) {
-        let detail = "an admin of everything makes keys for others; leave account out";
+        let detail = "only an administrator of everything may create keys for other accounts; \
+                      leave account out";
         return Err(problem::FORBIDDEN.because(detail).field("account"));
     }
     let end_us = end.map(|end| end.at_us(host.clock.wall_us())).transpose().map_err(faulty)?;
@@ -103,7 +109,8 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
 pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     let key = key_of(&host, &request)?;
     if !request.principal.may_end(key.grant()) {
-        let detail = format!("a key that is {} is not ended by credentials for less", key.grant());
+        let detail =
+            format!("credentials with fewer rights cannot revoke a key with {}", key.grant());
         return Err(problem::FORBIDDEN.because(detail));
     }
     let id = key.id().clone();
@@ -120,7 +127,7 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
     let body::Rotation { overlap_s, end } = body::read_rotation(&bytes).map_err(faulty)?;
     let now_us = host.clock.wall_us();
     if old.is_revoked() || old.expires_at_us().is_some_and(|end_us| end_us <= now_us) {
-        let detail = format!("the key {} has ended; POST /v1/keys makes a new one", old.id());
+        let detail = format!("the key {} has ended; POST /v1/keys creates a new one", old.id());
         return Err(problems::KEY_ENDED.because(detail));
     }
     let end_us = match end.map(|end: End| end.at_us(now_us)).transpose().map_err(faulty)? {
@@ -156,7 +163,7 @@ async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<C
     let KeyRequest { label, grant, end_us, owner, in_place_of } = wanted;
     may_give(&request.principal, &grant)?;
     let api_key::NewKey { id, secret, digest } = api_key::draw()
-        .map_err(|error| problem::INTERNAL.because(format!("no key could be drawn: {error}")))?;
+        .map_err(|error| problem::INTERNAL.because(format!("cannot generate a key: {error}")))?;
     let (key, now_us) = (id.clone(), host.clock.wall_us());
     let expires_at_us = end_us;
     let add = Command::AddKey {
@@ -186,8 +193,8 @@ fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
     if has >= Some(grant.role) {
         return Ok(());
     }
-    let has = has.map_or("for nothing there".to_owned(), |role| format!("for {role} there"));
-    let detail = format!("a key that is {grant} takes credentials that are; these are {has}");
+    let has = has.map_or("no access".to_owned(), |role| format!("the role {role}"));
+    let detail = format!("only credentials with {grant} can create such a key; these grant {has}");
     Err(problem::FORBIDDEN.because(detail).field("role"))
 }
 

@@ -58,21 +58,25 @@ impl Face for AccountFace {
     type Settings = NoSettings;
     const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
-            "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
+            "Issues a token for a name and a password. With application/x-www-form-urlencoded: \
+             OAuth 2.0's password grant."
             .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
             .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken" + SYSTEM_POSITION];
-        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
+        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its \
+                                         credential expires."
             .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
             .may_take[(JSON, "Logout")]
             .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut" + SYSTEM_POSITION];
         POST "/auth/rotate" Node Admin rotate:
-            "Has a new secret sign tokens; the one before still verifies. With retire: drops that one."
+            "Signs tokens with a new secret; the previous one still verifies. With retire, \
+             drops the previous one."
             .may_take[(JSON, "RotateSecret")] .fails[APPENDING, VIEWING] => [200 JSON "SecretRotated" + SYSTEM_POSITION];
-        GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
+        GET "/v1/accounts" Node Admin list: "Accounts by name, in pages."
             .query[&LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Accounts"];
         POST "/v1/accounts" Node Admin add:
-            "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
+            "Creates an account. The first must be an administrator of everything; from then \
+             on every request needs credentials."
             .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
             => [201 JSON "Account" + LOCATION + SYSTEM_POSITION];
         GET "/v1/accounts/{name}" Node Admin get: "An account."
@@ -81,24 +85,29 @@ impl Face for AccountFace {
             .at(&NAME) .takes[(JSON, "AccountChange")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account" + SYSTEM_POSITION];
         DELETE "/v1/accounts/{name}" Node Admin delete:
-            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name."
+            "Deletes an account and ends its tokens and API keys for good. A new account may \
+             take its name."
             .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
         PUT "/v1/accounts/{name}/password" Node Account set_password:
-            "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
+            "Sets your own password, given the current one; an administrator sets those of \
+             others. All tokens of the account end."
             .at(&NAME) .takes[(JSON, "NewPassword")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
-        GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
+        GET "/v1/keys" Node Account list_keys: "Your own API keys; for an administrator all \
+                                                keys, or those of one account."
             .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING, KEYS] => [200 JSON "Keys"];
-        POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
+        POST "/v1/keys" Node Account add_key: "Creates an API key. Its secret is shown in this \
+                                               answer only."
             .takes[(JSON, "NewKey")]
             .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
             => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
         GET "/v1/keys/{id}" Node Account get_key: "An API key."
             .at(&ID) .fresh(FRESHNESS) .fails[VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
-        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
+        DELETE "/v1/keys/{id}" Node Account revoke_key: "Revokes an API key."
             .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204 + SYSTEM_POSITION];
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
-            "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
+            "Creates an API key that replaces this one. This one ends at once, or after an \
+             overlap in which both are valid."
             .at(&ID) .may_take[(JSON, "KeyRotation")]
             .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND, &KEY_ENDED, &TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
             => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
@@ -165,7 +174,8 @@ fn is_admin(principal: &Principal) -> bool {
 /// The answer where accounts are needed and there are none.
 fn no_accounts(what: &str) -> Box<Problem> {
     problems::NO_ACCOUNTS.because(format!(
-        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` makes the first"
+        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` creates \
+         the first"
     ))
 }
 
@@ -175,10 +185,10 @@ fn no_accounts(what: &str) -> Box<Problem> {
 fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
     match principal.method() {
         Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
-            "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \
-             of everything; use a token (POST /auth/token) or the password",
+            "an API key cannot manage keys, passwords or accounts unless it belongs to an \
+             administrator of everything; use a token (POST /auth/token) or the password",
         )),
-        Method::None | Method::Open => Err(no_accounts("there are no keys and no passwords")),
+        Method::None | Method::Open => Err(no_accounts("there are no keys or passwords")),
         _ => Ok(principal.account()),
     }
 }

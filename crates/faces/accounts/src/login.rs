@@ -24,7 +24,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     let body::Login { username, password, life_s, roles } =
         read(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     if host.access.is_open() {
-        return Err(no_accounts("there is nobody to log in as, and no token is needed"));
+        return Err(no_accounts("no token is needed"));
     }
     let logged_in = host.access.login(&username, password, request.client).await?;
     if let Some(roles) = &roles {
@@ -36,7 +36,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     let issued = host
         .access
         .issue(&logged_in, grants, life_s)
-        .map_err(|error| problem::INTERNAL.because(format!("no token could be made: {error}")))?;
+        .map_err(|error| problem::INTERNAL.because(format!("cannot issue a token: {error}")))?;
     let mut out = Vec::with_capacity(issued.token.len() + 128);
     out.extend_from_slice(b"{\"access_token\":");
     push_string(&mut out, &issued.token);
@@ -60,7 +60,10 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
     match roles.iter().enumerate().find(over) {
         None => Ok(()),
         Some((_, grant)) => Err(problem::INVALID
-            .because(format!("the account is not {grant}, so no token of it can be"))
+            .because(format!(
+                "the account does not have {grant}, so its tokens cannot have it \
+                              either"
+            ))
             .field("roles")),
     }
 }

@@ -11,8 +11,10 @@ pub(super) fn unknown_account(name: &str) -> Box<Problem> {
 
 /// The answer about a key that is not there, or that is nothing to whoever asks.
 pub(super) fn unknown_key(id: &str) -> Box<Problem> {
-    problems::KEY_NOT_FOUND
-        .because(format!("there is no key {id:?}; it is the id that is asked for"))
+    problems::KEY_NOT_FOUND.because(format!(
+        "there is no API key with the id {id:?}; pass the key's id, not its \
+                          label or secret"
+    ))
 }
 
 /// A command that was refused becomes an answer.

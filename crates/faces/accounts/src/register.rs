@@ -14,10 +14,10 @@ use wellspring_views::access::{AccountName, Command, Refusal};
 
 /// How many accounts or keys are on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
 /// Where a page begins.
 pub(super) static AFTER: Param<Text> =
-    Param::text("after", "Where the page begins: next of the page before.");
+    Param::text("after", "Start of the page: `next` of the previous page.");
 /// The name of an account. What is no name is none of an account.
 pub(super) static NAME: Segment<AccountName> = Segment {
     name: "name",
@@ -71,7 +71,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
         let host = Arc::clone(&host);
         let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
         // The account is there all the same, and the next start tries again.
-        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "there are no accounts"));
     }
     let response = shown(&host, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")).at(position))
@@ -84,7 +84,7 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let body::AccountChange { roles, enabled } =
         body::read_change(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     if *request.principal.method() == Method::Open {
-        return Err(no_accounts("there is none to change"));
+        return Err(no_accounts("there is no account to change"));
     }
     let to = |enabled| match enabled {
         true => Command::Enable { name: name.clone() },
@@ -104,7 +104,7 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&NAME)?;
     if *request.principal.method() == Method::Open {
-        return Err(no_accounts("there is none to delete"));
+        return Err(no_accounts("there is no account to delete"));
     }
     let position = execute(&host, &request, &[Command::Delete { name }]).await?;
     Ok(Response::empty(204).at(position))

@@ -26,8 +26,7 @@ pub(crate) async fn rotate(host: Arc<Host>, mut request: Box<Request>) -> Answer
         let (tokens, data) = (host.access.tokens(), &host.process.data);
         if retire { tokens.retire(data) } else { tokens.rotate(data) }
     });
-    done.await?.map_err(|error| {
-        problem::IO.because(format!("the secret of tokens is as it was: {error}"))
-    })?;
+    done.await?
+        .map_err(|error| problem::IO.because(format!("the token secret is unchanged: {error}")))?;
     Ok(told(if retire { 1 } else { 2 }).at(position))
 }

@@ -46,7 +46,10 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let Some(name) = principal.account().cloned() else {
         return Err(match principal.method() {
             Method::None | Method::Open => no_accounts("there are no tokens to end"),
-            _ => problems::NO_TOKEN.because("the token is another issuer's, and ends there"),
+            _ => problems::NO_TOKEN.because(
+                "the token comes from an external issuer; end it \
+                                             there",
+            ),
         });
     };
     let all = Command::RevokeAllTokens { name: name.clone() };
@@ -62,14 +65,14 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
         Method::Password if everywhere => all.clone(),
         Method::Password => {
             return Err(problems::NO_TOKEN.because(
-                "the request shows a password, and a password does not end; show the token, or say \
-                 {\"everywhere\":true} to end all tokens of the account",
+                "the request carries a password, which logging out does not end; send the \
+                 token, or {\"everywhere\":true} to end all tokens of the account",
             ));
         }
         Method::Key(id) => {
             return Err(problems::NO_TOKEN.because(format!(
-                "the request shows the API key {id}; DELETE /v1/keys/{id} ends a key, with a token or a \
-                 password"
+                "the request carries the API key {id}; DELETE /v1/keys/{id} revokes it, with a \
+                 token or a password"
             )));
         }
         _ => return Err(no_accounts("there are no tokens to end")),
@@ -98,7 +101,7 @@ fn may_end_all(principal: &Principal) -> Result<(), Box<Problem>> {
     if principal.may_end_all() {
         return Ok(());
     }
-    let detail = "the token is for less than its account may, and does not end the account's others; log \
-                  out everywhere with the password or with a token for all of it";
+    let detail = "the token has fewer rights than its account and cannot end the account's \
+                  other tokens; log out everywhere with the password or an unrestricted token";
     Err(problem::FORBIDDEN.because(detail))
 }

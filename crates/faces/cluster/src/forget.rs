@@ -25,7 +25,7 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
     let node = request.segment(&NODE)?;
     let cluster = face.cluster()?;
     if node == cluster.node {
-        let detail = format!("{node} leads; have another node lead and stop it first");
+        let detail = format!("{node} leads; transfer the lead to another node and stop it first");
         return Err(NODE_LEADS.because(detail).field("node"));
     }
     let host = Arc::clone(&face.host);

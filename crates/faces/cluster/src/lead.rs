@@ -59,7 +59,7 @@ pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led
         let leader = own::leader(&host, SYSTEM_LOG);
         let epoch = leader.map_or(0, |leader| leader.epoch);
         if !already {
-            tracing::info!(node = %cluster.node, epoch, "leads, as it was asked to");
+            tracing::info!(node = %cluster.node, epoch, "took the lead on request");
         }
         Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
     })
@@ -72,7 +72,7 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
     let mut claimed: Option<Instant> = None;
     loop {
         if let Some((name, reason)) = node.unopened_logs().first() {
-            let detail = format!("the log {name} does not open on this node: {reason}");
+            let detail = format!("the log {name} cannot be opened on this node: {reason}");
             return Err(problem::NOT_LEADING.because(detail));
         }
         let logs = node.all();
@@ -80,7 +80,7 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
         let Some((name, log)) = missing else { return Ok(()) };
         if begun.elapsed() >= patience {
             let detail = format!(
-                "this node was asked to lead and does not lead {name} after {} ms: it is {}",
+                "this node was asked to lead but does not lead {name} after {} ms: it is {}",
                 patience.as_millis(),
                 log.role().name()
             );

@@ -54,23 +54,27 @@ impl Face for ClusterFace {
     type Settings = NoSettings;
     const ROUTES: &'static [Served<ClusterFace>] = routes! { |face| face;
         GET "/v1/cluster" Node Account cluster:
-            "The nodes of the service, who leads, what orders their logs, and the logs of the node that is asked."
+            "The nodes of the cluster, the leader, the journal that orders their logs, and the \
+             logs of this node."
             .fails[READING] => [200 JSON "Cluster"];
-        GET "/v1/cluster/node" Node Node node: "What a node is, for the other nodes."
+        GET "/v1/cluster/node" Node Node node: "The state of a node, for the other nodes."
             => [200 JSON "ClusterNode"];
-        POST "/v1/cluster/lead" Node Node lead::lead: "This node leads, for another node that asks for it."
+        POST "/v1/cluster/lead" Node Node lead::lead: "Makes this node lead, at the request of \
+                                                       another node."
             .may_take[(JSON, "ClusterLeadOf")] .answered(AnsweredBy::AnyNode)
             .fails[&[&NO_CLUSTER, &NODE_NOT_FOUND, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
         POST "/v1/cluster/transfer" Node Admin transfer::transfer:
-            "Another node leads: the one that is named, or one that follows and is not behind."
+            "Transfers the lead to the named node, or to a follower that is up to date."
             .may_take[(JSON, "ClusterTransfer")] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
             => [200 JSON "ClusterLead"];
         DELETE "/v1/cluster/nodes/{node}" Node Admin forget::forget:
-            "Takes a node that is no more off the list of those that have joined. One that lives joins again when it starts."
+            "Removes a node from the list of nodes that have joined. A running node joins \
+             again when it starts."
             .at(&NODE) .fails[APPENDING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_LEADS]] => [204 + SYSTEM_POSITION];
         POST "/v1/cluster/records/{log}" Node Node records::take:
-            "Takes what another node has accepted, one piece of it under a key: it is stored once, however often it comes."
+            "Receives events that another node has accepted, one piece under a key: each piece \
+             is stored once, however often it is sent."
             .at(&LOG) .headers[&PIECE, &PIECE_DIGEST, &PIECE_INCARNATION] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
             .fails[&[&LOG_NOT_FOUND]] => [200 JSON "ClusterPiece"];
     };
@@ -88,7 +92,8 @@ impl ClusterFace {
     fn cluster(&self) -> Result<&Arc<Cluster>, Box<Problem>> {
         self.host.node.cluster().ok_or_else(|| {
             problems::NO_CLUSTER.because(
-                "this server is alone: its logs are files of its own; nodes are several with --journal",
+                "this server is not part of a cluster: its logs are its own files; start nodes \
+                 with --journal to form one",
             )
         })
     }

@@ -50,14 +50,14 @@ async fn ask(cluster: &Cluster, node: &str, url: &str, now_us: u64) -> Result<No
     let answer = cluster.peers.ask(url, &request, PATIENCE, now_us).await;
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status != 200 {
-        return Err(format!("{url} answers with {}: {}", answer.status, detail(&answer.content)));
+        return Err(format!("{url} answered {}: {}", answer.status, detail(&answer.content)));
     }
     let status: NodeStatus = serde_json::from_slice(&answer.content)
-        .map_err(|error| format!("{url} answers with something else: {error}"))?;
+        .map_err(|error| format!("{url} sent an unexpected answer: {error}"))?;
     match &status.node {
         Some(name) if name == node => Ok(status),
         Some(other) => Err(format!("{url} is the node {other}")),
-        None => Err(format!("{url} is a server alone")),
+        None => Err(format!("{url} is not part of a cluster")),
     }
 }
 

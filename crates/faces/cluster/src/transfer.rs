@@ -30,7 +30,7 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             let url = url.ok_or_else(|| {
                 let known: Vec<&str> = members.iter().map(|(node, _)| node).collect();
                 let detail =
-                    format!("no node {node:?} has joined; there are: {}", known.join(", "));
+                    format!("no node {node:?} has joined; known nodes: {}", known.join(", "));
                 NODE_NOT_FOUND.because(detail).field("to")
             })?;
             (node, url)
@@ -38,9 +38,8 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
         None => {
             let own = own::status(&face.host);
             let lines = others::ask_all(&face.host, &members, &own).await;
-            let chosen = choose(&lines).ok_or_else(|| {
-                NODE_UNREACHABLE.because("no other node that answers follows: none could take over")
-            })?;
+            let chosen = choose(&lines)
+                .ok_or_else(|| NODE_UNREACHABLE.because("no reachable follower could take over"))?;
             (chosen.node.clone(), chosen.url.clone())
         }
     };
@@ -79,7 +78,7 @@ async fn ask_to_lead(
         return Err(kind.because(detail));
     }
     serde_json::from_slice(&answer.content).map_err(|error| {
-        NODE_UNREACHABLE.because(format!("{node} answers with something else: {error}"))
+        NODE_UNREACHABLE.because(format!("{node} sent an unexpected answer: {error}"))
     })
 }
 

@@ -17,7 +17,7 @@ use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
     Work,
 };
-use wellspring_types::{AppendCondition, limits};
+use wellspring_types::{AppendCondition, Clause, Position, limits};
 
 /// Appends a JSON body, or hands over to the bulk append.
 pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
@@ -33,7 +33,7 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Native, key };
     let Submission { gist, outcome } = submit(&host, &request, sent).await?;
-    let appended = outcome?;
+    let appended = outcome.map_err(|error| gist.refusal(error))?;
     let commit_us = gist.begun_us.zip(moment_us(&host));
     let mut out = Vec::with_capacity(96);
     if gist.ack == Ack::Accepted {
@@ -92,6 +92,30 @@ pub(crate) struct Gist {
     events: usize,
     /// When it was submitted, for the trace.
     begun_us: Option<u64>,
+    /// `after` of a condition that fails on every later event, as `{}` does.
+    no_event_after: Option<Position>,
+}
+
+impl Gist {
+    /// The problem of an append that was refused. A conflict names no item of a clause that the
+    /// client did not send.
+    fn refusal(&self, error: AppendError) -> Box<Problem> {
+        let conflict = match &error {
+            AppendError::Conflict(conflict) => Some(*conflict),
+            _ => None,
+        };
+        let mut problem: Box<Problem> = error.into();
+        if let (Some(conflict), Some(after)) = (conflict, self.no_event_after)
+            && conflict.clause == Clause::FailIfEventsMatch
+        {
+            problem.detail = format!(
+                "append condition failed: it allows no event after position {after}, and the log \
+                 has one at position {}",
+                conflict.position
+            );
+        }
+        problem
+    }
 }
 
 /// What became of an append that could be read.
@@ -159,7 +183,16 @@ enum LongBody {
 
 impl Stager {
     fn gist(&self, append: &Append) -> Gist {
-        Gist { ack: append.ack, events: append.events.len(), begun_us: moment_us(&self.host) }
+        let condition = append.condition.as_ref();
+        let is_all = |c: &&AppendCondition| {
+            c.fail_if_events_match.as_ref().is_some_and(wellspring_types::Query::is_all)
+        };
+        Gist {
+            ack: append.ack,
+            events: append.events.len(),
+            begun_us: moment_us(&self.host),
+            no_event_after: condition.filter(is_all).map(|c| c.after.unwrap_or(0)),
+        }
     }
 
     /// Reads a long body, and stages it if it has no condition. Not for a serving thread.

@@ -9,7 +9,7 @@ use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
 };
 use wellspring_types::{Position, Query};
-use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Projections};
+use wellspring_views::project::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 
 /// The answer of projections that only count, and the position that it reflects; `None` if they
 /// have to be folded.
@@ -44,7 +44,7 @@ pub(super) async fn count(
 /// What a step of one projection came to.
 enum Step {
     More,
-    Done(Counted),
+    Done(CountAnswer),
     NeedsFold,
 }
 
@@ -58,7 +58,7 @@ enum Count {
 struct Counting {
     /// The last is under way.
     rest: Vec<Count>,
-    done: Vec<Counted>,
+    done: Vec<CountAnswer>,
     /// One of them cannot be answered by counting.
     needs_fold: bool,
 }
@@ -89,11 +89,11 @@ impl Task for Counting {
             let counted = match count {
                 Count::Together(count) => count.step(&mut work).map(|step| match step {
                     CountStep::More => Step::More,
-                    CountStep::Done(counted) => Step::Done(Counted::Together(counted)),
+                    CountStep::Done(counted) => Step::Done(CountAnswer::Together(counted)),
                 }),
                 Count::ByTag(count) => count.step(&mut work).map(|step| match step {
                     GroupCountStep::More => Step::More,
-                    GroupCountStep::Done(groups) => Step::Done(Counted::ByTag(groups)),
+                    GroupCountStep::Done(groups) => Step::Done(CountAnswer::ByTag(groups)),
                     GroupCountStep::TooMany => Step::NeedsFold,
                 }),
             };

@@ -173,7 +173,10 @@ impl Projectors {
             let place = *self.places.entry(item).or_insert(next);
             if place >= limits::MAX_QUERY_ITEMS {
                 let most = limits::MAX_QUERY_ITEMS;
-                return Err(format!("brings the different query items to more than {most} in all"));
+                return Err(format!(
+                    "brings the number of distinct query items to more than \
+                                    {most}"
+                ));
             }
             set.insert(place);
         }
@@ -283,7 +286,7 @@ fn read_project(cursor: &mut Cursor<'_>) -> Result<Project, Box<Fault>> {
         }
     })?;
     match projectors {
-        Some(all) if all.list.is_empty() => rule(start, "must hold at least one projector")
+        Some(all) if all.list.is_empty() => rule(start, "must contain at least one projector")
             .map_err(|fault: Box<Fault>| fault.within("projectors")),
         Some(all) => Ok((all, after)),
         None => missing("projectors", start),

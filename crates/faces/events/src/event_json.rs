@@ -114,7 +114,7 @@ fn read_events<'a>(
     let read = value.array(|i, value| {
         too_many = i == limits::MAX_EVENTS;
         if too_many {
-            let detail = format!("holds more than {} events", limits::MAX_EVENTS);
+            let detail = format!("contains more than {} events", limits::MAX_EVENTS);
             let kind = FaultKind::TooLarge { detail, limit: limits::MAX_EVENTS as u64 };
             return Err(Fault::new(at, kind));
         }
@@ -126,7 +126,7 @@ fn read_events<'a>(
         }
         fault
     })?;
-    if encoded.is_empty() { rule(at, "must hold at least one event") } else { Ok(encoded) }
+    if encoded.is_empty() { rule(at, "must contain at least one event") } else { Ok(encoded) }
 }
 
 /// Reads events one after the other, keeping its lists so that they are made once.

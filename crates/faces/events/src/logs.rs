@@ -61,9 +61,7 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     }
     if request.query(&CONFIRM)? != Some(&name) {
         return Err(problem::INVALID
-            .because(format!(
-                "this removes every event of {name}; add ?confirm={name} if you mean it"
-            ))
+            .because(format!("this deletes every event of {name}; add ?confirm={name} to confirm"))
             .field("confirm"));
     }
     let mut out = b"{\"dropped\":".to_vec();

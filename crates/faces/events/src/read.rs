@@ -82,7 +82,7 @@ fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {
     let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
     let query = match params.get(&QUERY)? {
         Some(_) if !types.is_empty() || !tags.is_empty() => {
-            let detail = "query stands beside type or tag; put them into its items";
+            let detail = "query cannot be combined with type or tag; put them into its items";
             return Err(problem::INVALID.because(detail).field("query"));
         }
         Some(text) => query_of(text)?,
@@ -437,14 +437,7 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<ReadRequest, B
             match key {
                 "from" if !value.null()? => once(&mut from, at, read_after(value, Style::Dialect)?),
                 "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
-                "backwards" if !value.null()? => match value.raw()? {
-                    b"true" => once(&mut backwards, at, true),
-                    b"false" => once(&mut backwards, at, false),
-                    _ => {
-                        let (expected, found) = ("a boolean", "something else");
-                        Err(Fault::new(at, FaultKind::WrongType { expected, found }))
-                    }
-                },
+                "backwards" if !value.null()? => once(&mut backwards, at, value.boolean()?),
                 "from" | "limit" | "backwards" => Ok(()),
                 _ => unknown(at, "from, limit, backwards"),
             }

@@ -41,7 +41,7 @@ struct Live {
 pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
-        return rule("order", "a subscription goes forward only");
+        return rule("order", "a subscription only reads forward");
     }
     if wanted.limit.is_some() {
         return rule("limit", "a subscription has no limit; end it by closing the connection");
@@ -50,7 +50,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     if query_bytes > MAX_QUERY_BYTES {
         return Err(problem::TOO_LARGE
             .because(format!(
-                "the query takes {query_bytes} bytes; that of a subscription may take \
+                "the query takes {query_bytes} bytes; the limit for a subscription is \
                  {MAX_QUERY_BYTES}: use several subscriptions"
             ))
             .field("query")
@@ -73,7 +73,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
         let limit = host.config.max_subscribers;
         host.stats.refusals.count(RefusalReason::Subscription);
         problem::OVERLOADED
-            .because(format!("there are {limit} subscriptions, the most at a time"))
+            .because(format!("there are {limit} subscriptions, the maximum"))
             .limit(limit as u64)
     })?;
     let log = request.log()?.clone();

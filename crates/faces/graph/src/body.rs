@@ -131,7 +131,7 @@ fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText
 fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
     if room.is_exceeded() {
         return RefusedBody::TooLarge(format!(
-            "The parameters take more than the {} bytes of memory that a query may take.",
+            "The parameters exceed the memory limit of a query, {} bytes.",
             room.most()
         ));
     }

@@ -128,7 +128,7 @@ impl Face for GraphFace {
     }
 
     fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, String> {
-        let seed = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        let seed = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         Ok(GraphFace {
             graphs: host.attach_each(EVENT_TYPES, |log| Ok(log.into()))?,
             plans: PlanCache::new(MOST_PLANS, MOST_PLAN_BYTES),

@@ -197,7 +197,8 @@ impl Drop for Lent {
 
 fn no_room(most_bytes: usize) -> Error {
     let message = format!(
-        "Open transactions would hold more than the {most_bytes} bytes of memory that they may together. This one is rolled back."
+        "Open transactions would exceed their common memory limit of {most_bytes} bytes. This \
+         one is rolled back."
     );
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }

@@ -160,7 +160,7 @@ impl ReadyStatement {
 
 fn too_large(most: u64) -> Error {
     let detail = wellspring_cypher::error::Detail::LimitExceeded;
-    let message = format!("The result is larger than the {most} bytes that it may take.");
+    let message = format!("The result exceeds its limit of {most} bytes.");
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)
 }
 

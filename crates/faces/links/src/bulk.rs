@@ -125,7 +125,10 @@ impl Bulk<'_> {
             return Ok(None);
         }
         if self.lines == MAX_LINES {
-            let detail = format!("there are more than {MAX_LINES} lines; send several requests");
+            let detail = format!(
+                "there are more than {MAX_LINES} lines; split them into \
+                                  several requests"
+            );
             return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINES));
         }
         parse(line).map(Some).map_err(|mut problem| {
@@ -167,8 +170,8 @@ impl Bulk<'_> {
             return self.stop_at_line(problem).await;
         }
         problem.detail.push_str(&format!(
-            "; the links of the first {} lines are made, and the same body under the same \
-             Idempotency-Key makes the others",
+            "; the links of the first {} lines are created, and the same body with the same \
+             Idempotency-Key creates the others",
             self.durable_lines
         ));
         Err(problem)

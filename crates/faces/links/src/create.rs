@@ -109,7 +109,7 @@ pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
 
 /// The answer to a key under which something else than links was appended.
 pub(super) fn another_request() -> Box<Problem> {
-    problem::KEY_REUSED.because("the key was used with a request that made no link")
+    problem::KEY_REUSED.because("the idempotency key was used with a request that created no link")
 }
 
 /// Appends a link that has just been made.

@@ -78,25 +78,26 @@ impl Face for LinkFace {
     type Settings = LinkConfig;
     const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
-            "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
+            "Creates a link. With application/x-ndjson: a bulk of one link per line, streamed, \
+             atomic per batch of at most 250 lines."
             .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
                 &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
             => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
-        GET "/api/urls" Main Reader list: "Links, newest first, page by page."
+        GET "/api/urls" Main Reader list: "Links, newest first, in pages."
             .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "Links"];
-        GET "/api/urls/{code}" Main Reader details: "A link and its clicks so far."
+        GET "/api/urls/{code}" Main Reader details: "A link and its clicks."
             .at(&CODE) .fresh(FRESHNESS) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
         PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
             .at(&CODE) .takes[(JSON, "LinkChange")] .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
-        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never given again."
+        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never reused."
             .at(&CODE) .fails[APPENDING, VIEWING, NAMED] => [204];
         GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
             .at(&CODE) .query[&BUCKET, &FROM, &TO] .fresh(FRESHNESS) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkStats"];
         // Last, as they look like much else.
         GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG."
             .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
-        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click."
+        GET "/{code}" Main Public redirect: "Redirects to a link's target and counts the click."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
             .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
@@ -121,9 +122,8 @@ impl Face for LinkFace {
             Some(key) => VisitorKeys::of_cluster(data, Arc::clone(key), now_us),
             None => VisitorKeys::open(data, now_us),
         };
-        let visitor_keys = visitor_keys.map_err(|e| {
-            format!("the key of visitors cannot be kept in {}: {e}", data.display())
-        })?;
+        let visitor_keys = visitor_keys
+            .map_err(|e| format!("cannot store the visitor key in {}: {e}", data.display()))?;
         let is_reserved = host.routes.is_reserved();
         let view = attach(&host.node, settings.targets.rule(), is_reserved)?;
         let visitor_keys = Arc::new(visitor_keys);
@@ -146,7 +146,8 @@ impl Face for LinkFace {
     fn figures(&self) -> Vec<Family> {
         let links = self.view.live();
         let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
-        let family = |links| Family::gauge("wellspring_links", "Links ever made.", links);
+        let family =
+            |links| Family::gauge("wellspring_links", "Links created since the log began.", links);
         count.map(family).into_iter().collect()
     }
 
@@ -194,7 +195,7 @@ const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
     let hosts = request.headers.get_all("host").iter().count();
     if request.version == Version::HTTP_11 && hosts != 1 {
-        let detail = "HTTP/1.1 asks for exactly one Host header";
+        let detail = "HTTP/1.1 requires exactly one Host header";
         return Err(problem::BAD_REQUEST.because(detail).field("Host"));
     }
     // What the target of the request names stands before the header (section 3.2.2).
@@ -223,9 +224,7 @@ impl Allowance<'_> {
                 links => format!("{links} more links"),
             };
             problems::TOO_MANY_LINKS
-                .because(format!(
-                    "{seconds} s from now there is room for {links} from this address"
-                ))
+                .because(format!("in {seconds} s this address may create {links}"))
                 .limit(limiter.rate().tokens())
                 .retry(problem::Retry::Seconds(seconds))
         })

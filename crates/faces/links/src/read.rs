@@ -13,34 +13,38 @@ use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest
 
 /// How many links are on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most links of a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of links on a page.", (1, 1000)).or(100);
 /// Where a page begins.
 pub(super) static AFTER: Param<Integer> =
-    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
+    Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
 /// In which order.
 pub(super) static ORDER: Param<Words<ListOrder>> = Param::words(
     "order",
-    "The order in which they were made: oldest first, or newest first.",
+    "Order of creation: oldest first, or newest first.",
     &[("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)],
     "desc",
 );
 /// The tag of the links.
-pub(super) static TAG: Param<Text> = Param::text("tag", "A tag that the links have.");
+pub(super) static TAG: Param<Text> = Param::text("tag", "A tag of the links.");
 /// What is looked for in the links.
 pub(super) static SEARCH: Param<Text> =
-    Param::text("search", "A text that the code, the URL or a tag holds, in either case.");
+    Param::text("search", "Text to find in the code, the URL or a tag, ignoring case.");
 /// The width of a series.
 pub(super) static BUCKET: Param<Words<Bucket>> = Param::words(
     "bucket",
-    "What the clicks of the series are counted by.",
+    "Interval of the series of clicks.",
     &[("hour", Bucket::Hour), ("day", Bucket::Day)],
     "day",
 );
 /// Where a series begins.
 pub(super) static FROM: Param<Moment> =
-    Param::moment("from", "Buckets that begin at or after this.");
+    Param::moment("from", "Only buckets that begin at or after this time.");
 /// Where a series ends.
-pub(super) static TO: Param<Moment> = Param::moment("to", "Buckets that begin before this.");
+pub(super) static TO: Param<Moment> = Param::moment(
+    "to",
+    "Only buckets that begin before this \
+                                                           time.",
+);
 /// Links that are looked at for a page.
 const MAX_SCANNED: usize = 20_000;
 /// Links that a serving thread looks at for a page, and puts on one.

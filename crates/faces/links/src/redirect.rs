@@ -12,11 +12,11 @@ use wellspring_host::wire::problem;
 
 /// The side of a QR code, in px.
 pub(super) static SIZE: Param<Integer> =
-    Param::integer("size", "Side of the picture, in px.", (16, 4096));
+    Param::integer("size", "Side length of the picture in pixels.", (16, 4096));
 /// How long the picture may take to come.
 pub(super) static WAIT_MS: Param<IntegerOr> = Param::integer(
     "wait_ms",
-    "Longest wait for links that are being rebuilt, in ms.",
+    "Longest wait while links are being rebuilt, in ms.",
     (0, MAX_WAIT_MS),
 )
 .or(1_000);

@@ -89,8 +89,8 @@ static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
     prefix: "Link",
-    advice: "the links of this log write themselves: make, change and delete links at /api/urls; to \
-             restore an export, start the server with --link-accept-events",
+    advice: "only the link shortener writes these: create, change and delete links at \
+             /api/urls. To restore an export, start the server with --link-accept-events",
 };
 
 impl LinkConfig {

@@ -12,7 +12,7 @@ use wellspring_host::wire::problem::Problem;
 /// What the requests are for that would be sent to the server.
 pub(super) static FOR: Param<Words<Purpose>> = Param::words(
     "for",
-    "What requests would be sent for: reads need a node that has caught up, writes need a leader, too.",
+    "Purpose of the requests: reads need a node that has caught up; writes also need a leader.",
     &[("both", Purpose::Both), ("reads", Purpose::Reads), ("writes", Purpose::Writes)],
     "both",
 );

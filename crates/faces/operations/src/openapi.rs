@@ -66,7 +66,8 @@ fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> 
     }
     // What is said before a request is read: that it came too slowly, or over too many connections.
     if route.is_for_leader() {
-        let told = "Another node leads and answers this at `Location` (--follower-writes redirect)";
+        let told = "Another node leads; send the request to `Location` (--follower-writes \
+                    redirect)";
         responses.insert(REDIRECTED.to_string(), json!({"description": told}));
     }
     responses.insert("default".to_owned(), problems.any());
@@ -155,7 +156,7 @@ fn security_schemes() -> Value {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A token of POST /auth/token, or an API key."},
         "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         "basic": {"type": "http", "scheme": "basic"},
-        "node": {"type": "apiKey", "in": "header", "name": "Wellspring-Node", "description": "Signed with the cluster key: other nodes alone send it."}
+        "node": {"type": "apiKey", "in": "header", "name": "Wellspring-Node", "description": "Signed with the cluster key; only other nodes send it."}
     })
 }
 

@@ -1,6 +1,6 @@
-//! What a thread knows of credentials it has seen. A hit costs one SHA-256 of the credential and a
-//! look: no signature, no JSON, no lock. When the view has moved, the entry's proof is judged anew,
-//! which costs as little; so a logout somewhere does not make every password be verified again.
+//! A thread's cache of verified credentials. A hit costs one SHA-256 and one look-up: no signature,
+//! no JSON, no lock. When the view has moved, only the cached proof is judged again, so a logout
+//! elsewhere does not force every password to be verified again.
 
 use super::credentials::Presented;
 use super::principal::{Principal, Proof};
@@ -13,15 +13,16 @@ use std::sync::Arc;
 use wellspring_types::Position;
 use wellspring_views::access::Folded;
 
-/// Longest time that a proof is remembered, µs.
+/// Longest time a proof is cached, in µs.
 const REMEMBERED_US: u64 = 300_000_000;
 
-/// SHA-256 of a cache's own salt, the kind of a credential and the credential. The salt is random,
-/// so that what was computed beforehand finds no weak password in it.
+/// SHA-256 of the cache's own random salt, the kind of credential and the credential. The salt
+/// makes precomputed tables of weak passwords useless.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 
-/// The credentials one thread has seen, in bounded memory: those seen longest ago are forgotten.
+/// The credentials that one thread has seen, in bounded memory: the least recently seen are
+/// evicted.
 pub(crate) struct Cache {
     salt: [u8; 32],
     entries: Generations<Fingerprint, Entry>,
@@ -36,13 +37,13 @@ impl fmt::Debug for Cache {
 struct Entry {
     proof: Proof,
     principal: Arc<Principal>,
-    /// That of the state in which the proof was judged.
+    /// Position of the state in which the proof was judged.
     position: Position,
-    /// That of the tokens under which the proof was verified.
+    /// Generation of the tokens under which the proof was verified.
     tokens: u64,
-    /// When it is forgotten, µs since 1970 UTC.
+    /// When the entry expires, in µs since 1970 UTC.
     until_us: u64,
-    /// When it was put here: a clock that is set back does not lengthen its life.
+    /// When the entry was added: setting a clock back does not lengthen its life.
     since_us: u64,
 }
 
@@ -53,15 +54,15 @@ impl Entry {
 }
 
 impl Cache {
-    /// An empty cache of at most so many credentials.
+    /// An empty cache of at most `most` credentials.
     ///
     /// # Errors
-    /// The system gives no randomness.
+    /// The system provides no random bytes.
     pub(crate) fn new(most: usize) -> io::Result<Cache> {
         Ok(Cache { salt: random::bytes()?, entries: Generations::new(most / 2) })
     }
 
-    /// What a credential is known by here.
+    /// The cache key of a credential.
     pub(crate) fn fingerprint(&self, presented: &Presented<'_>) -> Fingerprint {
         let (kind, text): (&[u8], &[u8]) = match presented {
             Presented::Token(text) => (b"t", text),
@@ -72,16 +73,16 @@ impl Cache {
         Fingerprint(hash.finalize().into())
     }
 
-    /// What a name and a password are known by, however they were sent.
+    /// The cache key of a name and a password, however they were sent.
     pub(crate) fn fingerprint_of_login(&self, name: &str, password: &str) -> Fingerprint {
         let hash = Sha256::new_with_prefix(self.salt).chain_update(b"l");
         let hash = hash.chain_update((name.len() as u64).to_be_bytes()).chain_update(name);
         Fingerprint(hash.chain_update(password).finalize().into())
     }
 
-    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970
-    /// UTC; `tokens` is their generation, which makes those verified under another fall). `None`:
-    /// look at the credential itself.
+    /// The principal of a cached credential that is still valid (now in µs since 1970 UTC; `tokens`
+    /// is the current generation of tokens, which invalidates entries verified under another).
+    /// `None`: verify the credential itself.
     pub(crate) fn find(
         &mut self,
         fingerprint: &Fingerprint,
@@ -108,8 +109,8 @@ impl Cache {
         self.entries.get(fingerprint).map(|entry| &entry.principal)
     }
 
-    /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their
-    /// generation before it was verified.
+    /// Caches the principal that a proof gave in the state at a position. `tokens` is the
+    /// generation read before the proof was verified.
     pub(crate) fn remember(
         &mut self,
         fingerprint: Fingerprint,

@@ -1,5 +1,5 @@
-//! The credential of a request, from its headers: none, one, or something malformed. Whether it is
-//! the right one is decided elsewhere. Nothing here is ever printed.
+//! Parses the credential in a request's headers: none, one, or malformed. Verification happens
+//! elsewhere. Credentials are never printed.
 
 use super::api_key;
 use base64::Engine;
@@ -9,10 +9,10 @@ use hyper::header::AUTHORIZATION;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Longest value of a header that is taken for a credential, in bytes.
+/// Longest header value accepted as a credential, in bytes.
 pub(crate) const MAX_BYTES: usize = 8_192;
 
-/// A credential as it lies in the request.
+/// A credential as sent in the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presented<'a> {
     /// A token.
@@ -33,18 +33,18 @@ impl fmt::Debug for Presented<'_> {
     }
 }
 
-/// What is wrong with the headers themselves (400, WIRE §5). Says nothing of what they hold.
+/// A fault of the headers themselves (400, WIRE §5). Does not reveal their content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// A header stands twice: which one counts, others on the way may see differently.
+    /// A repeated header: proxies on the way may pick another value than this server.
     Twice,
-    /// `Authorization` and `X-API-Key` at once.
+    /// Both `Authorization` and `X-API-Key`.
     Both,
     /// Longer than [`MAX_BYTES`].
     TooLong,
     /// Neither `Bearer` nor `Basic`.
     Scheme,
-    /// Nothing behind the scheme, or a character that no token has.
+    /// No token after the scheme, or a character that tokens cannot contain.
     Token,
     /// An empty `X-API-Key`, or one that is not visible ASCII.
     Key,
@@ -57,26 +57,26 @@ pub(crate) enum Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::Twice => "a header with credentials stands twice; send it once",
+            Malformed::Twice => "a header with credentials is repeated; send it once",
             Malformed::Both => "send either Authorization or X-API-Key, not both",
             Malformed::TooLong => "the credentials are longer than 8192 bytes",
             Malformed::Scheme => "the scheme of Authorization must be Bearer or Basic",
-            Malformed::Token => "Authorization must be the scheme, a space and a token",
-            Malformed::Key => "X-API-Key must be visible ASCII characters",
+            Malformed::Token => "Authorization must consist of the scheme, a space and a token",
+            Malformed::Key => "X-API-Key must consist of visible ASCII characters",
             Malformed::Basic => {
-                "what follows Basic must be Base64 of UTF-8 text without control characters"
+                "the Basic credentials must be Base64 of UTF-8 text without control characters"
             }
-            Malformed::Colon => "what follows Basic must be Base64 of name:password",
+            Malformed::Colon => "the Basic credentials must be Base64 of name:password",
         })
     }
 }
 
 impl std::error::Error for Malformed {}
 
-/// The credential of a request; `None`: it has none.
+/// The credential of a request; `None` if it has none.
 ///
 /// # Arguments
-/// All values of `Authorization` and of `X-API-Key`, as they came.
+/// All values of `Authorization` and of `X-API-Key`, as received.
 ///
 /// # Errors
 /// [`Malformed`].
@@ -95,18 +95,18 @@ pub(crate) fn presented<'a>(
     }
 }
 
-/// Whether the value of an `Authorization` is a name and a password, or is meant to be.
+/// Whether a value of `Authorization` is, or tries to be, a name and a password.
 pub(crate) fn is_basic(authorization: &[u8]) -> bool {
     let value = authorization.trim_ascii_start();
     value.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Basic"))
 }
 
-/// Whether a request has a header for credentials, whatever it holds.
+/// Whether a request has any header for credentials.
 pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key")
 }
 
-/// The only one of a header's values, without the white space around it.
+/// The single value of a header, trimmed.
 fn one<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<&'a [u8]>, Malformed> {
     let mut values = values.into_iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -133,7 +133,7 @@ fn of_authorization(value: &[u8]) -> Result<Presented<'_>, Malformed> {
     })
 }
 
-/// Whether it is what RFC 9110, 11.2 lets follow a scheme: at least one of these, then `=` only.
+/// Whether the text is a token68 (RFC 9110, 11.2): at least one of these characters, then only `=`.
 fn is_token68(text: &[u8]) -> bool {
     let body = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
@@ -142,25 +142,25 @@ fn is_token68(text: &[u8]) -> bool {
 
 /// A name and a password.
 pub(crate) struct Login {
-    /// As it was sent: it may be no account's name.
+    /// As sent; it may not be a valid account name.
     pub(crate) username: String,
-    /// Overwritten when it is dropped.
+    /// Overwritten when dropped.
     pub(crate) password: Zeroizing<String>,
 }
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Some type the password where the name belongs.
+        // Users sometimes type the password in the name field.
         f.write_str("Login(…)")
     }
 }
 
-/// Reads what follows `Basic`: Base64 of UTF-8 (RFC 7617), split at the first colon.
+/// Parses Basic credentials: Base64 of UTF-8 (RFC 7617), split at the first colon.
 ///
 /// # Errors
 /// [`Malformed::Basic`], [`Malformed::Colon`].
 pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
-    // As long as it may get, so that it never moves and leaves a copy behind.
+    // Allocated at its maximum size, so that it never moves and leaves a copy behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(token.len()));
     STANDARD.decode_vec(token, &mut bytes).map_err(|_| Malformed::Basic)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| Malformed::Basic)?;

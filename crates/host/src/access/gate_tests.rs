@@ -1,4 +1,4 @@
-//! The gate by itself: threads, time, and many at once.
+//! The gate alone: threads, time, concurrency.
 
 use super::*;
 use crate::access::password;
@@ -13,7 +13,7 @@ use wellspring_views::access::{Command, Grant};
 
 const PASSWORD: &str = "correct horse";
 
-/// A clock that stands until it is set.
+/// A clock that stands still until set.
 #[derive(Default)]
 struct Hand(AtomicU64);
 
@@ -101,13 +101,13 @@ async fn the_same_password_at_once_is_verified_once() {
     for status in futures_in_turn(many).await {
         told.push(status);
     }
-    // Counted each, all but a few of them would be told to come back later.
+    // If each were counted, all but a few would be told to retry later.
     assert_eq!(told, vec![401; 100]);
     assert_eq!(closed.ask(&basic(&format!("ann:{PASSWORD}"))).await, 200);
     assert!(lock(&closed.gate.flights).is_empty());
 }
 
-/// Polls all of them until each is done.
+/// Polls all of them until done.
 async fn futures_in_turn<F: Future<Output = u16>>(futures: Vec<F>) -> Vec<u16> {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<u16>> = vec![None; futures.len()];
@@ -225,7 +225,7 @@ async fn wrong_passwords_are_slowed_and_the_wait_is_said() {
         .await
         .unwrap_err();
     assert_eq!(refused.retry_after_s(), Some(1));
-    // A token goes on working, and after the wait so does the password.
+    // A token keeps working, and after the wait so does the password.
     closed.later(1);
     assert_eq!(closed.ask(&basic(&format!("ann:{PASSWORD}"))).await, 200);
 }
@@ -238,7 +238,7 @@ async fn many_passwords_at_once_are_as_few_as_in_a_row() {
     let told = futures_in_turn(many).await;
     assert_eq!(told.iter().filter(|status| **status == 401).count(), 5, "{told:?}");
     assert_eq!(told.iter().filter(|status| **status == 429).count(), 95, "{told:?}");
-    // However many log in with the right one at once, they are one attempt.
+    // Any number of concurrent logins with the right password are one attempt.
     let right = || async {
         let logged_in = closed.gate.login("bob", PASSWORD.to_owned().into(), None).await;
         logged_in.map_or_else(|problem| problem.kind.status, |_| 200)

@@ -1,5 +1,5 @@
 //! The audit: which caller did what, as events of the system log. No request waits for it or is
-//! refused because of it: an entry that finds no room is counted.
+//! refused because of it: entries that do not fit are counted.
 //!
 //! ```text
 //! answer known ─► which requests are kept (level) ─► refusals, failures: at most so many ─► event ─► batcher
@@ -151,17 +151,17 @@ impl Audit {
         vec![
             counter(
                 "wellspring_audit_events_total",
-                "Events of the audit accepted for the system log.",
+                "Audit events accepted for the system log.",
                 &self.written,
             ),
             counter(
                 "wellspring_audit_shed_total",
-                "Events of the audit lost because there was no room for them.",
+                "Audit events lost because their buffer was full.",
                 &self.shed,
             ),
             counter(
                 "wellspring_audit_refusals_not_kept_total",
-                "Refusals told by their number only, because there were too many.",
+                "Refusals that were only counted, because there were too many.",
                 &self.not_kept,
             ),
         ]

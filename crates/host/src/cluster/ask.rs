@@ -62,7 +62,7 @@ impl Peers {
         };
         tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
             let waited = patience.as_millis();
-            Err(PeerError::Unknown(format!("{url} gave no answer within {waited} ms")))
+            Err(PeerError::Unknown(format!("{url} did not answer within {waited} ms")))
         })
     }
 }
@@ -70,7 +70,7 @@ impl Peers {
 async fn whole(mut body: Incoming) -> Result<Bytes, String> {
     let mut content = BytesMut::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|error| format!("the answer breaks off: {error}"))?;
+        let frame = frame.map_err(|error| format!("the answer ended early: {error}"))?;
         let Ok(data) = frame.into_data() else { continue };
         if content.len() + data.len() > MOST_BYTES {
             return Err("the answer is too large".to_owned());

@@ -125,7 +125,7 @@ impl ClusterConfig {
                 ("cluster_key", self.cluster_key.is_some()),
             ];
             return match alone.into_iter().find(|(_, is_set)| *is_set) {
-                Some((name, _)) => Err(format!("{name} means nothing without --journal URL")),
+                Some((name, _)) => Err(format!("{name} has no effect without --journal URL")),
                 None => Ok(()),
             };
         }
@@ -139,8 +139,8 @@ impl ClusterConfig {
         }
         if self.cluster_key.is_none() {
             return Err(
-                "cluster_key is missing: with --journal the nodes share a key; make one with \
-                 `wellspring cluster key FILE`, copy it to each node, and give --cluster-key FILE"
+                "cluster_key is missing: with --journal the nodes share a key; create one with \
+                 `wellspring cluster key FILE`, copy it to each node, and set --cluster-key FILE"
                     .to_owned(),
             );
         }
@@ -160,9 +160,9 @@ impl ClusterConfig {
             NodeName::parse(self.node.as_deref().unwrap_or_default()).map_err(
                 |rule| match &self.node {
                     None => {
-                        "node is missing: with --journal each node has a name of its own".to_owned()
+                        "node is missing: with --journal each node needs a unique name".to_owned()
                     }
-                    Some(name) => format!("node {name:?} is no name of a node: {rule}"),
+                    Some(name) => format!("node {name:?} is not a valid name: {rule}"),
                 },
             )?;
         let url = match &self.advertise {
@@ -172,9 +172,9 @@ impl ClusterConfig {
         let endpoint = Endpoint::parse(&url).map_err(|why| why.replace("--url", "advertise"))?;
         if url.starts_with("http://") && !endpoint.is_this_machine() && !process.insecure {
             return Err(format!(
-                "advertise {url} is reached without TLS, and others could read and change what nodes and clients \
-                 send; give --tls-cert and --tls-key and an https:// address, or say --insecure if the network is \
-                 private"
+                "advertise {url} is reached without TLS, and others could read and change the \
+                 traffic of nodes and clients; set --tls-cert and --tls-key and an https:// \
+                 address, or set --insecure if the network is private"
             ));
         }
         Ok(NodeIdentity { name, url })
@@ -196,7 +196,7 @@ fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, String> {
     let address = process.address()?;
     if !address.ip().is_loopback() || address.port() == 0 {
         return Err(format!(
-            "advertise is missing: give the URL under which other nodes and clients reach this one \
+            "advertise is missing: set the URL at which other nodes and clients reach this one \
              (--listen {} does not tell)",
             process.listen
         ));
@@ -256,7 +256,7 @@ mod tests {
         for flags in
             [["--node", "a"], ["--cluster-key", "k"], ["--advertise", "http://localhost:1"]]
         {
-            assert!(refused(&flags).contains("means nothing without --journal"));
+            assert!(refused(&flags).contains("has no effect without --journal"));
         }
     }
 }

@@ -74,17 +74,17 @@ impl ClusterKey {
         let shown = path.display();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "the cluster key {shown} is not there; copy that of the other nodes to it, or have the \
-                 first node's drawn by `wellspring cluster key {shown}`"
+                "the cluster key {shown} does not exist; copy it from another node, or create \
+                 the first with `wellspring cluster key {shown}`"
             ),
             io::ErrorKind::InvalidData => malformed(path),
-            _ => format!("the cluster key {shown} cannot be read: {error}"),
+            _ => format!("cannot read the cluster key {shown}: {error}"),
         };
         let file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
             return Err(format!(
-                "the cluster key {shown} can be read by others; chmod 600 it, and give all nodes a new one \
-                 if they may have"
+                "other users can read the cluster key {shown}: chmod 600 it, and give all \
+                 nodes a new one if they may have read it"
             ));
         }
         let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
@@ -99,8 +99,7 @@ impl ClusterKey {
     /// A sentence: there is a file already, which is left as it is, or none can be written.
     pub fn draw_to(path: &Path) -> Result<ClusterKey, String> {
         let shown = path.display();
-        let failed =
-            |error: io::Error| format!("no cluster key can be written to {shown}: {error}");
+        let failed = |error: io::Error| format!("cannot write the cluster key {shown}: {error}");
         let key = Zeroizing::new(random::bytes().map_err(failed)?);
         let mut text = Zeroizing::new(String::with_capacity(65));
         hex::push(&mut text, &*key);
@@ -109,7 +108,7 @@ impl ClusterKey {
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let mut file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                format!("there is a file {shown} already, and a cluster key takes no other's place")
+                format!("the file {shown} already exists; a cluster key never overwrites a file")
             }
             _ => failed(error),
         })?;
@@ -178,7 +177,8 @@ fn derive(bits: &[u8; 32], to: Use, context: &[u8]) -> Zeroizing<[u8; 32]> {
 
 fn malformed(path: &Path) -> String {
     format!(
-        "the cluster key {} is not a line of 64 hexadecimal digits; copy that of another node anew",
+        "the cluster key {} is not a line of 64 hexadecimal digits; copy it again from another \
+         node",
         path.display()
     )
 }

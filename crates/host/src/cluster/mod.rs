@@ -56,7 +56,7 @@ impl Cluster {
         engine: Arc<dyn Engine>,
     ) -> Result<Cluster, String> {
         let file = config.cluster_key.as_deref().ok_or("cluster_key is missing")?;
-        let start = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        let start = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         let key = Arc::new(ClusterKey::read(file)?);
         let authorities = config.cluster_cacert.clone();
         Ok(Cluster {

@@ -40,7 +40,7 @@ impl NodeName {
         if (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(NodeName(text.into()));
         }
-        Err("the name of a node has 1 to 64 of a to z, 0 to 9, -, _ and .")
+        Err("the name of a node must be 1 to 64 characters a-z, 0-9, -, _ and .")
     }
 
     /// The text.
@@ -88,13 +88,14 @@ impl fmt::Display for NodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NodeFault::Twice => "Wellspring-Node is given more than once",
-            NodeFault::Form => "Wellspring-Node is not what a node of this version sends",
+            NodeFault::Form => "Wellspring-Node is not in the format of this version",
             NodeFault::Mac => {
                 "Wellspring-Node is not signed with this node's cluster key, or not for this request; all \
                  nodes need the same --cluster-key"
             }
             NodeFault::Time => {
-                "Wellspring-Node was signed more than a minute from now; set the clocks of the nodes"
+                "Wellspring-Node was signed more than a minute from now; synchronize the \
+                 clocks of the nodes"
             }
         })
     }

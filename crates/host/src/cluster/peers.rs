@@ -2,35 +2,26 @@
 
 use super::ClusterKey;
 use super::node_auth::{self, NodeName};
+use crate::client::connection::{Content, Sender, connect};
 use crate::client::endpoint::Endpoint;
 use crate::client::trust::{Terms, Trust};
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response};
-use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::spawn;
-use tokio_rustls::TlsConnector;
 
 /// How long a connection to another node may take to be made.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Connections to one node that a thread keeps while they are idle.
 const KEPT: usize = 64;
-
-type Sender = SendRequest<WholeBody>;
 
 thread_local! {
     /// Idle connections of this thread, by the URL of the node.
@@ -125,10 +116,11 @@ impl Peers {
                     self.connect(&endpoint).await?
                 }
             };
-            let mut outgoing = Request::new(WholeBody(Some(request.content.clone())));
+            let mut outgoing = Request::new(Content::new(request.content.clone()));
             *outgoing.method_mut() = request.method.clone();
-            *outgoing.uri_mut() =
-                target.parse().map_err(|_| PeerError::NotSent(format!("{target} is no target")))?;
+            *outgoing.uri_mut() = target.parse().map_err(|_| {
+                PeerError::NotSent(format!("{target} is not a valid request target"))
+            })?;
             *outgoing.headers_mut() = request.headers.clone();
             let value = |text: &str| {
                 HeaderValue::from_str(text).map_err(|error| PeerError::NotSent(error.to_string()))
@@ -150,7 +142,7 @@ impl Peers {
                     }
                     (None, _) => {
                         let why = error.error();
-                        return Err(PeerError::Unknown(format!("{url} gave no answer: {why}")));
+                        return Err(PeerError::Unknown(format!("{url} did not answer: {why}")));
                     }
                 },
             }
@@ -171,36 +163,15 @@ impl Peers {
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, PeerError> {
         let failed = |error: String| {
-            PeerError::NotSent(format!("{} cannot be reached: {error}", endpoint.origin()))
+            PeerError::NotSent(format!("cannot reach {}: {error}", endpoint.origin()))
         };
-        let connecting = async {
-            let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;
-            let stream = stream.map_err(|error| error.to_string())?;
-            stream.set_nodelay(true).map_err(|error| error.to_string())?;
-            match self.terms(endpoint)? {
-                None => begin(stream).await,
-                Some(terms) => {
-                    let connector = TlsConnector::from(terms.config);
-                    let stream = connector.connect(terms.name, stream).await;
-                    begin(stream.map_err(|error| error.to_string())?).await
-                }
-            }
-        };
+        let terms = self.terms(endpoint).map_err(failed)?;
+        let connecting = connect(endpoint, terms.as_ref(), CONNECT);
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(connected) => connected.map_err(failed),
+            Ok(connected) => connected.map_err(|error| failed(error.to_string())),
             Err(_) => Err(failed(format!("no connection within {} s", CONNECT.as_secs()))),
         }
     }
-}
-
-async fn begin(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<Sender, String> {
-    let (sender, connection) =
-        handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // It ends with its sender, or when the other side closes it.
-    spawn(async move { drop(connection.await) });
-    Ok(sender)
 }
 
 /// An idle connection of this thread whose last answer has been read.
@@ -222,28 +193,4 @@ fn keep(url: &str, sender: Sender) {
             kept.push(sender);
         }
     });
-}
-
-/// A body that is all here.
-struct WholeBody(Option<Bytes>);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let content = self.0.take().filter(|content| !content.is_empty());
-        Poll::Ready(content.map(|content| Ok(Frame::data(content))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Bytes::is_empty)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
-    }
 }

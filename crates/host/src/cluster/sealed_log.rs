@@ -63,7 +63,7 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
     fn seal(&self, entry: &[u8]) -> Option<Arc<[u8]>> {
         let nonce = random::bytes::<NONCE_LEN>();
         let nonce = nonce.inspect_err(|error| {
-            tracing::error!(log = self.name, %error, "no randomness to seal an entry with");
+            tracing::error!(log = self.name, %error, "no random bytes to seal an entry with");
         });
         let nonce = nonce.ok()?;
         let mut sealed = Vec::with_capacity(entry.len() + OVERHEAD_BYTES);
@@ -87,8 +87,8 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
         };
         if sealed.len() < OVERHEAD_BYTES || sealed[0] != FORMAT {
             return Err(refused(
-                "is not sealed as this version does it: it was written by something else, by another \
-                 version, or by a cluster without a key"
+                "is not sealed in the format of this version: it was written by other \
+                 software, by another version, or by a cluster without a key"
                     .to_owned(),
             ));
         }
@@ -108,8 +108,7 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
         match self.key.open_in_place(nonce, self.bound(), &mut text) {
             Ok(entry) => Ok(Arc::from(&*entry)),
             Err(_) => Err(refused(
-                "was changed where the engine keeps it, or brought there from another log"
-                    .to_owned(),
+                "was changed in the engine's storage, or moved there from another log".to_owned(),
             )),
         }
     }

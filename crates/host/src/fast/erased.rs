@@ -104,5 +104,5 @@ impl<P: FastPath> AnyFastPath for Erased<P> {
 }
 
 fn foreign() -> Box<Problem> {
-    problem::INTERNAL.because("a request was shown to a fast path that is not its own")
+    problem::INTERNAL.because("a request reached the wrong fast path")
 }

@@ -155,7 +155,7 @@ impl From<Misfit> for Box<Problem> {
     #[cold]
     fn from(Misfit: Misfit) -> Box<Problem> {
         debug_assert!(false, "a path has written other pieces than its form leaves open");
-        problem::INTERNAL.because("what was to be answered does not fit the form of the answer")
+        problem::INTERNAL.because("the answer does not fit its template")
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     families.extend(process::families());
     families.push(Family::gauge(
         "wellspring_uptime_seconds",
-        "Time since the server was ready to start.",
+        "Time since the server started.",
         stats.uptime_us(clock.monotonic_us()) as f64 / 1e6,
     ));
     families.push(build());
@@ -73,7 +73,13 @@ fn build() -> Family {
         ("os", std::env::consts::OS.to_owned()),
         ("arch", std::env::consts::ARCH.to_owned()),
     ];
-    Family::new(Kind::Gauge, "wellspring_build_info", "Always 1; what is running.").with(labels, 1)
+    Family::new(
+        Kind::Gauge,
+        "wellspring_build_info",
+        "Always 1; the labels describe what is \
+                                                       running.",
+    )
+    .with(labels, 1)
 }
 
 fn log_figures(sources: &Sources<'_>) -> Vec<LogFigures> {

@@ -62,29 +62,19 @@ pub(super) fn families() -> Vec<Family> {
     let start_s = start_s.map(|(stat, boot_s)| boot_s as f64 + stat.start_ticks as f64 / ticks);
     use Kind::{Counter, Gauge};
     [
-        (
-            Counter,
-            "process_cpu_seconds_total",
-            "Processor time of all threads, user and system.",
-            cpu_s,
-        ),
+        (Counter, "process_cpu_seconds_total", "CPU time of all threads, user and system.", cpu_s),
         (Gauge, "process_threads", "Threads.", stat.map(|stat| stat.threads.into())),
         (
             Gauge,
             "process_start_time_seconds",
-            "When it started, since 1970 UTC.",
+            "Start time of the process since 1970 UTC.",
             start_s.map(Value::from),
         ),
         (Gauge, "process_resident_memory_bytes", "Resident memory.", bytes("VmRSS")),
-        (
-            Gauge,
-            "process_resident_memory_peak_bytes",
-            "Most resident memory there ever was.",
-            bytes("VmHWM"),
-        ),
+        (Gauge, "process_resident_memory_peak_bytes", "Peak resident memory.", bytes("VmHWM")),
         (Gauge, "process_virtual_memory_bytes", "Virtual memory.", bytes("VmSize")),
         (Gauge, "process_open_fds", "Open file descriptors.", open_fds().map(Value::from)),
-        (Gauge, "process_max_fds", "Most file descriptors.", max_fds().map(Value::from)),
+        (Gauge, "process_max_fds", "Maximum of open file descriptors.", max_fds().map(Value::from)),
     ]
     .into_iter()
     .filter_map(|(kind, name, help, value)| {

@@ -52,31 +52,32 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
         (
             "wellspring_shared_epoch",
             Gauge,
-            "Epoch of who leads, as far as this node knows.",
+            "Epoch of the leader, as far as this node knows.",
             SharedFigures::epoch,
         ),
         (
             "wellspring_shared_place",
             Gauge,
-            "Everything of the shared log up to here is in the copy.",
+            "Place in the shared log up to which the copy is complete.",
             |s| Some(s.stats.place.0),
         ),
         (
             "wellspring_shared_missing_places",
             Gauge,
-            "Places from there to the end of the shared log as it was at the start, while catching up.",
+            "Places that the copy still lacks while catching up, up to the end of the shared \
+             log at the start.",
             SharedFigures::missing_places,
         ),
         (
             "wellspring_shared_void_entries_total",
             Counter,
-            "Entries without effect: repeated, late, or of a leader that leads no more.",
+            "Entries without effect: repeated, late, or from a former leader.",
             |s| Some(s.stats.void_entries),
         ),
         (
             "wellspring_shared_repeated_offers_total",
             Counter,
-            "Entries that this node has offered again.",
+            "Entries that this node has offered more than once.",
             |s| Some(s.stats.repeated_offers),
         ),
         (
@@ -88,7 +89,7 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
         (
             "wellspring_shared_mend_failures_total",
             Counter,
-            "Attempts at mending damaged segments that failed.",
+            "Failed attempts to repair damaged segments.",
             |s| Some(s.stats.mend_failures),
         ),
     ];
@@ -101,7 +102,7 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
     let role = Family::new(
         Gauge,
         "wellspring_shared_role",
-        "1 for what this node is to the log, 0 for what it is not.",
+        "1 for the current role of this node for the log, 0 for all other roles.",
     );
     families.push(copies().fold(role, |family, (log, shared)| {
         ROLES.iter().fold(family, |family, &role| {
@@ -117,12 +118,12 @@ pub(super) fn engine_families(engine: &EngineStatus) -> [Family; 2] {
     [
         Family::gauge(
             "wellspring_shared_engine_connected",
-            "1 while this node reaches the journal.",
+            "1 while this node can reach the journal.",
             u64::from(engine.reach == EngineReach::Connected),
         ),
         Family::counter(
             "wellspring_shared_engine_reconnects_total",
-            "How often it was connected anew.",
+            "Reconnections to the journal.",
             engine.reconnects,
         ),
     ]

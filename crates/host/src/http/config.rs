@@ -11,7 +11,7 @@ section! {
     max_headers: usize = "WELLSPRING_MAX_HEADERS", 64;
     /// Largest read buffer of a connection: bounds the header section, in bytes.
     max_buffer_bytes: usize = "WELLSPRING_MAX_BUFFER_BYTES", 65_536;
-    /// Most HTTP/2 streams of a connection.
+    /// Most concurrent HTTP/2 streams of a connection.
     max_streams: u32 = "WELLSPRING_MAX_STREAMS", 256;
     /// Time for the header section of a request, in ms.
     header_timeout_ms: u64 = "WELLSPRING_HEADER_TIMEOUT_MS", 10_000;
@@ -21,22 +21,22 @@ section! {
     body_timeout_ms: u64 = "WELLSPRING_BODY_TIMEOUT_MS", 30_000;
     /// Time a client may leave an answer unread, in ms.
     write_timeout_ms: u64 = "WELLSPRING_WRITE_TIMEOUT_MS", 60_000;
-    /// Time for requests in flight when the server stops, in ms.
+    /// Time for requests in progress at shutdown, in ms.
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
-    /// Serves POST /e by a loop of its own, and hands every other connection to the general one.
+    /// Serves POST /e with a dedicated loop, and hands all other connections to the general one.
     [num_args = 0..=1, default_missing_value = "true"]
     lean_loop: bool = "WELLSPRING_LEAN_LOOP", true;
-    /// Most long reads at a time; further ones get 503.
+    /// Maximum number of concurrent long reads; further ones get 503.
     max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;
-    /// Most subscriptions at a time; further ones get 503.
+    /// Maximum number of concurrent subscriptions; further ones get 503.
     max_subscribers: usize = "WELLSPRING_MAX_SUBSCRIBERS", 8_192;
     /// Longest time a projection may take, in ms.
     max_fold_ms: u64 = "WELLSPRING_MAX_FOLD_MS", 30_000;
-    /// Largest JSON page of events, in bytes; a larger one is cut and has a `next`.
+    /// Largest JSON page of events, in bytes; a larger one is truncated and has a `next`.
     max_page_bytes: usize = "WELLSPRING_MAX_PAGE_BYTES", 16 << 20;
-    /// Time between signs of life on a subscription, in ms.
+    /// Interval of heartbeats on a subscription, in ms.
     heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
-    /// Serves /cleanup and /load-test-data, which change or remove data without asking.
+    /// Serves /cleanup and /load-test-data, which change or delete data without confirmation.
     [num_args = 0..=1, default_missing_value = "true"]
     dev_endpoints: bool = "WELLSPRING_DEV_ENDPOINTS", false;
     /// Writes a line for every request at level info (else at debug).
@@ -45,10 +45,10 @@ section! {
 }
 
 impl HttpConfig {
-    /// Refuses settings below which a server would start and answer nothing.
+    /// Refuses settings with which a server would start and answer nothing.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.max_buffer_bytes < 8_192 || self.max_url_bytes > self.max_buffer_bytes {
             return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".to_owned());

@@ -1,5 +1,5 @@
-//! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
-//! connection instead of a timer for each request.
+//! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
+//! instead of a timer per request.
 
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
@@ -28,18 +28,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 
-/// What happened on a connection, for the watch over it.
+/// Activity of a connection, for its watchdog.
 #[derive(Default)]
 struct Activity {
-    /// Requests whose answer has not begun.
+    /// Requests whose answer has not started.
     waiting: AtomicU64,
-    /// Requests whose answer is not handed over completely.
+    /// Requests whose answer is not completely handed over.
     in_flight: AtomicU64,
-    /// Whether bytes between requests mean nothing and a side is never shut.
+    /// Whether bytes between requests mean nothing and sides are never shut.
     is_http2: AtomicBool,
     /// Requests begun.
     begun: AtomicU64,
-    /// Bytes read since the last request began or ended.
+    /// Bytes read since the last request started or ended.
     read: AtomicU64,
     /// Bytes written.
     written: AtomicU64,
@@ -49,7 +49,7 @@ struct Activity {
     unread: Unread,
 }
 
-/// Counts a request as in flight until its answer is handed over.
+/// Counts a request as in progress until its answer is handed over.
 struct InFlight {
     activity: Arc<Activity>,
     is_waiting: bool,
@@ -65,7 +65,7 @@ impl InFlight {
         InFlight { activity, is_waiting: true, _counted: host.stats.begin() }
     }
 
-    /// The answer begins.
+    /// The answer starts.
     fn answered(&mut self) {
         if std::mem::take(&mut self.is_waiting) {
             self.activity.waiting.fetch_sub(1, Relaxed);
@@ -81,11 +81,11 @@ impl Drop for InFlight {
     }
 }
 
-/// The socket, or what speaks TLS on it, watched.
+/// The socket, or TLS on it, with its activity counted.
 struct Watched<S> {
     io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
-    /// What was read from the socket before it came here, and comes before what it still holds.
+    /// Bytes read from the socket before it came here, which come first.
     read: Bytes,
     activity: Arc<Activity>,
 }
@@ -111,7 +111,7 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// A socket, with what has been read from it already.
+    /// A socket, with bytes already read from it.
     fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
         Watched { io, last_second, read, activity: Arc::clone(activity) }
@@ -130,7 +130,7 @@ impl<S> Watched<S> {
 }
 
 impl<S: Socket> Watched<S> {
-    /// Whether the client may still wait for what it waits for. hyper flushes whenever it is woken.
+    /// Whether output may still be waiting for the client. hyper flushes whenever it is woken.
     fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let Activity { waiting, is_http2, .. } = &*self.activity;
         if waiting.load(Relaxed) == 0 || is_http2.load(Relaxed) {
@@ -169,7 +169,7 @@ impl<S: Socket> Write for Watched<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.look_for_end(context)?;
         let poll = Pin::new(&mut self.io).poll_flush(context);
-        // TLS takes what the socket has no room for, and is stuck with it here.
+        // TLS buffers what the socket has no room for, and is stuck with it here.
         self.activity.blocked.store(poll.is_pending(), Relaxed);
         poll
     }
@@ -179,8 +179,8 @@ impl<S: Socket> Write for Watched<S> {
     }
 }
 
-/// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no
-/// content (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
+/// Turns an answer into that of `HEAD`: its headers, including the length of its content, without
+/// content (RFC 9110, 9.3.2). hyper does so for HTTP/1 only.
 fn leave_content_out(answer: &mut Response) {
     let content = std::mem::replace(&mut answer.content, Content::Full(Bytes::new()));
     if let Content::Full(bytes) = content
@@ -245,7 +245,7 @@ async fn serve_request(
         headers.insert(HeaderName::from_static("wellspring-position"), position.into());
     }
     for (name, value) in answer.headers {
-        // A face of another program may write names as people do.
+        // An embedded face may write names in mixed case.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
         }
@@ -253,8 +253,8 @@ async fn serve_request(
     Ok(response)
 }
 
-/// Serves one connection until it ends, times out or the server stops. `read` is
-/// what has been read from it already, `peer` who is at the other end.
+/// Serves one connection until it ends, times out or the server stops. `read` holds bytes already
+/// read from it, `peer` is the client's address.
 pub(crate) async fn serve<S: Socket + 'static>(
     stream: S,
     peer: Option<IpAddr>,
@@ -276,7 +276,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
     let mut told_to_end = false;
     loop {
         tokio::select! {
-            // A request that has been read is begun before the connection is told to end.
+            // A request that has been read is started before the connection is told to end.
             biased;
             _ = connection.as_mut() => return,
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
@@ -297,9 +297,8 @@ pub(crate) async fn serve<S: Socket + 'static>(
     }
 }
 
-/// Headers that hyper reads without an allocation. Beyond the most that it may read its answer has
-/// no content; so it reads as many as cost nothing, and those beyond the setting are counted
-/// afterwards.
+/// Headers that hyper reads without an allocation. Over its limit hyper answers without content; so
+/// it reads as many as are free, and those over the setting are counted afterwards.
 const HEADERS_UNALLOCATED: usize = 100;
 
 fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
@@ -326,13 +325,13 @@ fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Fine,
-    /// Nothing asked for long: end politely.
+    /// Idle for long: end gracefully.
     Idle,
-    /// The client does not send what it began, or does not read what it asked for, or does not go.
+    /// The client does not finish its request, does not read its answer, or does not close.
     Stuck(Option<RefusalReason>),
 }
 
-/// Looks at a connection every `tick` and remembers what it saw.
+/// Checks a connection every `tick` and remembers its state.
 struct Watch {
     tick: Duration,
     header: Duration,
@@ -386,7 +385,7 @@ impl Watch {
         } else if self.blocked_for.max(unread_for) >= self.write {
             Verdict::Stuck(Some(RefusalReason::SlowReader))
         } else if self.quiet_for >= self.idle {
-            // Polite first; a client that does not go is cut one idle time later.
+            // Graceful first; a client that does not close is disconnected one idle time later.
             if self.quiet_for >= 2 * self.idle { Verdict::Stuck(None) } else { Verdict::Idle }
         } else {
             Verdict::Fine

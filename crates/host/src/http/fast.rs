@@ -16,14 +16,14 @@ use tokio::sync::Notify;
 
 /// The fast paths of a serving thread.
 struct Seated {
-    /// What they were made by.
+    /// The factories that made them.
     made_by: Arc<[Factory]>,
     paths: Vec<Box<dyn AnyFastPath>>,
     /// The forms of each.
     forms: Vec<Vec<Form>>,
-    /// What varies of the answer at hand.
+    /// The varying parts of the current answer.
     varying: Varying,
-    /// Says that it may be worth asking again.
+    /// Signals that it may be worth asking again.
     notify: Arc<Notify>,
 }
 
@@ -39,11 +39,11 @@ impl Seated {
 }
 
 thread_local! {
-    /// This serving thread's fast paths, made when they are first needed.
+    /// This serving thread's fast paths, made on first use.
     static SEATED: RefCell<Option<Seated>> = const { RefCell::new(None) };
 }
 
-/// Runs `act` on the thread's fast paths. Nothing is awaited within.
+/// Runs `act` on the thread's fast paths, without awaiting.
 fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut Seated) -> T) -> T {
     SEATED.with_borrow_mut(|slot| {
         let known = slot.take().filter(|seated| Arc::ptr_eq(&seated.made_by, made_by));
@@ -51,16 +51,16 @@ fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut Seated) -> T) -
     })
 }
 
-/// A request and what claimed it.
+/// A request and the path that claimed it.
 struct Claimed {
-    /// The path, by its place.
+    /// The path, by index.
     at: usize,
     shape: Shape,
     order: AnyOrder,
 }
 
 impl Seated {
-    /// Has the path that a request is for understand it. `HEAD` is asked of `GET`.
+    /// Has the responsible path parse the request. `HEAD` is treated as `GET`.
     fn claim(&mut self, request: &Request, target: &str) -> Result<Claimed, Box<Problem>> {
         let method = request.method.as_str();
         let asked = if request.method == Method::HEAD { "GET" } else { method };
@@ -68,7 +68,7 @@ impl Seated {
             path.claim(asked, target).map(|claim| (at, claim.shape))
         };
         let Some((at, shape)) = self.paths.iter_mut().enumerate().find_map(claims) else {
-            let detail = format!("{target} is not a route; GET /openapi.json lists them all");
+            let detail = format!("{target} is not a route; GET /openapi.json lists all routes");
             return Err(problem::NOT_FOUND.because(detail));
         };
         let path = &mut self.paths[at];
@@ -102,7 +102,7 @@ impl Seated {
         }
     }
 
-    /// What has become of a request whose answer waits.
+    /// The state of a request whose answer is pending.
     fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
         match self.paths[at].settled(ticket) {
             TicketState::Pending => None,
@@ -112,14 +112,14 @@ impl Seated {
     }
 }
 
-/// What is next with a request.
+/// The next step for a request.
 #[allow(clippy::large_enum_variant)] // on the stack for a moment, and most are answers
 enum Step {
-    /// Nothing.
+    /// None.
     Done(Answer),
-    /// To ask the same again when woken.
+    /// Submit it again when woken.
     Again,
-    /// To ask what has become of it when woken.
+    /// Check its state when woken.
     Settle(usize, AnyTicket),
 }
 
@@ -152,7 +152,7 @@ pub async fn serve(host: &Host, request: &mut Request, target: &str) -> Response
     serve_by(host.faces.fast_paths(), host, request, target).await
 }
 
-/// The same with the paths that these make.
+/// The same with the paths of these factories.
 pub(crate) async fn serve_by(
     made_by: &Arc<[Factory]>,
     host: &Host,
@@ -160,7 +160,7 @@ pub(crate) async fn serve_by(
     target: &str,
 ) -> Response {
     let answer = answer(made_by, host, request, target).await;
-    // What is accepted is not in the log yet, and the lean loop, which says the same, looks at no
+    // An accepted event is not in the log yet, and the lean loop, which answers the same, reads no
     // log.
     Response { reflects: Reflects::Nothing, ..answer.unwrap_or_else(Response::from) }
 }
@@ -211,8 +211,8 @@ async fn answer(
     }
 }
 
-/// Waits to be woken. That may have happened between the asking and this, so the wait is short;
-/// asking again costs little.
+/// Waits to be woken. The wake-up may come before this wait, so the wait is short; asking again is
+/// cheap.
 async fn woken(notify: &Notify) {
     let _ = tokio::time::timeout(Duration::from_millis(5), notify.notified()).await;
 }

@@ -1,4 +1,4 @@
-//! An answer's content as hyper takes it: pieces, and behind them trailers.
+//! An answer's content as hyper takes it: pieces, then trailers.
 
 use super::Content;
 use super::body_memory::Charge;
@@ -17,16 +17,16 @@ use std::task::{Context, Poll};
 pub(super) struct Outgoing<K> {
     content: Content,
     trailers: Trailers,
-    /// The part of a stream's piece that is still to be given.
+    /// The unsent rest of a stream's piece.
     rest: Bytes,
-    /// Over HTTP/2, where content goes in pieces.
+    /// Over HTTP/2, where content is sent in pieces.
     progress: Option<Arc<Progress>>,
     _kept: Option<(K, Option<Charge>)>,
 }
 
 impl<K> Outgoing<K> {
-    /// The content with its trailers. `watched`: over HTTP/2, where it is noted how the client
-    /// reads.
+    /// The content with its trailers. `watched`: over HTTP/2, where the client's reading is
+    /// watched.
     pub(super) fn new(
         content: Content,
         trailers: Trailers,
@@ -37,7 +37,7 @@ impl<K> Outgoing<K> {
         Outgoing { content, trailers, rest: Bytes::new(), progress, _kept: None }
     }
 
-    /// The same, which keeps a request in flight and memory charged until it is handed over.
+    /// The same; keeps a request counted as in progress, and its memory charged, until handed over.
     pub(super) fn holding(self, in_flight: K, held: Option<Charge>) -> Outgoing<K> {
         Outgoing { _kept: Some((in_flight, held)), ..self }
     }
@@ -56,7 +56,9 @@ impl<K> Outgoing<K> {
                             return Poll::Ready(None);
                         }
                         Polled::Cut => {
-                            return Poll::Ready(Some(Err(io::Error::other("the answer was cut"))));
+                            return Poll::Ready(Some(Err(io::Error::other(
+                                "the answer was cut off",
+                            ))));
                         }
                     };
                 }
@@ -67,7 +69,7 @@ impl<K> Outgoing<K> {
         Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
     }
 
-    /// The frame of trailers, once, if there are any.
+    /// The trailers' frame, once, if there are any.
     fn last_frame(&mut self) -> Option<io::Result<Frame<Bytes>>> {
         let trailers =
             std::mem::take(&mut self.trailers).into_iter().filter_map(|(name, value)| {

@@ -6,24 +6,25 @@ use crate::wire::json::push_u64;
 use crate::wire::problem::Problem;
 use hyper::StatusCode;
 
-/// What a client that asks before it sends is told.
+/// The interim answer to a client that expects permission before it sends its body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The answers of one [`Form`], written down once: what is the same in all of them is only copied.
+/// The prepared answers of one [`Form`]: their constant parts are only copied.
 pub(crate) struct Sheet {
-    /// The status of all of them.
+    /// Their common status.
     pub(crate) status: u16,
-    /// Those made in the same turn of the loop in which their requests came, to be counted.
+    /// Answers made in the same turn of the loop in which their requests arrived, to be counted.
     pub(crate) prompt: u32,
-    /// What stands before the value of each header that varies.
+    /// The constant part before the value of each varying header.
     leads: Vec<Vec<u8>>,
     /// As [`Form::framed_content`].
     content: Option<FormContent>,
-    /// Behind these, up to the length of content that varies; empty if it does not.
+    /// The constant part after these, up to the length of varying content; empty if the content
+    /// does not vary.
     before_length: Vec<u8>,
-    /// From there on, if the connection goes on.
+    /// The rest of the head if the connection is kept open.
     keep: Vec<u8>,
-    /// The same, if it ends.
+    /// The same if it is closed.
     close: Vec<u8>,
 }
 
@@ -59,10 +60,10 @@ impl Sheet {
         Sheet { status: form.status, prompt: 0, leads, content, before_length, keep, close }
     }
 
-    /// Appends the answer in which `varying` is what varies.
+    /// Appends an answer with these varying parts.
     ///
     /// # Errors
-    /// [`Misfit`]: it is not what the form leaves open. Nothing was appended.
+    /// [`Misfit`]: they do not fit the form. Nothing was appended.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -98,7 +99,7 @@ fn status_line(status: u16) -> String {
     format!("HTTP/1.1 {status} {}\r\n", reason.unwrap_or_default())
 }
 
-/// The name of a header as it is usually written: `content-type` is `Content-Type`.
+/// The usual spelling of a header's name: `content-type` is `Content-Type`.
 fn cased(name: &str) -> String {
     if name == "etag" {
         return "ETag".to_owned();

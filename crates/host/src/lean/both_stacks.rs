@@ -1,4 +1,4 @@
-//! A fast path asked over both stacks, to compare what they answer.
+//! Sends a request to a fast path over both stacks, to compare the answers.
 
 use super::Limits;
 use super::desk::Desk;
@@ -41,7 +41,7 @@ impl BothStacks {
         (lean, said_by_general(&self.host, &self.made_by, sent))
     }
 
-    /// How many answers a path has given from the memory of heads that come again.
+    /// How many answers a path has given from the memory of repeated heads.
     #[cfg(test)]
     pub(super) fn prompt(&self, path: usize) -> u32 {
         self.desk.lanes[path].sheets[0].prompt
@@ -54,20 +54,20 @@ pub struct SentRequest {
     pub method: &'static str,
     /// Its path and query.
     pub target: &'static str,
-    /// Its headers besides `Host`, `User-Agent` and `Content-Length`.
+    /// Its headers except `Host`, `User-Agent` and `Content-Length`.
     pub headers: Vec<(&'static str, &'static str)>,
     /// Its content.
     pub content: &'static str,
 }
 
 impl SentRequest {
-    /// Every header, but for `Content-Length`.
+    /// Every header except `Content-Length`.
     fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [("Host", "localhost"), ("User-Agent", "a")].into_iter().chain(self.headers.iter().copied())
     }
 }
 
-/// An answer: status, headers that do not frame it in any order, content.
+/// An answer: status, headers in any order without those that frame it, content.
 pub(crate) type Said = (u16, Vec<(String, String)>, String);
 
 /// The general stack's answer.

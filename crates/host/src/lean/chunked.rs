@@ -1,26 +1,25 @@
-//! The chunked transfer coding, decoded as it comes (RFC 9112, section 7.1).
+//! A decoder of the chunked transfer coding (RFC 9112, section 7.1).
 //!
-//! Strict where leniency lets two readers of the same bytes see different
-//! messages: every line ends with CRLF, a size is hexadecimal digits and nothing
-//! else, a trailer is `name:value`. Extensions and trailers are thrown away, and
-//! what they may weigh is bounded.
+//! Strict where leniency would let two readers of the same bytes see different messages: every line
+//! ends with CRLF, a size consists of hexadecimal digits only, a trailer is `name:value`.
+//! Extensions and trailers are discarded, and their size is bounded.
 
 /// Most hexadecimal digits of a size: a 64-bit number.
 const SIZE_DIGITS: u8 = 16;
 
-/// Why a chunked body cannot be read on. The framing is lost with it.
+/// Why the rest of a chunked body cannot be decoded. The framing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// The bytes are not chunks.
+    /// The bytes are not valid chunks.
     Malformed,
     /// Extensions and trailers together are too long.
     TooLong,
 }
 
-/// What a stretch of input came to.
+/// The result of decoding a stretch of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
-    /// Bytes of input used up, at least one if there was any.
+    /// Bytes of input consumed, at least one if there was any.
     pub(crate) used: usize,
     /// The part of the body in them.
     pub(crate) data: &'a [u8],
@@ -30,7 +29,7 @@ pub(crate) struct Piece<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// In a size, of which so many digits have come.
+    /// In a size, after this many digits.
     Size {
         value: u64,
         digits: u8,
@@ -58,11 +57,11 @@ enum State {
     End,
 }
 
-/// A chunked body being read.
+/// A chunked body being decoded.
 #[derive(Debug)]
 pub(crate) struct Chunked {
     state: State,
-    /// What extensions and trailers may still weigh, in bytes.
+    /// Remaining allowance for extensions and trailers, in bytes.
     allowance: usize,
 }
 
@@ -72,10 +71,10 @@ impl Chunked {
         Chunked { state: State::Size { value: 0, digits: 0 }, allowance }
     }
 
-    /// Reads on, up to the next piece of the body, its end or the end of `input`.
+    /// Decodes up to the next piece of the body, its end or the end of `input`.
     ///
     /// # Errors
-    /// [`Broken`]: nothing that follows can be understood.
+    /// [`Broken`]: the rest cannot be understood.
     pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, Broken> {
         for (at, &byte) in input.iter().enumerate() {
             if let State::Data { left } = self.state {
@@ -142,7 +141,7 @@ impl Chunked {
     }
 }
 
-/// Whether a byte may be in the name of a field.
+/// Whether a byte is allowed in a field name.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -151,7 +150,7 @@ fn is_token(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Decodes `input` cut into pieces of `step` bytes: the body and what was left over.
+    /// Decodes `input` in pieces of `step` bytes: the body and the remaining input.
     fn decode(input: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Broken> {
         let (mut chunked, mut body) = (Chunked::new(40), Vec::new());
         let (mut at, mut seen) = (0, 0);

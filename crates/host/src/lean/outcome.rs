@@ -1,4 +1,4 @@
-//! From a whole request to its answer: a session that has it done, keeps or refuses it.
+//! From a complete request to its answer: executes, queues or refuses it.
 
 use super::answer;
 use super::desk::{Came, Desk};
@@ -11,22 +11,22 @@ use crate::fast::{FastRequest, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
-/// Rest of a refused body that is read and thrown away so that the connection can go on.
+/// Remainder of a refused body that is read and discarded to keep the connection open.
 const SKIP_BYTES: u64 = 2 << 20;
 
-/// What became of a whole request.
+/// The result of a complete request.
 pub(super) enum Placed {
-    /// It is answered, or will be.
+    /// It is answered, now or later.
     Done,
     /// There was no room.
     Full(Asking),
-    /// The other stack knows better; if that cannot be asked any more, this is the answer.
+    /// The other stack should answer; if that is no longer possible, this is the answer.
     Elsewhere(Asking, Box<Problem>),
 }
 
 impl Session {
-    /// Has a whole request done and answers it. `word`: that of its target, if one varies.
-    /// `follows`: whether bytes behind it have been read.
+    /// Executes and answers a complete request. `word`: that of its target, if one varies.
+    /// `follows`: whether bytes after it have been read.
     pub(super) fn place<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -34,7 +34,7 @@ impl Session {
         (word, content): (&[u8], &[u8]),
         follows: bool,
     ) -> Placed {
-        // Whoever waits for the same room was here before.
+        // Requests that wait for the same room come first.
         if desk.is_full(asking.lane, &asking.order) {
             return Placed::Full(asking);
         }
@@ -74,7 +74,7 @@ impl Session {
         Placed::Done
     }
 
-    /// Answers a whole request with a problem.
+    /// Answers a complete request with a problem.
     pub(super) fn answer_problem<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -89,12 +89,12 @@ impl Session {
         self.go_on(said);
     }
 
-    /// Between requests again, or at the end.
+    /// Ready for the next request, or at the end.
     fn go_on(&mut self, after: After) {
         self.state = if after == After::Close { State::Ended } else { State::IDLE };
     }
 
-    /// Keeps a request that found no room, of which only word and `content` are here and `behind`
+    /// Keeps a request that found no room, of which only word and `content` are here; `behind`
     /// bytes follow.
     pub(super) fn keep<G: Guards>(
         &mut self,
@@ -116,8 +116,8 @@ impl Session {
         self.state = State::Stalled(Box::new(kept));
     }
 
-    /// Answers a request with a problem and sees to the rest of its body, of which
-    /// `here` bytes, perhaps with requests behind it, have been read.
+    /// Answers a request with a problem and discards the rest of its body, of which `here` bytes,
+    /// perhaps with further requests, have been read.
     pub(super) fn refuse<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -144,8 +144,8 @@ impl Session {
         };
     }
 
-    /// Answers with a problem after which nothing can be understood. `lane`: whose the request is,
-    /// if that is known.
+    /// Answers with a problem and closes, because the rest cannot be understood. `lane`: that of
+    /// the request, if known.
     pub(super) fn give_up<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,

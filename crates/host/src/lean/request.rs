@@ -1,4 +1,4 @@
-//! From bytes to a whole request: a session in a head or a body.
+//! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
 use super::chunked::Broken;
@@ -22,8 +22,8 @@ struct RequestFacts {
 }
 
 impl Session {
-    /// A head at the beginning of `input`, which is not empty: bytes used with its
-    /// body as far as it is there, `None` if more is needed.
+    /// Handles a head at the start of `input`, which is not empty: bytes consumed, including the
+    /// available part of its body; `None` if more input is needed.
     pub(super) fn head<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -46,7 +46,7 @@ impl Session {
             let order = Order { lane, what, framing, expects, after, word: again.word };
             return self.begin(desk, order, RequestFacts { client, logged }, head, rest);
         }
-        // Line ends before a request mean nothing.
+        // Line ends before a request are ignored.
         match input {
             [b'\r', b'\n', ..] => return Some(2),
             [b'\n', ..] => return Some(1),
@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Begins a request whose head is understood: bytes used of `head` and `rest`. `None`: it is
-    /// for the other stack after all, whole as it is.
+    /// Starts a request with a parsed head: bytes consumed of `head` and `rest`. `None`: the other
+    /// stack has to handle it, unchanged.
     fn begin<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -115,7 +115,7 @@ impl Session {
         let Understood { order, largest } = match what {
             Ok(understood) => understood,
             Err(problem) => {
-                // Whether a client that asked first sends the body now, nobody can know.
+                // Whether a client that asked first now sends the body is unknown.
                 let after = if expects == Expects::Continue { After::Close } else { after };
                 let body = Rest::of(framing, desk.limits.head_bytes);
                 let refused = RefusedRequest { lane, came, after, framing, rest: body };
@@ -155,7 +155,7 @@ impl Session {
         Some(head.len())
     }
 
-    /// A part of a body: bytes used.
+    /// Handles a part of a body: bytes consumed.
     pub(super) fn body<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> usize {
         let State::Body(mut receiving) = std::mem::replace(&mut self.state, State::IDLE) else {
             return 0;
@@ -197,7 +197,7 @@ impl Session {
         at
     }
 
-    /// Has a request done of which every byte is kept, and keeps it if there is no room.
+    /// Executes a completely buffered request, and keeps it if there is no room.
     pub(super) fn place_kept<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -211,7 +211,7 @@ impl Session {
             Placed::Full(asking) => {
                 self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
-            // Its bytes are gone: what the other stack would have done better cannot be had.
+            // Its bytes are gone, so the other stack cannot answer it.
             Placed::Elsewhere(asking, problem) => {
                 desk.spare.give(body);
                 let said = if desk.stopping && !follows { After::Close } else { after };
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// A part of a refused body: bytes used.
+    /// Handles a part of a refused body: bytes consumed.
     pub(super) fn skip<G: Guards>(&mut self, desk: &Desk<G>, input: &[u8]) -> usize {
         let State::Skip { rest, allowance } = &mut self.state else { return 0 };
         let next = rest.next(input);
@@ -236,7 +236,7 @@ impl Session {
                 *allowance -= used as u64;
                 used
             }
-            // Its answer is sent; nothing that follows can be understood.
+            // Its answer is sent; the rest cannot be understood.
             Ok(_) | Err(_) => {
                 self.state = State::Ended;
                 input.len()
@@ -245,8 +245,8 @@ impl Session {
     }
 }
 
-/// Whether an incomplete head, of which `seen` bytes were read in vain, is worth
-/// reading again: a client that sends it byte by byte must not cost its square.
+/// Whether an incomplete head, of which `seen` bytes were parsed in vain, is worth parsing again: a
+/// client that sends it byte by byte must not cause quadratic work.
 fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -> bool {
     let new = &input[seen.saturating_sub(3)..];
     if line {
@@ -256,12 +256,12 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
     seen == 0 || new.contains(&b'\n') || input.len() > limits.url_bytes
 }
 
-/// The answer to a body whose chunks cannot be read.
+/// The answer to a body with malformed chunks.
 fn lost(broken: Broken, head_bytes: usize) -> Box<Problem> {
     match broken {
         Broken::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
         Broken::TooLong => problem::HEADERS_TOO_LARGE
-            .because("extensions and trailers of the chunks are too long")
+            .because("chunk extensions and trailers are too long")
             .limit(head_bytes as u64),
     }
 }

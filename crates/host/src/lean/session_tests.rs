@@ -1,4 +1,4 @@
-//! The protocol at every split, against answers known beforehand.
+//! The protocol at every split, against known answers.
 
 use super::answer::CONTINUE;
 use super::head::Limits;
@@ -14,7 +14,7 @@ pub(super) const LIMITS: Limits =
 pub(super) const PLAIN: &[u8] =
     b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 
-/// The answer to an event that was taken.
+/// The answer to an accepted event.
 pub(super) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
 Content-Type: application/json\r\n\
 Content-Length: 11\r\n\
@@ -45,7 +45,7 @@ pub(super) fn everywhere(input: &[u8]) -> Trace {
     trace
 }
 
-/// Whether a client is told to go on depends on whether it already has.
+/// Whether the client gets `100 Continue` depends on whether it has already sent the body.
 fn without_continue(mut trace: Trace) -> Trace {
     while let Some(at) = trace.answers.windows(CONTINUE.len()).position(|w| w == CONTINUE) {
         trace.answers.drain(at..at + CONTINUE.len());
@@ -234,7 +234,7 @@ fn requests_that_are_refused_leave_the_connection_open() {
     for (head, body, status) in cases {
         let input = [head.replace('\n', "\r\n").as_bytes(), body.as_bytes(), PLAIN].concat();
         let trace = everywhere(&input);
-        // Who names an expectation may or may not send the body: the connection cannot go on.
+        // A client with an expectation may or may not send the body: the connection must be closed.
         let expected: &[u16] = if status == 417 { &[417] } else { &[status, 202] };
         assert_eq!(statuses(&trace.answers).unwrap(), expected, "{head:?}");
         assert_eq!(trace.taken.len(), expected.len() - 1);
@@ -329,7 +329,7 @@ fn durable_answers_wait_and_stay_in_order() {
     assert_eq!(statuses.len(), 20);
     assert_eq!(statuses.iter().position(|&s| s == 503), Some(13), "one failed, at its place");
     assert_eq!(whole(&durable.repeat(200)).taken.len(), 200, "more than may wait at once");
-    // What is ready behind one that waits is bounded too.
+    // Ready answers behind a pending one are bounded, too.
     let mut desk = super::replay::desk(LIMITS);
     let mut session = Session::new(None);
     assert_eq!(session.receive(&mut desk, durable), Turn::More);
@@ -437,13 +437,13 @@ fn long_heads_that_do_not_end_are_charged_like_bodies() {
     let mut second = Session::new(None);
     assert_eq!(second.receive(&mut desk, head.as_bytes()), Turn::End);
     assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
-    // The first goes on, and gives back what it held.
+    // The first continues, and returns its memory.
     assert_eq!(first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"), Turn::More);
     assert_eq!(desk.out, ACCEPTED);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }
 
-/// A request and what must come of it.
+/// A request and its expected answer.
 #[derive(Debug, Clone)]
 struct Case {
     bytes: Vec<u8>,
@@ -482,7 +482,7 @@ fn event_case() -> impl Strategy<Value = Case> {
         .prop_map(|(target, body, chunked, cuts, [lf, expect, type_, newline])| {
             let mut head = format!("POST {target} HTTP/1.1\r\nHost: l\r\n");
             head.push_str(if type_ { "Content-Type: application/json\r\n" } else { "" });
-            // Who is refused after asking loses the connection: that is another test.
+            // A refusal after an expectation closes the connection, which is another test.
             let refused = target == "/e?bad" || body.first() == Some(&b'!');
             head.push_str(if expect && !refused { "Expect: 100-continue\r\n" } else { "" });
             let mut framed = Vec::new();
@@ -543,7 +543,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         flip in any::<prop::sample::Index>(),
     ) {
-        // Half of it nearly right.
+        // Half of it is nearly right.
         if input.len() % 2 == 0 {
             let right = if input.len() % 4 == 0 { PLAIN.to_vec() } else { visit("Yci") };
             let flip = flip.index(right.len());

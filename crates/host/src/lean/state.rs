@@ -1,4 +1,4 @@
-//! Where a session stands.
+//! The state of a session.
 
 use super::chunked::{Broken, Chunked};
 use super::desk::Came;
@@ -7,20 +7,20 @@ use crate::fast::AnyOrder;
 use crate::http::body_memory::Charge;
 use std::net::IpAddr;
 
-/// Where a session stands.
+/// The state of a session.
 pub(super) enum State {
-    /// Between requests or in a head of which `seen` bytes were looked at, in vain.
+    /// Between requests, or in a head of which `seen` bytes were parsed in vain.
     Head {
         seen: usize,
         line: bool,
     },
     Body(Box<Receiving>),
-    /// A refused body: so many more bytes of it may come.
+    /// In a refused body with this many bytes left.
     Skip {
         rest: Rest,
         allowance: u64,
     },
-    /// A whole request that found no room.
+    /// A complete request that found no room.
     Stalled(Box<KeptHead>),
     Leaving,
     Ended,
@@ -31,9 +31,9 @@ impl State {
     pub(super) const IDLE: State = State::Head { seen: 0, line: false };
 }
 
-/// A request as far as the head tells.
+/// A request as far as its head tells.
 pub(super) struct Asking {
-    /// Whose it is, by the lane's place.
+    /// Its lane, by index.
     pub(super) lane: usize,
     pub(super) order: AnyOrder,
     pub(super) client: Option<IpAddr>,
@@ -47,7 +47,7 @@ pub(super) struct Receiving {
     pub(super) body: Vec<u8>,
     pub(super) charge: Charge,
     pub(super) most: usize,
-    /// What the head announced.
+    /// The announced framing.
     pub(super) framing: Framing,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct KeptHead {
     pub(super) _charge: Charge,
 }
 
-/// A request that is not taken, whatever else its body holds.
+/// A refused request, whatever the rest of its body contains.
 pub(super) struct RefusedRequest {
     pub(super) lane: usize,
     pub(super) came: Came,
@@ -82,7 +82,7 @@ impl Rest {
         }
     }
 
-    /// The next piece of the body in `input`: bytes used, data, whether it is the last.
+    /// The next piece of the body in `input`: bytes consumed, data, whether it is the last.
     pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, &'a [u8], bool), Broken> {
         match self {
             Rest::Length(left) => {

@@ -1,5 +1,5 @@
-//! Timeouts without timers: every connection is looked at a few times in the
-//! shortest timeout, some hundred of them each time the loop wakes.
+//! Timeouts without timers: every connection is checked a few times per shortest timeout, some
+//! hundred of them each time the loop wakes.
 
 use super::Settings;
 use super::conn::{Input, Waiting};
@@ -8,18 +8,17 @@ use super::slab::Token;
 use super::worker::Worker;
 use crate::stats::RefusalReason;
 
-/// Connections looked at each time the loop wakes, so that many of them, even if all
-/// are late, keep nobody else waiting.
+/// Connections checked each time the loop wakes, so that many late ones do not delay the others.
 const PLACES: usize = 512;
-/// Looks in the shortest timeout.
+/// Checks per shortest timeout.
 const LOOKS: u64 = 4;
 const MOST_OFTEN_US: u64 = 50_000;
 const LEAST_OFTEN_US: u64 = 5_000_000;
-/// How long a client may take to read its last answer, and when the server stops.
+/// How long a client may take to read its last answer, also at shutdown.
 const LINGER_US: u64 = 3_000_000;
 const LINGER_STOPPING_US: u64 = 250_000;
 
-/// When connections are looked at, and which are next.
+/// When connections are checked, and which are next.
 pub(super) struct Sweep {
     tick_us: u64,
     linger_us: u64,
@@ -28,7 +27,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// A first look one tick from now.
+    /// The first check is one tick from now.
     pub(super) fn new(settings: &Settings, now_us: u64) -> Sweep {
         let Settings { header_us, body_us, idle_us, write_us, .. } = *settings;
         let shortest = [header_us, body_us, idle_us, write_us, LINGER_US].into_iter().min();
@@ -41,7 +40,7 @@ impl Sweep {
         if self.place > 0 { 0 } else { self.next_us }
     }
 
-    /// The server stops: from now on look often, and wait less for those who are answered.
+    /// The server is shutting down: check often, and wait less for clients that have their answer.
     pub(super) fn hurry(&mut self, now_us: u64) {
         self.tick_us = MOST_OFTEN_US;
         self.linger_us = LINGER_STOPPING_US;
@@ -50,7 +49,7 @@ impl Sweep {
 }
 
 impl<G: Guards> Worker<G> {
-    /// Looks at the connections whose turn it is, if it is time to.
+    /// Checks the next connections, if it is time to.
     pub(super) fn sweep(&mut self) {
         let now_us = self.desk.now_us;
         if self.sweep.due_us() > now_us {
@@ -101,7 +100,7 @@ impl<G: Guards> Worker<G> {
         }
     }
 
-    /// Ends a connection on which nothing is asked, after a last look whether that is so.
+    /// Closes an idle connection, after a last check.
     pub(super) fn end_if_idle(&mut self, token: Token) {
         let idle = |worker: &mut Worker<G>| {
             let conn = worker.conns.get_mut(token);

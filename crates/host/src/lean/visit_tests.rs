@@ -1,4 +1,4 @@
-//! Requests for links at every split, by themselves and among events.
+//! Requests for links at every split, alone and among events.
 
 use super::head::After;
 use super::replay::{End, desk, replay, statuses};
@@ -10,7 +10,7 @@ pub(super) fn visit(code: &str) -> Vec<u8> {
     format!("GET /{code} HTTP/1.1\r\nHost: l\r\nUser-Agent: curl/8.5.0\r\nReferer: https://a.example/x\r\n\r\n").into()
 }
 
-/// The click that comes of it.
+/// The click recorded for it.
 pub(super) fn clicked(code: &str) -> (String, Vec<u8>) {
     (code.to_owned(), b"curl/8.5.0 https://a.example/x".to_vec())
 }
@@ -63,7 +63,7 @@ fn a_repeated_head_with_another_code_is_judged_like_a_new_one() {
         let rest = [visit(code), PLAIN.to_vec()].concat();
         assert_eq!(trace.end, End::Left(rest), "{code:?}");
     }
-    // The head behind the code makes the visit: nothing of the one before shines through.
+    // The head after the code determines the visit: nothing of the previous one remains.
     let other = b"GET /x HTTP/1.1\r\nHost: l\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\n\r\n";
     let trace = everywhere(&[&visit("a")[..], other, &visit("b")].concat());
     let told = b"  192.0.2.2".to_vec();

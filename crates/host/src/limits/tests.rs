@@ -1,10 +1,10 @@
-//! All limits together, under a clock that the test turns.
+//! All limits together, under a clock that the test sets.
 
 use super::*;
 use crate::config::HostConfig;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Stands until it is turned.
+/// Stands still until set.
 #[derive(Debug, Default)]
 struct Turned(AtomicU64);
 
@@ -49,7 +49,7 @@ impl Server {
         Ok(Payer::new(&self.limits, purse))
     }
 
-    /// How many of a hundred requests go through, and why the others do not.
+    /// How many of a hundred requests pass, and why the others do not.
     fn hundred(&self, address: &str, account: Option<&str>) -> (usize, Option<Box<Problem>>) {
         let mut first = None;
         let through = (0..100).filter(|_| match self.request(address, account) {
@@ -106,7 +106,7 @@ fn requests_of_addresses_and_accounts_are_apart() {
     assert_eq!(through, 20);
     assert!(problem.expect("a refusal").detail.contains("of this account"));
     assert!(server.refused(RefusalReason::RequestOfAccount) > 0);
-    // Those of ann count wherever they come from; bob's do not count as hers.
+    // Ann's requests count wherever they come from; bob's do not count as hers.
     assert_eq!(server.hundred("192.0.2.4", Some("ann")).0, 0);
     assert_eq!(server.hundred("192.0.2.5", Some("bob")).0, 20);
     server.sleep_ms(1_000);

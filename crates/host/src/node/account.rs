@@ -51,17 +51,17 @@ impl IngestAccount {
         [
             (
                 "wellspring_ingest_window_last_seconds",
-                "Longest wait from acceptance to durability in the last flush.",
+                "Longest time from acceptance to durability in the last flush.",
                 figures.window_last_us as f64 / 1e6,
             ),
             (
                 "wellspring_ingest_window_longest_seconds",
-                "The longest such wait since the start.",
+                "Longest time from acceptance to durability since the start.",
                 figures.window_longest_us as f64 / 1e6,
             ),
             (
                 "wellspring_ingest_partitions",
-                "Partitions of serving threads.",
+                "Ingest partitions, one for each serving thread.",
                 figures.partitions as f64,
             ),
             (

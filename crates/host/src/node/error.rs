@@ -60,16 +60,17 @@ pub enum NoBatcher {
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeError::NotFound => write!(f, "there is no such log"),
+            NodeError::NotFound => write!(f, "no such log"),
             NodeError::TooMany(limit) => {
-                write!(f, "there are {limit} logs, the most that max_logs allows")
+                write!(f, "there are {limit} logs, the maximum that max_logs allows")
             }
             NodeError::Open { log, error: OpenError::Locked { dir }, .. } => {
                 let data = Path::new(dir).ancestors().nth(2).unwrap_or(Path::new(dir)).display();
                 write!(
                     f,
-                    "the data folder {data} is in use: another process holds the log {log} in it, and \
-                     has not given it back within {} s; stop that, or choose another folder (--data)",
+                    "the data folder {data} is in use: another process holds the log {log} in \
+                     it and did not release it within {} s; stop that process, or choose \
+                     another folder (--data)",
                     LOCKED_TRIES * LOCKED_PAUSE.as_millis() as u32 / 1_000
                 )
             }
@@ -77,25 +78,22 @@ impl fmt::Display for NodeError {
                 let data = dir.ancestors().nth(2).unwrap_or(dir);
                 write!(
                     f,
-                    "the log {log} does not open. In {}, {error}. Nothing was changed; `wellspring verify \
-                     --data {} --log {log}` lists all damage. Keep this folder as it is, put a backup of \
-                     it in its place and start again",
+                    "cannot open the log {log}: in {}, {error}. Nothing was changed; \
+                     `wellspring verify --data {} --log {log}` lists all damage. Keep this \
+                     folder aside, restore a backup in its place and start again",
                     dir.display(),
                     data.display()
                 )
             }
             NodeError::Open { log, dir, error } => {
-                write!(f, "the log {log} in {} does not open: {error}", dir.display())
+                write!(f, "cannot open the log {log} in {}: {error}", dir.display())
             }
             NodeError::View(reason) => f.write_str(reason),
             NodeError::NotRecorded(error) => {
-                write!(
-                    f,
-                    "the log system, which says what logs there are, did not take it: {error}"
-                )
+                write!(f, "the log system, which lists all logs, refused the change: {error}")
             }
             NodeError::Unavailable { log, reason } => {
-                write!(f, "the log {log} is not here yet: {reason}")
+                write!(f, "the log {log} is not on this node yet: {reason}")
             }
             NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }

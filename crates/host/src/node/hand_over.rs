@@ -130,7 +130,7 @@ impl HandOver for ToLeader {
                 return HandOverOutcome::NotTaken;
             }
             Err(error) => {
-                tracing::debug!(%error, "what became of events that were handed over is not known yet");
+                tracing::debug!(%error, "the outcome of handed-over events is not known yet");
                 self.client = None;
                 return HandOverOutcome::Unknown;
             }
@@ -142,7 +142,7 @@ impl HandOver for ToLeader {
             // another key.
             (400..=499 | 503, _) => {
                 let status = answer.head.status;
-                tracing::debug!(status, "the leader did not take what was handed over");
+                tracing::debug!(status, "the leader did not accept the handed-over events");
                 HandOverOutcome::NotTaken
             }
             _ => HandOverOutcome::Unknown,

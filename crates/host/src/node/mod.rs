@@ -93,7 +93,7 @@ impl Node {
         };
         wellspring_log::set_sealed_index_budget_bytes(config.sealed_index_bytes);
         let dir = data.join("logs");
-        keep_private(&dir).map_err(io(&dir, "making the folder"))?;
+        keep_private(&dir).map_err(io(&dir, "creating the folder"))?;
         let node = Node {
             dir,
             shared: cluster.is_some().then(SharedState::default),
@@ -128,7 +128,7 @@ impl Node {
             } else if is_name(&name) {
                 names.push(name);
             } else if !name.contains(SET_ASIDE) {
-                tracing::warn!(name, "not a log's name; left alone");
+                tracing::warn!(name, "not the name of a log; ignored");
             }
         }
         Ok(names)
@@ -317,7 +317,7 @@ impl Node {
 
     fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {
         let path = self.dir.join(name);
-        keep_private(&path).map_err(io(&path, "keeping others out of"))?;
+        keep_private(&path).map_err(io(&path, "locking"))?;
         let log = self.opening.open(name, incarnation, &path)?;
         // The folder's own entry must survive a power loss, or acknowledged events would go with
         // it.

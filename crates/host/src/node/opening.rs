@@ -79,7 +79,7 @@ fn open_copy(
     options: Options,
 ) -> Result<Log, OpenError> {
     let storage = DiskStorage::create(path)
-        .map_err(|error| OpenError::Io { doing: format!("making {}", path.display()), error })?;
+        .map_err(|error| OpenError::Io { doing: format!("creating {}", path.display()), error })?;
     let journal_name = journal_name(name, incarnation);
     let (engine, claims): (Box<dyn SharedLog>, _) = if name == SYSTEM_LOG {
         // Who keeps the journal is not to read who may do what.

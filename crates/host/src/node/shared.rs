@@ -113,8 +113,9 @@ impl Node {
             Holding::Files => false,
         };
         if !is_ours {
-            let what = "it is no log of this journal and no copy of one; a node of several begins with a data \
-                        folder of its own, and `wellspring export` and `import` bring events along"
+            let what = "it is neither a log of this journal nor a copy of one; a node of a \
+                        cluster starts with an empty data folder, and `wellspring export` and \
+                        `import` transfer events"
                 .to_owned();
             let error =
                 wellspring_log::OpenError::OtherJournal { dir: dir.display().to_string(), what };
@@ -149,7 +150,7 @@ impl Node {
                 if copied.is_some_and(|copied| copied != journal_name(name, incarnation)) {
                     tracing::info!(
                         log = name,
-                        "was made anew meanwhile; the copy of the old one is removed"
+                        "was recreated meanwhile; the copy of the old log is removed"
                     );
                     self.remove_folder(name, changes)?;
                 }
@@ -260,10 +261,10 @@ impl Node {
         let Some(cluster) = self.cluster() else { return };
         let joined = match self.batcher(SYSTEM_LOG) {
             Ok(batcher) => members::join(cluster, &batcher),
-            Err(_) => Err("the log system takes nothing".to_owned()),
+            Err(_) => Err("the log system accepts no events".to_owned()),
         };
         if let Err(reason) = joined {
-            tracing::warn!("other nodes are not told of this one: {reason}");
+            tracing::warn!("cannot announce this node to the others: {reason}");
         }
     }
 
@@ -322,7 +323,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             let followed = node.follow_catalog(shared);
             failed = followed.as_ref().err().map(|_| Instant::now());
             if let Err(error) = followed {
-                tracing::warn!("which logs there are could not be found out: {error}");
+                tracing::warn!("cannot list the logs: {error}");
             }
         }
         twin = twin.seen(&node, cluster, seen);
@@ -372,8 +373,8 @@ impl Twin {
                 tracing::error!(
                     node = cluster.node.as_str(),
                     url = other.url,
-                    "another process has started under the name of this node; give each node a name of its own \
-                     (--node), or stop one of the two"
+                    "another process has started under the name of this node; give each node a \
+                     unique name (--node), or stop one of the two"
                 );
                 Twin::Told
             }
@@ -400,7 +401,7 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     let mut any = false;
     for (name, log) in node.all() {
         if name != SYSTEM_LOG && matches!(log.role(), Role::Following { .. }) {
-            tracing::debug!(log = name, node = cluster.node.as_str(), "claims the lead");
+            tracing::debug!(log = name, node = cluster.node.as_str(), "claiming the lead");
             log.claim_lead();
             any = true;
         }

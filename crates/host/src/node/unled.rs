@@ -58,7 +58,8 @@ impl UnledLogs {
             tracing::error!(
                 log = name,
                 standing = ?standing,
-                "this node leads the log system and cannot lead this one: it gives the lead up, for a node that can"
+                "this node leads the log system but cannot lead this log: it gives up the lead \
+                 so that another node can take it"
             );
             system.resign();
         }

@@ -37,7 +37,7 @@ impl UnopenedLogs {
     pub(super) fn failed(&self, name: &str, incarnation: Option<u64>, reason: String) {
         let mut logs = self.lock();
         if logs.get(name).is_none_or(|known| known.reason != reason) {
-            tracing::warn!(log = name, "is not on this node as the log system says: {reason}");
+            tracing::warn!(log = name, "does not match the log system on this node: {reason}");
         }
         let log = UnopenedLog { incarnation, reason, tried: Instant::now() };
         logs.insert(name.to_owned(), log);
@@ -46,7 +46,7 @@ impl UnopenedLogs {
     /// It is here as it is to be.
     pub(super) fn opened(&self, name: &str) {
         if self.lock().remove(name).is_some() {
-            tracing::info!(log = name, "is on this node as the log system says");
+            tracing::info!(log = name, "matches the log system on this node again");
         }
     }
 

@@ -160,7 +160,7 @@ pub enum NoView {
 impl fmt::Display for NoView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoView::NoLog => write!(f, "there is no such log"),
+            NoView::NoLog => write!(f, "no such log"),
             NoView::Closing => write!(f, "the log is being closed"),
             NoView::NotOpened(reason) => f.write_str(reason),
         }
@@ -243,7 +243,10 @@ impl Node {
                 (Scope::Log(log), _) | (_, Scope::Log(log)) => log,
                 (Scope::Each(_), Scope::Each(_)) => "every log",
             };
-            let what = format!("{log} has a view {name} already; its name is its snapshot's");
+            let what = format!(
+                "{log} already has a view {name}; names of views are unique \
+                                because snapshots use them"
+            );
             return Err(NodeError::View(what));
         }
         for (log, entry) in self.entries() {

@@ -269,7 +269,7 @@ fn a_view_of_each_log_and_one_of_a_log_have_two_names() {
         move || Ok(Arc::clone(&gate))
     });
     let refused = world.node.attach(MAIN, Arc::clone(&slot) as _).expect_err("one snapshot");
-    assert!(refused.to_string().contains("main has a view counted already"), "{refused}");
+    assert!(refused.to_string().contains("main already has a view counted"), "{refused}");
     let again = world.node.attach_each::<Tally>(&[SEEN], move |_| Ok(Arc::clone(&gate)));
     let refused = again.map(|_| ()).expect_err("one snapshot");
     assert!(refused.to_string().contains("every log has a view counted"), "{refused}");

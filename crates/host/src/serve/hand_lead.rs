@@ -18,7 +18,7 @@ pub(super) async fn to_another(host: &Host) {
     let Some(cluster) = host.node.cluster().filter(|_| leads) else { return };
     let members = match host.node.members() {
         Ok(members) => members,
-        Err(error) => return tracing::warn!("no other node is asked to lead: {error}"),
+        Err(error) => return tracing::warn!("cannot ask another node to lead: {error}"),
     };
     let asking = async {
         for member in members.iter().filter(|member| member.node != cluster.node.as_str()) {
@@ -27,19 +27,19 @@ pub(super) async fn to_another(host: &Host) {
             let now_us = host.clock.wall_us();
             match cluster.peers.ask(&member.url, &request, PATIENCE, now_us).await {
                 Ok(answer) if answer.status == 200 => {
-                    return tracing::info!(to = member.node, "the lead has been handed over");
+                    return tracing::info!(to = member.node, "handed over the lead");
                 }
                 Ok(answer) => {
                     let status = answer.status;
-                    tracing::warn!(to = member.node, status, "the lead has not been taken over");
+                    tracing::warn!(to = member.node, status, "no other node took over the lead");
                 }
                 Err(error) => {
-                    tracing::warn!(to = member.node, "the lead could not be offered: {error}");
+                    tracing::warn!(to = member.node, "cannot offer the lead: {error}");
                 }
             }
         }
     };
     if tokio::time::timeout(IN_ALL, asking).await.is_err() {
-        tracing::warn!("no other node has taken the lead in {} s", IN_ALL.as_secs());
+        tracing::warn!("no other node took the lead within {} s", IN_ALL.as_secs());
     }
 }

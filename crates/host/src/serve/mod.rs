@@ -102,7 +102,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         match lost {
             Ok(0) => Ok(()),
             Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
-            Err(error) => Err(format!("the logs were not closed in order: {error}")),
+            Err(error) => Err(format!("cannot close the logs cleanly: {error}")),
         }
     })?;
     tracing::info!("stopped");
@@ -117,7 +117,7 @@ async fn tick(server: Arc<Server>) {
         let ticked =
             tokio::task::spawn_blocking(move || ticking.tick(ticking.host.clock.wall_us())).await;
         if let Err(error) = ticked {
-            tracing::error!(%error, "a face failed at what it does from time to time");
+            tracing::error!(%error, "a periodic task of a face failed");
         }
         tokio::time::sleep(TICK).await;
     }
@@ -142,7 +142,7 @@ fn forbid_core_dumps() {
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "core dumps cannot be forbidden");
+            tracing::warn!(%error, "cannot disable core dumps");
         }
     }
 }
@@ -155,7 +155,7 @@ fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
         .thread_name(format!("{name}-blocking"))
         .on_thread_start(yield_to_serving)
         .build()
-        .map_err(|e| format!("the runtime cannot start: {e}"))
+        .map_err(|e| format!("cannot start the runtime: {e}"))
 }
 
 /// The threads that serve, and how to tell the lean ones that the server stops.
@@ -184,7 +184,7 @@ fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Ser
         let _entered = main.enter();
         for _ in 0..host.process.threads {
             let listener =
-                listen(address).map_err(|e| format!("{address} cannot be listened on: {e}"))?;
+                listen(address).map_err(|e| format!("cannot listen on {address}: {e}"))?;
             // Port 0 became a real one; the others must take the same.
             address = listener.local_addr().map_err(|e| e.to_string())?;
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
@@ -229,7 +229,7 @@ fn arrivals(
     if !host.config.lean_loop || host.tls.is_some() {
         return Ok(Arrivals::Accepted(listener));
     }
-    let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
+    let bell = Bell::new().map_err(|e| format!("cannot wake a lean thread: {e}"))?;
     let bell = Arc::new(bell);
     let ringer = Arc::clone(&bell);
     serving.wakes.push(Box::new(move || ringer.ring()));
@@ -238,7 +238,7 @@ fn arrivals(
     serving.threads.push(spawn(format!("lean-{index}"), move || {
         stats::enter_thread(server.host.process.threads + index);
         if let Err(error) = lean::run(&server, &listener, &bell, &handover) {
-            tracing::error!(%error, "a lean thread cannot start");
+            tracing::error!(%error, "cannot start a lean thread");
         }
     })?);
     Ok(Arrivals::HandedOver(handed_over))
@@ -263,7 +263,7 @@ fn refuse_shared_port(address: SocketAddr) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
             "{address} is in use by another program; stop it, or choose another port with --listen"
         )),
-        Err(error) => Err(format!("{address} cannot be listened on: {error}")),
+        Err(error) => Err(format!("cannot listen on {address}: {error}")),
     }
 }
 
@@ -295,7 +295,7 @@ async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
     tokio::select! {
         biased;
         () = served => {}
-        () = ended => tracing::warn!("connections were cut after {drain} ms"),
+        () = ended => tracing::warn!("connections were closed after {drain} ms"),
     }
 }
 
@@ -312,7 +312,7 @@ async fn take_over(
                 let accepted = AcceptedConnection { stream, peer: connection.peer };
                 start(accepted, connection.read.into(), server, connection.open, &open);
             }
-            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+            Err(error) => tracing::warn!(%error, "cannot take over a connection"),
         }
     }
 }
@@ -345,7 +345,7 @@ async fn accept_until_stopped(
                 }
                 Err(error) => {
                     // Out of descriptors, most likely: waiting is all that helps.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -414,7 +414,7 @@ impl StopSignals {
     /// # Errors
     /// A sentence: the system does not let signals be watched.
     fn watch() -> Result<StopSignals, String> {
-        let watch = |kind| signal(kind).map_err(|e| format!("signals cannot be watched: {e}"));
+        let watch = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
         Ok(StopSignals {
             terminate: watch(SignalKind::terminate())?,
             interrupt: watch(SignalKind::interrupt())?,

@@ -177,7 +177,7 @@ pub(crate) fn open_with_key(
 /// have to one that exists is not taken away; a warning tells of it.
 fn keep_private(data: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
-    let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
+    let failed = |e: io::Error| format!("data folder {}: {e}", data.display());
     if !data.try_exists().map_err(failed)? {
         return create_folder(data).map_err(failed);
     }
@@ -185,7 +185,7 @@ fn keep_private(data: &Path) -> Result<(), String> {
     if mode & 0o007 != 0 {
         tracing::warn!(
             data = %data.display(),
-            "other users of this machine can look into the data folder: chmod 700 it"
+            "other users of this machine can read the data folder: chmod 700 it"
         );
     }
     Ok(())
@@ -199,29 +199,33 @@ fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Resu
         return Ok(());
     }
     if address.ip().is_loopback() {
-        tracing::info!("there are no accounts: whoever reaches {address} may do everything");
+        tracing::info!(
+            "there are no accounts: every client that reaches {address} has full \
+                        access"
+        );
         return Ok(());
     }
     if config.insecure {
         tracing::warn!(
-            "there are no accounts and {address} is not a loopback address: whoever reaches it may do everything"
+            "there are no accounts and {address} is not a loopback address: every client that \
+             reaches it has full access"
         );
         return Ok(());
     }
     let how = match kind {
         HostKind::Alone => {
             let data = config.data.display();
-            format!("make one with `wellspring user add NAME --role admin --data {data}`")
+            format!("create one with `wellspring user add NAME --role admin --data {data}`")
         }
         HostKind::Node => {
-            "make one by starting a node with WELLSPRING_ADMIN_PASSWORD set (the account is \
-                           admin, or WELLSPRING_ADMIN_USER)"
+            "create one by starting a node with WELLSPRING_ADMIN_PASSWORD set (the account is \
+             admin, or WELLSPRING_ADMIN_USER)"
                 .to_owned()
         }
     };
     Err(format!(
-        "--listen {address} can be reached from other machines and there are no accounts; {how}, listen on \
-         127.0.0.1, or say --insecure if the network is private"
+        "--listen {address} can be reached from other machines and there are no accounts; \
+         {how}, listen on 127.0.0.1, or set --insecure if the network is private"
     ))
 }
 
@@ -261,8 +265,8 @@ fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize
         .max(16);
     if fit < wanted {
         eprintln!(
-            "wellspring: only {descriptors} open files are allowed and {segments} segments need \
-             some of them, so at most {fit} connections"
+            "wellspring: the system allows {descriptors} open files, of which {segments} \
+             segments need some, so at most {fit} connections are accepted"
         );
     }
     fit

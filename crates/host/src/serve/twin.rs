@@ -32,7 +32,7 @@ pub(super) async fn refuse(host: &Host) -> Result<(), String> {
         asked.ok().and_then(|answer| serde_json::from_slice::<NodeDocument>(&answer.content).ok());
     match told {
         Some(told) if told.node.as_deref() == Some(name) => Err(format!(
-            "another node is called {name} and answers at {}; give each node a name of its own (--node)",
+            "another node named {name} answers at {}; give each node a unique name (--node)",
             other.url
         )),
         _ => Ok(()),

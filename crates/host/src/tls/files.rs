@@ -84,7 +84,7 @@ impl Files {
             (None, None) => {
                 return Err(
                     "--tls-client-ca and --tls-client-auth need --tls-cert and --tls-key: \
-                            without TLS nobody shows a certificate"
+                     without TLS clients show no certificate"
                         .to_owned(),
                 );
             }
@@ -97,8 +97,8 @@ impl Files {
             (None, None) => None,
             (Some(path), auth) => Some((path.clone(), auth.unwrap_or(ClientAuth::Required))),
             (None, Some(_)) => {
-                return Err("--tls-client-auth needs --tls-client-ca, the authorities whose \
-                            certificates clients show"
+                return Err("--tls-client-auth needs --tls-client-ca, the authorities that \
+                            issue the clients' certificates"
                     .to_owned());
             }
         };
@@ -121,7 +121,7 @@ impl Files {
     /// # Errors
     /// A sentence that names the file at fault.
     pub(super) fn load(&self) -> Result<LoadedFiles, String> {
-        let odd = |error: rustls::Error| format!("TLS cannot be set up: {error}");
+        let odd = |error: rustls::Error| format!("cannot set up TLS: {error}");
         let certified = pem::certified(&self.certificate, &self.key)
             .map_err(|why| format!("--tls-cert, --tls-key: {why}"))?;
         let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();

@@ -46,9 +46,9 @@ pub(crate) async fn shake_hands(
     let why = match outcome {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(Failure::Silent)) => return None,
-        Ok(Err(Failure::NotTls)) => "it does not speak TLS".to_owned(),
+        Ok(Err(Failure::NotTls)) => "the client does not speak TLS".to_owned(),
         Ok(Err(Failure::Broken(error))) => error.to_string(),
-        Err(_) => "it took too long".to_owned(),
+        Err(_) => "the handshake took too long".to_owned(),
     };
     tls.failed();
     tracing::debug!(peer = ?peer, why, "a TLS handshake failed");
@@ -80,7 +80,7 @@ async fn attempt(tls: &Tls, mut stream: TcpStream) -> Result<TlsStream<TcpStream
 /// The answer to a client that does not speak TLS, whatever it asked for.
 fn speak_tls() -> Vec<u8> {
     problem::TLS_REQUIRED
-        .because("this port speaks TLS: say https:// instead of http://")
+        .because("this port speaks TLS: use https:// instead of http://")
         .last_words()
 }
 

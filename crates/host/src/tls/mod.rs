@@ -87,7 +87,7 @@ impl Tls {
         families.extend(self.expires_s().map(|end_s| {
             Family::gauge(
                 "wellspring_tls_certificate_expiry_timestamp_seconds",
-                "End of the certificate in use, in seconds since 1970.",
+                "Expiry of the certificate in use, in seconds since 1970.",
                 end_s,
             )
         }));

@@ -23,7 +23,7 @@ pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
         // A folder on a network may take its time; signals must not wait for it.
         let looked = tokio::task::spawn_blocking(move || tls.look(now_s, woken));
         if looked.await.is_err() {
-            tracing::error!("looking at the files of TLS failed");
+            tracing::error!("cannot check the TLS files");
         }
         woken = hangups.within(LOOK_EVERY).await;
     }
@@ -43,13 +43,10 @@ impl Tls {
                 Ok(loaded) => {
                     self.serve(loaded.config);
                     seen.expires_s = loaded.expires_s;
-                    tracing::info!(%certificate, "new files are used for new TLS connections");
+                    tracing::info!(%certificate, "loaded new TLS files for new connections");
                 }
                 Err(why) => {
-                    tracing::warn!(
-                        why,
-                        "the new files cannot be used; TLS goes on with those before"
-                    );
+                    tracing::warn!(why, "cannot use the new TLS files; keeping the previous ones");
                 }
             }
         }
@@ -63,13 +60,13 @@ impl Tls {
         let expires = seen.expires_s.map_or_else(|| "unknown".to_owned(), written);
         match outlook {
             Some(Outlook::Past) => {
-                tracing::warn!(%certificate, expires, "the certificate has expired")
+                tracing::warn!(%certificate, expires, "the TLS certificate has expired")
             }
             Some(Outlook::Soon) => {
-                tracing::warn!(%certificate, expires, "the certificate expires soon")
+                tracing::warn!(%certificate, expires, "the TLS certificate expires soon")
             }
             Some(Outlook::Fine) | None => {
-                tracing::info!(%certificate, expires, "the certificate of TLS")
+                tracing::info!(%certificate, expires, "loaded the TLS certificate")
             }
         }
     }

@@ -69,7 +69,7 @@ pub(super) struct Folding<V> {
 fn describe(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the fold panicked: {}", text.unwrap_or_else(|| "it said nothing".to_owned()))
+    format!("the fold panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
 }
 
 /// How far folding came.
@@ -117,7 +117,7 @@ impl<V: View> Live<V> {
                 Ok(Folded::GivenUp) => return,
                 Err(FoldFault::Panicked(reason)) => return self.fail(reason),
                 Err(FoldFault::Read(error)) => {
-                    tracing::error!(view = V::NAME, %error, "a view cannot go on");
+                    tracing::error!(view = V::NAME, %error, "a view has stopped");
                     self.fail(error.to_string());
                     if closing {
                         return;
@@ -127,7 +127,7 @@ impl<V: View> Live<V> {
                 }
             }
             if !self.caught_up.swap(true, Ordering::AcqRel) {
-                tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
+                tracing::debug!(view = V::NAME, position = self.position(), "a view is ready");
                 self.position.rouse();
             }
             if closing {
@@ -149,7 +149,8 @@ impl<V: View> Live<V> {
             Ok(Some(found)) => found,
             Ok(None) => (V::begin(&self.context), 0),
             Err(reason) => {
-                tracing::warn!(view = V::NAME, %reason, "a snapshot is not used; rebuilding");
+                tracing::warn!(view = V::NAME, %reason, "a snapshot cannot be used; rebuilding \
+                                                         the view");
                 (V::begin(&self.context), 0)
             }
         };
@@ -194,7 +195,7 @@ impl<V: View> Live<V> {
         let Ok(mut writer) = self.writer.try_lock() else { return };
         let turn = Turn { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
         if let Err(FoldFault::Read(error)) = self.advance(&mut writer, turn) {
-            tracing::error!(view = V::NAME, %error, "a view cannot go on");
+            tracing::error!(view = V::NAME, %error, "a view has stopped");
         }
         // What is left is folded by the thread of the view, which wakes when the head moves.
     }
@@ -218,7 +219,7 @@ impl<V: View> Live<V> {
 
     /// Ends folding for good.
     fn break_down(&self, writer: &mut Writer<V>, reason: &str) {
-        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; it never goes on");
+        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; the view stops");
         *writer = Writer::Broken(reason.to_owned());
         // What is folded may hold half of an event.
         self.snapshots.forbid();
@@ -277,10 +278,10 @@ impl<V: View> Live<V> {
                 self.snapshot_position.store(position, Ordering::Relaxed);
                 let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
                 self.counters.snapshot(bytes, took_us, fold_us);
-                tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
+                tracing::debug!(view = V::NAME, position, bytes, "wrote a snapshot");
             }
             Ok(SnapshotOutcome::Forbidden) => {}
-            Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
+            Err(error) => tracing::warn!(view = V::NAME, %error, "cannot write a snapshot"),
         }
     }
 }

@@ -41,12 +41,12 @@ impl fmt::Display for NotFresh {
                 write!(f, "the view is being rebuilt: {position} of {head} events")
             }
             NotFresh::NotYet(Progress { position, head, .. }) => {
-                write!(f, "the view has not got there yet: {position} of {head} events")
+                write!(f, "the view has not reached that position yet: {position} of {head} events")
             }
-            NotFresh::Failed(reason) => write!(f, "the view cannot go on: {reason}"),
+            NotFresh::Failed(reason) => write!(f, "the view has stopped: {reason}"),
             NotFresh::Closed => write!(f, "the log of the view is closed"),
             NotFresh::TooManyWaiters(refused) => refused.fmt(f),
-            NotFresh::NotStored => write!(f, "what was accepted is not stored yet"),
+            NotFresh::NotStored => write!(f, "accepted events are not stored yet"),
         }
     }
 }

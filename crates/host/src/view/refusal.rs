@@ -23,7 +23,8 @@ impl From<ExecuteError> for Box<Problem> {
             ExecuteError::NotFresh(error) => error.into(),
             ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
                 .because(format!(
-                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
+                    "the change is durable (positions {} to {}), but the view does not show it \
+                     yet: {error}; do not repeat the request",
                     appended.first, appended.last
                 ))
                 .retry(Retry::No),

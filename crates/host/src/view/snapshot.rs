@@ -85,7 +85,7 @@ impl SnapshotFile {
     ) -> io::Result<SnapshotOutcome> {
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
-            anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
+            anchor.ok_or_else(|| io::Error::other("no event exists at its position"))
         };
         let dir = self.path.parent().unwrap_or(Path::new("."));
         create_folder(dir)?;
@@ -134,12 +134,12 @@ impl SnapshotFile {
         let mut magic = [0; 8];
         fill(&mut input, &mut magic)?;
         if &magic != MAGIC {
-            return Err("it is no snapshot".to_owned());
+            return Err("it is not a snapshot".to_owned());
         }
         let (mut version, mut position, mut known) = ([0; 4], [0; 8], [0; 8]);
         fill(&mut input, &mut version)?;
         if u32::from_le_bytes(version) != self.version {
-            return Err(format!("it is of version {}", u32::from_le_bytes(version)));
+            return Err(format!("it has version {}", u32::from_le_bytes(version)));
         }
         fill(&mut input, &mut position)?;
         fill(&mut input, &mut known)?;
@@ -167,8 +167,8 @@ fn fill(input: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
 fn fits(log: &Log, position: Position, known: u64) -> Result<(), String> {
     match anchor(log, position).map_err(|error| error.to_string())? {
         Some(here) if here == known => Ok(()),
-        Some(_) => Err(format!("the event at its position {position} is another")),
-        None => Err(format!("there is no event at its position {position}")),
+        Some(_) => Err(format!("the event at its position {position} differs")),
+        None => Err(format!("no event exists at its position {position}")),
     }
 }
 

@@ -396,5 +396,5 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
     let shorter = Log::open_on(Arc::new(shorter), Options::default()).unwrap();
     assert_eq!(shorter.head(), 60);
     let refused = file.read::<Links>(&shorter, &context()).map(|_| ()).unwrap_err();
-    assert!(refused.contains("no event at its position 61"), "{refused}");
+    assert!(refused.contains("no event exists at its position 61"), "{refused}");
 }

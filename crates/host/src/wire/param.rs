@@ -230,7 +230,7 @@ impl Kind for Integer {
         let number = match text.parse() {
             Ok(number) if digits => within(number, self.most, name)?,
             _ => {
-                let detail = format!("{name} must be an integer of 0 or more, not {text:?}");
+                let detail = format!("{name} must be a non-negative integer, not {text:?}");
                 return Err(problem::INVALID.because(detail).field(name));
             }
         };
@@ -335,15 +335,19 @@ mod tests {
     fn what_breaks_a_rule_is_refused_and_named() {
         for (query, field, detail) in [
             ("n=0", "n", "n must be at least 1"),
-            ("n=11", "n", "n is 11; the limit is 10"),
-            ("n=-1", "n", "n must be an integer of 0 or more, not \"-1\""),
-            ("n=+1", "n", "n must be an integer of 0 or more, not \" 1\""),
-            ("n=", "n", "n must be an integer of 0 or more, not \"\""),
-            ("size=99999999999999999999", "size", "size must be an integer of 0 or more"),
+            ("n=11", "n", "n is 11; the maximum is 10"),
+            ("n=-1", "n", "n must be a non-negative integer, not \"-1\""),
+            ("n=+1", "n", "n must be a non-negative integer, not \" 1\""),
+            ("n=", "n", "n must be a non-negative integer, not \"\""),
+            ("size=99999999999999999999", "size", "size must be a non-negative integer"),
             ("word=maybe", "word", "word must be no, yes or aye, not \"maybe\""),
-            ("name=a&name=b", "name", "name stands twice; give it once"),
+            ("name=a&name=b", "name", "name is given more than once; remove the repetition"),
             ("from=now", "from", "from must be"),
-            ("m=1", "m", "m is not a known parameter; known here: n, size, word, from, tag, name"),
+            (
+                "m=1",
+                "m",
+                "m is not a known parameter; known parameters: n, size, word, from, tag, name",
+            ),
         ] {
             let problem = params(query).err().unwrap();
             assert_eq!((problem.kind.status, problem.field.as_deref()), (422, Some(field)));

@@ -48,7 +48,7 @@ impl Params {
             let names: Vec<&str> = known.iter().map(|param| param.name()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(problem::INVALID
-                .because(format!("{name} is not a known parameter; known here: {known}"))
+                .because(format!("{name} is not a known parameter; known parameters: {known}"))
                 .field(name.as_str()));
         }
         known.iter().try_for_each(|param| param.check(&given))?;
@@ -86,7 +86,7 @@ impl Pairs {
         match values.next() {
             None => Ok(first),
             Some(_) => Err(problem::INVALID
-                .because(format!("{name} stands twice; give it once"))
+                .because(format!("{name} is given more than once; remove the repetition"))
                 .field(name)),
         }
     }
@@ -98,7 +98,7 @@ pub fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Problem>>
         return Ok(number);
     }
     Err(problem::INVALID
-        .because(format!("{field} is {number}; the limit is {limit}"))
+        .because(format!("{field} is {number}; the maximum is {limit}"))
         .field(field)
         .limit(limit))
 }
@@ -106,7 +106,10 @@ pub fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Problem>>
 /// Resolves `%XX`, and `+` as a space where that is its meaning.
 pub fn percent_decode(text: &str, plus_is_space: bool) -> Result<String, Box<Problem>> {
     let wrong = || {
-        problem::BAD_REQUEST.because(format!("the URL holds {text:?}, which is not encoded UTF-8"))
+        problem::BAD_REQUEST.because(format!(
+            "the URL contains {text:?}, which is not \
+                                              percent-encoded UTF-8"
+        ))
     };
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

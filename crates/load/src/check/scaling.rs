@@ -10,10 +10,9 @@
 //!   that was still warming up.
 
 use super::figures::{Figures, Said};
-use super::series::median;
 use super::wording::{count, counted, duration, rate, three_digits};
 use crate::plan::Load;
-use crate::result::{Report, Run, Step};
+use crate::result::{Report, Step};
 
 /// How much more than in proportion throughput may grow.
 const SUPERLINEAR: f64 = 1.05;
@@ -64,9 +63,8 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
         .iter()
         .filter(|step| matches!(step.settings.load, Load::Closed { .. }))
         .filter_map(|step| {
-            let throughput: Vec<f64> = step.runs.iter().map(Run::throughput_per_s).collect();
-            let middle = median(&throughput);
-            (middle > 0.0).then(|| (super::figures::places(&step.settings), middle, step))
+            let throughput = step.throughput_per_s();
+            (throughput > 0.0).then(|| (super::figures::places(&step.settings), throughput, step))
         })
         .collect();
     rungs.sort_by_key(|rung| rung.0);

@@ -123,10 +123,13 @@ fn requests_without_an_answer_are_slower_than_all_others() {
 }
 
 #[test]
-fn repeats_are_merged() {
+fn repeats_are_merged_and_the_rate_is_the_throughput_of_reports() {
     let step = build::closed(4).repeats(&[1.0, 0.5]).step();
     let Truth::True(rate) = judged(&step, "rate>0") else { panic!() };
-    assert_eq!(rate.text, "2 970/s");
+    assert_eq!(rate.text, "2 800/s");
+    assert_eq!(rate.value, step.throughput_per_s());
+    let Truth::True(rate) = judged(&step, "GET /health:rate>0") else { panic!() };
+    assert_eq!(rate.value, step.throughput_per_s());
 }
 
 #[test]

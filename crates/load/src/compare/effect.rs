@@ -28,6 +28,18 @@ pub enum Verdict {
     NotComparable,
 }
 
+impl Verdict {
+    /// Whether a difference was called.
+    #[must_use]
+    pub fn is_difference(self) -> bool {
+        match self {
+            Verdict::Faster | Verdict::Slower => true,
+            Verdict::FewerFailures | Verdict::MoreFailures => true,
+            Verdict::NoDifferenceSeen | Verdict::NotComparable => false,
+        }
+    }
+}
+
 /// The scale of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -105,8 +117,14 @@ pub struct MetricComparison {
 }
 
 impl MetricComparison {
+    /// Takes every conclusion back and leaves the figures.
+    pub(super) fn withdraw(&mut self) {
+        (self.effect, self.p) = (None, None);
+        self.verdict = Verdict::NotComparable;
+    }
+
     /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5 % (or 5 points)
-    /// could not have been seen.
+    /// would not have been detected.
     #[must_use]
     pub fn detectable_share(&self) -> Option<f64> {
         let smallest = self.detectable?;
@@ -144,7 +162,7 @@ pub(super) fn measure(
     // What only one side can tell is shown all the same.
     let middle = |values: Vec<f64>| match metric {
         Metric::FailureShare => stats::mean(&values),
-        _ => stats::geometric_mean(&values).or_else(|| stats::mean(&values)),
+        _ => stats::mean_of_runs(&values),
     };
     (comparison.a, comparison.b) = (of(a).and_then(middle), of(b).and_then(middle));
     let Some((a, b)) = values else { return comparison };

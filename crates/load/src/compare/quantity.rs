@@ -3,10 +3,10 @@
 use super::figures::Metric;
 
 /// What is printed where there is no figure.
-pub(crate) const NOTHING: &str = "–";
+pub const NOTHING: &str = "–";
 
 /// A duration with the unit that fits: `812 ns`, `12.3 µs`, `1.25 ms`, `2.50 s`.
-pub(crate) fn duration(ns: f64) -> String {
+pub fn duration(ns: f64) -> String {
     for (unit, length) in [("ns", 1.0), ("µs", 1e3), ("ms", 1e6)] {
         // 999.6 would be rounded to 1 000 of a unit when the next one fits better.
         if ns < 999.5 * length {
@@ -17,13 +17,13 @@ pub(crate) fn duration(ns: f64) -> String {
 }
 
 /// A rate: `12 346/s`, `123/s`, `1.25/s`.
-pub(crate) fn rate(per_s: f64) -> String {
+pub fn rate(per_s: f64) -> String {
     if per_s >= 999.5 { format!("{}/s", grouped(per_s)) } else { three_digits(per_s) + "/s" }
 }
 
 /// A whole number with its thousands apart: `1 234 567`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates, as intended
-pub(crate) fn grouped(value: f64) -> String {
+pub fn grouped(value: f64) -> String {
     let digits = (value.round().max(0.0) as u64).to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn grouped(value: f64) -> String {
 
 /// A number of at least 0 to three significant digits, without an exponent
 /// between a millionth and a billion.
-pub(crate) fn three_digits(value: f64) -> String {
+pub fn three_digits(value: f64) -> String {
     match value {
         value if value >= 99.95 => format!("{value:.0}"),
         value if value >= 9.995 => format!("{value:.1}"),
@@ -50,7 +50,7 @@ pub(crate) fn three_digits(value: f64) -> String {
 }
 
 /// A share as per cent: `0 %`, `0.012 %`, `12.3 %`.
-pub(crate) fn share(share: f64) -> String {
+pub fn share(share: f64) -> String {
     let percent = share * 100.0;
     let text = if percent > 0.0 && percent < 0.01 {
         format!("{percent:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -61,12 +61,12 @@ pub(crate) fn share(share: f64) -> String {
 }
 
 /// How many decimals go with a change of this many per cent.
-pub(crate) fn decimals(percent: f64) -> usize {
+pub fn decimals(percent: f64) -> usize {
     usize::from(percent.abs() < 9.95)
 }
 
 /// A signed number with a true minus sign; 0 has no sign.
-pub(crate) fn signed(value: f64, decimals: usize) -> String {
+pub fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let zero = text.chars().all(|digit| matches!(digit, '0' | '.'));
     let sign = match value {
@@ -79,7 +79,7 @@ pub(crate) fn signed(value: f64, decimals: usize) -> String {
 
 /// A change given as log ratio, in per cent: `+12 %`, `−3.4 %`; from double on as a factor: `×
 /// 2.31`.
-pub(crate) fn change(log_ratio: f64) -> String {
+pub fn change(log_ratio: f64) -> String {
     let ratio = log_ratio.exp();
     if ratio >= 2.0 {
         return format!("× {}", factor(ratio));
@@ -89,13 +89,13 @@ pub(crate) fn change(log_ratio: f64) -> String {
 }
 
 /// A factor of at least 1, with an end to its digits: few runs allow anything.
-pub(crate) fn factor(ratio: f64) -> String {
+pub fn factor(ratio: f64) -> String {
     if ratio < 999.5 { three_digits(ratio) } else { "over 1 000".into() }
 }
 
 /// A range of changes given as log ratios: `−9.8…+9.8 %`, or with a factor where
 /// the upper end is tenfold or more: `−95 %…× 18.2`.
-pub(crate) fn change_range(low: f64, high: f64, decimals: usize) -> String {
+pub fn change_range(low: f64, high: f64, decimals: usize) -> String {
     let percent = |log: f64| signed((log.exp() - 1.0) * 100.0, decimals);
     if high.exp() < 10.0 {
         format!("{}…{} %", percent(low), percent(high))
@@ -110,7 +110,7 @@ pub(crate) fn change_range(low: f64, high: f64, decimals: usize) -> String {
 }
 
 /// A p value: `< 0.001`, `0.012`, `0.35`.
-pub(crate) fn p_value(p: f64) -> String {
+pub fn p_value(p: f64) -> String {
     match p {
         p if p < 0.001 => "< 0.001".into(),
         p if p < 0.1 => format!("{p:.3}"),
@@ -119,7 +119,7 @@ pub(crate) fn p_value(p: f64) -> String {
 }
 
 /// The value of a metric in its unit.
-pub(crate) fn of_metric(metric: Metric, value: Option<f64>) -> String {
+pub fn of_metric(metric: Metric, value: Option<f64>) -> String {
     match (metric, value) {
         (_, None) => NOTHING.into(),
         (Metric::Throughput, Some(value)) => rate(value),
@@ -129,12 +129,12 @@ pub(crate) fn of_metric(metric: Metric, value: Option<f64>) -> String {
 }
 
 /// `1 run`, `2 runs`.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", count, if count == 1 { one } else { many })
 }
 
 /// Text from a file or a server without characters that could command a terminal.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

@@ -17,8 +17,13 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
     let mut text = format!("A: {}\nB: {}\n", clean(&comparison.a), clean(&comparison.b));
     for step in &comparison.steps {
         let _ = write!(text, "\n{} · {}\n\n", clean(&step.step), design(step));
-        text.push_str(&table(step).text(color));
-        text.push('\n');
+        for (heading, table) in tables(step) {
+            if let Some(heading) = heading {
+                let _ = writeln!(text, "{heading}");
+            }
+            text.push_str(&table.text(color));
+            text.push('\n');
+        }
         for sentence in sentences(step) {
             let _ = writeln!(text, "{sentence}");
         }
@@ -46,14 +51,19 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
 #[must_use]
 pub fn render_markdown(comparison: &Comparison) -> String {
     let mut text = format!(
-        "# {} against {}\n\nA is {0}, B is {1}. Changes are from A to B; intervals hold the truth in 95 of 100 cases.\n",
+        "# {} against {}\n\nA is {0}, B is {1}. Changes are from A to B; 95 of 100 such intervals contain the true change.\n",
         escaped(&comparison.a),
         escaped(&comparison.b)
     );
     for step in &comparison.steps {
         let _ = write!(text, "\n## {}\n\n{}\n\n", escaped(&step.step), design(step));
-        text.push_str(&table(step).markdown());
-        text.push('\n');
+        for (heading, table) in tables(step) {
+            if let Some(heading) = heading {
+                let _ = write!(text, "### {heading}\n\n");
+            }
+            text.push_str(&table.markdown());
+            text.push('\n');
+        }
         for sentence in sentences(step) {
             let _ = writeln!(text, "- {}", escaped(&sentence));
         }
@@ -94,33 +104,53 @@ fn design(step: &StepComparison) -> String {
     format!("{load}, {runs}")
 }
 
-fn table(step: &StepComparison) -> Table {
-    let mut table = Table::new(&[
+/// The figures of a step: one table of all metrics or, with several endpoints, what can be said
+/// over all of them and then each by itself. With a heading where there are two.
+fn tables(step: &StepComparison) -> Vec<(Option<&'static str>, Table)> {
+    if step.endpoints.is_empty() {
+        let mut table = Table::new(&columns());
+        step.metrics.iter().for_each(|metric| table.row(row(None, metric)));
+        return vec![(None, table)];
+    }
+    let mut whole = Table::new(&columns());
+    let pooled = step.metrics.iter().filter(|metric| !metric.metric.is_latency());
+    pooled.for_each(|metric| whole.row(row(None, metric)));
+    let mut each = Table::new(&[&[("endpoint", Align::Left)], &columns()[..]].concat());
+    for (endpoint, metric) in step.questions().filter(|(endpoint, _)| endpoint.is_some()) {
+        each.row(row(endpoint, metric));
+    }
+    vec![(Some("All endpoints together"), whole), (Some("By endpoint"), each)]
+}
+
+fn columns() -> [(&'static str, Align); 8] {
+    [
         ("", Align::Left),
         ("A", Align::Right),
         ("B", Align::Right),
         ("change", Align::Right),
         ("95 % interval", Align::Right),
         ("p (Holm)", Align::Right),
-        ("smallest visible", Align::Right),
+        ("smallest detectable", Align::Right),
         ("verdict", Align::Left),
+    ]
+}
+
+fn row(endpoint: Option<&str>, metric: &MetricComparison) -> Vec<Cell> {
+    let effect = metric.effect;
+    let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));
+    let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOTHING.into()));
+    let mut cells: Vec<Cell> = endpoint.map(Cell::new).into_iter().collect();
+    cells.extend([
+        Cell::new(metric.metric.label()),
+        Cell::new(of_metric(metric.metric, metric.a)),
+        Cell::new(of_metric(metric.metric, metric.b)),
+        or_nothing(effect.map(|effect| effect_words(&effect))),
+        or_nothing(range),
+        or_nothing(metric.p_adjusted.map(p_value)),
+        or_nothing(detectable_words(metric)),
+        Cell::toned(verdict_words(metric.metric, metric.verdict), tone(metric.verdict)),
     ]);
-    for metric in &step.metrics {
-        let effect = metric.effect;
-        let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));
-        let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOTHING.into()));
-        table.row(vec![
-            Cell::new(metric.metric.label()),
-            Cell::new(of_metric(metric.metric, metric.a)),
-            Cell::new(of_metric(metric.metric, metric.b)),
-            or_nothing(effect.map(|effect| effect_words(&effect))),
-            or_nothing(range),
-            or_nothing(metric.p_adjusted.map(p_value)),
-            or_nothing(detectable_words(metric)),
-            Cell::toned(verdict_words(metric.metric, metric.verdict), tone(metric.verdict)),
-        ]);
-    }
-    table
+    cells
 }
 
 fn tone(verdict: Verdict) -> Tone {
@@ -131,16 +161,31 @@ fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The leading metric of the loop always; if it was called different, what that
-/// does to median, tail and failures, otherwise everything that was called.
+/// The leading metric of the loop always; if it was called different, what that does to median,
+/// tail and failures, otherwise everything that was called. With several endpoints, the throughput
+/// and what was called of each of them, or what was not detected.
 fn sentences(step: &StepComparison) -> Vec<String> {
     if let Some(why) = &step.refused {
         return vec![format!("Not compared: {}.", clean(why))];
     }
+    let called = |metric: &MetricComparison| metric.verdict.is_difference();
+    if !step.endpoints.is_empty() {
+        let throughput = step.metric(Metric::Throughput).map(|m| capitalised(&m.sentence));
+        let mut told: Vec<String> = throughput.into_iter().collect();
+        for each in &step.endpoints {
+            let differing: Vec<&MetricComparison> =
+                each.metrics.iter().filter(|metric| called(metric)).collect();
+            let shown = if differing.is_empty() {
+                each.metric(Metric::P50).into_iter().collect()
+            } else {
+                differing
+            };
+            let name = clean(&each.endpoint);
+            told.extend(shown.iter().map(|metric| format!("{name}: {}", metric.sentence)));
+        }
+        return told;
+    }
     let lead = if step.open_loop { Metric::P99 } else { Metric::Throughput };
-    let called = |metric: &MetricComparison| {
-        !matches!(metric.verdict, Verdict::NoDifferenceSeen | Verdict::NotComparable)
-    };
     let told = [Metric::P50, Metric::P99, Metric::FailureShare];
     let led = step.metric(lead).is_some_and(called);
     step.metrics

@@ -13,30 +13,40 @@ pub enum Color {
 
 /// What a cell says about the thing it describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Nothing.
     Neutral,
+    /// An improvement.
     Good,
+    /// A regression.
     Bad,
+    /// Of less weight than its neighbours.
     Quiet,
 }
 
+/// How the cells of a column are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
+    /// Words.
     Left,
+    /// Numbers.
     Right,
 }
 
-pub(crate) struct Cell {
+/// A cell of a [`Table`].
+pub struct Cell {
     text: String,
     tone: Tone,
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl AsRef<str>) -> Self {
+    /// A cell without a tone.
+    pub fn new(text: impl AsRef<str>) -> Self {
         Cell { text: clean(text.as_ref()), tone: Tone::Neutral }
     }
 
-    pub(crate) fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
+    /// A cell with a tone.
+    pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
         Cell { text: clean(text.as_ref()), tone }
     }
 
@@ -45,23 +55,28 @@ impl Cell {
     }
 }
 
-pub(crate) struct Table {
+/// Columns with names, and rows with as many cells.
+pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(columns: &[(&'static str, Align)]) -> Self {
         Table { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         self.rows.push(cells);
     }
 
     /// Indented by two, columns two apart, no trailing blanks.
-    pub(crate) fn text(&self, color: Color) -> String {
+    #[must_use]
+    pub fn text(&self, color: Color) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|at| {
                 let cells = self.rows.iter().map(|row| row[at].width());
@@ -89,7 +104,9 @@ impl Table {
         text
     }
 
-    pub(crate) fn markdown(&self) -> String {
+    /// As Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let names: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         let rules: Vec<String> = self
@@ -107,7 +124,8 @@ impl Table {
 }
 
 /// Text that Markdown shows as it is, also within a table.
-pub(crate) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean(text).chars() {
         if matches!(c, '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#') {
@@ -118,7 +136,9 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-pub(crate) fn paint(text: &str, tone: Tone, color: Color) -> String {
+/// The text in the colour of its tone.
+#[must_use]
+pub fn paint(text: &str, tone: Tone, color: Color) -> String {
     let code = match (color, tone) {
         (Color::Plain, _) | (_, Tone::Neutral) => return text.to_owned(),
         (Color::Ansi, Tone::Good) => "32",

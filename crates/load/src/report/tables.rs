@@ -85,7 +85,7 @@ pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
         let counters = &endpoint.counters;
         table.row([
             endpoint.name.clone(),
-            bare_rate(counters.throughput_per_s(view.measured_ns())),
+            bare_rate(view.step.endpoint_throughput_per_s(&endpoint.name)),
             short_quantile(latency, 0.5),
             short_quantile(latency, 0.95),
             short_quantile(latency, 0.99),
@@ -118,21 +118,21 @@ pub(crate) fn steps(report: &Report) -> Option<Table> {
     Some(table)
 }
 
-/// One row a repeat, each against the median; `None` if there is only one.
+/// One row a repeat, each against the mean of all; `None` if there is only one.
 pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
     if view.step.runs.len() < 2 {
         return None;
     }
-    let median = view.rate_per_s();
+    let mean = view.rate_per_s();
     let mut table =
-        Table::new(["run", "order", "req/s", "against median", "p50", "p99", "max", "failures"]);
+        Table::new(["run", "order", "req/s", "against mean", "p50", "p99", "max", "failures"]);
     for run in &view.step.runs {
         let total = run.total().unwrap_or_else(|| EndpointResult::new("total"));
         table.row([
             run.repeat.to_string(),
             run.order.to_string(),
             bare_rate(run.throughput_per_s()),
-            change(run.throughput_per_s(), median),
+            change(run.throughput_per_s(), mean),
             short_quantile(total.latency(), 0.5),
             short_quantile(total.latency(), 0.99),
             optional_duration(total.latency().max_ns()),
@@ -153,7 +153,7 @@ pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str
     let counters = &view.total.counters;
     let sent = count(counters.sent);
     pairs.push(("requests", format!("{sent} sent, {} answered well", count(counters.successes))));
-    pairs.push(("rate", rate_line(view)));
+    pairs.push(("throughput", throughput_line(view)));
     if let Load::Open { .. } = view.step.settings.load {
         pairs.push(("offered", offered_line(view)));
     }
@@ -165,11 +165,11 @@ pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str
     pairs
 }
 
-fn rate_line(view: &StepView<'_>) -> String {
+fn throughput_line(view: &StepView<'_>) -> String {
     let rates = view.rates();
     match extremes(&rates) {
         Some((lowest, highest)) if rates.len() > 1 => format!(
-            "{}, median of {} runs ({} to {})",
+            "{}, geometric mean of {} runs ({} to {})",
             rate(view.rate_per_s()),
             rates.len(),
             bare_rate(lowest),

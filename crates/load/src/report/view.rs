@@ -30,9 +30,9 @@ impl<'a> StepView<'a> {
         self.step.runs.iter().map(Run::throughput_per_s).collect()
     }
 
-    /// Successes a second: the median over the repeats, never the best of them. 0 without any.
+    /// Successes a second: [`Step::throughput_per_s`], never the best of the repeats.
     pub(crate) fn rate_per_s(&self) -> f64 {
-        median(&self.rates()).unwrap_or(0.0)
+        self.step.throughput_per_s()
     }
 
     /// Requests that ended badly or not at all.
@@ -271,7 +271,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn the_middle_is_reported_never_the_best() {
+    fn the_throughput_is_that_of_comparisons_and_never_the_best() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
@@ -280,6 +280,9 @@ mod tests {
         let view = StepView::of(&report.steps[0]);
         let rates = view.rates();
         assert!(view.rate_per_s() < extremes(&rates).unwrap().1);
+        let compared = crate::compare::compare_reports(&report, &report, &Default::default());
+        let metric = compared.steps[0].metric(crate::compare::Metric::Throughput).unwrap();
+        assert_eq!(metric.a, Some(view.rate_per_s()));
     }
 
     #[test]

@@ -302,6 +302,12 @@ impl Counters {
         answered.saturating_sub(self.successes) + self.errors.values().sum::<u64>()
     }
 
+    /// What was sent and neither answered nor ended in an error.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.sent.saturating_sub(self.successes + self.failures())
+    }
+
     /// Adds what `other` counted.
     pub fn merge(&mut self, other: &Counters) {
         self.sent += other.sent;
@@ -397,6 +403,12 @@ impl Run {
         }
         "total".clone_into(&mut total.name);
         Some(total)
+    }
+
+    /// Whether it came to its end and measured something: only such runs are alike.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.measured_ns > 0 && matches!(self.finish, Finish::Time | Finish::Count)
     }
 
     /// Successes a second over the measured part; 0 if nothing was measured.

@@ -237,7 +237,7 @@ impl FastPath for CachedPath {
             }
             Err(NoAnswer::Problem(problem)) => Outcome::Refused(problem),
             Err(NoAnswer::TooLong) => {
-                let what = "the catalogue has grown too large to be answered here";
+                let what = "the catalogue has grown too large for this route";
                 Outcome::Elsewhere(problem::OVERLOADED.because(what))
             }
         }

@@ -94,8 +94,8 @@ pub(crate) fn item(state: &State, id: ItemId) -> Rendered {
 
 fn too_many(count: usize) -> Box<Problem> {
     let detail = format!(
-        "these are {count} items or topics, and this answer has no pages; GET /v1/catalogue/items and \
-         GET /v1/catalogue/topics give them page by page"
+        "there are {count} items or topics, and this answer has no pages; use GET \
+         /v1/catalogue/items and GET /v1/catalogue/topics"
     );
     problem::TOO_LARGE.because(detail).limit(MOST_LISTED as u64)
 }

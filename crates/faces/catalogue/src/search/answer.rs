@@ -69,7 +69,7 @@ fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<Indexed,
         Standing::Building { indexed, items } => {
             format!("the search index is being built: {indexed} of {items} items")
         }
-        Standing::Failed(why) => format!("the search index failed and is made anew: {why}"),
+        Standing::Failed(why) => format!("the search index failed and is being rebuilt: {why}"),
     };
     Err(problem::VIEW_NOT_READY.because(why))
 }
@@ -94,7 +94,7 @@ async fn until_indexed(
         return Ok(());
     }
     Err(problem::NOT_YET.because(format!(
-        "the search index has not got to position {wanted} within {} ms; it is at {}",
+        "the search index did not reach position {wanted} within {} ms; it is at {}",
         wait.as_millis(),
         indexed.position.head()
     )))
@@ -110,7 +110,7 @@ fn answer(
     let found =
         indexed.searcher.find(&wanted.query, wanted.topic, wanted.end).map_err(|error| {
             tracing::error!(%error, "a search failed");
-            problem::INTERNAL.because("the search failed; the server's log says more")
+            problem::INTERNAL.because("the search failed; see the server's log")
         })?;
     let folded = face.folded(live)?;
     let mut out = b"{\"items\":[".to_vec();

@@ -81,12 +81,12 @@ impl SearchRoom {
         vec![
             Family::gauge(
                 "wellspring_catalogue_search_items",
-                "Items that full-text search can find.",
+                "Items in the full-text index.",
                 searcher.items(),
             ),
             Family::gauge(
                 "wellspring_catalogue_search_bytes",
-                "Bytes of the index of full-text search, in memory.",
+                "Memory of the full-text index in bytes.",
                 searcher.bytes(),
             ),
         ]
@@ -141,7 +141,7 @@ impl Shared {
                             Duration::ZERO
                         }
                         Err(error) => {
-                            tracing::error!(%error, "the search index failed; it is made anew");
+                            tracing::error!(%error, "the search index failed; rebuilding it");
                             *self.standing() = Standing::Failed(error.to_string());
                             AFTER_FAULT
                         }

@@ -151,7 +151,7 @@ impl Flights {
             self.under_way.clear();
             match error {
                 AppendError::KeyReused { .. } => problem::OVERLOADED
-                    .because("another import of the same content is under way; try again"),
+                    .because("another import of the same content is in progress; try again"),
                 error => error.into(),
             }
         })?;

@@ -212,9 +212,9 @@ impl Intake {
     fn look_around(&self) -> Result<(), Box<Problem>> {
         let &[first, second] = &self.opening[..] else { return Ok(()) };
         for (anchor, what) in [
-            (Anchor::Second(second), "its first event is another"),
-            (Anchor::First(second), "an event stands before what was its first"),
-            (Anchor::Second(first), "the event that was its first is missing"),
+            (Anchor::Second(second), "its first event differs"),
+            (Anchor::First(second), "an event precedes the former first event"),
+            (Anchor::Second(first), "the former first event is missing"),
         ] {
             let Some(stored) = self.log.request_with_key(&self.key(anchor))? else { continue };
             return Err(changed(what, self.event_lines[0], stored.first, stored));
@@ -227,7 +227,7 @@ impl Intake {
         let digest = self.chain.digest(self.chunk.bytes());
         if digest != stored.digest {
             let (line, position) = self.first_difference(stored)?;
-            return Err(changed("this event is another", line, position, stored));
+            return Err(changed("this event differs", line, position, stored));
         }
         self.chunk = EncodedEvents::new();
         let through = self.close(digest, stored.events);

@@ -13,31 +13,31 @@ const MAX_LABEL_BYTES: usize = 255;
 
 /// What makes the same content something new.
 static LABEL: Param<Text> =
-    Param::text("label", "Makes the same content something new, once for each label.");
+    Param::text("label", "Imports the same content as new, once per label.");
 /// How many events an append has.
 static BATCH: Param<IntegerOr> = Param::integer(
     "batch",
-    "Most events of one append; the first two are always in one.",
+    "Maximum number of events per append; the first two always share one.",
     (1, limits::MAX_EVENTS as u64),
 )
 .or(limits::MAX_EVENTS as u64);
 /// What becomes of bad lines.
 static INVALID: Param<Words<BadLine>> = Param::words(
     "invalid",
-    "What becomes of a line that is not an event: it ends the import, or is passed over and counted.",
+    "Handling of a line that is not an event: it ends the import, or is skipped and counted.",
     &[("stop", BadLine::Stops), ("skip", BadLine::Skipped)],
     "stop",
 );
 /// Whether another body continues the content.
 static MORE: Param<Words<Ending>> = Param::words(
     "more",
-    "Whether another request continues this content.",
+    "Whether another request will continue this content.",
     &[("false", Ending::Here), ("true", Ending::Later)],
     "false",
 );
 /// What came before.
 static CONTINUES: Param<Text> =
-    Param::text("continues", "next of the answer before: what this body continues.");
+    Param::text("continues", "`next` of the previous answer, which this body continues.");
 
 /// The parameters of an import.
 pub(crate) const PARAMS: &[&dyn AnyParam] = &[&LABEL, &BATCH, &INVALID, &MORE, &CONTINUES];
@@ -90,7 +90,7 @@ impl Settings {
             None => Chain::START,
             Some(text) => Chain::of_token(text).ok_or_else(|| {
                 problem::INVALID
-                    .because("continues must be the next of an answer to the part before")
+                    .because("continues must be the `next` of the answer to the previous part")
                     .field("continues")
             })?,
         };

@@ -29,7 +29,7 @@ pub(crate) fn attach(
 ) -> Result<Arc<ViewSlot<Links>>, String> {
     let slot = ViewSlot::new(move || {
         let key = wellspring_host::random::bytes()
-            .map_err(|error| format!("the key of codes cannot be drawn: {error}"))?;
+            .map_err(|error| format!("cannot generate the code key: {error}"))?;
         Ok(Context { key, reserved, targets: targets.clone() })
     });
     node.attach(MAIN, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;

@@ -37,9 +37,11 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Deleted => return Err(deleted(code)),
         Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
-        Lookup::Refused => {
-            (&problems::LINK_REFUSED, "leads where the settings of this server let no link lead")
-        }
+        Lookup::Refused => (
+            &problems::LINK_REFUSED,
+            "leads where the settings of this server allow no link \
+                                       to lead",
+        ),
     };
     Err(kind.because(format!("the link {code} {what}")))
 }

@@ -75,7 +75,8 @@ impl VisitorKey {
     /// turned back into this one.
     fn next(&self, day: u64) -> VisitorKey {
         let fresh = random::bytes::<32>().unwrap_or_else(|error| {
-            tracing::error!(%error, "no randomness for the key of visitors; the old key is hashed");
+            tracing::error!(%error, "no random bytes for the visitor key; hashing the old key \
+                                     instead");
             [0; 32]
         });
         let hash = Sha256::new_with_prefix(self.secret).chain_update(fresh);
@@ -196,12 +197,13 @@ impl VisitorKeys {
         on_disk.generation = match replace(path, &key) {
             Ok(()) => Some(key.generation),
             Err(error) => {
-                tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
+                tracing::warn!(%error, "the visitor key was not stored: a restart may count \
+                                        visitors twice");
                 on_disk.retry_at_us = now_us + RETRY_US;
                 // Yesterday's must not stay.
                 for path in [path, &replacement(path)] {
                     if let Err(error) = remove(path) {
-                        tracing::error!(%error, path = %path.display(), "an old key of visitors cannot be removed");
+                        tracing::error!(%error, path = %path.display(), "cannot remove an old visitor key");
                     }
                 }
                 None
@@ -239,7 +241,7 @@ fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
     file.write_all(line.as_bytes())?;
     drop(file);
     if let Err(error) = scrub(path) {
-        tracing::warn!(%error, "the old key of visitors was unlinked, but not overwritten");
+        tracing::warn!(%error, "the old visitor key was unlinked but not overwritten");
     }
     fs::rename(&new, path)
 }

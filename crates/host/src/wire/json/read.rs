@@ -320,15 +320,26 @@ impl<'a> Cursor<'a> {
     /// An unsigned integer.
     pub fn u64(&mut self) -> Outcome<u64> {
         if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
-            return self.wrong("an integer of 0 or more");
+            return self.wrong("a non-negative integer");
         }
         let at = self.at;
         let text = self.raw()?;
         let rule = || {
-            let found = "another number";
-            Fault::new(at, FaultKind::WrongType { expected: "an integer from 0 to 2^64-1", found })
+            let number = String::from_utf8_lossy(&text[..text.len().min(32)]);
+            let rule = format!("must be an integer from 0 to 2^64-1, not {number}");
+            Fault::new(at, FaultKind::Rule(rule))
         };
         std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).ok_or_else(rule)
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Outcome<bool> {
+        let word: &[u8] = if self.next_is(b't') { b"true" } else { b"false" };
+        if self.peek().is_none() || !self.is_at(word) {
+            return self.wrong("true or false");
+        }
+        self.at += word.len();
+        Ok(word == b"true")
     }
 
     /// Any value, as the very bytes it is written in.
@@ -450,7 +461,7 @@ impl<'a> Cursor<'a> {
 
 /// Resolves escapes of a text whose escapes are known to be well-formed. `at` is its offset.
 fn unescape(text: &str, at: usize) -> Outcome<String> {
-    let lone = || Fault::new(at, FaultKind::Rule("holds half of a surrogate pair".into()));
+    let lone = || Fault::new(at, FaultKind::Rule("contains half of a surrogate pair".into()));
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(slash) = rest.find('\\') {

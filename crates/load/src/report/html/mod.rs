@@ -148,8 +148,12 @@ impl Page {
     fn step(&mut self, report: &Report, view: &StepView<'_>, at: usize) {
         self.section(&view.step.name);
         let latency = view.total.latency();
+        let throughput = match view.step.runs.len() {
+            0 | 1 => "throughput".to_owned(),
+            runs => format!("throughput, geometric mean of {runs} runs"),
+        };
         self.tiles(&[
-            ("successes a second", rate(view.rate_per_s())),
+            (&throughput, rate(view.rate_per_s())),
             ("median latency", quantile(latency, 0.5)),
             ("99th percentile", quantile(latency, 0.99)),
             ("failures", tables::failures(view.failures(), view.tried())),

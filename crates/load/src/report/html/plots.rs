@@ -55,7 +55,7 @@ pub(super) fn quantiles(id: &str, series: &[(String, &Histogram)]) -> Option<Str
             plot.name(colour, name);
         }
     }
-    let what = "How long the share of requests on the lower axis took at most. The tail is stretched: 90, 99 and 99.9 % are equally far apart. Drawn as far as ten values lie beyond.";
+    let what = "Latency within which each share of requests completed. The tail is stretched: 90, 99 and 99.9 % are equally far apart. A curve ends where fewer than ten values lie beyond it.";
     Some(plot.figure(id, "Latency by quantile", what))
 }
 
@@ -211,7 +211,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     let mut out = plot.figure(
         "ladder-rate",
         "Throughput by load",
-        "Successes a second at each step; the median where a step was repeated.",
+        "Successes per second at each step; the geometric mean where a step was repeated.",
     );
     let series = [0.5, 0.99].map(|q| {
         let points = ordered.iter().filter_map(|(x, view)| {

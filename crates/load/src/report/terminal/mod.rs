@@ -166,10 +166,10 @@ impl Page {
 
     /// A label in the left margin and text beside it, wrapped.
     fn labelled(&mut self, label: &str, text: &str, ink: Ink) {
-        const MARGIN: usize = 12;
+        const MARGIN: usize = 13;
         let text = visible(text);
         for (at, part) in wrap(&text, self.width - MARGIN).iter().enumerate() {
-            let label = if at == 0 { pad(label, MARGIN - 2, Align::Left) } else { " ".repeat(10) };
+            let label = pad(if at == 0 { label } else { "" }, MARGIN - 2, Align::Left);
             let label = self.painter.paint(ink, &label);
             self.line(&format!("  {label}{part}"));
         }
