@@ -134,7 +134,7 @@ fn design(
         }
         (Design::Separate, _) => {
             let sentence = format!(
-                "{step}: the runs of A and B did not take turns, so that a machine that drifts looks like a difference (measured: 20 runs after 20 of the same server said −57 %, in turns −1.2 % ± 9.8 %); give `bench compare` two URLs to have them interleaved."
+                "{step}: the runs of A and B did not take turns, so that a machine that drifts looks like a difference (measured: 20 runs after 20 of the same server said −57%, in turns −1.2% ± 9.8%); give `bench compare` two URLs to have them interleaved."
             );
             say(DESIGN, Outcome::Care, sentence);
         }

@@ -6,7 +6,7 @@ use super::interleave::Design;
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{NOTHING, clean, counted, of_metric, p_value};
 use super::sentence::{detectable_words, effect_words, range_words, verdict_words};
-use super::table::{Align, Cell, Color, Table, Tone, escaped, paint};
+use super::table::{Cell, Color, Table, Tone, escaped, paint};
 use super::{Comparison, StepComparison};
 use crate::result::{Finding, Outcome, Verdict as Trust};
 use std::fmt::Write as _;
@@ -95,16 +95,17 @@ fn design(step: &StepComparison) -> String {
 }
 
 fn table(step: &StepComparison) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("A", Align::Right),
-        ("B", Align::Right),
-        ("change", Align::Right),
-        ("95 % interval", Align::Right),
-        ("p (Holm)", Align::Right),
-        ("smallest visible", Align::Right),
-        ("verdict", Align::Left),
-    ]);
+    let mut table = Table::new([
+        "",
+        "A",
+        "B",
+        "change",
+        "95% interval",
+        "p (Holm)",
+        "smallest visible",
+        "verdict",
+    ])
+    .words(7);
     for metric in &step.metrics {
         let effect = metric.effect;
         let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));

@@ -3,13 +3,13 @@
 mod plots;
 mod svg;
 
-use super::figures::{quantile, rate, timestamp, visible};
 use super::markdown::{environment, thresholds};
-use super::table::{Align, Table};
 use super::tables;
 use super::view::{self, StepView};
 use crate::histogram::Histogram;
+use crate::numbers::{quantile, rate, timestamp};
 use crate::result::{Outcome, Report, Verdict};
+use crate::table::{Align, Table, visible};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -211,7 +211,7 @@ impl Page {
         }
         let mut errors = Table::new(["what", "times"]);
         for (n, text) in tables::errors(view) {
-            errors.row([text, super::figures::count(n)]);
+            errors.row([text, crate::numbers::count(n)]);
         }
         if !errors.rows.is_empty() {
             self.heading("What went wrong");
