@@ -1,5 +1,5 @@
-//! Tells the operator what becomes of a node among several: who leads, whether the journal is
-//! reached, which copies are detached. None of it need fail a request.
+//! Logs the state of a node of a cluster: its leader, whether it can reach the journal, and
+//! detached copies. No request may fail because of any of these, so no other line would tell.
 
 use crate::cluster::{Cluster, EngineReach};
 use crate::http::Host;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Leader, Role};
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How a node stands among the others.
+/// The state of a node within the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Standing {
-    /// Who leads `system`.
+    /// The leader of `system`.
     leader: Option<Leader>,
-    /// Why the journal is not reached, if it is not.
+    /// Why the journal cannot be reached, if so.
     lost: Option<String>,
     /// Logs whose copies are detached, with the reasons.
     detached: BTreeSet<(String, String)>,
@@ -48,7 +48,7 @@ impl Standing {
         standing
     }
 
-    /// Something to tell, in the order in which it is told.
+    /// The events to log, in the order in which they are logged.
     fn changes(&self, before: &Standing) -> Vec<Change> {
         let mut changes = Vec::new();
         match (&before.lost, &self.lost) {
@@ -70,7 +70,7 @@ impl Standing {
     }
 }
 
-/// Something to tell of a node.
+/// An event to log about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     JournalLost(String),
@@ -104,7 +104,7 @@ impl Change {
     }
 }
 
-/// Looks as long as the server runs, if the node is one of several. To be called within a runtime.
+/// Watches while the server runs, if the node is part of a cluster. Call it within a runtime.
 pub(crate) fn start(host: &Arc<Host>) {
     let Some(cluster) = host.node.cluster().map(Arc::clone) else { return };
     let host = Arc::clone(host);
@@ -114,7 +114,7 @@ pub(crate) fn start(host: &Arc<Host>) {
         loop {
             let now = Standing::of(&host, &cluster);
             now.changes(&before).iter().for_each(|change| change.tell(&cluster));
-            // A node that claims knows of no leader for a moment: that is not worth a line.
+            // A node that claims the lead knows no leader for a moment, which is not worth a line.
             before = Standing {
                 leader: now.leader.clone().or(before.leader.filter(|_| is_claiming(&host))),
                 ..now

@@ -7,8 +7,8 @@ pub use crate::http::routes::{Route, Scope};
 pub use crate::wellspring_routes as routes;
 pub use wellspring_views::access::Role;
 
-/// Declares the routes of a face, in the order in which they are looked through. The first line
-/// tells what handlers are given of the face besides the request: `|face| face;` or a part of it.
+/// Declares the routes of a face, in matching order. The first line gives the handlers' argument
+/// besides the request: `|face| face;` or a part of it.
 ///
 /// ```text
 /// METHOD "path" Scope Needs handler: "what it does"

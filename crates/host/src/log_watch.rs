@@ -1,5 +1,5 @@
-//! Tells the operator when a log gets into trouble, and when it is over, though no request fails of
-//! it: ingest keeps what it accepted, and a subscription that meets damage just ends.
+//! Logs when a log gets into trouble and when it recovers, even if no request fails: ingest keeps
+//! accepted events, and a subscription that meets damage just ends.
 
 use crate::http::Host;
 use crate::trouble;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Corruption, Log};
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How a log stands.
+/// The state of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Standing {
     closed: Option<String>,
@@ -33,7 +33,7 @@ impl Standing {
     }
 }
 
-/// Something to tell of a log.
+/// An event to log.
 #[derive(Debug, PartialEq, Eq)]
 enum Change<'a> {
     Closed(&'a str),
@@ -72,7 +72,7 @@ impl Change<'_> {
     }
 }
 
-/// What has changed of a log since the last look.
+/// The changes of a log since the last check.
 fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (None, Some(reason)) = (&before.closed, &now.closed) {
@@ -85,7 +85,7 @@ fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
     }
     let new = now.damage.iter().filter(|damage| !before.damage.contains(damage));
     changes.extend(new.map(Change::Damaged));
-    // Of a log that was emptied they begin anew.
+    // The counts of a log that was emptied start again.
     let mended = now.indexes_mended.saturating_sub(before.indexes_mended);
     changes.extend((mended > 0).then_some(Change::IndexesMended(mended)));
     let panics = now.background_panics.saturating_sub(before.background_panics);
@@ -93,13 +93,13 @@ fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
     changes
 }
 
-/// Begins to watch, and to tell of requests that failed and were only counted.
+/// Starts watching, and reporting requests whose failures were only counted.
 pub(crate) fn start(host: &Arc<Host>) {
     tokio::spawn(keep(Arc::clone(host)));
     tokio::spawn(tell_passed_over(Arc::clone(host)));
 }
 
-/// Looks at all logs again and again until the server stops.
+/// Checks all logs periodically until the server stops.
 async fn keep(host: Arc<Host>) {
     let mut before: BTreeMap<String, Standing> = BTreeMap::new();
     while !host.is_stopping() {
@@ -116,7 +116,7 @@ async fn keep(host: Arc<Host>) {
     }
 }
 
-/// Has the counted failures of requests told that none followed.
+/// Reports counted failures of requests that were not followed by others.
 async fn tell_passed_over(host: Arc<Host>) {
     loop {
         tokio::time::sleep(trouble::TELL_EVERY).await;

@@ -1,5 +1,5 @@
-//! Projections that only count, answered from the indexes of the log: no event is read. Bounded in
-//! time like a fold; what counting cannot answer exactly is left to the fold.
+//! Projections that only count, answered from the indexes: no event is read. Limited in time like a
+//! fold; what counting cannot answer exactly is left to the fold.
 
 use std::sync::Arc;
 use wellspring_host::http::Request;
@@ -11,8 +11,7 @@ use wellspring_log::{
 use wellspring_types::{Position, Query};
 use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Projections};
 
-/// The answer of projections that only count, and the position that it reflects; `None` if they
-/// have to be folded.
+/// The answer of projections that only count, with its position; `None` if they must be folded.
 pub(super) async fn count(
     job: &mut Job,
     request: &Request,
@@ -41,7 +40,7 @@ pub(super) async fn count(
     Ok(answer.map(|answer| (answer, head)))
 }
 
-/// What a step of one projection came to.
+/// The result of a step of one projection.
 enum Step {
     More,
     Done(Counted),
@@ -56,7 +55,7 @@ enum Count {
 
 /// All projections of a request, counted one after the other.
 struct Counting {
-    /// The last is under way.
+    /// The last one is in progress.
     rest: Vec<Count>,
     done: Vec<Counted>,
     /// One of them cannot be answered by counting.
@@ -64,7 +63,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// `None` if the projections look at more than the number of events.
+    /// `None` if the projections need more than the number of events.
     fn new(snapshot: &Snapshot, projections: &Projections) -> Option<Counting> {
         let requests = projections.count_requests()?;
         let after = projections.after().unwrap_or(0);

@@ -1,5 +1,5 @@
 //! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects
-//! of others' servers.
+//! of other servers.
 
 pub(crate) mod append;
 pub(crate) mod bulk;
@@ -43,10 +43,10 @@ use wellspring_host::wire::problem::{
     NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
-/// What an append can be refused for besides what all appends meet.
+/// Problems of an append besides the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
 
-/// What ingest takes: whatever is JSON or is said to be, lines of it, and any bytes.
+/// Accepted bodies: JSON, declared or not, lines of it, and any bytes.
 const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
 
 /// The face.

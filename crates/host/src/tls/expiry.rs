@@ -8,10 +8,10 @@ use rustls::{CertificateError, Error, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time before the expiry of a certificate from which on the server warns.
+/// Time before a certificate's expiry from which the server warns.
 const SOON_S: u64 = 14 * 86_400;
 
-/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier tells it: asked
+/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier reports it: asked
 /// about the end of all time it finds every certificate expired, and says since when.
 pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     let mut roots = RootCertStore::empty();
@@ -27,7 +27,7 @@ pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     }
 }
 
-/// How near the expiry of a certificate is.
+/// How close the expiry of a certificate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outlook {
     /// More than fourteen days away.
@@ -39,7 +39,7 @@ pub(super) enum Outlook {
 }
 
 impl Outlook {
-    /// Of a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
+    /// For a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
     pub(super) fn of(expires_s: u64, now_s: u64) -> Outlook {
         match expires_s.checked_sub(now_s) {
             None | Some(0) => Outlook::Past,
@@ -58,7 +58,7 @@ mod tests {
     fn the_end_of_a_certificate_is_read_whether_it_is_one_of_an_authority_or_not() {
         let dir = tempfile::tempdir().unwrap();
         let authority = Authority::new();
-        // The years around 2050 are written in two ways (RFC 5280 section 4.1.2.5).
+        // Years around 2050 have two encodings (RFC 5280 section 4.1.2.5).
         for (year, expected) in
             [(2020, 1_577_836_800), (2049, 2_493_072_000), (2100, 4_102_444_800)]
         {

@@ -1,4 +1,4 @@
-//! New files while the server runs: they are looked at every few seconds and at SIGHUP.
+//! Reloading the files while the server runs: they are checked every few seconds and on SIGHUP.
 
 use super::Tls;
 use super::expiry::Outlook;
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::Clock;
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// Time between two warnings of the same certificate, in s.
+/// Time between two warnings about the same certificate, in s.
 const REMIND_EVERY_S: u64 = 86_400;
 
-/// Looks at the files of TLS every few seconds and at SIGHUP, and serves what they hold, for as
-/// long as the server runs.
+/// Checks the TLS files every few seconds and on SIGHUP, and applies their content, while the
+/// server runs.
 pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
     let mut woken = Woken::Asked;
     loop {
         let (tls, now_s) = (Arc::clone(&tls), clock.wall_us() / 1_000_000);
-        // A folder on a network may take its time; signals must not wait for it.
+        // A network folder may be slow; signals must not wait for it.
         let looked = tokio::task::spawn_blocking(move || tls.look(now_s, woken));
         if looked.await.is_err() {
             tracing::error!("cannot check the TLS files");
@@ -30,8 +30,8 @@ pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
 }
 
 impl Tls {
-    /// Loads the files if they have changed, and logs that; else warns once a day of a certificate
-    /// that is about to expire. After SIGHUP the log tells the certificate in use in any case.
+    /// Loads the files if they have changed, and logs that; otherwise warns once a day of a
+    /// certificate that expires soon. After SIGHUP the log always names the certificate in use.
     fn look(&self, now_s: u64, woken: Woken) {
         let stamps = self.files.stamps();
         let mut seen = self.lock();
@@ -72,7 +72,7 @@ impl Tls {
     }
 }
 
-/// A moment in s since 1970 UTC, for people.
+/// A time in s since 1970 UTC, for people.
 fn written(moment_s: u64) -> String {
     let mut text = Vec::new();
     push_rfc3339(&mut text, moment_s.saturating_mul(1_000_000));

@@ -1,4 +1,4 @@
-//! Decisions on top of each other, while what is staged comes to nothing and others append.
+//! Decisions on top of each other, while staged ones fail and others append.
 #![allow(clippy::disallowed_methods)]
 
 use super::chain::{Chain, Command, Context, Refusal, StagedLink, Unless, linked, links, raw};
@@ -26,7 +26,7 @@ fn open(storage: &SimulatedStorage, dir: &Path, unless: Unless) -> (Log, Arc<Liv
     (log, live)
 }
 
-/// Decides so many links one after the other; what the disk refuses is given again.
+/// Makes this many decisions in sequence; those refused by the disk are repeated.
 fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
     use AppendError::{Conflict, SetBack, StorageFull, Unavailable};
     runtime().block_on(async {
@@ -35,7 +35,7 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
             match live.execute(&[Command::Link], None, on).await {
                 Ok(executed) => decided += executed.outcomes.len(),
                 Err(ExecuteError::Append(StorageFull | SetBack | Unavailable { .. })) => {}
-                // Overtaken again and again.
+                // Overtaken repeatedly.
                 Err(ExecuteError::Append(Conflict(_))) => {}
                 Err(other) => panic!("{other:?}"),
             }
@@ -43,7 +43,7 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
     });
 }
 
-/// Has two threads decide links while a third meddles.
+/// Two threads decide links while a third interferes.
 fn decide_while(live: &Live<Chain>, count: usize, meddle: impl Fn(u64) + Sync) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -60,7 +60,7 @@ fn decide_while(live: &Live<Chain>, count: usize, meddle: impl Fn(u64) + Sync) {
     });
 }
 
-/// Each link that is not of others names the one before it.
+/// Each own link names the previous one.
 fn assert_whole(log: &Log, is_foreign: impl Fn(u64) -> bool) {
     let mut before = 0;
     for (number, follows) in links(log) {
@@ -78,7 +78,7 @@ fn no_decision_follows_one_that_came_to_nothing() {
     for seed in 0..4 {
         let dir = tempfile::tempdir().unwrap();
         let storage = SimulatedStorage::new(seed);
-        // Nothing but the number of setbacks holds this chain together.
+        // Only the number of setbacks holds this chain together.
         let (log, live) = open(&storage, dir.path(), Unless::Nothing);
         decide_while(&live, 300, |round| {
             let used: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
@@ -95,13 +95,13 @@ fn no_decision_follows_one_that_came_to_nothing() {
     assert!(fallen > 0, "the disk was never full");
 }
 
-/// Has a first link decided and made durable whose decider is told of it only after `meanwhile`.
+/// Makes a first link durable whose decider is told only after `meanwhile`.
 fn with_one_untold(log: &Log, live: &Live<Chain>, meanwhile: impl AsyncFnOnce()) {
     let (go_on, held) = mpsc::channel::<()>();
     let hold = move |_| {
         let _ = held.recv();
     };
-    // Told before the link, by the same thread.
+    // Reported before the link, by the same thread.
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(hold));
     runtime().block_on(async {
         let decided = async {
@@ -163,8 +163,7 @@ fn what_others_append_between_is_seen_by_every_decision_behind_it() {
     live.discard();
 }
 
-/// A log with an event at the device, so that what is decided stays staged, until barriers are
-/// released.
+/// A log with an event at the device, so that decisions stay staged until barriers are released.
 fn at_the_device(log: &Log, storage: &SimulatedStorage) {
     storage.hold_barriers();
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));
@@ -215,7 +214,7 @@ fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
     at_the_device(&log, &storage);
     runtime().block_on(async {
         let on = CommitOn::JournalThread;
-        // What became of it, and whether that was known before anything was durable.
+        // The outcome, and whether it was known before anything was durable.
         let execute = async |command| {
             let executed = live.execute(&[command], None, on).await.unwrap();
             (executed.refused, live.position() == 0)
@@ -228,7 +227,7 @@ fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
                     assert_eq!(overtaken, (Some(Refusal::Overtaken), true));
                     storage.release_barriers();
                 },
-                // Without what is staged both would be overtaken, which answers neither.
+                // Without the staged decision both would be overtaken, which answers neither.
                 execute(Command::NotLast(1)),
                 execute(Command::StillLast(1)),
             )
@@ -247,7 +246,7 @@ fn only_what_had_a_place_comes_to_nothing() {
     let storage = SimulatedStorage::new(1);
     let (log, live) = open(&storage, dir.path(), Unless::AnyLink);
     at_the_device(&log, &storage);
-    // Refused by this one, and decided again behind it.
+    // Refused by this one, and decided again after it.
     log.stage(raw(&linked(1 << 40, 0)), Box::new(|_| {}));
     runtime().block_on(async {
         let on = CommitOn::JournalThread;

@@ -1,13 +1,13 @@
-//! Commands: decided against what is folded and what is decided already, appended
-//! on a condition, and answered when they are durable and folded.
+//! Commands: decided on the fold and the pending decisions, appended under a condition, and
+//! answered when they are durable and folded.
 //!
-//! A decision and its place in the log's order are taken under one lock, so that
-//! decisions follow each other as their events do; nobody waits for the device
-//! there, so commands gather into one group commit.
+//! A decision takes its place in the log's order under the same lock, so that decisions follow each
+//! other as their events do; no thread waits for the device there, so commands gather into one
+//! group commit.
 //!
-//! What a decision rests on besides the fold are decisions that the log has given positions and not
-//! made durable (`deciding.rs`). An append that was given no positions, because it met somebody
-//! else's staged event, is not decided upon at all.
+//! Besides the fold, a decision depends on pending decisions that have positions and are not
+//! durable (`deciding.rs`). An append without positions, because it met a foreign staged event, is
+//! never built upon.
 
 use super::deciding::{Deciding, Ended, Guard, OpenDecision};
 use super::freshness::NotFresh;
@@ -22,35 +22,35 @@ use wellspring_log::{
 use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
 use wellspring_views::view::{Decision, Ticket, View};
 
-/// Attempts at a decision that others' events keep overtaking.
+/// Attempts at a decision that foreign events keep overtaking.
 const ATTEMPTS: usize = 16;
 /// How long an answer waits for its own events to be folded.
 const FOLD_WAIT: Duration = Duration::from_secs(30);
 /// How long a decision waits for a view that is being rebuilt.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
-/// Time that commands without a key may be decided in one go, with the lock held, in µs.
+/// Time that commands without a key may take under one lock, in µs.
 const DECIDE_US: u64 = 500;
-/// What became of commands.
+/// The result of commands.
 pub struct Executed<V: View> {
-    /// Of the first commands, in order; as many as were executed.
+    /// The answers to the first commands, in order; as many as were executed.
     pub outcomes: Vec<V::Outcome>,
-    /// Why the next one was refused, if not all were executed. Those after it were not looked at.
+    /// Why the next one was refused, if not all were executed. Later ones were not examined.
     pub refused: Option<V::Refusal>,
     /// The last append, if anything had to be appended.
     pub appended: Option<Appended>,
-    /// Time that deciding took of threads, in µs.
+    /// CPU time of deciding, in µs.
     pub decided_us: u64,
 }
 
 /// Why commands were not executed.
 #[derive(Debug)]
 pub enum ExecuteError {
-    /// The log did not take the events.
+    /// The log refused the events.
     Append(AppendError),
-    /// The view is not there.
+    /// The view is not fresh enough.
     NotFresh(NotFresh),
-    /// The events are durable, but the view does not show them yet. To send the command again would
-    /// be to give it twice.
+    /// The events are durable, but the view does not show them yet. Repeating the command would
+    /// execute it twice.
     DurableNotShown(Appended, NotFresh),
 }
 
@@ -82,7 +82,7 @@ struct KeyedRequest {
 
 type Answer = oneshot::Receiver<Result<Appended, AppendError>>;
 
-/// Decisions on their way.
+/// Pending decisions.
 struct Batch<V: View> {
     ticket: Ticket,
     outcomes: Vec<V::Outcome>,
@@ -90,15 +90,15 @@ struct Batch<V: View> {
     answer: Option<Answer>,
 }
 
-/// What deciding came to.
+/// The result of deciding.
 enum Decided<V: View> {
-    /// So many commands are decided, and staged.
+    /// This many commands are decided and staged.
     Batch(Batch<V>),
     /// The first is refused.
     Refused(V::Refusal),
     /// An event breaks a limit of the log.
     Invalid(Invalid),
-    /// Depends on decisions up to this one that may still come to nothing.
+    /// Depends on decisions up to this one that may still fail.
     DependsOn(Ticket),
 }
 
@@ -114,7 +114,7 @@ impl<V: View> Live<V> {
         key: Option<RequestKey>,
         on: CommitOn,
     ) -> Result<Executed<V>, ExecuteError> {
-        // Looked up here, for all of the log, and not again while decisions wait.
+        // Looked up here in the whole log, and not again while decisions wait.
         let key_absent_through = self.log.head();
         if let Some(key) = &key
             && let Some(appended) = self.log.find_request(key)?
@@ -144,7 +144,7 @@ impl<V: View> Live<V> {
                 }
             };
             if batch.answer.is_none() {
-                // Nothing is waited for: others get their turn.
+                // No waiting here: others get their turn.
                 tokio::task::yield_now().await;
             }
             if let Some(answer) = batch.answer {
@@ -156,20 +156,20 @@ impl<V: View> Live<V> {
                         shown.map_err(|e| ExecuteError::DurableNotShown(appended, e))?;
                         executed.appended = Some(appended);
                     }
-                    // Somebody else's event: see it, then decide again.
+                    // A foreign event: fold it, then decide again.
                     Err(AppendError::Conflict(conflict)) if attempts < ATTEMPTS => {
                         attempts += 1;
                         self.caught_up(conflict.position, FOLD_WAIT).await?;
                         continue;
                     }
-                    // What it was decided on came to nothing: once that is known, decide again.
+                    // Its basis has failed: once that is known, decide again.
                     Err(AppendError::SetBack) if attempts < ATTEMPTS => {
                         attempts += 1;
                         self.settled(batch.ticket).await?;
                         continue;
                     }
                     Err(error @ AppendError::KeyReused { .. }) => {
-                        // Of two attempts at once the other came first.
+                        // Of two concurrent attempts the other came first.
                         let other = match &key {
                             Some(request) => self.log.find_request(&request.key)?,
                             None => None,
@@ -213,12 +213,12 @@ impl<V: View> Live<V> {
     ) -> Decided<V> {
         let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
-        // Before anything folded is looked at: all up to here is in it.
+        // Before reading the fold: everything up to here is in it.
         let position = self.sweep(&mut deciding);
         let ticket = deciding.ticket();
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
         let mut unless = Vec::new();
-        // Those of a key must fit into one append.
+        // Commands with a key must fit into one append.
         let until_us = key.is_none().then(|| self.clock.monotonic_us() + DECIDE_US);
         for command in commands {
             if !outcomes.is_empty() && until_us.is_some_and(|us| self.clock.monotonic_us() > us) {
@@ -242,15 +242,15 @@ impl<V: View> Live<V> {
             }
         }
         if events.is_empty() {
-            // Nothing is decided upon what happens nowhere.
+            // No decision is based on one without a place.
             V::settle(&mut deciding.staged, ticket);
-            // What is there already may have been decided only.
+            // An existing value may be a pending decision only.
             if let Some(last) = deciding.open.last()
                 && self.hangs(&deciding, folded, &commands[..outcomes.len()])
             {
                 return Decided::DependsOn(last.ticket);
             }
-            // A retry under the same key gets this answer, whatever has happened meanwhile.
+            // A retry with the same key gets this answer, whatever has happened since.
             for event in key.iter().flat_map(|_| outcomes.iter().filter_map(V::remember)) {
                 if let Err(invalid) = events.push(&event.as_ref()) {
                     return Decided::Invalid(invalid);
@@ -275,7 +275,7 @@ impl<V: View> Live<V> {
         Decided::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }
 
-    /// Stages a decision. It stays among those decided upon only if it was given positions.
+    /// Stages a decision. It becomes a basis of others only if it was given positions.
     fn stage(
         &self,
         mut deciding: std::sync::MutexGuard<'_, Deciding<V>>,
@@ -292,7 +292,7 @@ impl<V: View> Live<V> {
         });
         let staged = self.log.stage_on(basis, append, done);
         match staged {
-            // What became of it is looked at with this lock held: not before it stands here.
+            // Outcomes are examined under this lock: not before the decision is recorded here.
             Staged::Placed { last, setbacks, .. } => {
                 let open = OpenDecision { ticket, last, setbacks, guard, is_durable: false };
                 deciding.open.push(open);
@@ -309,7 +309,7 @@ impl<V: View> Live<V> {
         answer
     }
 
-    /// A refusal that is told stands if it does without what may still come to nothing.
+    /// A refusal is final only if it does not depend on pending decisions.
     fn refused(
         &self,
         deciding: &Deciding<V>,
@@ -327,7 +327,7 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Whether these commands would come to something else without what is staged.
+    /// Whether these commands would have another result without the pending decisions.
     fn hangs(&self, deciding: &Deciding<V>, folded: &V::Folded, commands: &[V::Command]) -> bool {
         let unstaged = V::unstaged(&deciding.staged);
         commands.iter().any(|command| match V::decide(folded, &unstaged, &self.context, command) {
@@ -343,7 +343,7 @@ enum Added {
     Full,
 }
 
-/// Adds a decision to an append, if it fits; its condition is taken out of it then.
+/// Adds a decision to an append if it fits, taking its condition out of it.
 fn add<O>(
     events: &mut EncodedEvents,
     unless: &mut Vec<QueryItem>,
@@ -359,7 +359,7 @@ fn add<O>(
         events.push(&event.as_ref())?;
     }
     for item in decision.unless.drain(..) {
-        // Decisions that all name the same share it.
+        // Decisions with the same condition share it.
         if unless.last() != Some(&item) {
             unless.push(item);
         }

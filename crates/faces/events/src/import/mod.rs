@@ -2,7 +2,7 @@
 //!
 //! An import has no key of its own: the events are the key (decision 0017). `blocks` cuts the body
 //! into whole lines, `intake` makes chunks of them and looks each up, `flights` makes new ones
-//! durable in order; the three work at the same time.
+//! durable in order; all three work at the same time.
 
 mod blocks;
 mod chain;
@@ -59,12 +59,12 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(Response::json(200, answer(&intake, progress, log.head())).at(log.head()))
 }
 
-/// What has been read and what is under way, with what stopped it.
+/// The lines read and the chunks in progress, with what stopped them.
 type Ended = (Box<Intake>, Flights, Result<(), Box<Problem>>);
-/// A part of the work on a thread kept for such, which gives back what it worked on.
+/// A part of the work on a dedicated thread, which returns its state.
 type Working<T, E> = JoinHandle<(T, Result<(), E>)>;
 
-/// Three things at a time: a block is read, the one before is parsed, and the chunks of the one
+/// Three things at a time: a block is read, the previous one is parsed, and the chunks of the one
 /// before that are staged. No thread waits for the client.
 struct Workers {
     parsing: Working<Box<Intake>, Stop>,
@@ -130,7 +130,7 @@ fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Probl
     })
 }
 
-/// Carries out the last orders and waits for all that is under way.
+/// Carries out the last orders and waits for all chunks in progress.
 fn settle(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
     spawn_blocking(move || {
         let settled = flights.carry_out(orders).and_then(|()| flights.settle());

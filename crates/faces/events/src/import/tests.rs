@@ -16,7 +16,7 @@ struct Bench {
     log: Log,
 }
 
-/// How a content comes.
+/// How a content is sent.
 #[derive(Debug, Clone)]
 struct Cuts {
     /// Most events of a batch.
@@ -37,7 +37,7 @@ impl Bench {
         Bench { _dir: dir, log }
     }
 
-    /// Sends lines as the tool does; returns how many events were added and known.
+    /// Sends lines as the tool does; returns the numbers of events added and known.
     fn import(&self, lines: &[String], cuts: &Cuts) -> Result<(u64, u64), Box<Problem>> {
         let (mut at, mut chain) = (0usize, Chain::START);
         let (mut added, mut known, mut reach) = (0, 0, cuts.request);
@@ -69,7 +69,7 @@ impl Bench {
             known += progress.known;
             at += progress.through.lines as usize;
             chain = progress.through.chain;
-            // What is not settled comes again, with more behind it.
+            // Unsettled lines are sent again, followed by more.
             reach = if progress.through.lines == 0 { reach * 2 } else { cuts.request };
             if at == lines.len() {
                 return Ok((added, known));
@@ -187,7 +187,7 @@ fn a_first_event_waits_for_the_second_so_that_its_change_is_noticed() {
     assert_eq!(bench.import(&all, &one_by_one).unwrap(), (3, 0));
     all[0] = line(9);
     assert!(is_changed(&bench.import(&all, &WHOLE)));
-    // Contents of one event that have grown have no second event to be known by, nor share one.
+    // Grown contents of one event have no second event to be recognised by, nor share one.
     for from in [20, 30] {
         assert_eq!(bench.import(&lines(from..from + 1), &WHOLE).unwrap(), (1, 0));
         assert_eq!(bench.import(&lines(from..from + 2), &WHOLE).unwrap(), (1, 1));

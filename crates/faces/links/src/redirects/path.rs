@@ -1,4 +1,4 @@
-//! `GET /{code}` as a fast path: where a link leads, and the click recorded.
+//! `GET /{code}` as a fast path: the redirect, and the recorded click.
 
 use super::click::Clicks;
 use super::refusal::{of_lookup, with_error};
@@ -20,26 +20,26 @@ use wellspring_log::Clock;
 use wellspring_types::Invalid;
 use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, Recent};
 
-/// The form of the answer to a visitor whose link leads somewhere, by its place among the forms.
+/// The form of a redirect, by index.
 const FOUND: usize = 0;
 
 /// What redirects need of the server.
 pub(crate) struct RedirectContext {
-    /// The way of taking clicks in.
+    /// The ingest of clicks.
     pub(crate) ingest: IngestContext,
     /// The view of links.
     pub(crate) view: Arc<ViewSlot<Links>>,
-    /// Which words no code may be.
+    /// Words that cannot be codes.
     pub(crate) is_reserved: fn(&str) -> bool,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The keys under which visitors are counted.
+    /// The keys that hash visitors.
     pub(crate) visitor_keys: Arc<VisitorKeys>,
     /// `Referrer-Policy` of every redirect.
     pub(crate) referrer_policy: &'static str,
 }
 
-/// What makes the path for a serving thread.
+/// Makes the path for a serving thread.
 ///
 /// # Errors
 /// Those of [`Clicks::new`].
@@ -65,13 +65,13 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
 /// The time of a turn of the loop.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// By the monotonic clock.
+    /// On the monotonic clock.
     at_us: u64,
     /// The same, µs since 1970 UTC.
     wall_us: u64,
 }
 
-/// A thread's way to links.
+/// A thread's access to links.
 struct Redirects {
     view: Arc<ViewSlot<Links>>,
     is_reserved: fn(&str) -> bool,
@@ -80,7 +80,7 @@ struct Redirects {
     clicks: Clicks,
     referrer_policy: &'static str,
     turn: Turn,
-    /// The view; another once the log has been emptied.
+    /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Links>>>,
     /// The link of the last request, in that view.
     recent: Recent,
@@ -88,14 +88,14 @@ struct Redirects {
 
 /// What a head asks for, whatever the code.
 enum Visiting {
-    /// To be led on; recorded as this.
+    /// A redirect; recorded as this.
     Click(Visit),
-    /// To be told where a link leads: no click.
+    /// The target only: no click.
     Look,
 }
 
 impl Redirects {
-    /// The view of links. It is not there while the log is being emptied.
+    /// The view of links. Missing while the log is being emptied.
     fn renew(&mut self) {
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.view.live();
@@ -103,7 +103,7 @@ impl Redirects {
         }
     }
 
-    /// The time of this turn, µs since 1970 UTC.
+    /// The time of this turn, in µs since 1970 UTC.
     fn wall_us(&mut self, now_us: u64) -> u64 {
         if self.turn.at_us != now_us {
             self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
@@ -140,7 +140,7 @@ impl FastPath for Redirects {
         is_ours.then_some(Claim { role: None, log: None, shape })
     }
 
-    /// Whether a code may be a link's at all.
+    /// Whether a code can be a link's.
     fn accepts(&self, code: &[u8]) -> bool {
         std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
     }
@@ -205,10 +205,10 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// A thread that serves, without its loop.
+    /// A serving thread, without its loop.
     struct Thread {
         host: Arc<Host>,
-        /// The host's faces end with it.
+        /// Dropping it ends the host's faces.
         _server: Arc<Server>,
         intake: Rc<RefCell<Intake>>,
         path: Box<dyn AnyFastPath>,
@@ -232,7 +232,7 @@ mod tests {
             self.intake.borrow_mut().offer(&template, data.as_bytes());
         }
 
-        /// What a visit comes to, and what was appended.
+        /// The answer to a visit, and what was appended.
         fn visit(&mut self, code: &str) -> (Outcome<AnyTicket>, String) {
             self.visit_for(code, "192.0.2.7")
         }
@@ -251,7 +251,7 @@ mod tests {
             (became, String::from_utf8(varying.header_at(0).to_vec()).unwrap())
         }
 
-        /// The data of the clicks of a code, stored so far.
+        /// The data of a code's clicks stored so far.
         fn clicks(&self, code: &str) -> Vec<String> {
             let snapshot = self.host.node.get(MAIN).unwrap().snapshot();
             let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
@@ -270,7 +270,7 @@ mod tests {
             String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
         }
 
-        /// Waits until all that was taken is stored and folded.
+        /// Waits until everything accepted is stored and folded.
         fn settle(&self) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {
