@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The state of a node within the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Standing {
+struct NodeStanding {
     /// The leader of `system`.
     leader: Option<Leader>,
     /// Why the journal cannot be reached, if so.
@@ -23,9 +23,9 @@ struct Standing {
     detached: BTreeSet<(String, String)>,
 }
 
-impl Standing {
-    fn of(host: &Host, cluster: &Cluster) -> Standing {
-        let mut standing = Standing::default();
+impl NodeStanding {
+    fn of(host: &Host, cluster: &Cluster) -> NodeStanding {
+        let mut standing = NodeStanding::default();
         for (name, log) in host.node.all() {
             let leader = match log.role() {
                 Role::Leading { epoch } => {
@@ -49,7 +49,7 @@ impl Standing {
     }
 
     /// The events to log, in the order in which they are logged.
-    fn changes(&self, before: &Standing) -> Vec<Change> {
+    fn changes(&self, before: &NodeStanding) -> Vec<Change> {
         let mut changes = Vec::new();
         match (&before.lost, &self.lost) {
             (None, Some(reason)) => changes.push(Change::JournalLost(reason.clone())),
@@ -110,12 +110,12 @@ pub(crate) fn start(host: &Arc<Host>) {
     let host = Arc::clone(host);
     tracing::info!(node = cluster.node.as_str(), url = cluster.url, "joined a cluster");
     tokio::spawn(async move {
-        let mut before = Standing::default();
+        let mut before = NodeStanding::default();
         loop {
-            let now = Standing::of(&host, &cluster);
+            let now = NodeStanding::of(&host, &cluster);
             now.changes(&before).iter().for_each(|change| change.tell(&cluster));
             // A node that claims the lead knows no leader for a moment, which is not worth a line.
-            before = Standing {
+            before = NodeStanding {
                 leader: now.leader.clone().or(before.leader.filter(|_| is_claiming(&host))),
                 ..now
             };
@@ -137,13 +137,13 @@ mod tests {
     fn each_change_is_told_once() {
         let leader =
             |node: &str, epoch| Leader { node: node.into(), url: "http://x".into(), epoch };
-        let at_first = Standing::default();
-        let led = Standing { leader: Some(leader("a", 1)), ..Standing::default() };
+        let at_first = NodeStanding::default();
+        let led = NodeStanding { leader: Some(leader("a", 1)), ..NodeStanding::default() };
         assert_eq!(led.changes(&at_first), [Change::Leads(leader("a", 1))]);
         assert_eq!(led.changes(&led), []);
-        let again = Standing { leader: Some(leader("a", 2)), ..led.clone() };
+        let again = NodeStanding { leader: Some(leader("a", 2)), ..led.clone() };
         assert_eq!(again.changes(&led), [Change::Leads(leader("a", 2))], "a new epoch is news");
-        let lost = Standing {
+        let lost = NodeStanding {
             leader: None,
             lost: Some("refused".into()),
             detached: BTreeSet::from([("main".to_owned(), "why".to_owned())]),
@@ -154,7 +154,7 @@ mod tests {
             Change::NobodyLeads,
         ];
         assert_eq!(lost.changes(&led), told);
-        let other_words = Standing { lost: Some("timed out".into()), ..lost.clone() };
+        let other_words = NodeStanding { lost: Some("timed out".into()), ..lost.clone() };
         assert_eq!(other_words.changes(&lost), []);
         assert_eq!(led.changes(&lost), [Change::JournalReached, Change::Leads(leader("a", 1))]);
     }

@@ -2,7 +2,7 @@
 
 pub use crate::access::Needs;
 pub use crate::http::contract::{AnswerContract, Contract};
-pub use crate::http::face::Served;
+pub use crate::http::face::ServedRoute;
 pub use crate::http::routes::{Route, Scope};
 pub use crate::wellspring_routes as routes;
 pub use wellspring_views::access::Role;
@@ -42,7 +42,7 @@ macro_rules! wellspring_routes {
     (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         $(.$with:ident $part:tt)*
         => [$($status:literal $($media:ident $schema:literal)* $(+ $header:ident)*),+];)*) => {
-        &[$($crate::declare::Served {
+        &[$($crate::declare::ServedRoute {
             route: $crate::declare::Route {
                 method: stringify!($method),
                 path: $path,

@@ -5,7 +5,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(crate) enum WakeReason {
     /// The interval has passed.
     Due,
     /// A signal asks for it.
@@ -36,10 +36,10 @@ impl Hangups {
     }
 
     /// Waits for the next signal, at most this long.
-    pub(crate) async fn within(&mut self, rest: Duration) -> Woken {
+    pub(crate) async fn within(&mut self, rest: Duration) -> WakeReason {
         match tokio::time::timeout(rest, self.next()).await {
-            Ok(()) => Woken::Asked,
-            Err(_) => Woken::Due,
+            Ok(()) => WakeReason::Asked,
+            Err(_) => WakeReason::Due,
         }
     }
 }

@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The state of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Standing {
+struct LogStanding {
     closed: Option<String>,
     full: bool,
     damage: Vec<Corruption>,
@@ -21,9 +21,9 @@ struct Standing {
     background_panics: u64,
 }
 
-impl Standing {
-    fn of(log: &Log, ingest_full: bool) -> Standing {
-        Standing {
+impl LogStanding {
+    fn of(log: &Log, ingest_full: bool) -> LogStanding {
+        LogStanding {
             closed: log.closed_reason(),
             full: log.is_full() || ingest_full,
             damage: log.damage(),
@@ -73,7 +73,7 @@ impl Change<'_> {
 }
 
 /// The changes of a log since the last check.
-fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
+fn changes<'a>(before: &LogStanding, now: &'a LogStanding) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (None, Some(reason)) = (&before.closed, &now.closed) {
         changes.push(Change::Closed(reason));
@@ -101,12 +101,12 @@ pub(crate) fn start(host: &Arc<Host>) {
 
 /// Checks all logs periodically until the server stops.
 async fn keep(host: Arc<Host>) {
-    let mut before: BTreeMap<String, Standing> = BTreeMap::new();
+    let mut before: BTreeMap<String, LogStanding> = BTreeMap::new();
     while !host.is_stopping() {
         let mut now = BTreeMap::new();
         for (name, log) in host.node.all() {
             let ingest_full = host.node.account(&name).is_some_and(|account| account.full);
-            let standing = Standing::of(&log, ingest_full);
+            let standing = LogStanding::of(&log, ingest_full);
             let known = before.remove(&name).unwrap_or_default();
             changes(&known, &standing).iter().for_each(|change| change.tell(&name));
             now.insert(name, standing);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let (quiet, mut bad) = (Standing::default(), Standing::default());
+        let (quiet, mut bad) = (LogStanding::default(), LogStanding::default());
         bad.full = true;
         bad.closed = Some("broken".into());
         bad.damage = vec![Corruption { file: "1.seg".into(), offset: 7, what: "x".into() }];

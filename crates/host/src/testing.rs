@@ -6,7 +6,7 @@ use crate::cluster::ClusterKey;
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::contract::Contract;
-use crate::http::face::{Bound, Declaration, Face};
+use crate::http::face::{BoundFace, Declaration, Face};
 use crate::http::routes::{Route, Routes, Scope};
 use crate::http::server::Server;
 use crate::kept_types::KeptTypes;
@@ -139,7 +139,7 @@ pub fn server_of<F: Face>(
     let opened = open_with_key(config, None, (terms, routes), key);
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
-    let opened = opened.with(vec![Bound::new(face)]);
+    let opened = opened.with(vec![BoundFace::new(face)]);
     std::mem::forget(opened.stop);
     opened.server
 }

@@ -259,7 +259,7 @@ pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
     document(body, |cursor| {
         let start = cursor.at();
         let (mut label, mut role, mut log, mut account) = (None, None, None, None);
-        let mut end = Ends::default();
+        let mut end = KeyExpiry::default();
         cursor.object(|key, value| {
             let at = value.at();
             match key {
@@ -292,7 +292,7 @@ pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
     const KNOWN: &str = "overlap_s, expires_at, expires_in_s";
     document(body, |cursor| {
         let start = cursor.at();
-        let (mut overlap_s, mut end) = (None, Ends::default());
+        let (mut overlap_s, mut end) = (None, KeyExpiry::default());
         cursor.object(|key, value| {
             let at = value.at();
             match key {
@@ -308,12 +308,12 @@ pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
 
 /// Both ways to give the expiry of a key; only one may be used.
 #[derive(Default)]
-struct Ends {
+struct KeyExpiry {
     at_us: Option<u64>,
     in_s: Option<u64>,
 }
 
-impl Ends {
+impl KeyExpiry {
     fn read(&mut self, key: &str, value: &mut Cursor<'_>) -> Outcome<()> {
         let at = value.at();
         if key == "expires_in_s" {

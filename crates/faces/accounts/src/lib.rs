@@ -32,7 +32,7 @@ use wellspring_host::access::principal::Verdict;
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
@@ -56,7 +56,7 @@ impl Face for AccountFace {
     const NAME: &'static str = "accounts";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
             "Issues a token for a name and a password. With application/x-www-form-urlencoded: \
              OAuth 2.0's password grant."

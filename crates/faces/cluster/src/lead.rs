@@ -22,7 +22,7 @@ const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 
 /// The leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Led {
+pub(super) struct LeaderNode {
     pub(super) node: String,
     pub(super) url: String,
     /// Of the log `system`.
@@ -50,7 +50,10 @@ pub(super) async fn lead(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
 ///
 /// # Errors
 /// 503: it does not lead within the time that a write waits for a leader; a log is detached.
-pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led, Box<Problem>> {
+pub(super) async fn take(
+    host: &Arc<Host>,
+    cluster: &Arc<Cluster>,
+) -> Result<LeaderNode, Box<Problem>> {
     let (host, cluster) = (Arc::clone(host), Arc::clone(cluster));
     elsewhere(move || {
         let patience = cluster.leader_wait.max(cluster.lead_timeout);
@@ -61,7 +64,7 @@ pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led
         if !already {
             tracing::info!(node = %cluster.node, epoch, "took the lead on request");
         }
-        Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
+        Ok(LeaderNode { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
     })
     .await?
 }

@@ -33,7 +33,7 @@ use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
@@ -52,7 +52,7 @@ impl Face for ClusterFace {
     const NAME: &'static str = "cluster";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<ClusterFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<ClusterFace>] = routes! { |face| face;
         GET "/v1/cluster" Node Account cluster:
             "The nodes of the cluster, the leader, the journal that orders their logs, and the \
              logs of this node."

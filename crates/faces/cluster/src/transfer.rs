@@ -2,7 +2,7 @@
 
 use super::body::read_transfer;
 use super::document::NodeLine;
-use super::lead::{self, Led};
+use super::lead::{self, LeaderNode};
 use super::others::{self, detail};
 use super::problems::{NODE_NOT_FOUND, NODE_UNREACHABLE};
 use super::{ClusterFace, json, own};
@@ -65,7 +65,7 @@ async fn ask_to_lead(
     cluster: &Cluster,
     node: &str,
     url: &str,
-) -> Result<Led, Box<Problem>> {
+) -> Result<LeaderNode, Box<Problem>> {
     // An address may have passed to another node, which must not lead in this one's place.
     let content = Bytes::from(serde_json::json!({ "node": node }).to_string());
     let request = PeerRequest::post("/v1/cluster/lead", content);

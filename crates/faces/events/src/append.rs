@@ -87,7 +87,7 @@ impl SentAppend {
 
 /// The facts about an append for its answer.
 #[derive(Clone, Copy)]
-pub(crate) struct Gist {
+pub(crate) struct AppendFacts {
     ack: Ack,
     events: usize,
     /// When it was submitted, for the trace.
@@ -96,7 +96,7 @@ pub(crate) struct Gist {
     no_event_after: Option<Position>,
 }
 
-impl Gist {
+impl AppendFacts {
     /// The problem of an append that was refused. A conflict names no item of a clause that the
     /// client did not send.
     fn refusal(&self, error: AppendError) -> Box<Problem> {
@@ -120,7 +120,7 @@ impl Gist {
 
 /// The result of a well-formed append.
 pub(crate) struct Submission {
-    gist: Gist,
+    gist: AppendFacts,
     pub(crate) outcome: Result<Appended, AppendError>,
 }
 
@@ -177,18 +177,18 @@ struct ReadAppend {
 
 /// The result of a long body, elsewhere.
 enum LongBody {
-    Staged(Gist),
+    Staged(AppendFacts),
     /// It has a condition, which may be expensive.
     Conditional(ReadAppend),
 }
 
 impl Stager {
-    fn gist(&self, append: &Append) -> Gist {
+    fn gist(&self, append: &Append) -> AppendFacts {
         let condition = append.condition.as_ref();
         let is_all = |c: &&AppendCondition| {
             c.fail_if_events_match.as_ref().is_some_and(wellspring_types::Query::is_all)
         };
-        Gist {
+        AppendFacts {
             ack: append.ack,
             events: append.events.len(),
             begun_us: moment_us(&self.host),
@@ -214,7 +214,7 @@ impl Stager {
 
     /// Judges and stages an append: here if that is short, otherwise elsewhere. Ends when its
     /// client leaves.
-    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<Gist, Box<Problem>> {
+    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<AppendFacts, Box<Problem>> {
         let gist = self.gist(&read.append);
         let terms = read.append.condition.as_ref().map(AppendCondition::term_count);
         // Parsing and staging are charged by bytes: a client in debt may still append, unless a

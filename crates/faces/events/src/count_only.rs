@@ -24,7 +24,7 @@ pub(super) async fn count(
         job.admit()?;
     }
     let counted = Arc::clone(projections);
-    let begin = move || Counting::new(&snapshot, &counted);
+    let begin = move || CountTask::new(&snapshot, &counted);
     let Some(counting) = job.brief(price, begin).await? else { return Ok(None) };
     let counting = job.run(price, counting).await?;
     if counting.needs_fold {
@@ -54,7 +54,7 @@ enum Count {
 }
 
 /// All projections of a request, counted one after the other.
-struct Counting {
+struct CountTask {
     /// The last one is in progress.
     rest: Vec<Count>,
     done: Vec<Counted>,
@@ -62,9 +62,9 @@ struct Counting {
     needs_fold: bool,
 }
 
-impl Counting {
+impl CountTask {
     /// `None` if the projections need more than the number of events.
-    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<Counting> {
+    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<CountTask> {
         let requests = projections.count_requests()?;
         let after = projections.after().unwrap_or(0);
         let begin = |request: &CountRequest<'_>| {
@@ -78,11 +78,11 @@ impl Counting {
             }
         };
         let rest = requests.iter().rev().map(begin).collect();
-        Some(Counting { rest, done: Vec::new(), needs_fold: false })
+        Some(CountTask { rest, done: Vec::new(), needs_fold: false })
     }
 }
 
-impl Task for Counting {
+impl Task for CountTask {
     fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
         while let Some(count) = self.rest.last_mut() {
             let counted = match count {

@@ -33,7 +33,7 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, AnsweredBy, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
 };
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
@@ -64,7 +64,7 @@ impl Face for EventFace {
         ("max_page_events", read::MAX_PAGE_EVENTS as usize),
         ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
     ];
-    const ROUTES: &'static [Served<EventFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<EventFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."

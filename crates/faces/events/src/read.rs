@@ -216,7 +216,7 @@ pub(crate) async fn read(
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let shown = (format, Disclosure::of(request));
-    let reading = Reading::new(host, &snapshot, query, wanted, shown);
+    let reading = ReadTask::new(host, &snapshot, query, wanted, shown);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
@@ -238,7 +238,7 @@ pub(crate) async fn read(
 
 async fn pump(
     mut job: Job,
-    mut reading: Reading,
+    mut reading: ReadTask,
     producer: Producer,
     standing: Option<Arc<Standing>>,
 ) {
@@ -276,7 +276,7 @@ async fn pump(
 }
 
 /// A read in progress.
-struct Reading {
+struct ReadTask {
     events: Events,
     format: Format,
     disclosure: Disclosure,
@@ -292,14 +292,14 @@ struct Reading {
     begun: bool,
 }
 
-impl Reading {
+impl ReadTask {
     fn new(
         host: &Host,
         snapshot: &Snapshot,
         query: Arc<CompiledQuery>,
         wanted: ReadRequest,
         (format, disclosure): (Format, Disclosure),
-    ) -> Reading {
+    ) -> ReadTask {
         // A page examines one more event, so that `next` is null exactly at the end.
         let ahead = u64::from(format == Format::Page);
         let options = ReadOptions {
@@ -308,7 +308,7 @@ impl Reading {
             limit: wanted.limit.map(|limit| limit.saturating_add(ahead)),
         };
         let page = format == Format::Page;
-        Reading {
+        ReadTask {
             events: snapshot.read_compiled(query, options),
             format,
             disclosure,
@@ -342,7 +342,7 @@ impl Reading {
     }
 }
 
-impl Task for Reading {
+impl Task for ReadTask {
     /// Writes events until they, the work or the room of a piece end.
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
         if !std::mem::replace(&mut self.begun, true) {

@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 
 /// Held by a live subscription.
-struct Live {
+struct LiveSubscription {
     host: Arc<Host>,
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
@@ -81,7 +81,13 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
     let standing = request.body.standing().cloned();
-    let live = Live { host, _permit: permit, _counted: counted, _of_client: of_client, standing };
+    let live = LiveSubscription {
+        host,
+        _permit: permit,
+        _counted: counted,
+        _of_client: of_client,
+        standing,
+    };
     let subscription = log.subscribe(wanted.query, after);
     // The first bytes tell the client that the subscription has started.
     let out = b": wellspring\n\n".to_vec();
@@ -134,7 +140,7 @@ impl Task for Subscriber {
 struct Feed {
     job: Job,
     price: Price,
-    live: Live,
+    live: LiveSubscription,
 }
 
 impl Feed {

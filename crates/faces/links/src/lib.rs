@@ -39,7 +39,7 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, CONSISTENCY, IDEMPOTENCY_KEY, LOCATION, Query, Segment, wait_ms,
 };
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
@@ -76,7 +76,7 @@ impl Face for LinkFace {
     const NAME: &'static str = "links";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = LinkConfig;
-    const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
+    const ROUTES: &'static [ServedRoute<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
             "Creates a link. With application/x-ndjson: a bulk of one link per line, streamed, \
              atomic per batch of at most 250 lines."
@@ -239,12 +239,12 @@ impl Allowance<'_> {
 }
 
 /// A view as fresh as required, with its position.
-struct Fresh {
+struct FreshLinks {
     live: Arc<Live<Links>>,
     position: Position,
 }
 
-impl Fresh {
+impl FreshLinks {
     /// The fold. The view is ready: it has been waited for.
     fn folded(&self) -> Result<&Folded, Box<Problem>> {
         self.live
@@ -255,11 +255,11 @@ impl Fresh {
 
 /// Waits until the view is as fresh as required. Unless the current fold is enough, clicks accepted
 /// earlier count, durable or not.
-async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
+async fn fresh(links: &LinkFace, request: &Request) -> Result<FreshLinks, Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     let live = links.live()?;
     let clicks = links.host.node.started_batcher(MAIN);
     asked.view(request, &live, clicks.as_ref()).await?;
     let position = live.position();
-    Ok(Fresh { live, position })
+    Ok(FreshLinks { live, position })
 }

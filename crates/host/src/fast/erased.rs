@@ -41,12 +41,12 @@ pub trait AnyFastPath {
 
 /// A path, to be put into a list.
 pub fn erase(path: impl FastPath) -> Box<dyn AnyFastPath> {
-    Box::new(Erased(path))
+    Box::new(ErasedPath(path))
 }
 
-struct Erased<P>(P);
+struct ErasedPath<P>(P);
 
-impl<P: FastPath> AnyFastPath for Erased<P> {
+impl<P: FastPath> AnyFastPath for ErasedPath<P> {
     fn route(&self) -> FastRoute {
         self.0.route()
     }

@@ -47,7 +47,7 @@ struct Folded {
 }
 
 #[derive(Debug, Deserialize)]
-struct Forgotten {
+struct ForgottenNode {
     node: String,
 }
 
@@ -74,7 +74,7 @@ impl Folded {
     /// Nonsense is ignored: only the server writes that log.
     fn apply(&mut self, event_type: &str, data: &[u8]) {
         if event_type == NODE_FORGOTTEN {
-            if let Ok(Forgotten { node }) = serde_json::from_slice(data) {
+            if let Ok(ForgottenNode { node }) = serde_json::from_slice(data) {
                 self.members.remove(&node);
             }
         } else if let Ok(member) = serde_json::from_slice::<Member>(data)

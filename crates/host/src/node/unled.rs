@@ -23,7 +23,7 @@ type LogId = (String, u64);
 
 /// This node's role for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum LeadRole {
     Led,
     NotLed,
     Detached,
@@ -68,15 +68,15 @@ impl UnledLogs {
     /// The first log that this node is not fit to lead, and has not given up the lead for recently.
     fn unfit(
         &mut self,
-        logs: impl Iterator<Item = (LogId, Standing)>,
+        logs: impl Iterator<Item = (LogId, LeadRole)>,
         (now, patience): (Instant, Duration),
-    ) -> Option<(String, Standing)> {
+    ) -> Option<(String, LeadRole)> {
         self.gave_up.retain(|_, at| now - *at < GIVES_UP_AGAIN);
         let mut since = HashMap::new();
         let mut unfit = None;
-        for (log, standing) in logs.filter(|(_, standing)| *standing != Standing::Led) {
+        for (log, standing) in logs.filter(|(_, standing)| *standing != LeadRole::Led) {
             let began = *self.since.get(&log).unwrap_or(&now);
-            let is_unfit = standing == Standing::Detached || now - began > patience;
+            let is_unfit = standing == LeadRole::Detached || now - began > patience;
             if is_unfit && unfit.is_none() && !self.gave_up.contains_key(&log) {
                 self.gave_up.insert(log.clone(), now);
                 unfit = Some((log.0.clone(), standing));
@@ -89,19 +89,19 @@ impl UnledLogs {
 }
 
 /// All existing logs except `system`.
-fn standings(node: &Node) -> impl Iterator<Item = (LogId, Standing)> {
+fn standings(node: &Node) -> impl Iterator<Item = (LogId, LeadRole)> {
     let open = node.entries().into_iter().filter(|(name, _)| name != SYSTEM_LOG);
     let open = open.map(|(name, entry)| {
         let standing = match entry.log.role() {
-            Role::Detached { .. } => Standing::Detached,
-            role if role.leads() => Standing::Led,
-            _ => Standing::NotLed,
+            Role::Detached { .. } => LeadRole::Detached,
+            role if role.leads() => LeadRole::Led,
+            _ => LeadRole::NotLed,
         };
         ((name, entry.incarnation), standing)
     });
     let unopened = node.shared.as_ref().map(|shared| shared.unopened.all()).unwrap_or_default();
     let unopened = unopened.into_iter().filter_map(|(name, log)| {
-        log.incarnation.map(|incarnation| ((name, incarnation), Standing::NotOpen))
+        log.incarnation.map(|incarnation| ((name, incarnation), LeadRole::NotOpen))
     });
     open.chain(unopened)
 }
@@ -114,7 +114,7 @@ mod tests {
     fn a_log_has_its_time_from_when_it_was_made_or_its_lead_lost() {
         let mut logs = UnledLogs::default();
         let begun = Instant::now();
-        let mut unfit = |at: u64, roles: &[(&str, u64, Standing)]| {
+        let mut unfit = |at: u64, roles: &[(&str, u64, LeadRole)]| {
             let roles = roles
                 .iter()
                 .map(|&(name, incarnation, standing)| ((name.to_owned(), incarnation), standing));
@@ -122,7 +122,7 @@ mod tests {
             logs.unfit(roles, moment).map(|(name, _)| name)
         };
         let some = |name: &str| Some(name.to_owned());
-        use Standing::{Detached, Led, NotLed, NotOpen};
+        use LeadRole::{Detached, Led, NotLed, NotOpen};
         assert_eq!(unfit(0, &[("a", 1, NotLed)]), None);
         assert_eq!(unfit(3, &[("a", 1, NotLed)]), None);
         assert_eq!(unfit(4, &[("a", 1, NotLed)]), some("a"));

@@ -2,7 +2,7 @@
 
 use super::{Node, NodeError};
 use crate::names::SYSTEM_LOG;
-use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Show, ViewedLog};
+use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,7 +110,7 @@ impl LogViews {
     ///
     /// # Errors
     /// As [`OpenView::open`].
-    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Show, String> {
+    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Publish, String> {
         let mut open = self.lock();
         if open.is_ended {
             return Err(format!("the log {} is being closed", log.name));
@@ -276,7 +276,7 @@ impl Node {
 pub(super) fn open_due(
     attached: &[AttachedView],
     log: ViewedLog<'_>,
-) -> Result<(LogViews, Vec<Show>), String> {
+) -> Result<(LogViews, Vec<Publish>), String> {
     let views = LogViews::default();
     let mut shows = Vec::new();
     for attached in attached.iter().filter(|attached| attached.is_due(log.name, log.log)) {

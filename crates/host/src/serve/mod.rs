@@ -9,7 +9,7 @@ use crate::audit;
 use crate::cluster_watch;
 use crate::http::server::Server;
 use crate::http::{Host, connection};
-use crate::limits::Connected;
+use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
 use crate::stats;
@@ -49,7 +49,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         let _within = main.enter();
         StopSignals::watch()?
     };
-    let Serving { threads, wakes } = start_threads(&server, &main, sync)?;
+    let ServingThreads { threads, wakes } = start_threads(&server, &main, sync)?;
     let gather = {
         let host = Arc::clone(&host);
         move || host.figures()
@@ -159,7 +159,7 @@ fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
 }
 
 /// The serving threads, and how to tell the lean ones that the server is shutting down.
-struct Serving {
+struct ServingThreads {
     threads: Vec<JoinHandle<()>>,
     wakes: Vec<Box<dyn Fn() + Send>>,
 }
@@ -175,7 +175,11 @@ enum Arrivals {
 
 /// One listener per core, and one thread, or two with the lean loop. The listeners share the port;
 /// the kernel spreads connections.
-fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Serving, String> {
+fn start_threads(
+    server: &Arc<Server>,
+    main: &Runtime,
+    sync: &str,
+) -> Result<ServingThreads, String> {
     let host = &server.host;
     let mut address = host.process.address()?;
     refuse_shared_port(address)?;
@@ -191,7 +195,7 @@ fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Ser
         }
     }
     server.bound_to(address);
-    let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
+    let mut serving = ServingThreads { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
         let arrivals = arrivals(server, index, listener, &mut serving)?;
         let name = format!("http-{index}");
@@ -221,7 +225,7 @@ fn arrivals(
     server: &Arc<Server>,
     index: usize,
     listener: std::net::TcpListener,
-    serving: &mut Serving,
+    serving: &mut ServingThreads,
 ) -> Result<Arrivals, String> {
     use crate::lean::{self, Bell};
     let host = &server.host;
@@ -249,7 +253,7 @@ fn arrivals(
     _: &Arc<Server>,
     _: usize,
     listener: std::net::TcpListener,
-    _: &mut Serving,
+    _: &mut ServingThreads,
 ) -> Result<Arrivals, String> {
     Ok(Arrivals::Accepted(listener))
 }
@@ -371,7 +375,7 @@ fn start(
     accepted: AcceptedConnection,
     read: Bytes,
     server: &Arc<Server>,
-    counted: Connected,
+    counted: CountedConnection,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (server, open) = (Arc::clone(server), (open.clone(), counted));

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, ClusterKey, Engine};
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
-use crate::http::face::Bound;
+use crate::http::face::BoundFace;
 use crate::http::routes::Routes;
 use crate::http::server::{FacesOnHost, Server};
 use crate::http::work::WorkRoom;
@@ -65,7 +65,7 @@ impl OpenHost {
     }
 
     /// The server of this host and of the faces whose routes it has, in their order.
-    pub fn with(self, faces: Vec<Bound>) -> OpenServer {
+    pub fn with(self, faces: Vec<BoundFace>) -> OpenServer {
         let Ending { stop, foreign_keys } = self.ending;
         OpenServer { server: Server::new(self.host, faces), stop, foreign_keys }
     }

@@ -29,7 +29,7 @@ pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
 
 /// How close the expiry of a certificate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outlook {
+pub(super) enum ExpiryState {
     /// More than fourteen days away.
     Fine,
     /// Within fourteen days.
@@ -38,13 +38,13 @@ pub(super) enum Outlook {
     Past,
 }
 
-impl Outlook {
+impl ExpiryState {
     /// For a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
-    pub(super) fn of(expires_s: u64, now_s: u64) -> Outlook {
+    pub(super) fn of(expires_s: u64, now_s: u64) -> ExpiryState {
         match expires_s.checked_sub(now_s) {
-            None | Some(0) => Outlook::Past,
-            Some(left) if left <= SOON_S => Outlook::Soon,
-            Some(_) => Outlook::Fine,
+            None | Some(0) => ExpiryState::Past,
+            Some(left) if left <= SOON_S => ExpiryState::Soon,
+            Some(_) => ExpiryState::Fine,
         }
     }
 }
@@ -76,13 +76,13 @@ mod tests {
     fn two_weeks_before_its_end_a_certificate_is_warned_of() {
         let day = 86_400;
         for (left, outlook) in [
-            (15 * day, Outlook::Fine),
-            (14 * day, Outlook::Soon),
-            (1, Outlook::Soon),
-            (0, Outlook::Past),
+            (15 * day, ExpiryState::Fine),
+            (14 * day, ExpiryState::Soon),
+            (1, ExpiryState::Soon),
+            (0, ExpiryState::Past),
         ] {
-            assert_eq!(Outlook::of(100 * day + left, 100 * day), outlook, "{left}");
+            assert_eq!(ExpiryState::of(100 * day + left, 100 * day), outlook, "{left}");
         }
-        assert_eq!(Outlook::of(1, 2), Outlook::Past);
+        assert_eq!(ExpiryState::of(1, 2), ExpiryState::Past);
     }
 }

@@ -12,19 +12,19 @@ use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, V
 const LINKED: &str = "Linked";
 
 /// Whether links are appended on the condition that no foreign event lies between.
-pub(super) enum Unless {
+pub(super) enum ForeignLinks {
     Nothing,
     AnyLink,
 }
 
 pub(super) struct Context {
-    pub(super) unless: Unless,
+    pub(super) unless: ForeignLinks,
     /// Source of unique link numbers.
     pub(super) numbers: AtomicU64,
 }
 
 impl Context {
-    pub(super) fn new(unless: Unless) -> Context {
+    pub(super) fn new(unless: ForeignLinks) -> Context {
         Context { unless, numbers: AtomicU64::new(0) }
     }
 }
@@ -162,8 +162,8 @@ impl View for Chain {
         }
         let number = context.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let unless = match context.unless {
-            Unless::Nothing => Vec::new(),
-            Unless::AnyLink => vec![QueryItem::new(&[LINKED], &[])],
+            ForeignLinks::Nothing => Vec::new(),
+            ForeignLinks::AnyLink => vec![QueryItem::new(&[LINKED], &[])],
         };
         Ok(Decision { events: vec![linked(number, last)], unless, outcome: number })
     }

@@ -15,7 +15,7 @@ use wellspring_views::view::{After, Ticket, View};
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The decisions that are not folded yet.
-pub(super) struct Deciding<V: View> {
+pub(super) struct PendingDecisions<V: View> {
     pub(super) staged: V::Staged,
     next_ticket: Ticket,
     /// Decisions neither folded nor failed, oldest first.
@@ -62,7 +62,7 @@ fn hash(item: &QueryItem) -> u64 {
 }
 
 /// A finished append.
-pub(super) struct Ended {
+pub(super) struct FinishedAppend {
     ticket: Ticket,
     end: End,
 }
@@ -75,23 +75,23 @@ enum End {
     Nothing,
 }
 
-impl Ended {
-    pub(super) fn new(ticket: Ticket, outcome: &Result<Appended, AppendError>) -> Ended {
+impl FinishedAppend {
+    pub(super) fn new(ticket: Ticket, outcome: &Result<Appended, AppendError>) -> FinishedAppend {
         let end = match outcome {
             Ok(Appended { replayed: false, .. }) => End::Durable,
             Ok(_) | Err(_) => End::Nothing,
         };
-        Ended { ticket, end }
+        FinishedAppend { ticket, end }
     }
 }
 
-impl<V: View> Default for Deciding<V> {
+impl<V: View> Default for PendingDecisions<V> {
     fn default() -> Self {
-        Deciding { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
+        PendingDecisions { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
     }
 }
 
-impl<V: View> Deciding<V> {
+impl<V: View> PendingDecisions<V> {
     /// A ticket for the decisions made now.
     pub(super) fn ticket(&mut self) -> Ticket {
         let ticket = self.next_ticket;
@@ -136,9 +136,9 @@ impl<V: View> Live<V> {
     /// Forgets decisions that are folded or have failed. Returns the position up to which they are:
     /// a decision must use no later one, or staged events could hide what others appended behind
     /// them.
-    pub(super) fn sweep(&self, deciding: &mut Deciding<V>) -> Position {
-        let Deciding { staged, open, .. } = deciding;
-        for Ended { ticket, end } in lock(&self.ended).drain(..) {
+    pub(super) fn sweep(&self, deciding: &mut PendingDecisions<V>) -> Position {
+        let PendingDecisions { staged, open, .. } = deciding;
+        for FinishedAppend { ticket, end } in lock(&self.ended).drain(..) {
             // Decisions without a place, or folded, are forgotten already.
             let Ok(at) = open.binary_search_by_key(&ticket, |open| open.ticket) else { continue };
             match end {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_condition_holds_after_the_last_decision_on_the_same_item() {
-        let mut deciding = Deciding::<Chain>::default();
+        let mut deciding = PendingDecisions::<Chain>::default();
         assert_eq!(deciding.after(3, &guard(&["a"])), 3, "nothing is on its way");
         for (ticket, last, tags) in
             [(1, 5, &["a"][..]), (2, 7, &["b"]), (3, 9, &["a", "b"]), (4, 10, &["c"])]

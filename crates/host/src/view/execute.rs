@@ -9,7 +9,7 @@
 //! durable (`deciding.rs`). An append without positions, because it met a foreign staged event, is
 //! never built upon.
 
-use super::deciding::{Deciding, Ended, Guard, OpenDecision};
+use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
 use super::recorded::StoredRecord;
 use super::{Live, lock};
@@ -31,7 +31,7 @@ const REBUILD_WAIT: Duration = Duration::from_secs(5);
 /// Time that commands without a key may take under one lock, in µs.
 const DECIDE_US: u64 = 500;
 /// The result of commands.
-pub struct Executed<V: View> {
+pub struct CommandResults<V: View> {
     /// The answers to the first commands, in order; as many as were executed.
     pub outcomes: Vec<V::Outcome>,
     /// Why the next one was refused, if not all were executed. Later ones were not examined.
@@ -91,7 +91,7 @@ struct Batch<V: View> {
 }
 
 /// The result of deciding.
-enum Decided<V: View> {
+enum DecideOutcome<V: View> {
     /// This many commands are decided and staged.
     Batch(Batch<V>),
     /// The first is refused.
@@ -113,7 +113,7 @@ impl<V: View> Live<V> {
         commands: &[V::Command],
         key: Option<RequestKey>,
         on: CommitOn,
-    ) -> Result<Executed<V>, ExecuteError> {
+    ) -> Result<CommandResults<V>, ExecuteError> {
         // Looked up here in the whole log, and not again while decisions wait.
         let key_absent_through = self.log.head();
         if let Some(key) = &key
@@ -123,7 +123,7 @@ impl<V: View> Live<V> {
         }
         let key = key.map(|key| KeyedRequest { key, absent_through: key_absent_through });
         let (outcomes, refused, appended) = (Vec::new(), None, None);
-        let mut executed = Executed { outcomes, refused, appended, decided_us: 0 };
+        let mut executed = CommandResults { outcomes, refused, appended, decided_us: 0 };
         let mut attempts = 0;
         while executed.outcomes.len() < commands.len() {
             let rest = &commands[executed.outcomes.len()..];
@@ -132,13 +132,13 @@ impl<V: View> Live<V> {
             let decided = self.decide(rest, key.clone(), on);
             executed.decided_us += self.clock.monotonic_us().saturating_sub(begun_us);
             let batch = match decided {
-                Decided::Batch(batch) => batch,
-                Decided::DependsOn(ticket) => {
+                DecideOutcome::Batch(batch) => batch,
+                DecideOutcome::DependsOn(ticket) => {
                     self.settled(ticket).await?;
                     continue;
                 }
-                Decided::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
-                Decided::Refused(refusal) => {
+                DecideOutcome::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
+                DecideOutcome::Refused(refusal) => {
                     executed.refused = Some(refusal);
                     return Ok(executed);
                 }
@@ -188,7 +188,7 @@ impl<V: View> Live<V> {
     }
 
     /// The answer to an earlier attempt.
-    async fn replay(&self, appended: Appended) -> Result<Executed<V>, ExecuteError> {
+    async fn replay(&self, appended: Appended) -> Result<CommandResults<V>, ExecuteError> {
         self.caught_up(appended.last, FOLD_WAIT).await?;
         let options = ReadOptions {
             after: Some(appended.first - 1),
@@ -201,7 +201,7 @@ impl<V: View> Live<V> {
             outcomes.extend(V::outcome(&StoredRecord(record)));
         }
         let appended = Some(Appended { replayed: true, ..appended });
-        Ok(Executed { outcomes, refused: None, appended, decided_us: 0 })
+        Ok(CommandResults { outcomes, refused: None, appended, decided_us: 0 })
     }
 
     /// Decides as many commands as fit into one append, and stages it.
@@ -210,8 +210,8 @@ impl<V: View> Live<V> {
         commands: &[V::Command],
         key: Option<KeyedRequest>,
         on: CommitOn,
-    ) -> Decided<V> {
-        let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
+    ) -> DecideOutcome<V> {
+        let Some(folded) = self.folded() else { return DecideOutcome::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
         // Before reading the fold: everything up to here is in it.
         let position = self.sweep(&mut deciding);
@@ -227,11 +227,11 @@ impl<V: View> Live<V> {
             match V::decide(folded, &deciding.staged, &self.context, command) {
                 Ok(mut decision) => {
                     match add(&mut events, &mut unless, &mut decision) {
-                        Ok(Added::Fits) => {}
-                        Ok(Added::Full) => break,
+                        Ok(AddOutcome::Fits) => {}
+                        Ok(AddOutcome::Full) => break,
                         Err(invalid) => {
                             V::settle(&mut deciding.staged, ticket);
-                            return Decided::Invalid(invalid);
+                            return DecideOutcome::Invalid(invalid);
                         }
                     }
                     V::stage(&mut deciding.staged, &decision, ticket);
@@ -248,16 +248,16 @@ impl<V: View> Live<V> {
             if let Some(last) = deciding.open.last()
                 && self.hangs(&deciding, folded, &commands[..outcomes.len()])
             {
-                return Decided::DependsOn(last.ticket);
+                return DecideOutcome::DependsOn(last.ticket);
             }
             // A retry with the same key gets this answer, whatever has happened since.
             for event in key.iter().flat_map(|_| outcomes.iter().filter_map(V::remember)) {
                 if let Err(invalid) = events.push(&event.as_ref()) {
-                    return Decided::Invalid(invalid);
+                    return DecideOutcome::Invalid(invalid);
                 }
             }
             if events.is_empty() {
-                return Decided::Batch(Batch { ticket, outcomes, answer: None });
+                return DecideOutcome::Batch(Batch { ticket, outcomes, answer: None });
             }
         }
         // No items would mean every event.
@@ -272,13 +272,13 @@ impl<V: View> Live<V> {
         let key = key.map(|request| request.key);
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
         let answer = self.stage(deciding, basis, append, (ticket, guard), on);
-        Decided::Batch(Batch { ticket, outcomes, answer: Some(answer) })
+        DecideOutcome::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }
 
     /// Stages a decision. It becomes a basis of others only if it was given positions.
     fn stage(
         &self,
-        mut deciding: std::sync::MutexGuard<'_, Deciding<V>>,
+        mut deciding: std::sync::MutexGuard<'_, PendingDecisions<V>>,
         basis: Basis,
         append: Append,
         (ticket, guard): (Ticket, Guard),
@@ -287,7 +287,7 @@ impl<V: View> Live<V> {
         let (sender, answer) = oneshot::channel();
         let ended = std::sync::Arc::clone(&self.ended);
         let done = Box::new(move |outcome: Result<Appended, AppendError>| {
-            lock(&ended).push(Ended::new(ticket, &outcome));
+            lock(&ended).push(FinishedAppend::new(ticket, &outcome));
             let _ = sender.send(outcome);
         });
         let staged = self.log.stage_on(basis, append, done);
@@ -312,23 +312,28 @@ impl<V: View> Live<V> {
     /// A refusal is final only if it does not depend on pending decisions.
     fn refused(
         &self,
-        deciding: &Deciding<V>,
+        deciding: &PendingDecisions<V>,
         folded: &V::Folded,
         command: &V::Command,
         refusal: V::Refusal,
-    ) -> Decided<V> {
+    ) -> DecideOutcome<V> {
         let Some(last) = deciding.open.last().filter(|_| V::is_told(&refusal)) else {
-            return Decided::Refused(refusal);
+            return DecideOutcome::Refused(refusal);
         };
         let unstaged = V::unstaged(&deciding.staged);
         match V::decide(folded, &unstaged, &self.context, command) {
-            Err(refusal) if V::is_told(&refusal) => Decided::Refused(refusal),
-            Ok(_) | Err(_) => Decided::DependsOn(last.ticket),
+            Err(refusal) if V::is_told(&refusal) => DecideOutcome::Refused(refusal),
+            Ok(_) | Err(_) => DecideOutcome::DependsOn(last.ticket),
         }
     }
 
     /// Whether these commands would have another result without the pending decisions.
-    fn hangs(&self, deciding: &Deciding<V>, folded: &V::Folded, commands: &[V::Command]) -> bool {
+    fn hangs(
+        &self,
+        deciding: &PendingDecisions<V>,
+        folded: &V::Folded,
+        commands: &[V::Command],
+    ) -> bool {
         let unstaged = V::unstaged(&deciding.staged);
         commands.iter().any(|command| match V::decide(folded, &unstaged, &self.context, command) {
             Ok(decision) => !decision.events.is_empty(),
@@ -338,7 +343,7 @@ impl<V: View> Live<V> {
 }
 
 /// Whether a decision still fits into an append.
-enum Added {
+enum AddOutcome {
     Fits,
     Full,
 }
@@ -348,12 +353,12 @@ fn add<O>(
     events: &mut EncodedEvents,
     unless: &mut Vec<QueryItem>,
     decision: &mut Decision<O>,
-) -> Result<Added, Invalid> {
+) -> Result<AddOutcome, Invalid> {
     let many = unless.len() + decision.unless.len() > limits::MAX_QUERY_ITEMS
         || events.len() + decision.events.len() > limits::MAX_EVENTS
         || events.byte_len() > limits::MAX_REQUEST_BYTES / 2;
     if many && !events.is_empty() {
-        return Ok(Added::Full);
+        return Ok(AddOutcome::Full);
     }
     for event in &decision.events {
         events.push(&event.as_ref())?;
@@ -364,7 +369,7 @@ fn add<O>(
             unless.push(item);
         }
     }
-    Ok(Added::Fits)
+    Ok(AddOutcome::Fits)
 }
 
 #[cfg(test)]

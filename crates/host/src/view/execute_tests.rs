@@ -52,8 +52,8 @@ fn types(log: &Log) -> Vec<String> {
     types
 }
 
-async fn answer(decided: Decided<Links>) -> Result<Appended, AppendError> {
-    let Decided::Batch(batch) = decided else { panic!("not decided") };
+async fn answer(decided: DecideOutcome<Links>) -> Result<Appended, AppendError> {
+    let DecideOutcome::Batch(batch) = decided else { panic!("not decided") };
     batch.answer.expect("there is something to append").await.unwrap()
 }
 
@@ -122,7 +122,7 @@ fn a_decision_without_positions_is_not_decided_upon() {
         let first = live.decide(&[create("mine")], None, CommitOn::JournalThread);
         // Refused by that event, so it has no place in the order before later ones.
         let second = live.decide(&[change("mine")], None, CommitOn::JournalThread);
-        assert!(matches!(second, Decided::Refused(_)));
+        assert!(matches!(second, DecideOutcome::Refused(_)));
         storage.release_barriers();
         assert!(matches!(answer(first).await, Err(AppendError::Conflict(_))));
         live.execute(&[create("mine")], None, CommitOn::ThisThread).await.unwrap();

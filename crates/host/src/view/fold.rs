@@ -81,7 +81,7 @@ enum Folded {
 
 /// The limits of one run.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct RunLimits {
     /// Positions passed.
     positions: u64,
     /// Bytes of the events' data. An event beyond that is left for later.
@@ -174,7 +174,7 @@ impl<V: View> Live<V> {
                 // Not even rebuilt: the next start continues from the last snapshot.
                 return Ok(Folded::GivenUp);
             }
-            let turn = Turn { positions: TURN_EVENTS, bytes: usize::MAX };
+            let turn = RunLimits { positions: TURN_EVENTS, bytes: usize::MAX };
             self.advance(&mut lock(&self.writer), turn)?;
             let now_us = self.clock.monotonic_us();
             if now_us - told_us > TELL_US {
@@ -193,7 +193,7 @@ impl<V: View> Live<V> {
             return;
         }
         let Ok(mut writer) = self.writer.try_lock() else { return };
-        let turn = Turn { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
+        let turn = RunLimits { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
         if let Err(FoldFault::Read(error)) = self.advance(&mut writer, turn) {
             tracing::error!(view = V::NAME, %error, "a view has stopped");
         }
@@ -201,7 +201,7 @@ impl<V: View> Live<V> {
     }
 
     /// Folds the available events, but no more. A panic stops the view.
-    fn advance(&self, writer: &mut Writer<V>, most: Turn) -> Result<(), FoldFault> {
+    fn advance(&self, writer: &mut Writer<V>, most: RunLimits) -> Result<(), FoldFault> {
         let folding = match writer {
             Writer::Unread => return Ok(()),
             Writer::Broken(reason) => return Err(FoldFault::Panicked(reason.clone())),
@@ -288,7 +288,7 @@ impl<V: View> Live<V> {
 
 impl<V: View> Folding<V> {
     /// Folds the available events, but no more, and publishes the result.
-    fn advance(&mut self, live: &Live<V>, most: Turn) -> Result<(), ReadError> {
+    fn advance(&mut self, live: &Live<V>, most: RunLimits) -> Result<(), ReadError> {
         let snapshot = live.log.snapshot();
         let mut end = snapshot.head().min(self.position + most.positions);
         if end <= self.position {

@@ -20,14 +20,14 @@ mod refusal;
 mod slot;
 mod snapshot;
 
-pub use execute::{ExecuteError, Executed};
+pub use execute::{CommandResults, ExecuteError};
 pub(crate) use figures::Figures;
 pub use freshness::NotFresh;
 pub use freshness::all_stored;
 pub use slot::ViewSlot;
-pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Show, ViewedLog};
+pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 
-use deciding::{Deciding, Ended};
+use deciding::{FinishedAppend, PendingDecisions};
 use figures::Counters;
 use fold::Writer;
 use snapshot::SnapshotFile;
@@ -52,9 +52,9 @@ pub struct Live<V: View> {
     /// Whether the head of the start has been reached.
     caught_up: AtomicBool,
     writer: Mutex<Writer<V>>,
-    deciding: Mutex<Deciding<V>>,
+    deciding: Mutex<PendingDecisions<V>>,
     /// Appends finished since a decision last checked.
-    ended: Arc<Mutex<Vec<Ended>>>,
+    ended: Arc<Mutex<Vec<FinishedAppend>>>,
     /// Why folding has stopped, if so.
     fault: Mutex<Option<String>>,
     closing: AtomicBool,

@@ -12,7 +12,7 @@ use wellspring_types::Position;
 use wellspring_views::view::View;
 
 /// A wait for a view.
-pub(crate) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ViewWait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A view of an open log, of any type.
 pub(crate) trait LiveView: Send + Sync {
@@ -21,7 +21,7 @@ pub(crate) trait LiveView: Send + Sync {
     /// The view's cost and progress.
     fn figures(&self) -> Figures;
     /// Waits until it has reached a position, at most this long; the caller must check.
-    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting;
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> ViewWait;
     /// Folds the rest, writes a snapshot and ends the thread. The log must accept no more appends.
     fn close(&self);
     /// Forbids further snapshots: the log is about to be dropped.
@@ -41,7 +41,7 @@ impl<V: View> LiveView for Live<V> {
         Live::figures(self)
     }
 
-    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting {
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> ViewWait {
         Box::pin(async move {
             let _ = self.caught_up(position, most).await;
         })
@@ -69,11 +69,11 @@ pub struct OpenedView {
     /// The view.
     pub(crate) live: Arc<dyn LiveView>,
     /// Puts it into its slot, replacing the previous one.
-    pub(crate) show: Show,
+    pub(crate) show: Publish,
 }
 
 /// Publishes a view.
-pub(crate) type Show = Box<dyn FnOnce() + Send>;
+pub(crate) type Publish = Box<dyn FnOnce() + Send>;
 
 /// An open log, as needed to open views.
 #[derive(Clone, Copy)]

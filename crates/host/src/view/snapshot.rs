@@ -62,7 +62,7 @@ impl SnapshotFile {
         &self,
         log: &Log,
         position: Position,
-        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+        encode: impl FnOnce(&mut BufWriter<ChecksumWriter<File>>) -> io::Result<()>,
     ) -> io::Result<SnapshotOutcome> {
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(SnapshotOutcome::Forbidden);
@@ -81,7 +81,7 @@ impl SnapshotFile {
         unfinished: &Path,
         log: &Log,
         position: Position,
-        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+        encode: impl FnOnce(&mut BufWriter<ChecksumWriter<File>>) -> io::Result<()>,
     ) -> io::Result<SnapshotOutcome> {
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
@@ -91,7 +91,7 @@ impl SnapshotFile {
         create_folder(dir)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let summed = Summed::new(options.open(unfinished)?);
+        let summed = ChecksumWriter::new(options.open(unfinished)?);
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, summed);
         out.write_all(MAGIC)?;
         out.write_all(&self.version.to_le_bytes())?;
@@ -105,7 +105,7 @@ impl SnapshotFile {
         out.flush()?;
         let sum = out.get_ref().crc;
         out.write_all(&sum.to_le_bytes())?;
-        let Summed { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
+        let ChecksumWriter { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
         inner.sync_all()?;
         // The fold may have panicked meanwhile: then half an event may be in it.
         if self.forbidden.load(Ordering::SeqCst) {
@@ -130,7 +130,7 @@ impl SnapshotFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
-        let mut input = Summed::new(BufReader::with_capacity(BUFFER_BYTES, file));
+        let mut input = ChecksumWriter::new(BufReader::with_capacity(BUFFER_BYTES, file));
         let mut magic = [0; 8];
         fill(&mut input, &mut magic)?;
         if &magic != MAGIC {
@@ -183,15 +183,15 @@ fn anchor(log: &Log, position: Position) -> Result<Option<u64>, ReadError> {
 
 /// Computes a checksum of the data written.
 #[derive(Debug)]
-pub(super) struct Summed<T> {
+pub(super) struct ChecksumWriter<T> {
     inner: T,
     crc: u32,
     bytes: u64,
 }
 
-impl<T> Summed<T> {
-    fn new(inner: T) -> Summed<T> {
-        Summed { inner, crc: 0, bytes: 0 }
+impl<T> ChecksumWriter<T> {
+    fn new(inner: T) -> ChecksumWriter<T> {
+        ChecksumWriter { inner, crc: 0, bytes: 0 }
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -200,7 +200,7 @@ impl<T> Summed<T> {
     }
 }
 
-impl<T: Write> Write for Summed<T> {
+impl<T: Write> Write for ChecksumWriter<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.note(&bytes[..written]);
@@ -212,7 +212,7 @@ impl<T: Write> Write for Summed<T> {
     }
 }
 
-impl<T: Read> Read for Summed<T> {
+impl<T: Read> Read for ChecksumWriter<T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(bytes)?;
         self.note(&bytes[..read]);

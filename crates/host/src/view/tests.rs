@@ -1,7 +1,7 @@
 //! The shell around a view, with the links in it.
 #![allow(clippy::disallowed_methods)]
 
-use super::execute::Executed;
+use super::execute::CommandResults;
 use super::snapshot::SnapshotFile;
 use super::{ExecuteError, Live, NotFresh};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl World {
         self.live.close();
     }
 
-    async fn execute(&self, commands: &[Command]) -> Executed<Links> {
+    async fn execute(&self, commands: &[Command]) -> CommandResults<Links> {
         self.live.execute(commands, None, CommitOn::ThisThread).await.unwrap()
     }
 

@@ -16,7 +16,7 @@ const MAX_UNDER_WAY: usize = 8;
 const ROOM_BYTES: usize = 32 << 20;
 
 /// Instructions for a chunk, in the order of the content.
-pub(super) enum Order {
+pub(super) enum ChunkOrder {
     /// It is new. Its key is not in the log up to this position.
     Stage(Append, Position, Waypoint),
     /// An earlier import appended it: this many events from this position on.
@@ -74,12 +74,14 @@ impl Flights {
     ///
     /// # Errors
     /// The first failure of a chunk; give no more orders then.
-    pub(super) fn carry_out(&mut self, orders: Vec<Order>) -> Result<(), Box<Problem>> {
+    pub(super) fn carry_out(&mut self, orders: Vec<ChunkOrder>) -> Result<(), Box<Problem>> {
         for order in orders {
             match order {
-                Order::Stage(append, absent, through) => self.stage(append, absent, through)?,
-                Order::Pass(first, events, through) => self.pass(first, events, through)?,
-                Order::Lines(lines) => {
+                ChunkOrder::Stage(append, absent, through) => {
+                    self.stage(append, absent, through)?
+                }
+                ChunkOrder::Pass(first, events, through) => self.pass(first, events, through)?,
+                ChunkOrder::Lines(lines) => {
                     self.settle()?;
                     self.progress.through.lines = lines;
                 }

@@ -2,7 +2,7 @@
 
 use super::super::event_json::{EventReader, Style};
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
-use super::flights::{Order, Waypoint};
+use super::flights::{ChunkOrder, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use std::io::BufRead as _;
@@ -23,7 +23,7 @@ pub(super) type KeyOf = Box<dyn Fn(&Digest) -> String + Send>;
 
 /// What is known of the chunk being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ChunkKnowledge {
     /// It has no event yet.
     Unasked,
     /// No import has appended it, up to this position.
@@ -62,7 +62,7 @@ pub(super) struct Intake {
     /// The content before the chunk.
     chain: Chain,
     chunk: EncodedEvents,
-    fate: Fate,
+    fate: ChunkKnowledge,
     /// Digests of the content's first two events, as far as the chunk contains them.
     opening: Vec<Digest>,
     lines: u64,
@@ -71,16 +71,16 @@ pub(super) struct Intake {
     /// The end of the last chunk that was closed.
     closed: Waypoint,
     /// Orders for closed chunks.
-    pub(super) orders: Vec<Order>,
-    pub(super) oddities: Oddities,
+    pub(super) orders: Vec<ChunkOrder>,
+    pub(super) oddities: LineCounts,
     /// The counts of the lines before the chunk.
-    settled: Oddities,
+    settled: LineCounts,
     pub(super) faults: Vec<SkippedLine>,
 }
 
 /// Irregularities in lines that were accepted nevertheless.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Oddities {
+pub(super) struct LineCounts {
     /// Bad lines skipped.
     pub(super) skipped: u64,
     /// Repeated tags of events.
@@ -98,12 +98,12 @@ impl Intake {
             key_of,
             settings,
             chunk: EncodedEvents::new(),
-            fate: Fate::Unasked,
+            fate: ChunkKnowledge::Unasked,
             opening: Vec::new(),
             lines: 0,
             event_lines: Vec::new(),
-            oddities: Oddities::default(),
-            settled: Oddities::default(),
+            oddities: LineCounts::default(),
+            settled: LineCounts::default(),
             faults: Vec::new(),
         }
     }
@@ -171,18 +171,18 @@ impl Intake {
         if self.chain.events == 0 && events <= OPENING_EVENTS {
             self.opening.push(event_digest(&self.chunk.bytes()[start..]));
         }
-        if self.fate == Fate::Unasked {
+        if self.fate == ChunkKnowledge::Unasked {
             self.fate = self.ask()?;
         }
         match self.fate {
-            Fate::Known(stored) if events == stored.events => self.compare(stored),
-            Fate::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
-            Fate::New(absent_through) if self.chain.events == 0 => {
+            ChunkKnowledge::Known(stored) if events == stored.events => self.compare(stored),
+            ChunkKnowledge::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
+            ChunkKnowledge::New(absent_through) if self.chain.events == 0 => {
                 self.look_around()?;
                 self.append(absent_through);
                 Ok(())
             }
-            Fate::New(absent_through)
+            ChunkKnowledge::New(absent_through)
                 if self.chunk.len() >= self.settings.batch
                     || self.chunk.byte_len() >= CHUNK_BYTES =>
             {
@@ -202,10 +202,10 @@ impl Intake {
     }
 
     /// Looks up the chunk that begins with the event just read.
-    fn ask(&self) -> Result<Fate, Box<Problem>> {
+    fn ask(&self) -> Result<ChunkKnowledge, Box<Problem>> {
         let head = self.log.head();
         let stored = self.log.request_with_key(&self.key(self.anchor()))?;
-        Ok(stored.map_or(Fate::New(head), Fate::Known))
+        Ok(stored.map_or(ChunkKnowledge::New(head), ChunkKnowledge::Known))
     }
 
     /// The first event is new, but the log contains a chunk that continues it: the beginning of the
@@ -232,7 +232,7 @@ impl Intake {
         }
         self.chunk = EncodedEvents::new();
         let through = self.close(digest, stored.events);
-        self.orders.push(Order::Pass(stored.first, stored.events, through));
+        self.orders.push(ChunkOrder::Pass(stored.first, stored.events, through));
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Intake {
         let events = std::mem::replace(&mut self.chunk, EncodedEvents::with_capacity(room));
         let through = self.close(digest, events.len() as u64);
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.orders.push(Order::Stage(append, absent_through, through));
+        self.orders.push(ChunkOrder::Stage(append, absent_through, through));
     }
 
     /// Starts the next chunk.
@@ -266,7 +266,7 @@ impl Intake {
         self.chain = self.chain.behind(digest, events, self.opening.get(1).copied());
         self.opening.clear();
         self.event_lines.clear();
-        self.fate = Fate::Unasked;
+        self.fate = ChunkKnowledge::Unasked;
         self.settled = self.oddities;
         self.closed = Waypoint { lines: self.lines, chain: self.chain };
         self.closed
@@ -278,21 +278,23 @@ impl Intake {
     /// An earlier import appended a longer chunk here.
     pub(super) fn finish(&mut self) -> Result<(), Box<Problem>> {
         match self.fate {
-            Fate::New(absent_through) if !self.is_half_an_opening() => self.append(absent_through),
-            Fate::Known(stored) if self.settings.ending == Ending::Here => {
+            ChunkKnowledge::New(absent_through) if !self.is_half_an_opening() => {
+                self.append(absent_through)
+            }
+            ChunkKnowledge::Known(stored) if self.settings.ending == Ending::Here => {
                 let next = stored.first + self.chunk.len() as u64;
                 return Err(changed("it ends earlier", self.lines, next, stored));
             }
             // The rest of the chunk comes in the next request, with these lines again.
-            Fate::New(_) | Fate::Known(_) => {
+            ChunkKnowledge::New(_) | ChunkKnowledge::Known(_) => {
                 self.oddities = self.settled;
                 self.faults.retain(|fault| fault.line <= self.closed.lines);
                 return Ok(());
             }
-            Fate::Unasked => {}
+            ChunkKnowledge::Unasked => {}
         }
         // Trailing lines without events belong to no chunk.
-        self.orders.push(Order::Lines(self.lines));
+        self.orders.push(ChunkOrder::Lines(self.lines));
         Ok(())
     }
 

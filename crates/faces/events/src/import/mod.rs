@@ -13,7 +13,7 @@ mod settings;
 mod tests;
 
 use blocks::Blocks;
-use flights::{Flights, Order, Progress};
+use flights::{ChunkOrder, Flights, Progress};
 use intake::{Intake, Stop};
 pub(super) use settings::PARAMS;
 use settings::Settings;
@@ -60,7 +60,7 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
 }
 
 /// The lines read and the chunks in progress, with what stopped them.
-type Ended = (Box<Intake>, Flights, Result<(), Box<Problem>>);
+type ImportEnd = (Box<Intake>, Flights, Result<(), Box<Problem>>);
 /// A part of the work on a dedicated thread, which returns its state.
 type Working<T, E> = JoinHandle<(T, Result<(), E>)>;
 
@@ -77,7 +77,7 @@ impl Workers {
         request: &mut Request,
         intake: Intake,
         flights: Flights,
-    ) -> Result<Ended, Box<Problem>> {
+    ) -> Result<ImportEnd, Box<Problem>> {
         let mut blocks = Blocks::default();
         let mut workers = Workers::begin(intake, flights);
         loop {
@@ -123,7 +123,7 @@ fn parse(mut intake: Box<Intake>, block: Vec<u8>) -> Working<Box<Intake>, Stop> 
     })
 }
 
-fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+fn stage(mut flights: Flights, orders: Vec<ChunkOrder>) -> Working<Flights, Box<Problem>> {
     spawn_blocking(move || {
         let staged = flights.carry_out(orders);
         (flights, staged)
@@ -131,7 +131,7 @@ fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Probl
 }
 
 /// Carries out the last orders and waits for all chunks in progress.
-fn settle(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+fn settle(mut flights: Flights, orders: Vec<ChunkOrder>) -> Working<Flights, Box<Problem>> {
     spawn_blocking(move || {
         let settled = flights.carry_out(orders).and_then(|()| flights.settle());
         (flights, settled)

@@ -55,7 +55,7 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
             intake: intake_at(seat, &ingest),
             clicks: clicks.clone(),
             referrer_policy,
-            turn: Turn { at_us: u64::MAX, wall_us: 0 },
+            turn: LoopTime { at_us: u64::MAX, wall_us: 0 },
             live: None,
             recent: Recent::default(),
         })
@@ -64,7 +64,7 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
 
 /// The time of a turn of the loop.
 #[derive(Clone, Copy)]
-struct Turn {
+struct LoopTime {
     /// On the monotonic clock.
     at_us: u64,
     /// The same, µs since 1970 UTC.
@@ -79,7 +79,7 @@ struct Redirects {
     intake: Rc<RefCell<Intake>>,
     clicks: Clicks,
     referrer_policy: &'static str,
-    turn: Turn,
+    turn: LoopTime,
     /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Links>>>,
     /// The link of the last request, in that view.
@@ -87,7 +87,7 @@ struct Redirects {
 }
 
 /// What a head asks for, whatever the code.
-enum Visiting {
+enum VisitKind {
     /// A redirect; recorded as this.
     Click(Visit),
     /// The target only: no click.
@@ -106,14 +106,14 @@ impl Redirects {
     /// The time of this turn, in µs since 1970 UTC.
     fn wall_us(&mut self, now_us: u64) -> u64 {
         if self.turn.at_us != now_us {
-            self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
+            self.turn = LoopTime { at_us: now_us, wall_us: self.clock.wall_us() };
         }
         self.turn.wall_us
     }
 }
 
 impl FastPath for Redirects {
-    type Order = Visiting;
+    type Order = VisitKind;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -145,17 +145,17 @@ impl FastPath for Redirects {
         std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Visiting, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<VisitKind, Box<Problem>> {
         if head.method == "HEAD" {
-            return Ok(Visiting::Look);
+            return Ok(VisitKind::Look);
         }
         let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
-        Ok(Visiting::Click(Visit::of(&ClickHeaders { agent, referrer })))
+        Ok(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer })))
     }
 
     fn answer(
         &mut self,
-        visiting: &Visiting,
+        visiting: &VisitKind,
         asked: FastRequest<'_>,
         varying: &mut Varying,
     ) -> Outcome<Infallible> {
@@ -173,7 +173,7 @@ impl FastPath for Redirects {
         if let Err(problem) = of_lookup(code, lookup) {
             return Outcome::Refused(problem);
         }
-        if let Visiting::Click(visit) = visiting {
+        if let VisitKind::Click(visit) = visiting {
             let mut intake = self.intake.borrow_mut();
             self.clicks.record(&mut intake, code, visit, asked.client, wall_us);
         }
