@@ -5,6 +5,7 @@ use crate::plan::{Arrivals, Load, Settings};
 use crate::result::{
     CheckId, EndpointResult, Finding, Finish, Outcome, Report, Run, Step, Verdict,
 };
+use crate::stats;
 
 /// A step with everything of its repeats and endpoints added up.
 pub(crate) struct StepView<'a> {
@@ -32,7 +33,7 @@ impl<'a> StepView<'a> {
 
     /// Successes a second: the median over the repeats, never the best of them. 0 without any.
     pub(crate) fn rate_per_s(&self) -> f64 {
-        median(&self.rates()).unwrap_or(0.0)
+        stats::median(&self.rates()).unwrap_or(0.0)
     }
 
     /// Requests that ended badly or not at all.
@@ -73,18 +74,6 @@ impl<'a> StepView<'a> {
         };
         let mut all = report.findings.iter().filter(about);
         all.clone().find(|f| f.step.is_some()).or_else(|| all.next())
-    }
-}
-
-/// The middle value, or the mean of the two in the middle; `None` without any.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.len(), sorted.len() % 2) {
-        (0, _) => None,
-        (_, 1) => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
 }
 
@@ -272,9 +261,6 @@ mod tests {
 
     #[test]
     fn the_middle_is_reported_never_the_best() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(extremes(&[3.0, 1.0, 2.0]), Some((1.0, 3.0)));
         let report = sample::repeated();
         let view = StepView::of(&report.steps[0]);
