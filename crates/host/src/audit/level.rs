@@ -23,10 +23,10 @@ pub enum Level {
 
 section! {
     /// Settings of the audit.
-    AuditConfig from AuditConfigArgs:
-    /// What is kept of who did what, as events of the log system: off, changes (what needs the role
-    /// operator or admin, logins, changes of accounts and keys, refusals), writes (what needs
-    /// writer, too), all (reads, too).
+    AuditConfig from AuditConfigArgs under "Access and audit":
+    /// What the audit records in the log system: off; changes (what requires operator or admin,
+    /// logins, changes of accounts and keys, refusals); writes (also what requires writer); all
+    /// (also reads).
     audit: Level = "WELLSPRING_AUDIT", Level::Changes;
 }
 
