@@ -5,7 +5,7 @@
 //! feature, because a feature requested by one package is enabled for the whole build. Everywhere
 //! else [`planted`] is the constant `false`.
 
-#![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // public for the simulator only
+#![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // public to the simulator
 
 /// Declares the bugs, each with its command-line name.
 macro_rules! plants {

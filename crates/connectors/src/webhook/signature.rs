@@ -48,9 +48,9 @@ impl Signer {
 mod tests {
     use super::*;
 
-    /// The example of the specification's libraries; checked with Python:
-    /// `base64.b64encode(hmac.new(base64.b64decode(S), b"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330." + BODY, "sha256")
-    /// .digest())`.
+    /// The example of the specification's libraries; checked with Python, where `SIGNED` is
+    /// `b"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330." + BODY`:
+    /// `base64.b64encode(hmac.new(base64.b64decode(S), SIGNED, "sha256").digest())`.
     #[test]
     fn it_signs_as_the_reference_does() {
         let signer = Signer::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -48,12 +48,12 @@ impl fmt::Display for PushError {
         match self {
             PushError::NoRoom => write!(f, "too many events are waiting to be stored"),
             PushError::TooLarge { bytes, limit } => {
-                write!(f, "{bytes} bytes exceed the limit of {limit} at a time")
+                write!(f, "{bytes} bytes at once exceed the limit of {limit}")
             }
-            PushError::StorageFull => write!(f, "no room left on the device"),
+            PushError::StorageFull => write!(f, "no space left on the device"),
             PushError::Closed { reason } => write!(f, "no more events are accepted: {reason}"),
             PushError::Invalid(invalid) => invalid.fmt(f),
-            PushError::EventsOnly => write!(f, "a log accepts only events: use push_event"),
+            PushError::EventsOnly => write!(f, "the batcher accepts only events: use push_event"),
         }
     }
 }

@@ -1,13 +1,16 @@
-//! The map is the territory: `ARCHITECTURE.md` names every folder of the tree,
-//! and nothing that is not there. House rules that a machine can hold are here too.
+//! `ARCHITECTURE.md` names every folder of the tree and no other. Further house rules that a
+//! program can check are here too.
 
 #![allow(clippy::disallowed_methods)]
 
 mod circles;
+mod comment_width;
 mod modules;
+mod page_links;
 mod paths;
 mod rooms;
 mod tokens;
+mod type_names;
 mod wording;
 
 use std::collections::BTreeSet;

@@ -61,8 +61,10 @@ pub enum CodeFault {
     TooLong,
     /// A character other than a letter `A-Z`, `a-z` or a digit `0-9`.
     Character {
-        /// Offset of the first such byte.
+        /// Offset of its first byte.
         at: usize,
+        /// The character itself; U+FFFD if it is not UTF-8.
+        found: char,
     },
 }
 
@@ -73,13 +75,13 @@ impl fmt::Display for CodeFault {
             CodeFault::TooLong => {
                 write!(f, "is too long; a code has at most {MAX_CODE_CHARS} characters")
             }
-            CodeFault::Character { at } => {
-                write!(
-                    f,
-                    "may contain only letters A-Z, a-z and digits 0-9; byte {} is another character",
-                    at + 1
-                )
-            }
+            CodeFault::Character { at, found } => write!(
+                f,
+                "is invalid: the character {:?} (byte {}) is not allowed; use only letters A-Z, \
+                 a-z and digits 0-9",
+                String::from(*found),
+                at + 1
+            ),
         }
     }
 }
@@ -116,8 +118,9 @@ impl Code {
             return Err(CodeFault::TooLong);
         }
         Code::parse(text).ok_or_else(|| {
-            let at = text.iter().position(|&byte| DIGITS[usize::from(byte)] == 0);
-            CodeFault::Character { at: at.unwrap_or(0) }
+            let at = text.iter().position(|&byte| DIGITS[usize::from(byte)] == 0).unwrap_or(0);
+            let found = String::from_utf8_lossy(&text[at..]).chars().next();
+            CodeFault::Character { at, found: found.unwrap_or(char::REPLACEMENT_CHARACTER) }
         })
     }
 
