@@ -11,6 +11,8 @@
 //! This crate knows no HTTP server and no settings: its caller says what to run (a definition),
 //! gives it the logs and is told how it goes ([`Status`]).
 
+#![forbid(unsafe_code)]
+
 mod backoff;
 mod connection;
 mod control;

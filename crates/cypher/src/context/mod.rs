@@ -4,19 +4,18 @@ mod budget;
 mod names;
 mod patterns;
 mod pool;
-mod random;
 
 pub use budget::{Budget, Stop};
 pub use names::Names;
 pub use patterns::Patterns;
 pub use pool::{Grant, Pool, PoolEmpty};
-pub use random::Random;
 
 use crate::error::{Error, Result};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wellspring_graph::Transaction;
+use wellspring_types::random::SplitMix64;
 
 /// Values by the names of parameters.
 pub type Parameters = BTreeMap<Arc<str>, Value>;
@@ -32,7 +31,7 @@ pub struct Context<'a> {
     /// When the statement began.
     pub time: StatementTime,
     /// Where `rand()` comes from.
-    pub random: &'a mut Random,
+    pub random: &'a mut SplitMix64,
     /// What the statement may still spend.
     pub budget: &'a mut Budget,
     /// The regular expressions met so far; empty at first.

@@ -1,6 +1,8 @@
 //! Links over HTTP: making, changing and reading them, and the redirects of connections
 //! that the lean loop does not serve.
 
+#![forbid(unsafe_code)]
+
 mod body;
 mod bulk;
 mod change;

@@ -12,6 +12,7 @@ use super::derived::DerivedSecrets;
 use super::foreign::{Cut, Foreign, ForeignClaims};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
+#[cfg(any(test, feature = "fuzzing"))]
 use super::token_secret::Secrets;
 use crate::cluster::ClusterKey;
 use crate::random;
@@ -230,11 +231,13 @@ struct WrittenClaims<'a> {
 impl Tokens {
     /// Signs and verifies with these secrets. Tokens that name an audience are for somebody else
     /// (RFC 7519, 4.1.3).
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(secrets: Secrets) -> Tokens {
         Tokens { secrets: OwnSecrets::InFile(InUse::of(secrets)), foreign: None }
     }
 
     /// The same, and accepts tokens of another issuer besides.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn trusting(self, foreign: Foreign) -> Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }

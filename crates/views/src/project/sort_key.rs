@@ -2,9 +2,9 @@
 //! (members in any order, numbers and strings in any spelling), and ordered
 //! null < false < true < numbers < strings < arrays < objects.
 
-use super::cursor::Cursor;
 use super::json;
 use super::number;
+use wellspring_types::json::Cursor;
 
 /// Deepest nesting of a value that can be compared; the recursion below is bounded by it.
 pub(super) const MAX_DEPTH: usize = 128;

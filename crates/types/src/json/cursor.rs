@@ -3,18 +3,21 @@
 //! it never panics and never stands still.
 
 /// A place in a JSON text.
-pub(super) struct Cursor<'a> {
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(text: &'a str) -> Cursor<'a> {
+    /// At the beginning of a text.
+    #[must_use]
+    pub fn new(text: &'a str) -> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
     /// The next byte that is not white space, not consumed.
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -23,14 +26,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes the next byte if it is `wanted`, and tells whether it was.
-    pub(super) fn eat(&mut self, wanted: u8) -> Option<bool> {
+    pub fn eat(&mut self, wanted: u8) -> Option<bool> {
         let same = self.peek()? == wanted;
         self.at += usize::from(same);
         Some(same)
     }
 
     /// Consumes a string and gives it with its quotes.
-    pub(super) fn string(&mut self) -> Option<&'a str> {
+    pub fn string(&mut self) -> Option<&'a str> {
         if self.peek()? != b'"' {
             return None;
         }
@@ -58,7 +61,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes a value of any kind and gives it as it stands.
-    pub(super) fn value(&mut self) -> Option<&'a str> {
+    pub fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
         let mut depth = 0usize;
