@@ -1,5 +1,7 @@
 //! What operators and their programs ask: health, figures, views, the API's own description.
 
+#![forbid(unsafe_code)]
+
 pub(crate) mod health;
 pub mod openapi;
 pub(crate) mod problem_page;
