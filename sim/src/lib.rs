@@ -13,6 +13,8 @@
 //! - [`facts`]: what was seen in a log, and what happened in a step, as invariants are told it.
 //! - [`mood`]: what kind of history a seed is.
 
+#![forbid(unsafe_code)]
+
 pub mod clients;
 pub mod clock;
 pub mod dice;

@@ -3,6 +3,8 @@
 //! makes them has a thread of its own. Behind the seam ([`Cluster`], [`Producer`], [`Reader`]) is
 //! `krafka` (feature `client`, decision 0034), or a cluster in memory (feature `simulated`).
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "client")]
 mod client;
 mod cluster;

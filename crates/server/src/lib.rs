@@ -3,6 +3,8 @@
 //! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets
 //! reach the parsers; `main.rs` calls [`main`].
 
+#![forbid(unsafe_code)]
+
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
 
@@ -12,6 +14,7 @@ mod faces;
 mod flags;
 mod journal;
 mod nearest;
+#[cfg(feature = "fuzzing")]
 pub mod parsers;
 mod start;
 mod variables;

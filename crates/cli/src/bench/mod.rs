@@ -14,7 +14,6 @@ mod outcome;
 pub(crate) mod quantity;
 mod scenario;
 mod search;
-mod stop;
 mod turns;
 mod typed;
 mod watch;

@@ -3,6 +3,8 @@
 //! A transaction works on a version of the graph of its own, notes what it reads, and is committed
 //! as one event if nobody has touched that meanwhile (decision 0028).
 
+#![forbid(unsafe_code)]
+
 mod awaited;
 mod body;
 mod commit;

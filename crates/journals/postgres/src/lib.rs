@@ -104,6 +104,8 @@
 //! time. Offers of several logs go over one connection, one behind another: a commit that hangs
 //! holds up all logs of the node.
 
+#![forbid(unsafe_code)]
+
 mod fault;
 mod keep;
 mod log;

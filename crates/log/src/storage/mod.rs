@@ -2,6 +2,7 @@
 //! through these two traits, so that crash and fault tests can stand in for one.
 
 mod disk;
+#[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
 pub use disk::{DiskStorage, create_folder};

@@ -72,6 +72,7 @@ pub(super) fn fault(text: &str) -> Option<String> {
 
 /// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if
 /// it is refused.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn reads(text: &str) -> Option<(Vec<String>, usize)> {
     if fault(text).is_some() {
         return None;
