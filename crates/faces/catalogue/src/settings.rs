@@ -8,15 +8,15 @@ use wellspring_host::settings::section;
 section! {
     /// Settings of the catalogue.
     CatalogueConfig from CatalogueConfigArgs:
-    /// Currency of items that are added without one, by its code of ISO 4217.
+    /// Default currency of items, by its ISO 4217 code.
     catalogue_currency: String = "WELLSPRING_CATALOGUE_CURRENCY", "USD".to_owned();
     /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log
-    /// main, as restoring an export needs.
+    /// main, which restoring an export requires.
     [num_args = 0..=1, default_missing_value = "true"]
     catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
 }
 
-/// The events that the catalogue writes. Appended by a client they would sell what there is not.
+/// The events of the catalogue. Appended by a client they could sell items that do not exist.
 static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
@@ -31,10 +31,10 @@ impl CatalogueConfig {
         (!self.catalogue_accept_events).then_some(&KEPT)
     }
 
-    /// The currency of items that name none.
+    /// The default currency of items.
     ///
     /// # Errors
-    /// A sentence: there is no such currency.
+    /// A sentence: the currency is unknown.
     pub(crate) fn currency(&self) -> Result<Currency, String> {
         let code = &self.catalogue_currency;
         Currency::parse(code).ok_or_else(|| {

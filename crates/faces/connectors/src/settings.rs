@@ -12,16 +12,16 @@ section! {
     /// Settings of sinks and sources.
     ConnectorConfig from ConnectorConfigArgs:
     optional
-    /// Folder of secrets that sinks and sources name (passwords, signing keys), a file each,
-    /// readable by its owner alone.
+    /// Folder of secrets that sinks and sources name (passwords, signing keys), one file each,
+    /// readable by its owner only.
     secrets: PathBuf = "WELLSPRING_SECRETS";
     optional
-    /// Sinks, each as PUT /v1/sinks/{name} takes it, with its name. In a file a [[sink]] each; here
-    /// a JSON array of objects.
+    /// Sinks, in the format of PUT /v1/sinks/{name}, with their names. In a file, one [[sink]]
+    /// each; here a JSON array of objects.
     sink: ConnectorTables = "WELLSPRING_SINK";
     optional
-    /// Sources, each as PUT /v1/sources/{name} takes it, with its name. In a file a [[source]]
-    /// each; here a JSON array of objects.
+    /// Sources, in the format of PUT /v1/sources/{name}, with their names. In a file, one
+    /// [[source]] each; here a JSON array of objects.
     source: ConnectorTables = "WELLSPRING_SOURCE";
 }
 
@@ -39,12 +39,12 @@ impl FromStr for ConnectorTables {
     }
 }
 
-/// A connector as the configuration defines it.
+/// A connector defined by the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfiguredConnector {
-    /// Which.
+    /// Its key.
     pub(crate) key: ConnectorKey,
-    /// What it is to do, as it is stored.
+    /// Its definition as stored.
     pub(crate) definition: Value,
 }
 
@@ -52,7 +52,7 @@ impl ConnectorConfig {
     /// The connectors of the configuration.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first invalid one.
     pub(crate) fn connectors(&self) -> Result<Vec<ConfiguredConnector>, String> {
         let mut connectors: Vec<ConfiguredConnector> = Vec::new();
         let sinks = self.sink.iter().flat_map(|tables| &tables.0);

@@ -5,29 +5,29 @@ use wellspring_host::settings::section;
 section! {
     /// Settings of the graph.
     GraphConfig from GraphConfigArgs:
-    /// Most memory that one query may take, in bytes, its result included.
+    /// Memory limit of one query, including its result, in bytes.
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
-    /// Most memory that all queries under way may take together, in bytes, with what their
-    /// transactions write.
+    /// Memory limit of all running queries together, in bytes, including what their transactions
+    /// write.
     graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
-    /// Open transactions that there may be, of all clients together.
+    /// Maximum number of open transactions, of all clients together.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
-    /// Most memory that all open transactions may hold together, in bytes, besides the graphs.
+    /// Memory limit of all open transactions together, in bytes, beyond the graphs.
     graph_transactions_bytes: usize = "WELLSPRING_GRAPH_TRANSACTIONS_BYTES", 256 << 20;
-    /// How long an open transaction is kept without a request, in ms.
+    /// Timeout of an open transaction without requests, in ms.
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 
-/// Most that a query takes before it takes anything of what all have together, and what of its
-/// writes is not counted yet.
+/// Free memory of a query before it draws on the shared pool, and what of its writes is not counted
+/// yet.
 const UNSHARED_BYTES: usize = 2 << 20;
-/// Changes kept of a log's commits gone by.
+/// Changes kept of a log's past commits.
 const RECENT_BYTES: usize = 64 << 20;
-/// Plans that are kept.
+/// Memory for cached plans.
 const PLAN_BYTES: usize = 64 << 20;
 
 impl GraphConfig {
-    /// Most memory that clients can have graphs take besides what they hold, in bytes: with so many
+    /// Most memory that clients can make graphs use beyond their content, in bytes: with this many
     /// long reads at a time, and the graph of one log in use.
     #[must_use]
     pub fn memory_bound_bytes(&self, max_long_reads: usize) -> usize {
@@ -38,7 +38,7 @@ impl GraphConfig {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.graph_query_bytes < 1 << 16 {
             return Err(format!(
