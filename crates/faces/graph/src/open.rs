@@ -205,8 +205,8 @@ fn no_room(most_bytes: usize) -> Error {
 mod tests {
     use super::*;
 
-    fn nobody() -> Principal {
-        Principal::nobody()
+    fn unauthenticated() -> Principal {
+        Principal::unauthenticated()
     }
 
     fn transaction() -> Transaction {
@@ -216,27 +216,27 @@ mod tests {
     #[test]
     fn a_transaction_is_lent_to_one_and_ends_when_it_is_not_given_back() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
-        let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
-        let not = |id: &str, log: &str| all.lend(id, log, &nobody()).err();
+        let mut lent = all.open(7, "a", &unauthenticated(), transaction()).unwrap();
+        let not = |id: &str, log: &str| all.lend(id, log, &unauthenticated()).err();
         assert_eq!(not("7", "a"), Some(NotOpen::Busy));
         assert_eq!(not("8", "a"), Some(NotOpen::Unknown));
         let taken = lent.take().unwrap();
         assert_eq!(lent.put_back(taken, 1_000), Ok(10_000));
         assert_eq!([not("7", "b"), not("x", "a"), not("07x", "a")], [Some(NotOpen::Unknown); 3]);
-        drop(all.lend("7", "a", &nobody()).unwrap());
+        drop(all.lend("7", "a", &unauthenticated()).unwrap());
         assert_eq!((not("7", "a"), all.count()), (Some(NotOpen::Unknown), 0));
     }
 
     #[test]
     fn who_gives_it_back_does_not_end_it_for_the_next() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
-        let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
+        let mut lent = all.open(7, "a", &unauthenticated(), transaction()).unwrap();
         let taken = lent.take().unwrap();
         lent.put_back(taken, 0).unwrap();
         std::thread::scope(|scope| {
             let go_on = || {
                 for _ in 0..20_000 {
-                    match all.lend("7", "a", &nobody()) {
+                    match all.lend("7", "a", &unauthenticated()) {
                         Ok(mut lent) => {
                             let taken = lent.take().unwrap();
                             lent.put_back(taken, 0).unwrap();
@@ -256,15 +256,18 @@ mod tests {
     fn the_idle_end_and_the_busy_do_not() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
         for id in [1, 2] {
-            let mut lent = all.open(id, "a", &nobody(), transaction()).unwrap();
+            let mut lent = all.open(id, "a", &unauthenticated(), transaction()).unwrap();
             let taken = lent.take().unwrap();
             lent.put_back(taken, id * 1_000).unwrap();
         }
-        assert_eq!(all.open(3, "a", &nobody(), transaction()).err(), Some(NotOpen::TooMany));
-        let busy = all.lend("1", "a", &nobody()).unwrap();
+        assert_eq!(
+            all.open(3, "a", &unauthenticated(), transaction()).err(),
+            Some(NotOpen::TooMany)
+        );
+        let busy = all.lend("1", "a", &unauthenticated()).unwrap();
         all.end_idle(12_000);
         assert_eq!(all.count(), 1);
-        assert_eq!(all.lend("2", "a", &nobody()).err(), Some(NotOpen::Unknown));
+        assert_eq!(all.lend("2", "a", &unauthenticated()).err(), Some(NotOpen::Unknown));
         drop(busy);
         assert_eq!((all.count(), all.expired(), all.held_bytes()), (0, 1, 0));
     }
@@ -280,7 +283,7 @@ mod tests {
             transaction
         };
         let put = |id, transaction: Transaction| {
-            let mut lent = all.open(id, "a", &nobody(), transaction).unwrap();
+            let mut lent = all.open(id, "a", &unauthenticated(), transaction).unwrap();
             let taken = lent.take().unwrap();
             lent.put_back(taken, 0)
         };
@@ -291,7 +294,7 @@ mod tests {
         assert!(refused.code().starts_with("Neo.TransientError."), "{}", refused.code());
         assert_eq!((all.count(), all.held_bytes()), (1, held));
         assert_eq!(put(3, transaction()), Ok(10_000));
-        drop(all.lend("1", "a", &nobody()).unwrap());
+        drop(all.lend("1", "a", &unauthenticated()).unwrap());
         assert_eq!(put(2, large()), Ok(10_000));
     }
 }
