@@ -9,7 +9,7 @@ use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
 };
 use wellspring_types::{Position, Query};
-use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Projections};
+use wellspring_views::project::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 
 /// The answer of projections that only count, with its position; `None` if they must be folded.
 pub(super) async fn count(
@@ -43,7 +43,7 @@ pub(super) async fn count(
 /// The result of a step of one projection.
 enum Step {
     More,
-    Done(Counted),
+    Done(CountAnswer),
     NeedsFold,
 }
 
@@ -57,7 +57,7 @@ enum Count {
 struct CountTask {
     /// The last one is in progress.
     rest: Vec<Count>,
-    done: Vec<Counted>,
+    done: Vec<CountAnswer>,
     /// One of them cannot be answered by counting.
     needs_fold: bool,
 }
@@ -88,11 +88,11 @@ impl Task for CountTask {
             let counted = match count {
                 Count::Together(count) => count.step(&mut work).map(|step| match step {
                     CountStep::More => Step::More,
-                    CountStep::Done(counted) => Step::Done(Counted::Together(counted)),
+                    CountStep::Done(counted) => Step::Done(CountAnswer::Together(counted)),
                 }),
                 Count::ByTag(count) => count.step(&mut work).map(|step| match step {
                     GroupCountStep::More => Step::More,
-                    GroupCountStep::Done(groups) => Step::Done(Counted::ByTag(groups)),
+                    GroupCountStep::Done(groups) => Step::Done(CountAnswer::ByTag(groups)),
                     GroupCountStep::TooMany => Step::NeedsFold,
                 }),
             };

@@ -117,7 +117,7 @@ impl Source {
             .map_err(|reason| wrong(reason.split_once(": ").map_or(&*reason, |(_, why)| why)))?;
         if scheme == "http" && !server.is_this_machine() {
             return Err(wrong(
-                "over http an attacker on the network could substitute the keys; use https, or \
+                "plain http would let anyone on the network path substitute keys; use https, or \
                  http from this machine",
             ));
         }

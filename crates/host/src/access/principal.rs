@@ -8,7 +8,9 @@ use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wellspring_types::Position;
-use wellspring_views::access::{AccountName, Fallen, Grant, Grants, Role, SecretDigest, State};
+use wellspring_views::access::{
+    AccountName, Grant, Grants, Invalidation, Role, SecretDigest, State,
+};
 
 /// What a credential has proved, once and for all.
 #[derive(Debug, Clone)]
@@ -89,16 +91,16 @@ impl Proof {
     ///
     /// # Errors
     /// Why the credential is no longer valid: for diagnosis, not for the client.
-    pub(crate) fn judge(&self, state: &State, now_us: u64) -> Result<Principal, Fallen> {
+    pub(crate) fn judge(&self, state: &State, now_us: u64) -> Result<Principal, Invalidation> {
         match self {
             Proof::Token(claims) => {
                 if claims.until_us() <= now_us {
-                    return Err(Fallen::Expired);
+                    return Err(Invalidation::Expired);
                 }
                 let Claims { account, id, since_us, generation, .. } = claims;
                 let counting = state.token_generations();
                 if generation.is_some_and(|generation| !counting.count(generation)) {
-                    return Err(Fallen::Superseded);
+                    return Err(Invalidation::Superseded);
                 }
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
@@ -115,7 +117,7 @@ impl Proof {
             }
             Proof::Foreign(claims) => {
                 if claims.until_us() <= now_us {
-                    return Err(Fallen::Expired);
+                    return Err(Invalidation::Expired);
                 }
                 Ok(Principal {
                     identity: Identity::of_subject(claims.subject.clone()),
@@ -429,20 +431,20 @@ pub(super) mod tests {
         let state = view.folded().now();
         let key = Proof::Key(SecretDigest([7; 32]));
         let fallen = |proof: &Proof, state: &State, now_us| proof.judge(state, now_us).unwrap_err();
-        assert_eq!(fallen(&Proof::Key(SecretDigest([8; 32])), &state, 0), Fallen::Unknown);
-        assert_eq!(fallen(&key, &state, 90_000_000), Fallen::Expired);
-        assert_eq!(fallen(&ann_by_token(1_000), &state, 80_000_000), Fallen::Expired);
+        assert_eq!(fallen(&Proof::Key(SecretDigest([8; 32])), &state, 0), Invalidation::Unknown);
+        assert_eq!(fallen(&key, &state, 90_000_000), Invalidation::Expired);
+        assert_eq!(fallen(&ann_by_token(1_000), &state, 80_000_000), Invalidation::Expired);
         assert!(ann_by_token(1_000).judge(&state, 79_999_999).is_ok());
-        assert_eq!(fallen(&ann_by_token(999), &state, 0), Fallen::Superseded);
+        assert_eq!(fallen(&ann_by_token(999), &state, 0), Invalidation::Superseded);
         fold(&mut view, "PasswordSet", r#"{"password":"$x"}"#);
-        assert_eq!(fallen(&by_password(), &view.folded().now(), 0), Fallen::Superseded);
+        assert_eq!(fallen(&by_password(), &view.folded().now(), 0), Invalidation::Superseded);
         assert!(key.judge(&view.folded().now(), 0).is_ok(), "keys outlive passwords");
         fold(&mut view, "AccountDisabled", "{}");
         for proof in [&by_password(), &ann_by_token(u64::MAX), &key] {
-            assert_eq!(fallen(proof, &view.folded().now(), 0), Fallen::Disabled);
+            assert_eq!(fallen(proof, &view.folded().now(), 0), Invalidation::Disabled);
         }
         fold(&mut view, "AccountEnabled", "{}");
         fold(&mut view, "KeyRevoked", "{}");
-        assert_eq!(fallen(&key, &view.folded().now(), 0), Fallen::Revoked);
+        assert_eq!(fallen(&key, &view.folded().now(), 0), Invalidation::Revoked);
     }
 }

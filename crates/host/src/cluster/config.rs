@@ -79,15 +79,20 @@ section! {
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;
     /// Silence after which a leader is considered gone, in ms.
     lead_timeout_ms: u64 = "WELLSPRING_LEAD_TIMEOUT_MS", 2_000;
-    optional /// File with the password for the journal, readable by its owner alone; or set PGPASSWORD.
+    optional
+    /// File with the password for the journal, readable by its owner alone; or set PGPASSWORD.
     journal_password_file: PathBuf = "WELLSPRING_JOURNAL_PASSWORD_FILE";
     optional /// Name of this node; no other has it.
     node: String = "WELLSPRING_NODE";
-    optional /// URL under which other nodes and clients reach this node; that of --listen if this is a loopback address.
+    optional
+    /// URL under which other nodes and clients reach this node; that of --listen if this is a
+    /// loopback address.
     advertise: String = "WELLSPRING_ADVERTISE";
     optional /// File with the key that all nodes share; `wellspring cluster key FILE` makes one.
     cluster_key: PathBuf = "WELLSPRING_CLUSTER_KEY";
-    optional /// PEM file of authorities to trust at https:// addresses of other nodes, instead of those this machine trusts.
+    optional
+    /// PEM file of authorities to trust at https:// addresses of other nodes, instead of those this
+    /// machine trusts.
     cluster_cacert: PathBuf = "WELLSPRING_CLUSTER_CACERT";
 }
 

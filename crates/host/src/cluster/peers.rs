@@ -2,35 +2,26 @@
 
 use super::ClusterKey;
 use super::node_auth::{self, NodeName};
+use crate::client::connection::{Content, Sender, connect};
 use crate::client::endpoint::Endpoint;
 use crate::client::trust::{Terms, Trust};
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response};
-use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::spawn;
-use tokio_rustls::TlsConnector;
 
 /// Longest time for connecting to another node.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Idle connections to one node that a thread keeps.
 const KEPT: usize = 64;
-
-type Sender = SendRequest<WholeBody>;
 
 thread_local! {
     /// Idle connections of this thread, by the URL of the node.
@@ -125,7 +116,7 @@ impl Peers {
                     self.connect(&endpoint).await?
                 }
             };
-            let mut outgoing = Request::new(WholeBody(Some(request.content.clone())));
+            let mut outgoing = Request::new(Content::new(request.content.clone()));
             *outgoing.method_mut() = request.method.clone();
             *outgoing.uri_mut() = target.parse().map_err(|_| {
                 PeerError::NotSent(format!("{target} is not a valid request target"))
@@ -175,34 +166,13 @@ impl Peers {
         let failed = |error: String| {
             PeerError::NotSent(format!("cannot reach {}: {error}", endpoint.origin()))
         };
-        let connecting = async {
-            let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await;
-            let stream = stream.map_err(|error| error.to_string())?;
-            stream.set_nodelay(true).map_err(|error| error.to_string())?;
-            match self.terms(endpoint)? {
-                None => begin(stream).await,
-                Some(terms) => {
-                    let connector = TlsConnector::from(terms.config);
-                    let stream = connector.connect(terms.name, stream).await;
-                    begin(stream.map_err(|error| error.to_string())?).await
-                }
-            }
-        };
+        let terms = self.terms(endpoint).map_err(failed)?;
+        let connecting = connect(endpoint, terms.as_ref(), CONNECT);
         match tokio::time::timeout(CONNECT, connecting).await {
-            Ok(connected) => connected.map_err(failed),
+            Ok(connected) => connected.map_err(|error| failed(error.to_string())),
             Err(_) => Err(failed(format!("no connection within {} s", CONNECT.as_secs()))),
         }
     }
-}
-
-async fn begin(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-) -> Result<Sender, String> {
-    let (sender, connection) =
-        handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // It ends with its sender, or when the peer closes it.
-    spawn(async move { drop(connection.await) });
-    Ok(sender)
 }
 
 /// An idle connection of this thread whose last answer has been read.
@@ -224,28 +194,4 @@ fn keep(url: &str, sender: Sender) {
             kept.push(sender);
         }
     });
-}
-
-/// A body in one piece.
-struct WholeBody(Option<Bytes>);
-
-impl Body for WholeBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let content = self.0.take().filter(|content| !content.is_empty());
-        Poll::Ready(content.map(|content| Ok(Frame::data(content))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(Bytes::is_empty)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, Bytes::len) as u64)
-    }
 }

@@ -35,7 +35,9 @@ section! {
     /// together, in bytes.
     body_memory_bytes: usize = "WELLSPRING_BODY_MEMORY_BYTES", 512 << 20;
     optional
-    /// Most connections at a time from one address, those of trusted proxies aside; further ones get 503; 0 = any number. Not set: any number while --listen is a loopback address, else 1024.
+    /// Most connections at a time from one address, those of trusted proxies aside; further ones
+    /// get 503; 0 = any number. Not set: any number while --listen is a loopback address, else
+    /// 1024.
     max_connections_per_address: u32 = "WELLSPRING_MAX_CONNECTIONS_PER_ADDRESS";
     optional
     /// Most requests a second over one connection; further ones get 429; 5 s' worth may come at

@@ -1,6 +1,6 @@
 //! Figures of a step that several renderers show, worked out once from the raw values.
 
-use super::figures::{self, count, counted, elapsed, rate};
+use crate::numbers::{self, count, counted, elapsed, rate};
 use crate::plan::{Arrivals, Load, Settings};
 use crate::result::{
     CheckId, EndpointResult, Finding, Finish, Outcome, Report, Run, Step, Verdict,
@@ -30,9 +30,9 @@ impl<'a> StepView<'a> {
         self.step.runs.iter().map(Run::throughput_per_s).collect()
     }
 
-    /// Successes a second: the median over the repeats, never the best of them. 0 without any.
+    /// Successes a second: [`Step::throughput_per_s`], never the best of the repeats.
     pub(crate) fn rate_per_s(&self) -> f64 {
-        median(&self.rates()).unwrap_or(0.0)
+        self.step.throughput_per_s()
     }
 
     /// Requests that ended badly or not at all.
@@ -107,8 +107,8 @@ pub(crate) fn load(settings: &Settings) -> String {
         Load::Closed { think_max_us: 0, .. } => format!("closed loop, {connections}{streams}"),
         Load::Closed { think_min_us, think_max_us } => format!(
             "closed loop, {connections}{streams}, thinking {} to {} between requests",
-            figures::duration(think_min_us * 1_000),
-            figures::duration(think_max_us * 1_000)
+            numbers::duration(think_min_us as f64 * 1e3),
+            numbers::duration(think_max_us as f64 * 1e3)
         ),
         Load::Open { rate_per_s, arrivals } => {
             let how = match arrivals {
@@ -128,8 +128,8 @@ pub(crate) fn common_load(steps: &[Step]) -> Option<String> {
             Load::Closed { think_max_us: 0, .. } => "closed loop".to_owned(),
             Load::Closed { think_min_us, think_max_us } => format!(
                 "closed loop, thinking {} to {} between requests",
-                figures::duration(think_min_us * 1_000),
-                figures::duration(think_max_us * 1_000)
+                numbers::duration(think_min_us as f64 * 1e3),
+                numbers::duration(think_max_us as f64 * 1e3)
             ),
             Load::Open { arrivals: Arrivals::Constant, .. } => {
                 "open loop, evenly spaced".to_owned()
@@ -254,7 +254,7 @@ pub(crate) fn verdict(verdict: Option<&Verdict>) -> String {
         Some(Verdict::UseWithCare(reasons)) => with_reasons("USE WITH CARE", reasons),
         Some(Verdict::NotMeasurable(reasons)) => with_reasons("NOT MEASURABLE", reasons),
     };
-    figures::visible(&text)
+    crate::table::visible(&text)
 }
 
 fn with_reasons(word: &str, reasons: &[String]) -> String {
@@ -271,7 +271,7 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn the_middle_is_reported_never_the_best() {
+    fn the_throughput_is_that_of_comparisons_and_never_the_best() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
@@ -280,6 +280,9 @@ mod tests {
         let view = StepView::of(&report.steps[0]);
         let rates = view.rates();
         assert!(view.rate_per_s() < extremes(&rates).unwrap().1);
+        let compared = crate::compare::compare_reports(&report, &report, &Default::default());
+        let metric = compared.steps[0].metric(crate::compare::Metric::Throughput).unwrap();
+        assert_eq!(metric.a, Some(view.rate_per_s()));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::Clock;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, Recent};
+use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, RecentLink};
 
 /// The form of a redirect, by index.
 const FOUND: usize = 0;
@@ -57,7 +57,7 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
             referrer_policy,
             turn: LoopTime { at_us: u64::MAX, wall_us: 0 },
             live: None,
-            recent: Recent::default(),
+            recent: RecentLink::default(),
         })
     }))
 }
@@ -83,7 +83,7 @@ struct Redirects {
     /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Links>>>,
     /// The link of the last request, in that view.
-    recent: Recent,
+    recent: RecentLink,
 }
 
 /// What a head asks for, whatever the code.
@@ -99,7 +99,7 @@ impl Redirects {
     fn renew(&mut self) {
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.view.live();
-            self.recent = Recent::default();
+            self.recent = RecentLink::default();
         }
     }
 
