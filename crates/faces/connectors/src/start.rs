@@ -45,10 +45,7 @@ pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<Positio
     let Some(log) = host.node.get(log) else {
         return fault(
             "log",
-            format!(
-                "names a log that does not exist: create it with PUT \
-                                     /v1/logs/{log}"
-            ),
+            format!("names a log that does not exist: create it with PUT /v1/logs/{log}"),
         );
     };
     let head = log.head();
