@@ -18,8 +18,7 @@ use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 /// Owner of the listed keys.
 pub(super) static ACCOUNT: Param<Text> = Param::text(
     "account",
-    "Account whose keys are listed. Administrators may name any \
-                            account, others only their own.",
+    "Account whose keys are listed. Administrators may name any account, others only their own.",
 );
 /// Whether to list keys that have ended.
 pub(super) static REVOKED: Param<Words<bool>> = Param::words(

@@ -67,8 +67,7 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
         None => Ok(()),
         Some((_, grant)) => Err(problem::INVALID
             .because(format!(
-                "the account does not have {grant}, so its tokens cannot have it \
-                              either"
+                "the account does not have {grant}, so its tokens cannot have it either"
             ))
             .field("roles")),
     }
