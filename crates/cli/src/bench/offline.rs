@@ -6,10 +6,10 @@ use crate::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wellspring_load::compare::Color;
 use wellspring_load::report;
 use wellspring_load::result::Report;
 use wellspring_load::selftest::{self, Extent};
+use wellspring_load::table::Color;
 use wellspring_load_tools::micro::{self, MicroReport};
 use wellspring_load_tools::scenarios::{self, HarOptions};
 use wellspring_load_tools::{audit, history};
@@ -97,6 +97,9 @@ pub(super) struct ReportArgs {
     /// Lists the checks that passed, too.
     #[arg(long)]
     all_checks: bool,
+    /// Writes a page with plots, in addition to the report; - for standard output instead of it.
+    #[arg(long, value_name = "FILE", conflicts_with = "form")]
+    html: Option<PathBuf>,
     /// Writes here instead of standard output.
     #[arg(short = 'o', long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -131,8 +134,14 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
             ReportForm::Prometheus => report::prometheus(report),
             ReportForm::Json => report.to_json(),
         };
-        if args.format == ReportForm::Html && reports.len() > 1 {
+        if (args.format == ReportForm::Html || args.html.is_some()) && reports.len() > 1 {
             return Err(Failure::usage("a page shows one result file; run it once for each"));
+        }
+        if let (Some(path), [report]) = (&args.html, reports.as_slice()) {
+            write_file(path, &report::html(report))?;
+            if path.as_os_str() == "-" {
+                return Ok(ExitCode::SUCCESS);
+            }
         }
         reports.iter().map(render).collect::<Vec<_>>().join("\n")
     };

@@ -47,7 +47,7 @@ const TIMEOUT: M = M::Told("A time limit is given on the command line: --timeout
 const PROTOCOL: M = M::Told("The protocol is chosen on the command line: --http2 or --h2c.");
 const PROXY: M = M::Told("Proxies are not used.");
 const CERTIFICATE: M =
-    M::Told("Certificates of one's own are not supported; --insecure accepts any server's.");
+    M::Told("Certificates are given on the command line: --cacert, --client-cert, --client-key.");
 
 /// All options known.
 pub(super) const OPTIONS: &[CurlOption] = &[

@@ -25,12 +25,10 @@ pub(super) fn shortest_ns(report: &Report) -> Option<f64> {
 /// The implied latency of one step against the shortest answer of all.
 pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
     let Load::Closed { think_max_us, .. } = figures.settings().load else {
-        return Said::not_checked(
-            "Implied latency is a question of closed loop; this was open loop.",
-        );
+        return Said::not_checked("Implied latency applies to closed loop; this was open loop.");
     };
     let (Some(shortest), true) = (shortest_ns, figures.answers() > 0) else {
-        return Said::not_checked("Implied latency needs answers, and there are none.");
+        return Said::not_checked("Implied latency needs answers; there are none.");
     };
     let users = figures.places() as f64;
     let answers = figures.answers() as f64;
@@ -48,7 +46,7 @@ pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
     );
     if most < shortest {
         Said::stop(format!(
-            "{facts}, but the shortest of all took {}: so many cannot have been answered.",
+            "{facts}, but the shortest of all took {}: so many answers are impossible.",
             duration(shortest)
         ))
     } else {

@@ -6,10 +6,14 @@ use super::interleave::Design;
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{NOTHING, clean, counted, of_metric, p_value};
 use super::sentence::{detectable_words, effect_words, range_words, verdict_words};
-use super::table::{Align, Cell, Color, Table, Tone, escaped, paint};
+use super::table::{Cell, Color, Table, Tone, escaped, paint};
 use super::{Comparison, StepComparison};
 use crate::result::{Finding, Outcome, Verdict as Trust};
 use std::fmt::Write as _;
+
+/// How to read the figures.
+pub(crate) const LEGEND: &str =
+    "Changes are from A to B; 95 of 100 such intervals contain the true change.";
 
 /// For a terminal.
 #[must_use]
@@ -28,12 +32,12 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
             let _ = writeln!(text, "{sentence}");
         }
     }
-    let differing = what_differs(&comparison.mismatches);
+    let differing = what_differs(comparison);
     if !differing.is_empty() {
         text.push_str("\nWhat differs\n");
     }
-    for mismatch in differing {
-        let _ = writeln!(text, "  {}", clean(&mismatch_line(mismatch)));
+    for line in differing {
+        let _ = writeln!(text, "  {line}");
     }
     let remarks = remarks(comparison);
     if !remarks.is_empty() {
@@ -51,7 +55,7 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
 #[must_use]
 pub fn render_markdown(comparison: &Comparison) -> String {
     let mut text = format!(
-        "# {} against {}\n\nA is {0}, B is {1}. Changes are from A to B; 95 of 100 such intervals contain the true change.\n",
+        "# {} against {}\n\nA is {0}, B is {1}. {LEGEND}\n",
         escaped(&comparison.a),
         escaped(&comparison.b)
     );
@@ -68,12 +72,12 @@ pub fn render_markdown(comparison: &Comparison) -> String {
             let _ = writeln!(text, "- {}", escaped(&sentence));
         }
     }
-    let differing = what_differs(&comparison.mismatches);
+    let differing = what_differs(comparison);
     if !differing.is_empty() {
         text.push_str("\n## What differs\n\n");
     }
-    for mismatch in differing {
-        let _ = writeln!(text, "- {}", escaped(&mismatch_line(mismatch)));
+    for line in differing {
+        let _ = writeln!(text, "- {}", escaped(&line));
     }
     let remarks = remarks(comparison);
     if !remarks.is_empty() {
@@ -87,7 +91,7 @@ pub fn render_markdown(comparison: &Comparison) -> String {
     text
 }
 
-fn design(step: &StepComparison) -> String {
+pub(crate) fn design(step: &StepComparison) -> String {
     let runs = match (step.design, step.runs_a, step.runs_b) {
         (Design::Paired, pairs, _) => {
             format!("{}, made in turns", counted(pairs, "pair of runs", "pairs of runs"))
@@ -106,34 +110,24 @@ fn design(step: &StepComparison) -> String {
 
 /// The figures of a step: one table of all metrics or, with several endpoints, what can be said
 /// over all of them and then each by itself. With a heading where there are two.
-fn tables(step: &StepComparison) -> Vec<(Option<&'static str>, Table)> {
+pub(crate) fn tables(step: &StepComparison) -> Vec<(Option<&'static str>, Table)> {
     if step.endpoints.is_empty() {
-        let mut table = Table::new(&columns());
+        let mut table = Table::new(COLUMNS).words(7);
         step.metrics.iter().for_each(|metric| table.row(row(None, metric)));
         return vec![(None, table)];
     }
-    let mut whole = Table::new(&columns());
+    let mut whole = Table::new(COLUMNS).words(7);
     let pooled = step.metrics.iter().filter(|metric| !metric.metric.is_latency());
     pooled.for_each(|metric| whole.row(row(None, metric)));
-    let mut each = Table::new(&[&[("endpoint", Align::Left)], &columns()[..]].concat());
+    let mut each = Table::new(["endpoint"].into_iter().chain(COLUMNS)).words(1).words(8);
     for (endpoint, metric) in step.questions().filter(|(endpoint, _)| endpoint.is_some()) {
         each.row(row(endpoint, metric));
     }
     vec![(Some("All endpoints together"), whole), (Some("By endpoint"), each)]
 }
 
-fn columns() -> [(&'static str, Align); 8] {
-    [
-        ("", Align::Left),
-        ("A", Align::Right),
-        ("B", Align::Right),
-        ("change", Align::Right),
-        ("95 % interval", Align::Right),
-        ("p (Holm)", Align::Right),
-        ("smallest detectable", Align::Right),
-        ("verdict", Align::Left),
-    ]
-}
+const COLUMNS: [&str; 8] =
+    ["", "A", "B", "change", "95% interval", "p (Holm)", "smallest detectable", "verdict"];
 
 fn row(endpoint: Option<&str>, metric: &MetricComparison) -> Vec<Cell> {
     let effect = metric.effect;
@@ -164,7 +158,7 @@ fn tone(verdict: Verdict) -> Tone {
 /// The leading metric of the loop always; if it was called different, what that does to median,
 /// tail and failures, otherwise everything that was called. With several endpoints, the throughput
 /// and what was called of each of them, or what was not detected.
-fn sentences(step: &StepComparison) -> Vec<String> {
+pub(crate) fn sentences(step: &StepComparison) -> Vec<String> {
     if let Some(why) = &step.refused {
         return vec![format!("Not compared: {}.", clean(why))];
     }
@@ -204,8 +198,10 @@ fn capitalised(sentence: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn what_differs(mismatches: &[Mismatch]) -> Vec<&Mismatch> {
-    mismatches.iter().filter(|mismatch| mismatch.weight == Weight::WhatDiffers).collect()
+/// What may be the subject of the comparison, a line each.
+pub(crate) fn what_differs(comparison: &Comparison) -> Vec<String> {
+    let subject = comparison.mismatches.iter().filter(|m| m.weight == Weight::WhatDiffers);
+    subject.map(|mismatch| clean(&mismatch_line(mismatch))).collect()
 }
 
 fn mismatch_line(mismatch: &Mismatch) -> String {
@@ -214,7 +210,7 @@ fn mismatch_line(mismatch: &Mismatch) -> String {
 }
 
 /// What the last line does not say already.
-fn remarks(comparison: &Comparison) -> Vec<String> {
+pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     let said = |finding: &Finding| match finding.outcome {
         Outcome::Passed | Outcome::NotChecked | Outcome::Note => false,
         Outcome::Care => matches!(comparison.trust, Trust::UseWithCare(_)),

@@ -6,16 +6,13 @@
 
 mod ab;
 mod csv;
-pub mod figures;
 mod forms;
 mod html;
 mod markdown;
-mod page;
 mod prometheus;
 mod redact;
 #[cfg(test)]
 mod sample;
-mod table;
 mod tables;
 mod terminal;
 mod view;
@@ -23,7 +20,7 @@ mod view;
 pub use ab::ab;
 pub use csv::csv;
 pub use forms::{FORMS, FormError, MicroRow, form};
-pub use html::html;
+pub use html::{comparison_html, html};
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::{REDACTED, redact_command};

@@ -2,10 +2,11 @@
 
 mod behaviour;
 mod errors;
+mod outside;
 mod ready_made;
 
 use super::*;
-pub(super) use crate::testing::{NOW_NS, answer, clock, next};
+pub(super) use crate::testing::{answer, clock, next};
 use crate::workload::{Judgement, Next, Source, Workload};
 use std::path::Path;
 
