@@ -18,8 +18,7 @@ pub(super) const PLAIN: &[u8] =
 pub(super) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
 Content-Type: application/json\r\n\
 Content-Length: 11\r\n\
-Connection: keep-alive\r\n\
-\r\n\
+Connection: keep-alive\r\n\r\n\
 {\"ok\":true}";
 /// The same for the last request of a connection.
 pub(super) const ACCEPTED_LAST: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
@@ -396,11 +395,7 @@ fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so()
     assert_eq!(desk.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
     desk.out.clear();
     let mut session = Session::new(None);
-    assert_eq!(
-        session.receive(&mut desk, &PLAIN[..50]),
-        SessionNeed::More,
-        "in the middle of a request"
-    );
+    assert_eq!(session.receive(&mut desk, &PLAIN[..50]), SessionNeed::More, "mid-request");
     assert_eq!(session.receive(&mut desk, &PLAIN[50..]), SessionNeed::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
     desk.out.clear();
@@ -442,10 +437,8 @@ fn long_heads_that_do_not_end_are_charged_like_bodies() {
     assert_eq!(second.receive(&mut desk, head.as_bytes()), SessionNeed::End);
     assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
     // The first continues, and returns its memory.
-    assert_eq!(
-        first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"),
-        SessionNeed::More
-    );
+    let tail = b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
+    assert_eq!(first.receive(&mut desk, tail), SessionNeed::More);
     assert_eq!(desk.out, ACCEPTED);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }

@@ -1,8 +1,8 @@
 //! Words that are one slip away from each other: a letter too many, one too few, another one, or
 //! two in the wrong order.
 
-/// Whether `word` is, or with `TypedPart::Beginning` begins with, what is at most one slip away from
-/// `typed`.
+/// Whether `word` is at most one slip away from `typed`; with `TypedPart::Beginning`, whether it
+/// begins with such a text.
 pub(super) fn is_near(word: &str, typed: &str, whole: TypedPart) -> bool {
     let word: Vec<char> = word.chars().collect();
     let typed: Vec<char> = typed.chars().collect();
