@@ -6,7 +6,7 @@
 //! latency is then a little over 40 ms, which says nothing of the server's work and vanishes with
 //! one line of code.
 //!
-//! The check fires for an endpoint if at least 20 answers, and 5 % of all, took 39.5 to 48.5 ms,
+//! The check fires for an endpoint if at least 20 answers, and 5% of all, took 39.5 to 48.5 ms,
 //! four times as many as in an equal span just below, and if four times as many took up to 66 ms
 //! as in an equal span beyond. Latencies that merely spread across these values have no such edge
 //! and peak. With `--phases` the check uses the time from the first to the last byte, because that
@@ -102,7 +102,7 @@ mod tests {
     fn a_peak_at_40_ms_is_noted_with_cause_and_remedy() {
         let said = judged(|endpoint| endpoint.service = peaked(40_100, 1_000));
         assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        assert!(said.sentence.starts_with("50.0 % of the answers took about 42.1 ms"));
+        assert!(said.sentence.starts_with("50.0% of the answers took about 42.1 ms"));
         assert!(said.sentence.contains("TCP_NODELAY"), "{said:?}");
     }
 
