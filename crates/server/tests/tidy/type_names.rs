@@ -39,7 +39,6 @@ const NOT_YET_RENAMED: &[&str] = &[
     "load Kept",
     "load Laid",
     "load Made",
-    "load Named",
     "load On",
     "load Once",
     "load Own",
