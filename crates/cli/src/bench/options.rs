@@ -10,7 +10,9 @@ use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
-use wellspring_load::plan::{Accepted, Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
+use wellspring_load::plan::{
+    Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
+};
 use wellspring_load::report::redact_command;
 use wellspring_load::scenario::{
     FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
@@ -205,9 +207,9 @@ impl ConnectionOptions {
         }
         let authorities = self.trust.authorities().map_err(Failure::usage)?;
         let accepted = match (self.insecure, authorities) {
-            (true, _) => Accepted::Any,
-            (false, Some(authorities)) => Accepted::Of(authorities),
-            (false, None) => Accepted::OfThisMachine,
+            (true, _) => TrustedCertificates::Any,
+            (false, Some(authorities)) => TrustedCertificates::Of(authorities),
+            (false, None) => TrustedCertificates::OfThisMachine,
         };
         Ok(TlsTerms { accepted, shown: self.trust.shown().map_err(Failure::usage)? })
     }
