@@ -1,5 +1,4 @@
-//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end
-//! by oneself.
+//! Ctrl-C: either a last message and the exit code that shells expect, or an orderly end.
 
 use crate::exit::{Code, Failure};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -7,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, a polite kill or a terminal that is closed, for who comes to an end by itself.
+/// Ctrl-C, SIGTERM or a closed terminal, for a command that ends by itself.
 pub(crate) struct Interrupts {
     came: Receiver<()>,
 }
@@ -60,12 +59,12 @@ impl Interrupts {
 
     /// Whether one comes within this time; waits that long if none does.
     pub(crate) fn came_within(&self, time: Duration) -> bool {
-        // Without its thread nobody could end this any more.
+        // Without its thread nothing could end this any more.
         !matches!(self.came.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 }
 
-/// From now on Ctrl-C (or a polite kill) calls `last_words` and ends the process with 130.
+/// From now on Ctrl-C (or SIGTERM) calls `last_words` and ends the process with 130.
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
 #[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
 pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
@@ -86,8 +85,8 @@ pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
         });
     };
     let _ = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
-    // Its end of the channel goes when it listens, or never will: what comes before would end the
-    // process unheard.
+    // Its end of the channel is dropped once it listens, or fails to: a signal before that would
+    // end the process without the last words.
     let _ = begun.recv();
 }
 

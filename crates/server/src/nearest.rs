@@ -1,4 +1,4 @@
-//! The name that somebody who mistyped one probably meant.
+//! The known name nearest to a mistyped one.
 
 #[cfg(target_os = "linux")]
 pub(crate) use wellspring_load::nearest::nearest;

@@ -7,7 +7,6 @@ use super::options::{
 use super::quantity::crowd;
 use super::typed::Typed;
 use crate::exit::{Code, Failure};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -22,16 +21,14 @@ use wellspring_load::result::{Report, Step, Verdict as Trust};
 const TURN_MS: u64 = 2_000;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Two files: runs of both are compared; a file with a single run gives no interval. Two URLs: both are measured \
 in turns (A B B A …), which is the only way to tell a small difference from a machine that drifts.
 
   wellspring bench compare before.json after.json
-  wellspring bench compare http://127.0.0.1:4000/health http://127.0.0.1:4001/health --pairs 20
+  wellspring bench compare http://127.0.0.1:4000/a http://127.0.0.1:4001/a
 
-Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 64 or 2 usage, 65 not comparable or not a result \
-file, 66 no such file, 69 not reachable, 74 a file could not be written, 75 the machine or the client was too busy for \
-an answer (a side is NOT MEASURABLE): measure again.")]
+Exits with 1 if B is slower under --fail-if-slower, with 65 if the two cannot be compared.")]
 pub(super) struct CompareArgs {
     /// The baseline: a result file or a URL.
     a: String,
@@ -226,8 +223,8 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
     }
     let dash = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if !dash(&args.json) && !dash(&args.md) {
-        let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let color = if terminal { Color::Ansi } else { Color::Plain };
+        let coloured = crate::colour::on_standard_output();
+        let color = if coloured { Color::Ansi } else { Color::Plain };
         write_file(Path::new("-"), &render_text(comparison, color))?;
     }
     if let Trust::NotMeasurable(_) = comparison.trust {

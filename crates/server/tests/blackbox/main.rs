@@ -44,6 +44,7 @@ mod disclosure;
 mod done;
 mod doors;
 mod examples;
+mod exit_codes;
 mod exposition;
 mod following;
 mod foreign_tokens;
