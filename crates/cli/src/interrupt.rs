@@ -16,7 +16,7 @@ impl Interrupts {
     ///
     /// # Errors
     /// The system gives no thread or signal handler.
-    #[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
+    #[allow(clippy::disallowed_methods)] // this thread only waits for a signal
     pub(crate) fn begin() -> Result<Interrupts, Failure> {
         let failed =
             |what: &str| Failure::new(Code::Unavailable, format!("no signal handler: {what}"));
@@ -66,7 +66,7 @@ impl Interrupts {
 
 /// From now on Ctrl-C (or SIGTERM) calls `last_words` and ends the process with 130.
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
-#[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
+#[allow(clippy::disallowed_methods)] // this thread only waits for a signal
 pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
     let (tell_begun, begun) = mpsc::channel::<()>();
     let wait = move || {

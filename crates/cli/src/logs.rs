@@ -207,6 +207,6 @@ mod tests {
     #[test]
     fn only_what_a_log_may_be_called_is_taken() {
         assert_eq!(name("orders-2"), Ok("orders-2".to_owned()));
-        assert!(name("Orders").unwrap_err().contains("beginning with a letter"));
+        assert!(name("Orders").unwrap_err().contains("starting with a letter"));
     }
 }

@@ -26,9 +26,12 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     // The common prefix does not count as likeness.
     let candidates = || known.iter().filter_map(|name| name.strip_prefix(PREFIX));
     let sentence = |name: &String| match nearest(&name[PREFIX.len()..], candidates()) {
-        Some(near) => format!("unknown variable {name} is ignored; did you mean {PREFIX}{near}?"),
+        Some(near) => {
+            format!("the variable {name} is unknown and ignored; did you mean {PREFIX}{near}?")
+        }
         None => format!(
-            "unknown variable {name} is ignored; `wellspring serve --help` lists the known ones"
+            "the variable {name} is unknown and ignored; `wellspring serve --help` lists the \
+             known ones"
         ),
     };
     unknown.iter().map(sentence).collect()
@@ -63,7 +66,7 @@ pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Err
         match set.as_slice() {
             [] => return error,
             set => {
-                format!("set in the environment, which counts as a flag: {}", set.join(", "))
+                format!("{} is set in the environment and counts as a flag", set.join(", "))
             }
         }
     };

@@ -15,6 +15,7 @@ pub(crate) mod quantity;
 mod scenario;
 mod search;
 mod stop;
+mod turns;
 mod typed;
 mod watch;
 

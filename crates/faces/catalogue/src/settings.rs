@@ -21,8 +21,8 @@ static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
     prefix: PREFIX,
-    advice: "the catalogue of this log writes itself: use /v1/catalogue; to restore an export, start the \
-             server with --catalogue-accept-events",
+    advice: "only the catalogue of this log writes: use /v1/catalogue. To restore an export, \
+             start the server with --catalogue-accept-events",
 };
 
 impl CatalogueConfig {

@@ -64,7 +64,7 @@ impl ConnectorConfig {
             let connector = read(table, kind)
                 .map_err(|refused| format!("[[{kind}]] {name:?}: {}", refused.sentence()))?;
             if connectors.iter().any(|other| other.key == connector.key) {
-                return Err(format!("[[{kind}]] {name:?} is defined twice; names tell them apart"));
+                return Err(format!("[[{kind}]] {name:?} is defined twice; names must be unique"));
             }
             connectors.push(connector);
         }
@@ -76,7 +76,7 @@ fn read(table: &Map<String, Value>, kind: &str) -> Result<ConfiguredConnector, F
     let mut table = table.clone();
     let name = match table.remove("name") {
         Some(Value::String(name)) => name,
-        Some(_) => return fault("name", "must be a text"),
+        Some(_) => return fault("name", "must be a string"),
         None => return fault("name", "is missing"),
     };
     check_name(&name)?;

@@ -1,4 +1,4 @@
-//! The settings of access: tokens, another issuer's tokens, pages of other origins.
+//! Settings of access: tokens, tokens of an external issuer, pages of other origins.
 
 use super::token::MAX_LIFE_S;
 use crate::settings::section;
@@ -36,7 +36,7 @@ section! {
 }
 
 impl AccessConfig {
-    /// Checks the settings that concern this section alone.
+    /// Checks the settings of this section.
     ///
     /// # Errors
     /// A sentence about the first setting that is wrong.

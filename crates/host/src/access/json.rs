@@ -1,10 +1,10 @@
-//! Accounts and keys as JSON. Nothing that is kept of a secret is in it.
+//! Accounts and keys as JSON, without any secret or digest.
 
 use crate::clock::push_rfc3339;
 use crate::wire::json::{push_list, push_string};
 use wellspring_views::access::{Account, Grant, Grants, Key};
 
-/// The label of a key made without one.
+/// The label of a key created without one.
 pub const NO_LABEL: &str = "no label";
 
 /// Appends `{"name","roles","enabled","has_password","added_at"}`.
@@ -46,7 +46,7 @@ pub fn push_key(out: &mut Vec<u8>, key: &Key, now_us: u64, secret: Option<&str>)
     out.push(b'}');
 }
 
-/// Whether a key counts: `live`, `expired` or `revoked`.
+/// The state of a key: `live`, `expired` or `revoked`.
 fn state_of(key: &Key, now_us: u64) -> &'static str {
     let ended = |end_us| end_us <= now_us;
     match key.expires_at_us() {
@@ -56,7 +56,7 @@ fn state_of(key: &Key, now_us: u64) -> &'static str {
     }
 }
 
-/// Appends a page: its items, and where the next one begins.
+/// Appends a page: its items, and the start of the next page.
 pub fn push_page<T>(
     out: &mut Vec<u8>,
     name: &str,
@@ -73,18 +73,18 @@ pub fn push_page<T>(
     out.push(b'}');
 }
 
-/// Appends roles as texts: `["reader","writer:orders"]`.
+/// Appends roles as strings: `["reader","writer:orders"]`.
 pub fn push_roles<'a>(out: &mut Vec<u8>, grants: impl Iterator<Item = &'a Grant>) {
     push_list(out, grants, |out, grant| push_string(out, &grant.to_string()));
 }
 
-/// Roles as OAuth writes a scope: `reader writer:orders`.
+/// Roles as an OAuth scope: `reader writer:orders`.
 pub fn scope_of(grants: &Grants) -> String {
     let words: Vec<String> = grants.iter().map(Grant::to_string).collect();
     words.join(" ")
 }
 
-/// Appends a text or `null`.
+/// Appends a string or `null`.
 pub fn push_optional(out: &mut Vec<u8>, text: Option<&str>) {
     match text {
         Some(text) => push_string(out, text),
@@ -92,7 +92,7 @@ pub fn push_optional(out: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-/// Appends a moment in µs since 1970 UTC, or `null`.
+/// Appends a time in µs since 1970 UTC, or `null`.
 pub fn push_moment(out: &mut Vec<u8>, moment_us: Option<u64>) {
     match moment_us {
         Some(moment_us) => {

@@ -1,26 +1,39 @@
-//! A small blocking HTTP/1.1 client over one kept-alive connection: all that the tools, the keys of
-//! a foreign issuer and the export of figures need, at no cost in dependencies.
+//! A blocking HTTP/1.1 client over one kept-alive connection, for the tools, the keys of a foreign
+//! issuer and the export of figures. What is on the wire is hyper's; this is what blocks, how long
+//! it waits, when it tries again, and what it says of failures (decision 0036).
 
 pub mod authorization;
+pub(crate) mod connection;
 pub mod endpoint;
 pub mod message;
+mod reactor;
 #[cfg(any(test, feature = "testing"))]
 pub mod test_server;
-mod transport;
+pub mod tls_fault;
 pub mod trust;
 
+pub use message::Stream;
+
 use authorization::Authorization;
+use bytes::Bytes;
+use connection::{ConnectError, Content, Sender, connect};
 use endpoint::Endpoint;
-use message::{Body, Head, MessageError, read_head};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Method, Response};
+use message::{Head, MessageError, timed_out};
+use reactor::Reactor;
 use std::fmt;
-use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use transport::{Tls, Transport, is_of_tls};
+use tls_fault::TlsFault;
+use tokio::time::timeout;
 use trust::{Terms, Trust};
 use zeroize::Zeroizing;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the server's heartbeats and group commits, shorter than patience.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest answer that is read as a whole.
@@ -75,7 +88,7 @@ pub enum ClientError {
         /// Host and port.
         address: String,
         /// What is wrong, in words.
-        error: io::Error,
+        error: TlsFault,
     },
     /// The connection failed after that.
     Message(MessageError),
@@ -113,18 +126,34 @@ impl From<io::Error> for ClientError {
     }
 }
 
-/// A streamed body.
-pub type Stream = Body<BufReader<Transport>>;
-
-/// One client, one connection.
+/// One client, one connection. It waits on the thread that calls it, which must not be one that
+/// serves a runtime.
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
     tls: Option<Terms>,
-    idle: Option<BufReader<Transport>>,
+    /// A connection of which the last answer has been read.
+    idle: Option<Sender>,
     patience: Duration,
     /// Shown with every request.
     authorization: Option<Authorization>,
+    reactor: Arc<Reactor>,
+}
+
+/// Why an exchange failed.
+enum ExchangeError {
+    /// Nothing of the request left this machine.
+    Unsent(MessageError),
+    /// Some of it may have.
+    Unknown(MessageError),
+}
+
+impl From<TrySendError<hyper::Request<Content>>> for ExchangeError {
+    fn from(mut error: TrySendError<hyper::Request<Content>>) -> ExchangeError {
+        let unsent = error.take_message().is_some();
+        let why = MessageError::from(error.error());
+        if unsent { ExchangeError::Unsent(why) } else { ExchangeError::Unknown(why) }
+    }
 }
 
 impl Client {
@@ -134,7 +163,15 @@ impl Client {
     /// What is wrong with the terms: TLS cannot be spoken with this server under these terms.
     pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Client, String> {
         let tls = trust.terms(&endpoint)?;
-        Ok(Client { endpoint, tls, idle: None, patience: READ_TIMEOUT, authorization: None })
+        let reactor = Reactor::new().map_err(|error| format!("no client can be made: {error}"))?;
+        Ok(Client {
+            endpoint,
+            tls,
+            idle: None,
+            patience: READ_TIMEOUT,
+            authorization: None,
+            reactor: Arc::new(reactor),
+        })
     }
 
     /// Shows this with every request.
@@ -142,7 +179,7 @@ impl Client {
         Client { authorization, ..self }
     }
 
-    /// Waits at most so long for the next bytes of an answer, on connections made from now on.
+    /// Waits at most so long for the next bytes of an answer.
     pub fn with_patience(self, patience: Duration) -> Client {
         Client { patience, ..self }
     }
@@ -158,9 +195,7 @@ impl Client {
         if !body.is_done() {
             return Err(ClientError::TooLarge);
         }
-        if head.keep_alive {
-            self.idle = Some(body.into_source());
-        }
+        self.idle = Some(body.into_sender());
         Ok(Answer { head, body: bytes })
     }
 
@@ -169,93 +204,109 @@ impl Client {
     /// # Errors
     /// [`ClientError`], also later while the body is read.
     pub fn open(&mut self, request: &Request<'_>) -> Result<(Head, Stream), ClientError> {
-        if let Some(connection) = self.idle.take() {
+        // A copy that is wiped after use: it may hold a password.
+        let content = Zeroizing::new(request.body.unwrap_or_default().to_vec());
+        let content = Bytes::from_owner(content);
+        if let Some(sender) = self.take_idle() {
             // A server may close an idle connection at any time; only this case is
             // tried again here, everything else is the caller's decision.
-            match self.exchange(connection, request) {
-                Err(ClientError::Message(MessageError::Gone | MessageError::Io(_)))
+            match self.exchange(sender, request, &content) {
+                Ok(opened) => return Ok(opened),
+                Err(ExchangeError::Unsent(_)) => {}
+                Err(ExchangeError::Unknown(MessageError::Gone | MessageError::Io(_)))
                     if request.is_repeatable() => {}
-                done => return done,
+                Err(ExchangeError::Unknown(error)) => return Err(error.into()),
             }
         }
-        let connection = BufReader::with_capacity(64 << 10, self.connect()?);
-        self.exchange(connection, request)
+        let sender = self.connect()?;
+        self.exchange(sender, request, &content).map_err(|error| match error {
+            ExchangeError::Unsent(error) | ExchangeError::Unknown(error) => error.into(),
+        })
     }
 
-    fn connect(&self) -> Result<Transport, ClientError> {
-        let socket = self.reach()?;
-        let Some(terms) = &self.tls else { return Ok(Transport::Plain(socket)) };
-        let address = self.endpoint.authority();
-        match Tls::begin(terms, socket) {
-            Ok(tls) => Ok(Transport::Tls(Box::new(tls))),
-            Err(error) if is_of_tls(&error) => Err(ClientError::Tls { address, error }),
-            Err(error) => Err(ClientError::Connect { address, error }),
-        }
+    /// The idle connection, unless it was closed or its last request was never wholly taken.
+    fn take_idle(&mut self) -> Option<Sender> {
+        let sender = self.idle.take()?;
+        self.reactor.catch_up();
+        sender.is_ready().then_some(sender)
     }
 
-    fn reach(&self) -> Result<TcpStream, ClientError> {
+    fn connect(&self) -> Result<Sender, ClientError> {
         let address = self.endpoint.authority();
-        let failed = |error| ClientError::Connect { address: address.clone(), error };
-        let found = (self.endpoint.host.as_str(), self.endpoint.port).to_socket_addrs();
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for socket in found.map_err(failed)? {
-            match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(self.patience))?;
-                    stream.set_write_timeout(Some(self.patience))?;
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
-        }
-        Err(failed(last))
+        // Each address has its own time for the connection; this is for the words of TLS.
+        let connecting = connect(&self.endpoint, self.tls.as_ref(), self.patience);
+        self.reactor.wait(connecting).map_err(|error| match error {
+            ConnectError::Unreachable(error) => ClientError::Connect { address, error },
+            ConnectError::Tls(error) => ClientError::Tls { address, error: TlsFault::from(&error) },
+        })
     }
 
     fn exchange(
         &self,
-        mut connection: BufReader<Transport>,
+        mut sender: Sender,
         request: &Request<'_>,
-    ) -> Result<(Head, Stream), ClientError> {
-        let written = self.write(connection.get_mut(), request);
-        // A server that refuses early answers before it has read the body; its
-        // answer says more than our failed write.
-        let head = match (read_head(&mut connection), written) {
-            (Ok(head), _) => head,
-            (Err(_), Err(error)) => return Err(error.into()),
-            (Err(error), Ok(())) => return Err(error.into()),
-        };
-        let body = Body::new(&head, connection)?;
-        Ok((head, body))
+        content: &Bytes,
+    ) -> Result<(Head, Stream), ExchangeError> {
+        let content = Content::new(content.clone());
+        let sent = content.sent();
+        let outgoing = self.outgoing(request, content).map_err(ExchangeError::Unsent)?;
+        let answer = sender.try_send_request(outgoing);
+        let answer = self.reactor.wait(self.patient(answer, &sent))?;
+        Stream::begin(Arc::clone(&self.reactor), sender, answer, self.patience)
+            .map_err(ExchangeError::Unknown)
     }
 
-    fn write(&self, stream: &mut Transport, request: &Request<'_>) -> io::Result<()> {
-        // Room for all of it, so that it does not move and leave a copy of what is secret.
-        let mut head = Zeroizing::new(String::with_capacity(16 << 10));
-        let first = format!(
-            "{} {}{} HTTP/1.1\r\nHost: {}\r\nUser-Agent: wellspring/{}\r\n",
-            request.method,
-            self.endpoint.prefix,
-            request.path,
-            self.endpoint.authority(),
-            env!("CARGO_PKG_VERSION"),
+    /// Waits for the head of an answer, for as long as some of the request goes out.
+    async fn patient(
+        &self,
+        answer: impl Future<Output = Result<Response<Incoming>, TrySendError<hyper::Request<Content>>>>,
+        sent: &AtomicUsize,
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        let mut answer = std::pin::pin!(answer);
+        let mut before = 0;
+        loop {
+            if let Ok(answered) = timeout(self.patience, answer.as_mut()).await {
+                return Ok(answered?);
+            }
+            let now = sent.load(Ordering::Relaxed);
+            if now == before {
+                return Err(ExchangeError::Unknown(timed_out().into()));
+            }
+            before = now;
+        }
+    }
+
+    /// A request as hyper takes it.
+    fn outgoing(
+        &self,
+        request: &Request<'_>,
+        content: Content,
+    ) -> Result<hyper::Request<Content>, MessageError> {
+        let unfit = |what: &dyn fmt::Display| {
+            MessageError::Io(io::Error::new(io::ErrorKind::InvalidInput, what.to_string()))
+        };
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|error| unfit(&error));
+        let target = format!("{}{}", self.endpoint.prefix, request.path);
+        let mut outgoing = hyper::Request::new(content);
+        *outgoing.method_mut() =
+            Method::from_bytes(request.method.as_bytes()).map_err(|error| unfit(&error))?;
+        *outgoing.uri_mut() = target.parse().map_err(|error| unfit(&error))?;
+        let headers = outgoing.headers_mut();
+        headers.insert(HOST, value(&self.endpoint.authority())?);
+        headers.insert(
+            USER_AGENT,
+            HeaderValue::from_static(concat!("wellspring/", env!("CARGO_PKG_VERSION"))),
         );
-        head.push_str(&first);
         if let Some(authorization) = &self.authorization {
-            head.push_str("Authorization: ");
-            head.push_str(&authorization.header());
-            head.push_str("\r\n");
+            let mut shown = value(&authorization.header())?;
+            shown.set_sensitive(true);
+            headers.insert(AUTHORIZATION, shown);
         }
-        for (name, value) in request.headers {
-            debug_assert!(!value.contains(['\r', '\n']));
-            head.push_str(&format!("{name}: {value}\r\n"));
+        for (name, text) in request.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| unfit(&error))?;
+            headers.append(name, value(text)?);
         }
-        if let Some(body) = request.body {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        head.push_str("\r\n");
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(request.body.unwrap_or_default())
+        Ok(outgoing)
     }
 }
 
@@ -287,6 +338,38 @@ mod tests {
         let mut client = Client::new(endpoint, &Trust::default()).unwrap();
         let error = client.call(&Request::get("/", &[])).unwrap_err().to_string();
         assert!(error.contains("wellspring serve"), "{error}");
+    }
+
+    #[test]
+    fn a_request_that_never_left_is_sent_again_whatever_it_is() {
+        let server = TestServer::start(|_, _| Reply::json(200, "1").then_hang_up());
+        let mut client = server.client();
+        for _ in 0..20 {
+            let post = Request { method: "POST", path: "/", headers: &[], body: Some(b"x") };
+            assert_eq!(client.call(&post).unwrap().head.status, 200);
+            // The server closes meanwhile; nothing says so until the client looks.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(server.connections(), 20);
+    }
+
+    #[test]
+    fn an_answer_that_comes_before_the_body_was_sent_is_read() {
+        let server = TestServer::start_deaf(Reply::json(413, "{\"a\":1}"));
+        let body = vec![b'x'; 64 << 20];
+        let post = Request { method: "POST", path: "/", headers: &[], body: Some(&body) };
+        let answer = server.client().call(&post).unwrap();
+        assert_eq!((answer.head.status, &answer.body[..]), (413, &b"{\"a\":1}"[..]));
+    }
+
+    #[test]
+    fn a_server_that_falls_silent_is_not_waited_for() {
+        for silent in ["", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"] {
+            let server = TestServer::start(move |_, _| Reply::raw(silent));
+            let mut client = server.client().with_patience(Duration::from_millis(50));
+            let error = client.call(&Request::get("/", &[])).unwrap_err().to_string();
+            assert!(error.contains("in time"), "{silent:?}: {error}");
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl SeenRequest {
 pub struct Reply {
     bytes: Vec<u8>,
     hang_up: bool,
+    dripped: bool,
 }
 
 impl Reply {
@@ -51,13 +52,24 @@ impl Reply {
 
     /// These bytes.
     pub fn raw(bytes: &str) -> Reply {
-        Reply { bytes: bytes.as_bytes().to_vec(), hang_up: false }
+        Reply { bytes: bytes.as_bytes().to_vec(), hang_up: false, dripped: false }
     }
 
     /// And then the connection is closed.
     pub fn then_hang_up(mut self) -> Reply {
         self.hang_up = true;
         self
+    }
+
+    /// One byte at a time, as a slow network may.
+    pub fn dripped(mut self) -> Reply {
+        self.dripped = true;
+        self
+    }
+
+    fn write(&self, stream: &mut TcpStream) -> std::io::Result<()> {
+        let size = if self.dripped { 1 } else { self.bytes.len().max(1) };
+        self.bytes.chunks(size).try_for_each(|piece| stream.write_all(piece))
     }
 }
 
@@ -69,20 +81,36 @@ pub struct TestServer {
 
 impl TestServer {
     /// Starts it; the closure also gets how many requests came before.
-    #[allow(clippy::disallowed_methods)] // test only
     pub fn start(
         answer: impl Fn(&SeenRequest, usize) -> Reply + Send + Sync + 'static,
     ) -> TestServer {
+        let requests = AtomicUsize::new(0);
+        TestServer::listen(move |stream| serve(stream, &answer, &requests))
+    }
+
+    /// Starts one that answers when it has the head of a request, and never reads what follows.
+    pub fn start_deaf(reply: Reply) -> TestServer {
+        TestServer::listen(move |stream| {
+            let mut reader = BufReader::new(stream);
+            if read_lines(&mut reader).is_some() && reply.write(reader.get_mut()).is_ok() {
+                // Until the process ends: closing it would tell the client that nobody reads.
+                std::mem::forget(reader);
+            }
+        })
+    }
+
+    #[allow(clippy::disallowed_methods)] // test only
+    fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let connections = Arc::new(AtomicUsize::new(0));
-        let (count, requests) = (Arc::clone(&connections), Arc::new(AtomicUsize::new(0)));
-        let answer = Arc::new(answer);
+        let count = Arc::clone(&connections);
+        let serve = Arc::new(serve);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 count.fetch_add(1, Ordering::SeqCst);
-                let (answer, requests) = (Arc::clone(&answer), Arc::clone(&requests));
-                std::thread::spawn(move || serve(stream.unwrap(), &*answer, &requests));
+                let serve = Arc::clone(&serve);
+                std::thread::spawn(move || serve(stream.unwrap()));
             }
         });
         TestServer { url, connections }
@@ -108,13 +136,14 @@ fn serve(stream: TcpStream, answer: &dyn Fn(&SeenRequest, usize) -> Reply, reque
     let mut reader = BufReader::new(stream);
     while let Some(seen) = read(&mut reader) {
         let reply = answer(&seen, requests.fetch_add(1, Ordering::SeqCst));
-        if reader.get_mut().write_all(&reply.bytes).is_err() || reply.hang_up {
+        if reply.write(reader.get_mut()).is_err() || reply.hang_up {
             return;
         }
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<SeenRequest> {
+/// The lines of a head.
+fn read_lines(reader: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -122,10 +151,14 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<SeenRequest> {
             return None;
         }
         match line.trim_end() {
-            "" => break,
+            "" => return Some(lines),
             line => lines.push(line.to_owned()),
         }
     }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<SeenRequest> {
+    let lines = read_lines(reader)?;
     let mut first = lines.first()?.split(' ');
     let (method, path) = (first.next()?.to_owned(), first.next()?.to_owned());
     let split = |line: &String| {

@@ -69,6 +69,28 @@ impl Trust {
         given.map(|(flag, file)| (flag, file.display().to_string())).collect()
     }
 
+    /// The authorities of --cacert; `None` without it.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be used.
+    pub fn authorities(&self) -> Result<Option<RootCertStore>, String> {
+        let read = |path| pem::roots(path).map_err(|why| format!("--cacert: {why}"));
+        self.cacert.as_deref().map(read).transpose()
+    }
+
+    /// The certificate of --client-cert; `None` without it.
+    ///
+    /// # Errors
+    /// A sentence: one of the files cannot be used, or they do not belong together.
+    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, String> {
+        let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
+            return Ok(None);
+        };
+        let shown =
+            pem::certified(certificate, key).map_err(|why| format!("--client-cert: {why}"))?;
+        Ok(Some(Arc::new(SingleCertAndKey::from(shown))))
+    }
+
     /// How TLS is spoken with this server; `None` if its address is http://.
     ///
     /// # Errors
@@ -81,22 +103,17 @@ impl Trust {
         let host = &endpoint.host;
         let name = ServerName::try_from(host.clone())
             .map_err(|_| format!("--url: no certificate can be for the host {host:?}"))?;
-        let roots = match &self.cacert {
-            Some(path) => pem::roots(path).map_err(|why| format!("--cacert: {why}"))?,
+        let roots = match self.authorities()? {
+            Some(roots) => roots,
             None => of_this_machine()?,
         };
         let builder = ClientConfig::builder_with_provider(pem::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS cannot be set up: {error}"))?
             .with_root_certificates(roots);
-        let mut config = match (&self.client_cert, &self.client_key) {
-            (Some(certificate), Some(key)) => {
-                let shown = pem::certified(certificate, key)
-                    .map_err(|why| format!("--client-cert: {why}"))?;
-                let shown: Arc<dyn ResolvesClientCert> = Arc::new(SingleCertAndKey::from(shown));
-                builder.with_client_cert_resolver(shown)
-            }
-            _ => builder.with_no_client_auth(),
+        let mut config = match self.shown()? {
+            Some(shown) => builder.with_client_cert_resolver(shown),
+            None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Some(Terms { config: Arc::new(config), name }))

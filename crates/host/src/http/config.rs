@@ -45,10 +45,10 @@ section! {
 }
 
 impl HttpConfig {
-    /// Refuses settings below which a server would start and answer nothing.
+    /// Refuses settings with which a server would start and answer nothing.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.max_buffer_bytes < 8_192 || self.max_url_bytes > self.max_buffer_bytes {
             return Err("max_buffer_bytes must be at least 8192 and max_url_bytes".to_owned());

@@ -10,7 +10,7 @@ use wellspring_log::batcher::Overflow;
 use wellspring_types::limits;
 use wellspring_types::valid::check_text;
 
-/// What becomes of events that find no room in memory.
+/// What happens to events that find no room in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IngestOverflow {
@@ -41,7 +41,7 @@ impl IngestConfig {
     /// Checks the settings. `kept`: types that clients may not send.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), String> {
         let partition = self.ingest_partition_bytes;
         if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
@@ -60,14 +60,14 @@ impl IngestConfig {
         }
         check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
             .map_err(|reason| format!("ingest_type {reason}"))?;
-        // Else each `POST /e` that names no type would be refused.
+        // Otherwise each `POST /e` without a type would be refused.
         match kept.in_log(MAIN).fault(&self.ingest_type) {
             None => Ok(()),
-            Some(fault) => Err(format!("ingest_type {fault}; else give another type")),
+            Some(fault) => Err(format!("ingest_type {fault}; otherwise choose another type")),
         }
     }
 
-    /// How accepted events are gathered.
+    /// The batcher's settings.
     pub(crate) fn batcher(&self) -> wellspring_log::batcher::Options {
         wellspring_log::batcher::Options {
             partition_bytes: self.ingest_partition_bytes,

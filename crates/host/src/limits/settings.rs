@@ -1,15 +1,15 @@
-//! What is limited, and how much of it there is if nothing is set: enough for any honest client
-//! where others can reach the server, and any amount where only this machine can.
+//! The configured limits and their defaults: enough for any honest client where other machines can
+//! reach the server, and unlimited where only this machine can.
 
 use super::rate::Rate;
 use crate::settings::section;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
-/// Defaults where others can reach the server; 0: any number.
+/// Defaults where other machines can reach the server; 0: unlimited.
 mod public {
     pub(super) const CONNECTIONS_PER_ADDRESS: u32 = 1_024;
-    /// A connection of a proxy is that of many clients; addresses are limited anyway.
+    /// A connection of a proxy carries many clients; addresses are limited anyway.
     pub(super) const REQUESTS_PER_CONNECTION: u32 = 0;
     pub(super) const REQUESTS_PER_ADDRESS: u32 = 10_000;
     pub(super) const REQUESTS_PER_ACCOUNT: u32 = 50_000;
@@ -17,7 +17,7 @@ mod public {
     pub(super) const BYTES_PER_ACCOUNT: u64 = 512 << 20;
     pub(super) const SUBSCRIBERS_PER_ADDRESS: u32 = 1_024;
     pub(super) const SUBSCRIBERS_PER_ACCOUNT: u32 = 4_096;
-    /// One of so many equal parts of the memory for bodies.
+    /// One of so many equal shares of the memory for bodies.
     pub(super) const MEMORY_SHARE_OF_ADDRESS: usize = 4;
     pub(super) const MEMORY_SHARE_OF_ACCOUNT: usize = 2;
     pub(super) const LONG_READS_PER_ADDRESS: u32 = 16;
@@ -93,14 +93,14 @@ section! {
     read_ms_per_second_per_account: u32 = "WELLSPRING_READ_MS_PER_SECOND_PER_ACCOUNT";
 }
 
-/// What one client, an address or an account, may have; `None`: any amount.
+/// The limits of one client, an address or an account; `None`: unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClient {
     /// Requests.
     pub(crate) requests: Option<Rate>,
     /// Bytes of bodies received and of answers sent.
     pub(crate) bytes: Option<Rate>,
-    /// µs of our threads' time.
+    /// CPU time in µs.
     pub(crate) reads: Option<Rate>,
     /// Subscriptions at a time.
     pub(crate) subscribers: Option<u32>,
@@ -110,23 +110,23 @@ pub(crate) struct OfClient {
     pub(crate) memory: Option<u64>,
 }
 
-/// What is limited; `None`: any amount.
+/// All limits; `None`: unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LimitSettings {
-    /// Connections at a time, of all.
+    /// Connections at a time, in all.
     pub(crate) connections: usize,
     /// Connections at a time from an address.
     pub(crate) connections_per_address: Option<u32>,
     /// Requests over a connection.
     pub(crate) requests_per_connection: Option<Rate>,
-    /// What an address may have besides.
+    /// Further limits of an address.
     pub(crate) address: OfClient,
-    /// What an account may have.
+    /// Limits of an account.
     pub(crate) account: OfClient,
 }
 
 impl LimitSettings {
-    /// Those of a configuration. `listen` is the address that the server listens on.
+    /// The limits of a configuration. `listen` is the address that the server listens on.
     pub(crate) fn of(config: &LimitConfig, listen: SocketAddr) -> LimitSettings {
         let alone = listen.ip().is_loopback();
         let set = |set: Option<u32>, public: u32| {
@@ -137,7 +137,7 @@ impl LimitSettings {
             let bytes = set.unwrap_or(if alone { 0 } else { public });
             (bytes > 0).then(|| per_second(bytes))
         };
-        // The share of one of all.
+        // One client's share.
         let memory = |set: Option<u64>, share: usize| {
             let public = (config.body_memory_bytes / share) as u64;
             Some(set.unwrap_or(if alone { 0 } else { public })).filter(|&bytes| bytes > 0)

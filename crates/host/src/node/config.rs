@@ -26,7 +26,7 @@ impl StorageConfig {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.sync()?;
         if !(64 << 10..=2 << 30).contains(&self.segment_bytes) {

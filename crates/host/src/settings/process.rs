@@ -1,4 +1,5 @@
-//! What several rooms read: the data folder, the address, threads, the server's names, proxies.
+//! Settings that several rooms read: the data folder, the address, threads, the server's names,
+//! proxies.
 
 use super::section;
 use crate::proxies::TrustedProxies;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 pub enum LogFormat {
     /// For people.
     Text,
-    /// For machines, one object a line.
+    /// For machines, one object per line.
     Json,
 }
 
@@ -48,10 +49,10 @@ section! {
 }
 
 impl ProcessConfig {
-    /// Checks the settings that concern this section alone.
+    /// Checks the settings of this section.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.threads > 1_024 {
             return Err(format!("threads must be from 0 to 1024, not {}", self.threads));
@@ -70,7 +71,7 @@ impl ProcessConfig {
         })
     }
 
-    /// The proxies whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     ///
     /// # Errors
     /// A sentence about `trusted_proxies`.

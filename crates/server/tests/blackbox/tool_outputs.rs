@@ -220,7 +220,7 @@ fn logs_are_made_listed_and_deleted() {
     let again = log(&["create", "orders"]);
     assert!(again.err.contains("already exists; nothing was changed"), "{again:?}");
     again.done();
-    log(&["create", "Orders"]).failed(64, "beginning with a letter or a digit");
+    log(&["create", "Orders"]).failed(64, "starting with a letter or digit");
     let listed = log(&["list"]).done();
     let rows: Vec<Vec<&str>> =
         listed.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -317,10 +317,7 @@ fn a_mistyped_variable_is_told_with_the_right_one() {
             .output()
             .unwrap(),
     );
-    assert!(
-        config.err.contains("unknown variable WELLSPRING_MAX_CONECTIONS is ignored"),
-        "{config:?}"
-    );
+    assert!(config.err.contains("WELLSPRING_MAX_CONECTIONS is unknown and ignored"), "{config:?}");
     assert!(config.err.contains("did you mean WELLSPRING_MAX_CONNECTIONS?"), "{config:?}");
     assert!(!config.err.contains("canary") && !config.err.contains("MAX_LOGS"), "{config:?}");
     let text = config.done();
@@ -391,14 +388,13 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     url.failed(64, "wellspring: WELLSPRING_URL ftp://x: must begin with");
     let alone = Ran::of(program(&["tail"]).env("WELLSPRING_CLIENT_CERT", "x").output().unwrap());
     assert!(alone.err.contains("not provided:\n  --client-key"), "{alone:?}");
-    alone.failed(64, "set in the environment, which counts as a flag: WELLSPRING_CLIENT_CERT");
+    alone.failed(64, "WELLSPRING_CLIENT_CERT is set in the environment and counts as a flag");
     let mut command = program(&["log", "list", "--url", "https://127.0.0.1:1"]);
     let trust = Ran::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
     trust.failed(64, "(cacert is set by the variable WELLSPRING_CACERT)");
     let mut command = program(&["tail", "--url", "ftp://x"]);
     let mistyped = Ran::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
     assert!(!mistyped.err.contains("canary"), "{mistyped:?}");
-    let told =
-        "wellspring: unknown variable WELLSPRING_TOKN is ignored; did you mean WELLSPRING_TOKEN?\n";
+    let told = "wellspring: the variable WELLSPRING_TOKN is unknown and ignored; did you mean WELLSPRING_TOKEN?\n";
     mistyped.failed(64, told);
 }

@@ -1,6 +1,5 @@
-//! A walk over JSON whose syntax has been checked before: one pass, no copies,
-//! no stack for what is skipped. On text that is not JSON a step gives `None`;
-//! it never panics and never stands still.
+//! A walk over JSON with known-good syntax: one pass, no copies, and no stack for skipped values.
+//! On invalid JSON a step gives `None`; it never panics or loops.
 
 /// A place in a JSON text.
 pub(super) struct Cursor<'a> {
@@ -13,7 +12,7 @@ impl<'a> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
-    /// The next byte that is not white space, not consumed.
+    /// The next byte after white space, without consuming it.
     pub(super) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -22,14 +21,14 @@ impl<'a> Cursor<'a> {
         bytes.get(self.at).copied()
     }
 
-    /// Consumes the next byte if it is `wanted`, and tells whether it was.
+    /// Consumes the next byte if it is `wanted`; returns whether it was.
     pub(super) fn eat(&mut self, wanted: u8) -> Option<bool> {
         let same = self.peek()? == wanted;
         self.at += usize::from(same);
         Some(same)
     }
 
-    /// Consumes a string and gives it with its quotes.
+    /// Consumes a string and returns it with its quotes.
     pub(super) fn string(&mut self) -> Option<&'a str> {
         if self.peek()? != b'"' {
             return None;
@@ -57,7 +56,7 @@ impl<'a> Cursor<'a> {
         (end > 0).then_some(())
     }
 
-    /// Consumes a value of any kind and gives it as it stands.
+    /// Consumes a value of any kind and returns its text.
     pub(super) fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;

@@ -1,24 +1,24 @@
-//! What is wrong with a projection request, or why its answer cannot be given.
+//! Errors of a projection request: an invalid body or an answer that cannot be given.
 
 use std::fmt;
 use wellspring_types::{Invalid, Reason};
 
-/// Longest part of a client's own name that an error repeats, in characters:
-/// the path must help a reader, not echo a megabyte.
+/// Maximum number of characters of a client's own name that an error repeats, so that a path stays
+/// short.
 const MAX_ECHO: usize = 64;
 
-/// A projection that cannot be computed, and the field to mend.
+/// A projection that cannot be computed, and the field to fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectError {
-    /// Path of the field at fault, e.g. `projections.seats.reduce.sum`; empty = the body itself.
+    /// Path of the offending field, e.g. `projections.seats.reduce.sum`; empty for the body itself.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// What is wrong and what is expected.
     pub detail: String,
-    /// The class of the fault.
+    /// The kind of error.
     pub kind: ProjectErrorKind,
 }
 
-/// The class of a [`ProjectError`].
+/// The kind of a [`ProjectError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectErrorKind {
     /// The body is not JSON.
@@ -28,23 +28,23 @@ pub enum ProjectErrorKind {
         /// Column in that line, in bytes, as `serde_json` counts it.
         column: usize,
     },
-    /// A value of another JSON type is wanted.
+    /// The value has the wrong JSON type.
     WrongType,
-    /// A field nobody asked for.
+    /// The field is unknown.
     UnknownField,
-    /// A field that must be there is not.
+    /// A required field is missing.
     Missing,
     /// Something is larger or more numerous than allowed.
     Limit {
-        /// The limit that was passed, in the unit the detail names.
+        /// The limit, in the unit that the detail names.
         limit: usize,
     },
-    /// A query asks for more at once than allowed.
+    /// A query is larger than allowed.
     QueryLimit {
-        /// The limit that was passed, in the unit the detail names.
+        /// The limit, in the unit that the detail names.
         limit: usize,
     },
-    /// Well formed but against a rule.
+    /// Well formed but violates a rule.
     Rule,
 }
 
@@ -55,7 +55,7 @@ impl ProjectError {
     }
 
     pub(super) fn unknown_field(field: String, known: &[&str]) -> ProjectError {
-        let detail = format!("is not known here; known are {}", known.join(", "));
+        let detail = format!("is unknown; known fields are {}", known.join(", "));
         ProjectError { field, detail, kind: ProjectErrorKind::UnknownField }
     }
 
@@ -67,7 +67,7 @@ impl ProjectError {
         ProjectError { field: field.to_owned(), detail, kind: ProjectErrorKind::Limit { limit } }
     }
 
-    /// A limit that a query passes.
+    /// Turns this limit into a query's limit.
     pub(super) fn in_query(self) -> ProjectError {
         match self.kind {
             ProjectErrorKind::Limit { limit } => {

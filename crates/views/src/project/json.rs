@@ -1,6 +1,5 @@
-//! JSON read one level at a time, as text: values stay the bytes that were sent
-//! (numbers of any size, key order, escapes), and nesting costs no stack because
-//! what is not looked at is only scanned.
+//! JSON read one level at a time, as text. Values stay the bytes that were sent (numbers of any
+//! size, key order, escapes), and nesting costs no stack because skipped values are only scanned.
 
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -21,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type of a JSON text, judged by its first character alone.
+    /// The type of a JSON text, determined by its first character alone.
     pub(super) fn of(text: &str) -> Kind {
         match text.trim_start().as_bytes().first() {
             Some(b'{') => Kind::Object,
@@ -33,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Its name in a sentence.
+    /// Its name for error messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -46,13 +45,13 @@ impl Kind {
     }
 }
 
-/// The one value that `text` holds, without the white space around it; checks the syntax of all of
-/// it.
+/// The single value in `text`, without surrounding white space; checks the syntax of the whole
+/// text.
 pub(super) fn whole(text: &str) -> Result<&str, serde_json::Error> {
     serde_json::from_str::<&RawValue>(text).map(RawValue::get)
 }
 
-/// The text a JSON string stands for; `None` if it is not Unicode (a lone surrogate escape).
+/// Decodes a JSON string; `None` if it is not Unicode (a lone surrogate escape).
 pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
@@ -78,16 +77,16 @@ pub(super) fn push_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Elements or members of one level: the first few, and how many there are.
+/// The elements or members of one level: the first few and their total number.
 pub(super) struct Level<T> {
-    /// At most as many as were asked for.
+    /// At most as many as requested.
     pub(super) kept: Vec<T>,
-    /// All that were seen.
+    /// The number of all elements or members.
     pub(super) count: usize,
 }
 
-/// Name and value of each member of the object `text`; keeps at most `keep` so
-/// that a body of millions of tiny members costs no memory before it is refused.
+/// Name and value of each member of the object `text`. Keeps at most `keep`, so that a body with
+/// millions of tiny members is refused without using memory for them.
 pub(super) fn members(text: &str, keep: usize) -> Result<Level<(String, &str)>, serde_json::Error> {
     let mut source = Deserializer::from_str(text);
     let level = source.deserialize_map(Members { keep })?;

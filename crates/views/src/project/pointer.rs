@@ -4,12 +4,12 @@ use super::cursor::Cursor;
 use super::error::ProjectError;
 use super::json;
 
-/// Longest pointer, in bytes.
+/// Maximum length of a pointer, in bytes.
 pub(super) const MAX_POINTER_BYTES: usize = 1024;
-/// Most tokens of a pointer; finding a value recurses once for each.
+/// Maximum number of tokens of a pointer; finding a value recurses once for each.
 pub(super) const MAX_POINTER_TOKENS: usize = 32;
 
-/// A parsed pointer. No tokens = the whole data.
+/// A parsed pointer. No tokens refer to the whole data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pointer {
     tokens: Vec<Token>,
@@ -18,12 +18,13 @@ pub(super) struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
     key: String,
-    /// The same token as an array index, if it can be one.
+    /// The token as an array index, if it is one.
     index: Option<usize>,
 }
 
 impl Pointer {
-    /// Reads `text`: empty, or tokens that each begin with `/`, with `~0` for `~` and `~1` for `/`.
+    /// Parses `text`: empty, or tokens that each begin with `/`, with `~0` for `~` and `~1` for
+    /// `/`.
     pub(super) fn parse(text: &str, field: &str) -> Result<Pointer, ProjectError> {
         if text.len() > MAX_POINTER_BYTES {
             let detail = format!("is longer than {MAX_POINTER_BYTES} bytes");
@@ -48,15 +49,15 @@ impl Pointer {
         Ok(Pointer { tokens })
     }
 
-    /// The value it points at, as sent; `None` if there is none. The syntax of
-    /// `data` has been checked before. One pass, whatever the number of tokens.
+    /// The referenced value as sent; `None` if it does not exist. `data` must have valid syntax.
+    /// One pass, whatever the number of tokens.
     pub(super) fn find<'a>(&self, data: &'a str) -> Option<&'a str> {
         descend(&mut Cursor::new(data), &self.tokens)?
     }
 }
 
-/// Consumes one value and gives what `tokens` point at in it, if anything. The
-/// outer `None` means that the text is not JSON.
+/// Consumes one value and returns what `tokens` refer to in it, if anything. The outer `None` means
+/// that the text is not JSON.
 fn descend<'a>(cursor: &mut Cursor<'a>, tokens: &[Token]) -> Option<Option<&'a str>> {
     let Some((token, rest)) = tokens.split_first() else {
         return Some(Some(cursor.value()?));
@@ -68,7 +69,8 @@ fn descend<'a>(cursor: &mut Cursor<'a>, tokens: &[Token]) -> Option<Option<&'a s
             while !cursor.eat(b'}')? {
                 let same = token.is(cursor.string()?);
                 cursor.eat(b':')?;
-                // A later member of the same name replaces an earlier one, so none ends the search.
+                // A later member of the same name replaces an earlier one, so the search continues
+                // to the end.
                 if same {
                     found = descend(cursor, rest)?;
                 } else {
@@ -118,14 +120,14 @@ impl Token {
         Ok(Token { key, index })
     }
 
-    /// Whether a member's name, as sent and with its quotes, is this token.
+    /// Whether a member's name, as sent with its quotes, equals this token.
     fn is(&self, name: &str) -> bool {
         json::string(name).is_some_and(|name| name == self.key)
     }
 }
 
-/// An array index as the RFC allows it: digits without a leading zero. `-` (the
-/// element after the last) names nothing that could be read.
+/// An array index according to the RFC: digits without a leading zero. `-` (the element after the
+/// last) never refers to an existing value.
 fn index_of(key: &str) -> Option<usize> {
     let digits = !key.is_empty() && key.bytes().all(|b| b.is_ascii_digit());
     if !digits || (key.len() > 1 && key.starts_with('0')) {

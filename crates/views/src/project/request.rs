@@ -1,4 +1,5 @@
-//! From the request's body to projections: every field checked, every fault named by its path.
+//! Parses the request's body into projections; every field is checked and every error names its
+//! path.
 
 use super::bounds::MAX_STATE_BYTES;
 use super::error::{ProjectError, ProjectErrorKind, join};
@@ -13,15 +14,15 @@ use wellspring_types::limits::{
 use wellspring_types::valid::check_text;
 use wellspring_types::{Query, QueryItem, Reason};
 
-/// Most projections of one request.
+/// Maximum number of projections of one request.
 pub const MAX_PROJECTIONS: usize = 64;
-/// Longest name of a projection, in bytes of UTF-8.
+/// Maximum length of a projection's name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 255;
-/// Most `group` reducers inside one another.
+/// Maximum nesting of `group` reducers.
 pub const MAX_GROUP_DEPTH: usize = 4;
 
-/// Most members of an object that has named fields which are looked at before
-/// it is refused; more than any such object has.
+/// Maximum number of members examined of an object with fixed fields; more than any such object
+/// has.
 const MAX_FIELDS: usize = 32;
 
 /// One projection as requested.
@@ -34,14 +35,14 @@ pub(super) struct Definition {
     pub(super) reducer: Reducer,
 }
 
-/// The request: projections in the order they were sent.
+/// The request's projections in the order they were sent.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) definitions: Vec<Definition>,
     pub(super) after: Option<u64>,
 }
 
-/// Reads the body of `POST /v1/project`.
+/// Parses the body of `POST /v1/project`.
 pub(super) fn parse(body: &[u8]) -> Result<Request, ProjectError> {
     let text = std::str::from_utf8(body).map_err(|fault| {
         let (line, column) = place(body, fault.valid_up_to());
@@ -53,7 +54,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, ProjectError> {
     let root = Node { body: text, text: text.trim_ascii(), path: String::new() };
     let [projections, after] = root.fields(["projections", "after"])?;
     let projections = projections.ok_or_else(|| {
-        ProjectError::missing("projections".into(), "must be given: names with their projections")
+        ProjectError::missing("projections".into(), "is required: an object of projections by name")
     })?;
     let definitions = projections
         .members(MAX_PROJECTIONS, "projections")?
@@ -65,7 +66,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Request, ProjectError> {
     }
     let held: usize = definitions.iter().filter_map(|d| d.init.as_ref()).map(String::len).sum();
     if held > MAX_STATE_BYTES {
-        let detail = format!("hold more than {MAX_STATE_BYTES} bytes of init values together");
+        let detail = format!("contain more than {MAX_STATE_BYTES} bytes of init values together");
         return Err(ProjectError::limit("projections", MAX_STATE_BYTES, detail));
     }
     let after = match after.filter(|node| node.kind() != Kind::Null) {
@@ -91,10 +92,10 @@ pub(super) fn union(definitions: &[Definition]) -> Result<Query, ProjectError> {
             items.push(item.clone());
         }
     }
-    // The answer's append condition is this query and must itself be acceptable.
+    // The answer's append condition is this query, so it must be valid itself.
     if items.len() > MAX_QUERY_ITEMS {
         let detail = format!(
-            "hold {} different query items together; the limit is {MAX_QUERY_ITEMS}",
+            "contain {} different query items together; the limit is {MAX_QUERY_ITEMS}",
             items.len()
         );
         return Err(ProjectError::limit("projections", MAX_QUERY_ITEMS, detail).in_query());
@@ -116,11 +117,12 @@ fn definition(name: String, node: &Node<'_>) -> Result<Definition, ProjectError>
     let query = match (query, types, tags) {
         (Some(query), None, None) => full_query(&query)?,
         (Some(query), _, _) => {
-            let detail = "stands beside types or tags; give either the query or its short form";
+            let detail =
+                "cannot be combined with types or tags; give either the query or its short form";
             return Err(ProjectError::rule(&query.path, detail));
         }
         (None, None, None) => {
-            let detail = "must be given: {\"items\":[…]}, where no items mean every event";
+            let detail = "is required: {\"items\":[…]}, where an empty list means every event";
             return Err(ProjectError::missing(join(&node.path, "query"), detail));
         }
         (None, types, tags) => {
@@ -128,14 +130,14 @@ fn definition(name: String, node: &Node<'_>) -> Result<Definition, ProjectError>
         }
     };
     let reduce = reduce.ok_or_else(|| {
-        ProjectError::missing(join(&node.path, "reduce"), "must be given, e.g. \"count\"")
+        ProjectError::missing(join(&node.path, "reduce"), "is required, e.g. \"count\"")
     })?;
     let reducer = reducer(&reduce, 0)?;
     check_init(&reducer, init.as_ref())?;
     Ok(Definition { name, query, init: init.map(|node| node.text.to_owned()), reducer })
 }
 
-/// A starting value that no sum could be written from is refused before the log is read.
+/// A starting value that makes a sum unrepresentable is refused before the log is read.
 fn check_init(reducer: &Reducer, init: Option<&Node<'_>>) -> Result<(), ProjectError> {
     let starts = matches!(reducer, Reducer::Count | Reducer::Sum(_));
     let Some(init) = init.filter(|node| starts && node.kind() == Kind::Number) else {
@@ -151,7 +153,7 @@ fn check_init(reducer: &Reducer, init: Option<&Node<'_>>) -> Result<(), ProjectE
 fn full_query(node: &Node<'_>) -> Result<Query, ProjectError> {
     let [items] = node.fields(["items"])?;
     let items = items.ok_or_else(|| {
-        let detail = "must be given; an empty list means every event";
+        let detail = "is required; an empty list means every event";
         ProjectError::missing(join(&node.path, "items"), detail)
     })?;
     let mut query = Query::all();
@@ -179,7 +181,7 @@ fn query_item(
     Ok(item)
 }
 
-/// The names of all reducers, in the order [`reducer`] takes them.
+/// The names of all reducers, in the order of [`reducer`].
 const REDUCERS: [&str; 9] =
     ["count", "sum", "avg", "min", "max", "first", "last", "distinct", "group"];
 
@@ -216,16 +218,16 @@ fn reducer(node: &Node<'_>, groups: usize) -> Result<Reducer, ProjectError> {
 
 fn group(node: &Node<'_>, depth: usize) -> Result<Reducer, ProjectError> {
     if depth > MAX_GROUP_DEPTH {
-        let detail = format!("is more than {MAX_GROUP_DEPTH} groups deep");
+        let detail = format!("is nested more than {MAX_GROUP_DEPTH} groups deep");
         return Err(ProjectError::limit(&node.path, MAX_GROUP_DEPTH, detail));
     }
     let [by, reduce] = node.fields(["by", "reduce"])?;
     let by = by.ok_or_else(|| {
-        let detail = "must be given: a JSON Pointer, or {\"tag\":key}";
+        let detail = "is required: a JSON Pointer, or {\"tag\":key}";
         ProjectError::missing(join(&node.path, "by"), detail)
     })?;
     let reduce = reduce.ok_or_else(|| {
-        ProjectError::missing(join(&node.path, "reduce"), "must be given, e.g. \"count\"")
+        ProjectError::missing(join(&node.path, "reduce"), "is required, e.g. \"count\"")
     })?;
     Ok(Reducer::Group { by: group_by(&by)?, inner: Box::new(reducer(&reduce, depth)?) })
 }
@@ -236,10 +238,7 @@ fn group_by(node: &Node<'_>) -> Result<GroupBy, ProjectError> {
     }
     let [tag] = node.fields(["tag"])?;
     let tag = tag.ok_or_else(|| {
-        ProjectError::missing(
-            join(&node.path, "tag"),
-            "must be given: a tag's part before its colon",
-        )
+        ProjectError::missing(join(&node.path, "tag"), "is required: a tag's part before its colon")
     })?;
     let key = tag.string()?;
     check_text(&key, MAX_TAG_BYTES)
@@ -250,9 +249,9 @@ fn group_by(node: &Node<'_>) -> Result<GroupBy, ProjectError> {
     Ok(GroupBy::Tag(key))
 }
 
-/// A value of the body and where it stands.
+/// A value of the body and its location.
 struct Node<'a> {
-    /// The whole body, to tell line and column of a fault.
+    /// The whole body, for a fault's line and column.
     body: &'a str,
     /// The value as sent, a part of `body`.
     text: &'a str,
@@ -275,12 +274,12 @@ impl<'a> Node<'a> {
         Node { body: self.body, text, path }
     }
 
-    /// The members, each name once, at most `limit`.
+    /// The members, with unique names, at most `limit`.
     fn members(&self, limit: usize, what: &str) -> Result<Vec<(String, Node<'a>)>, ProjectError> {
         self.want(Kind::Object)?;
         let level = json::members(self.text, limit).map_err(|fault| self.unreadable(&fault))?;
         if level.count > limit {
-            let detail = format!("holds {} {what}; the limit is {limit}", level.count);
+            let detail = format!("contains {} {what}; the limit is {limit}", level.count);
             return Err(ProjectError::limit(&self.path, limit, detail));
         }
         let mut seen = HashSet::new();
@@ -288,14 +287,14 @@ impl<'a> Node<'a> {
         for (name, text) in level.kept {
             let path = join(&self.path, &name);
             if !seen.insert(name.clone()) {
-                return Err(ProjectError::rule(&path, "stands twice; give it once"));
+                return Err(ProjectError::rule(&path, "is given twice; give it once"));
             }
             members.push((name, self.child(text, path)));
         }
         Ok(members)
     }
 
-    /// The members by name; any other member is an error.
+    /// The members by name; any unknown member is an error.
     fn fields<const N: usize>(
         &self,
         names: [&str; N],
@@ -315,7 +314,7 @@ impl<'a> Node<'a> {
         self.want(Kind::Array)?;
         let level = json::elements(self.text, limit).map_err(|fault| self.unreadable(&fault))?;
         if level.count > limit {
-            let detail = format!("holds {} elements; the limit is {limit}", level.count);
+            let detail = format!("contains {} elements; the limit is {limit}", level.count);
             return Err(ProjectError::limit(&self.path, limit, detail));
         }
         let indexed = level.kept.into_iter().enumerate();
@@ -334,7 +333,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// A fault inside text whose grammar was sound: an escape that is no character.
+    /// An error in text with valid grammar: an escape that is not a character.
     fn unreadable(&self, fault: &serde_json::Error) -> ProjectError {
         let start = (self.text.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
         let (line, column) = place(self.body.as_bytes(), start);
@@ -342,7 +341,7 @@ impl<'a> Node<'a> {
             0 | 1 => (line, column + fault.column()),
             more => (line + more - 1, fault.column()),
         };
-        malformed(self.path.clone(), "holds a string that is not Unicode text", line, column)
+        malformed(self.path.clone(), "contains a string that is not Unicode text", line, column)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Projections seen from outside: requests in, answers out.
+//! Tests of projections' public interface: requests in, answers out.
 
 mod answers;
 mod bounds;
@@ -9,7 +9,7 @@ mod requests;
 use serde_json::Value;
 use wellspring_views::project::{FoldEvent, ProjectError, Projections};
 
-/// An event to be folded, owned.
+/// An event to fold, owned.
 #[derive(Debug, Clone)]
 struct Fact {
     event_type: String,
@@ -29,7 +29,7 @@ impl Fact {
     }
 }
 
-/// Folds `facts` as positions 1, 2, … and gives the answer's text.
+/// Folds `facts` as positions 1, 2, … and returns the answer's text.
 fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
     let mut projections = Projections::parse(body.as_bytes())?;
     for (i, fact) in facts.iter().enumerate() {
@@ -46,7 +46,7 @@ fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
     projections.finish(facts.len() as u64)
 }
 
-/// The state of one projection over all events with this reducer and these further members
+/// The state of one projection over all events with this reducer and these additional members
 /// (`,"init":…`), as text.
 fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, ProjectError> {
     let body =

@@ -1,4 +1,4 @@
-//! Malformed requests: each fault is named by its path and its kind.
+//! Malformed requests: each error is identified by its path and kind.
 
 use proptest::prelude::*;
 use wellspring_views::project::ProjectErrorKind::{
@@ -12,7 +12,7 @@ fn fault(body: &str) -> (String, ProjectErrorKind) {
     (error.field, error.kind)
 }
 
-/// The fault of a projection named `x` with these members.
+/// The error of a projection named `x` with these members.
 fn fault_of(members: &str) -> (String, ProjectErrorKind) {
     fault(&format!(r#"{{"projections":{{"x":{{{members}}}}}}}"#))
 }
@@ -161,7 +161,7 @@ proptest! {
         let _ = Projections::parse(&body);
     }
 
-    /// A sound request with a piece replaced reaches deeper than noise does.
+    /// A valid request with one piece replaced reaches deeper than random noise.
     #[test]
     fn no_damage_makes_it_panic(
         at in 0usize..140,

@@ -1,0 +1,152 @@
+//! Connections to HTTP/1.1 servers, in the clear or through TLS: for the blocking client, and for
+//! a node that speaks to other nodes.
+
+use crate::client::endpoint::Endpoint;
+use crate::client::trust::Terms;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// How long one address of a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most bytes that a piece of a request's content has.
+const PIECE_BYTES: usize = 256 << 10;
+/// Most header lines of an answer.
+const MAX_HEADERS: usize = 128;
+
+/// Sends requests over one connection, which ends when this is dropped.
+pub(crate) type Sender = SendRequest<Content>;
+
+/// Why there is no connection. Nothing was sent.
+#[derive(Debug)]
+pub(crate) enum ConnectError {
+    /// The server cannot be reached.
+    Unreachable(io::Error),
+    /// TLS cannot be spoken with it. It will be the same next time.
+    Tls(rustls::Error),
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> ConnectError {
+        match error.downcast::<rustls::Error>() {
+            Ok(error) => ConnectError::Tls(error),
+            Err(error) => ConnectError::Unreachable(error),
+        }
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Unreachable(error) => error.fmt(f),
+            ConnectError::Tls(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Connects to a server, each of its addresses in turn; TLS may take `handshake` more. To be called
+/// within a runtime, which then drives the connection.
+///
+/// # Errors
+/// [`ConnectError`]: of the last address, if the server has several.
+pub(crate) async fn connect(
+    endpoint: &Endpoint,
+    terms: Option<&Terms>,
+    handshake: Duration,
+) -> Result<Sender, ConnectError> {
+    let socket = reach(endpoint).await?;
+    let Some(terms) = terms else { return begin(socket).await };
+    let connector = TlsConnector::from(Arc::clone(&terms.config));
+    match timeout(handshake, connector.connect(terms.name.clone(), socket)).await {
+        Ok(connected) => begin(connected?).await,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no TLS in time").into()),
+    }
+}
+
+async fn reach(endpoint: &Endpoint) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in lookup_host((endpoint.host.as_str(), endpoint.port)).await? {
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => {
+                // Without it, the body of a request could wait for the acknowledgement of its head.
+                socket.set_nodelay(true)?;
+                return Ok(socket);
+            }
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "connection timed out"),
+        }
+    }
+    Err(last)
+}
+
+async fn begin<S>(stream: S) -> Result<Sender, ConnectError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let handshake =
+        http1::Builder::new().max_headers(MAX_HEADERS).handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = handshake.map_err(io::Error::other)?;
+    // It ends with its sender, or when the other side closes it; whoever waits for an answer gets
+    // the error.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(sender)
+}
+
+/// The content of a request, all of it at hand. It is handed over in pieces, so that progress is
+/// seen and an answer that comes early is read.
+#[derive(Debug)]
+pub(crate) struct Content {
+    rest: Bytes,
+    sent: Arc<AtomicUsize>,
+}
+
+impl Content {
+    /// All of these bytes.
+    pub(crate) fn new(bytes: Bytes) -> Content {
+        Content { rest: bytes, sent: Arc::default() }
+    }
+
+    /// Bytes that were handed over so far, also while it is sent.
+    pub(crate) fn sent(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.sent)
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.rest.len().min(PIECE_BYTES);
+        let piece = self.rest.split_to(length);
+        self.sent.fetch_add(length, Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
+}
