@@ -28,6 +28,7 @@ const DURATION_MS: u64 = 10_000;
 
 /// What is asked.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Request")]
 pub(super) struct RequestOptions {
     /// Method; GET, or POST when there is a body.
     #[arg(short = 'm', long, value_name = "METHOD")]
@@ -54,6 +55,7 @@ pub(super) struct RequestOptions {
 
 /// How the client authenticates.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Credentials")]
 pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["basic", "token_url"])]
@@ -78,6 +80,7 @@ pub(super) struct Credentials {
 
 /// How connections are made.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionOptions {
     /// HTTP/2 in clear text (prior knowledge).
     #[arg(long, conflicts_with = "http2")]
@@ -112,6 +115,7 @@ pub(super) struct ConnectionOptions {
 
 /// How long and how often.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Length")]
 pub(super) struct LengthOptions {
     /// Ends after this many requests.
     #[arg(short = 'n', long = "requests", value_name = "N", value_parser = many)]
@@ -140,6 +144,7 @@ pub(super) struct LengthOptions {
 
 /// What else is known or wanted to be known.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Context")]
 pub(super) struct ContextOptions {
     /// The server's process, if it runs here: reports what it used, and does not take its work for
     /// noise.

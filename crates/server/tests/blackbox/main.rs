@@ -45,6 +45,7 @@ mod disclosure;
 mod done;
 mod doors;
 mod examples;
+mod exit_codes;
 mod exposition;
 mod following;
 mod foreign_tokens;
