@@ -1,10 +1,8 @@
 //! Comparisons of whole reports.
 
 use super::*;
-use crate::plan::{Arrivals, Load, Protocol, Settings, Stop};
-use crate::result::{
-    ClientUse, EndpointResult, Environment, ErrorKind, Finish, Noise, OpenLoop, Outcome,
-};
+use crate::plan::{Arrivals, Load};
+use crate::result::{ErrorKind, Finish, OpenLoop, Outcome};
 use crate::testing::{report, run, settings};
 
 /// Ten pairs in ABBA order with a drift of 3 % a run; B is `factor` times as fast.

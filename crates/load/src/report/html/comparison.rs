@@ -167,7 +167,9 @@ mod tests {
             "Change from A to B: look",
             "<th scope=\"col\">endpoint</th>",
             "&lt;b&gt;book&lt;/b&gt;",
-        ] {}
+        ] {
+            assert!(page.contains(part), "{part} is not in\n{page}");
+        }
         assert_eq!(page.matches("<svg").count(), 3, "all together, and each endpoint");
         for forbidden in ["<script", "<img", "href=", "url(", "@import", "<b>book"] {
             assert!(!page.contains(forbidden), "{forbidden}");

@@ -6,7 +6,7 @@ mod outside;
 mod ready_made;
 
 use super::*;
-pub(super) use crate::testing::{NOW_NS, answer, clock, next};
+pub(super) use crate::testing::{answer, clock, next};
 use crate::workload::{Judgement, Next, Source, Workload};
 use std::path::Path;
 
