@@ -1,4 +1,4 @@
-//! The settings of a host, section by section, and what it has to know of its faces before it
+//! The settings of a host, section by section, and what it needs to know of its faces before it
 //! opens.
 
 use crate::access::config::AccessConfig;
@@ -33,20 +33,20 @@ sections! {
     otlp: OtlpConfig,
 }
 
-/// What the settings of a host's faces mean to the host.
+/// What the settings of its faces mean for a host.
 #[derive(Debug, Default)]
 pub struct FaceTerms {
     /// The events that only faces write.
     pub kept: KeptTypes,
-    /// The URLs under which clients know the server because of a face.
+    /// The URLs by which clients know the server because of a face.
     pub own_urls: Vec<String>,
 }
 
 impl HostConfig {
-    /// Checks every section, and those that depend on each other.
+    /// Checks every section, and dependencies between them.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
         let HostConfig { process, storage, cluster, http, tls, access, ingest, otlp, .. } = self;
         storage.check()?;

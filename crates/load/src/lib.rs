@@ -14,6 +14,8 @@ pub mod histogram;
 pub mod machine;
 pub mod nearest;
 pub mod null_server;
+pub mod numbers;
+pub mod page;
 pub mod plan;
 pub mod random;
 pub mod report;
@@ -21,6 +23,7 @@ pub mod result;
 pub mod scenario;
 pub mod selftest;
 pub mod stats;
+pub mod table;
 pub mod target;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -15,8 +15,9 @@ use wellspring_load::check::{self, Threshold};
 use wellspring_load::driver::{Driver, Options, PlannedStep};
 use wellspring_load::engine::{Clock, RunError};
 use wellspring_load::machine::describe;
+use wellspring_load::numbers;
 use wellspring_load::plan::Plan;
-use wellspring_load::report::{self, TerminalOptions, figures};
+use wellspring_load::report::{self, TerminalOptions};
 use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step};
 
 /// What becomes of the figures.
@@ -283,11 +284,11 @@ fn brief(report: &Report) -> String {
         let name = if several { format!("{}: ", step.name) } else { String::new() };
         Some(format!(
             "{name}throughput {}{runs}, p50 {}, p99 {}, {} of {} failed\n",
-            figures::rate(step.throughput_per_s()),
-            figures::short_quantile(total.latency(), 0.5),
-            figures::short_quantile(total.latency(), 0.99),
-            figures::count(failures),
-            figures::count(total.counters.sent),
+            numbers::rate(step.throughput_per_s()),
+            numbers::short_quantile(total.latency(), 0.5),
+            numbers::short_quantile(total.latency(), 0.99),
+            numbers::count(failures),
+            numbers::count(total.counters.sent),
         ))
     };
     report.steps.iter().filter_map(line).collect()

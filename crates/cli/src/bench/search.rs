@@ -120,13 +120,13 @@ fn outcome(
             "it still held at {ceiling:.0} requests a second, where the search ends; try a higher --max-rate"
         ),
         Some(SearchEnd::Narrow) => {
-            "the lowest failing rate is within 5 % of the highest holding one; a failure counts \
+            "the lowest failing rate is within 5% of the highest holding one; a failure counts \
              when it happens twice"
                 .to_owned()
         }
         Some(SearchEnd::NeverHeld) => "it did not hold at any rate tried".to_owned(),
         Some(SearchEnd::TooMany(probes)) => format!(
-            "{probes} rates were tried and the limit is not known to 5 %: the same rate holds at one time and \
+            "{probes} rates were tried and the limit is not known to 5%: the same rate holds at one time and \
              fails at another; try a longer duration (-z)"
         ),
     };

@@ -1,11 +1,11 @@
-//! Randomness from a seed.
+//! Pseudo-random numbers.
 
-/// A source of numbers that look random, the same for the same seed (SplitMix64).
+/// A deterministic pseudo-random generator (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// A source that begins at a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

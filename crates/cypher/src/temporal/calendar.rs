@@ -1,9 +1,9 @@
-//! The proleptic Gregorian calendar: days since 1970-01-01 and what people call them.
+//! The proleptic Gregorian calendar: days since 1970-01-01 and calendar dates.
 
-/// The first and the last year that a day may be of.
+/// The range of years.
 pub(super) const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
 
-/// A day by year, month and day.
+/// A date as year, month and day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Civil {
     pub(super) year: i64,
@@ -13,9 +13,9 @@ pub(super) struct Civil {
     pub(super) day: i64,
 }
 
-/// The days of a year, month and day, which must be in range.
+/// The day number of a date, which must be in range.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the day that comes and goes is the last one.
+    // Years begin in March, so that the leap day is the last one.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -24,7 +24,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The year, month and day of a day.
+/// The date of a day number.
 pub(super) fn civil(days: i64) -> Civil {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -43,12 +43,12 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// How many days a year has.
+/// Number of days in a year.
 pub(super) fn year_length(year: i64) -> i64 {
     if is_leap(year) { 366 } else { 365 }
 }
 
-/// How many days a month has.
+/// Number of days in a month.
 pub(super) fn month_length(year: i64, month: i64) -> i64 {
     match month {
         2 => 28 + i64::from(is_leap(year)),
@@ -77,7 +77,7 @@ pub(super) fn quarter_start(year: i64, quarter: i64) -> i64 {
     days(year, quarter * 3 - 2, 1)
 }
 
-/// The ISO week of a day, and the year that it counts in.
+/// The ISO week of a day, and its week year.
 pub(super) fn week(day: i64) -> (i64, i64) {
     let thursday = day - day_of_week(day) + 4;
     let year = civil(thursday).year;
@@ -90,7 +90,7 @@ pub(super) fn week_start(year: i64, week: i64) -> i64 {
     fourth - day_of_week(fourth) + 1 + (week - 1) * 7
 }
 
-/// The same day so many months later, or the last of its month. `None` out of range.
+/// The same day this many months later, or the last day of that month. `None` if out of range.
 pub(super) fn plus_months(day: i64, months: i64) -> Option<i64> {
     let civil = civil(day);
     let month = civil.year.checked_mul(12)?.checked_add(civil.month - 1)?.checked_add(months)?;
@@ -98,7 +98,7 @@ pub(super) fn plus_months(day: i64, months: i64) -> Option<i64> {
     YEARS.contains(&year).then(|| days(year, month, civil.day.min(month_length(year, month))))
 }
 
-/// A day in range, `None` out of it.
+/// A day in range; otherwise `None`.
 pub(super) fn in_range(day: i128) -> Option<i64> {
     let day = i64::try_from(day).ok()?;
     (days(*YEARS.start(), 1, 1)..=days(*YEARS.end(), 12, 31)).contains(&day).then_some(day)

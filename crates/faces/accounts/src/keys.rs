@@ -1,4 +1,4 @@
-//! `/v1/keys`: API keys. Their secrets are shown once, when they are made.
+//! `/v1/keys`: API keys. Their secrets are shown once, on creation.
 
 use super::body::End;
 use super::register::{AFTER, LIMIT};
@@ -14,20 +14,20 @@ use wellspring_host::wire::param::{Param, Text, Values, Words};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
-/// Whose keys are listed.
+/// Owner of the listed keys.
 pub(super) static ACCOUNT: Param<Text> = Param::text(
     "account",
     "Account whose keys are listed. Administrators may name any \
                             account, others only their own.",
 );
-/// Whether keys that have ended are listed.
+/// Whether to list keys that have ended.
 pub(super) static REVOKED: Param<Words<bool>> = Param::words(
     "revoked",
     "Whether revoked keys are included.",
     &[("hide", false), ("show", true)],
     "hide",
 );
-/// The id of a key. What is no id is none of a key.
+/// The id of a key. An invalid id names no key.
 pub(super) static ID: Segment<KeyId> = Segment {
     name: "id",
     what: "Id of the API key.",
@@ -35,7 +35,7 @@ pub(super) static ID: Segment<KeyId> = Segment {
     read: |text| KeyId::parse(text).map_err(|_| refusal::unknown_key(text)),
 };
 
-/// `GET /v1/keys`: one's own, or those of an account, or all.
+/// `GET /v1/keys`: the caller's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
     freshen(&host, &request).await?;
     let own = own_account(&request.principal)?;
@@ -105,7 +105,7 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
     make(&host, &request, wanted, None).await
 }
 
-/// `DELETE /v1/keys/{id}`. Also one that has ended.
+/// `DELETE /v1/keys/{id}`. Also for a key that has ended.
 pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     let key = key_of(&host, &request)?;
     if !request.principal.may_end(key.grant()) {
@@ -118,8 +118,8 @@ pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer
     Ok(Response::empty(204).at(position))
 }
 
-/// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it
-/// ends at once, or after a while in which both count.
+/// `POST /v1/keys/{id}/rotate`: creates a replacement with the same grant and lifetime; the old key
+/// ends at once, or after an overlap in which both are valid.
 pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let old = key_of(&host, &request)?;
     let bytes = optional_body_of(&mut request).await?;
@@ -147,18 +147,19 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
     make(&host, &request, wanted, ends).await
 }
 
-/// A key to make.
+/// A key to create.
 struct KeyRequest {
     label: Label,
     grant: Grant,
-    /// When it is to end, µs since 1970 UTC.
+    /// Its expiry, in µs since 1970 UTC.
     end_us: Option<u64>,
     owner: AccountName,
-    /// The key that ends with it.
+    /// The key that it replaces.
     in_place_of: Option<KeyId>,
 }
 
-/// Makes a key and does what goes with it, in one append. The answer alone ever holds its secret.
+/// Creates a key, and makes the accompanying changes, in one append. Only the answer ever contains
+/// its secret.
 async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<Command>) -> Answer {
     let KeyRequest { label, grant, end_us, owner, in_place_of } = wanted;
     may_give(&request.principal, &grant)?;
@@ -186,8 +187,8 @@ async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<C
     Ok(response.with("cache-control", "no-store".to_owned()).at(position))
 }
 
-/// A key grants no more than the credential that makes it: a token for reading
-/// makes no keys that write.
+/// A key grants no more than the credential that creates it: a token for reading creates no keys
+/// that write.
 fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
     let has = principal.role_on(grant.log.as_deref());
     if has >= Some(grant.role) {
@@ -198,7 +199,8 @@ fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
     Err(problem::FORBIDDEN.because(detail).field("role"))
 }
 
-/// The key that the path names, if it is one's own or one is an admin; to others it is not there.
+/// The key in the path, if it is the caller's own or the caller is an administrator; to others it
+/// does not exist.
 fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
     let own = own_account(&request.principal)?;
     let state = host.access.state();

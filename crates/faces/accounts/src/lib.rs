@@ -1,4 +1,4 @@
-//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it
+//! Access over HTTP: logging in and out, accounts and API keys. Each route declares the role it
 //! needs; what depends on the owner of an account or key is decided here.
 
 mod body;
@@ -32,7 +32,7 @@ use wellspring_host::access::principal::Verdict;
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
@@ -44,7 +44,7 @@ use wellspring_host::wire::problem::{
 use wellspring_types::Position;
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
-/// What whoever asks for keys can be refused for.
+/// Problems of requests about keys.
 const KEYS: &[&Kind] = &[&FORBIDDEN, &NO_ACCOUNTS];
 
 /// The face.
@@ -56,7 +56,7 @@ impl Face for AccountFace {
     const NAME: &'static str = "accounts";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
             "Issues a token for a name and a password. With application/x-www-form-urlencoded: \
              OAuth 2.0's password grant."
@@ -118,15 +118,15 @@ impl Face for AccountFace {
     }
 }
 
-/// Waits until accounts and keys are as fresh as the client asks.
+/// Waits until accounts and keys are as fresh as required.
 async fn freshen(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     asked.view(request, host.access.live(), None).await.map(drop)
 }
 
-/// Executes commands, and waits until every request sees what they changed. Gives a position of the
-/// system log that shows it: a client that names it to another node is judged there by what was
-/// changed here.
+/// Executes commands, and waits until every request sees the change. Returns a position of the
+/// system log that includes it: a client that names it to another node is judged there with the
+/// change.
 async fn execute(
     host: &Host,
     request: &Request,
@@ -144,7 +144,7 @@ async fn try_execute(
     request: &Request,
     commands: &[Command],
 ) -> Result<Option<Refusal>, Box<Problem>> {
-    // Its body, or the hash of a password, may have been long in coming.
+    // Its body, or the hash of a password, may have taken long.
     request.still_may()?;
     let live = host.access.live();
     Ok(live.execute(commands, None, host.commit_on(request)).await?.refused)
@@ -156,9 +156,9 @@ async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     request.body.read(body::MAX_BODY_BYTES).await
 }
 
-/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what
-/// it sends without saying that it is JSON, a browser sends for any page without asking first, with
-/// the password its user once typed.
+/// The same, where an empty body means `{}`. Not for a page in a browser (`Origin`): a browser
+/// sends undeclared content for any page without asking first, with the password its user once
+/// typed.
 async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let is_nothing = body.iter().all(u8::is_ascii_whitespace);
@@ -166,7 +166,7 @@ async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> 
     Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
 }
 
-/// Whether the caller is an admin of everything.
+/// Whether the caller is an administrator of everything.
 fn is_admin(principal: &Principal) -> bool {
     principal.may(Role::Admin, None) == Verdict::Allowed
 }
@@ -179,9 +179,8 @@ fn no_accounts(what: &str) -> Box<Problem> {
     ))
 }
 
-/// The account whose password and keys the caller may change; `None`: there is none, as another
-/// issuer vouches for the caller. A key that was found must make no other keys and must not lock
-/// its owner out.
+/// The account whose password and keys the caller may change; `None` for a caller with an external
+/// token, who has none. A stolen key must not create other keys or lock out its owner.
 fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
     match principal.method() {
         Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(

@@ -1,5 +1,5 @@
-//! `POST /auth/token`: a name and a password for a token, as JSON or as OAuth 2.0's password grant
-//! (RFC 6749, 4.3).
+//! `POST /auth/token`: exchanges a name and a password for a token, as JSON or as OAuth 2.0's
+//! password grant (RFC 6749, 4.3).
 
 use super::{body, no_accounts};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::Grants;
 
-/// Gives a token for a name and a password.
+/// Issues a token for a name and a password.
 pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let is_form = content_type(&request) == FORM;
     if is_form {
@@ -52,7 +52,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     Ok(response.told_to(Caller::LoggedIn(logged_in.account)).at(position))
 }
 
-/// A token is for what the account may, or for less.
+/// A token has the roles of its account, or fewer.
 fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
     let over = |(_, grant): &(usize, &wellspring_views::access::Grant)| {
         held.role_on(grant.log.as_deref()) < Some(grant.role)
@@ -68,7 +68,7 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
     }
 }
 
-/// Adds the member `error` that OAuth's clients look at (RFC 6749, 5.2).
+/// Adds the member `error` for OAuth clients (RFC 6749, 5.2).
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
     let error = match (problem.kind.status, problem.field.as_deref()) {
         (401, _) => r#""invalid_grant""#,

@@ -1,4 +1,5 @@
-//! `PUT /v1/accounts/{name}/password`: one's own with the one there is, anybody's by an admin.
+//! `PUT /v1/accounts/{name}/password`: one's own, given the current one; others' by an
+//! administrator.
 
 use super::register::NAME;
 use super::{body, body_of, execute, is_admin, own_account};
@@ -30,8 +31,8 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
     Ok(Response::empty(204).at(position))
 }
 
-/// Requires the current password for a change of one's own: an unlocked screen shall not be enough
-/// to keep the account.
+/// Requires the current password for a change of one's own: an unlocked screen must not be enough
+/// to take over the account.
 async fn prove(
     host: &Host,
     request: &Request,
@@ -58,7 +59,7 @@ async fn prove(
             .because("current is required to change your own password")
             .field("current")),
         (false, None) => match own && !is_admin(&request.principal) {
-            // An account of keys only: whoever has a token of it, has it from an admin.
+            // An account with keys only: every token of it comes from an administrator.
             true => Err(problem::FORBIDDEN.because(
                 "the account has no password; an administrator of everything sets the \
                           first",
@@ -71,13 +72,13 @@ async fn prove(
     }
 }
 
-/// Whether a text may be a password, as an answer.
+/// Checks a new password.
 fn check(password: &str) -> Result<(), Box<Problem>> {
     rules::check(password)
         .map_err(|fault| problem::INVALID.because(fault.to_string()).field("password"))
 }
 
-/// What is kept of a new password.
+/// The hash of a new password.
 ///
 /// # Errors
 /// It breaks a rule (422), or too many passwords are being hashed (429).

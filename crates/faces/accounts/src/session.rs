@@ -1,4 +1,4 @@
-//! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and the end of its token.
+//! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and ending its token.
 
 use super::{body, freshen, no_accounts, optional_body_of, refusal, try_execute};
 use crate::problems;
@@ -38,7 +38,7 @@ pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
     Ok(Response::json(200, out).with("cache-control", "no-store".to_owned()))
 }
 
-/// `POST /auth/logout`: the token of the request ends, or all of its account's.
+/// `POST /auth/logout`: ends the token of the request, or all of its account's.
 pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let bytes = optional_body_of(&mut request).await?;
     let everywhere = body::read_logout(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
@@ -60,7 +60,7 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
             expires_at_us: principal.until_us().unwrap_or(0),
             now_us: host.clock.wall_us(),
         },
-        // A token that nothing names cannot be ended alone.
+        // A token without an id cannot be ended alone.
         Method::Token(_) => all.clone(),
         Method::Password if everywhere => all.clone(),
         Method::Password => {
@@ -83,8 +83,8 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let mut ended = if command == all { "all" } else { "token" };
     match try_execute(&host, &request, &[command]).await? {
         None => {}
-        // Those that are ended one by one are so many that this one can be ended with the others
-        // only.
+        // The limit of individually revoked tokens is reached: this one can only be ended with all
+        // others.
         Some(Refusal::TooManyRevoked(_)) => {
             may_end_all(&principal)?;
             ended = "all";
@@ -96,7 +96,7 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(response.at(host.access.live().position()))
 }
 
-/// A token for less, given to a program, ends itself and not those of others: the rule of keys.
+/// A restricted token, given to a program, ends itself but not others: the same rule as for keys.
 fn may_end_all(principal: &Principal) -> Result<(), Box<Problem>> {
     if principal.may_end_all() {
         return Ok(());

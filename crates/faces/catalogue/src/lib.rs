@@ -31,7 +31,7 @@ use view::{Catalogue, Currency, Folded};
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{Accept, FRESHNESS_CACHED, IDEMPOTENCY_KEY, LOCATION};
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, NDJSON};
 use wellspring_host::kept_types::KeptEvents;
@@ -55,7 +55,7 @@ impl Face for CatalogueFace {
     const NAME: &'static str = "catalogue";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = CatalogueConfig;
-    const ROUTES: &'static [Served<CatalogueFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<CatalogueFace>] = routes! { |face| face;
         GET "/lookup" Main Reader lookup_all: "All items and topics, in the format of the \
                                                bookstore's clients."
             .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[READING, VIEWING, &[&TOO_LARGE]]

@@ -1,4 +1,4 @@
-//! What a node of several says of itself and of the others, and a change of who leads.
+//! The nodes of a cluster: their states, and transferring the lead.
 //!
 //! - `own`: what this node is; what it answers when another asks.
 //! - `members`: which nodes there are.
@@ -33,14 +33,14 @@ use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
 
-/// What records travel as.
+/// The media type of records.
 const OCTETS: &str = "application/octet-stream";
 
 /// The face.
@@ -52,7 +52,7 @@ impl Face for ClusterFace {
     const NAME: &'static str = "cluster";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<ClusterFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<ClusterFace>] = routes! { |face| face;
         GET "/v1/cluster" Node Account cluster:
             "The nodes of the cluster, the leader, the journal that orders their logs, and the \
              logs of this node."
@@ -85,10 +85,10 @@ impl Face for ClusterFace {
 }
 
 impl ClusterFace {
-    /// What this is as a node of several.
+    /// The cluster of this node.
     ///
     /// # Errors
-    /// 409: it is alone.
+    /// 409: there is none.
     fn cluster(&self) -> Result<&Arc<Cluster>, Box<Problem>> {
         self.host.node.cluster().ok_or_else(|| {
             problems::NO_CLUSTER.because(
@@ -98,7 +98,7 @@ impl ClusterFace {
         })
     }
 
-    /// The nodes there are, by name: those that the log `system` tells of, this one, and who leads.
+    /// The known nodes, by name: those in the log `system`, this one, and the leader.
     ///
     /// # Errors
     /// That log cannot be read.
@@ -108,7 +108,7 @@ impl ClusterFace {
         for member in node.members().map_err(Box::<Problem>::from)? {
             members.know(&member.node, &member.url);
         }
-        // What was seen of somebody counts more than what was said at a start, which may come late.
+        // What was observed of a node is newer than its announcement, which may arrive late.
         if let Some(leader) = own::leader(&self.host, SYSTEM_LOG) {
             members.know(&leader.node, &leader.url);
         }
@@ -140,8 +140,7 @@ async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
     json(&own::status(&face.host))
 }
 
-/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it
-/// is.
+/// The body, where an empty one means `{}`; a browser page must declare its type.
 async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.content(MAX_BODY_BYTES).await?;
     let is_nothing = body.iter().all(u8::is_ascii_whitespace);

@@ -1,5 +1,5 @@
-//! `POST /v1/cluster/records/{log}`: what the batcher of another node has accepted is stored here,
-//! by who leads.
+//! `POST /v1/cluster/records/{log}`: the leader stores events that another node's batcher has
+//! accepted.
 
 use super::{ClusterFace, json};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem;
 use wellspring_log::AppendError;
 
-/// Largest piece, in bytes: one event alone may be large.
+/// Largest piece, in bytes: a single event may be large.
 const MAX_PIECE_BYTES: usize = 64 << 20;
 
-/// Which log.
+/// The log.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",
     what: "Name of the log.",
@@ -34,7 +34,7 @@ pub(super) static PIECE_DIGEST: Header = Header {
     values: Values::Text(None),
 };
 
-/// Which log of its name a piece is for.
+/// The incarnation of the log that a piece is for.
 pub(super) static PIECE_INCARNATION: Header = Header {
     name: hand_over::PIECE_INCARNATION,
     what: "Generation of the log, which tells apart logs that had the same name.",
@@ -53,7 +53,7 @@ pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
     let wanted = request.header(hand_over::PIECE_INCARNATION).and_then(|text| text.parse().ok());
     match (face.host.node.incarnation(&name), wanted) {
         (here, wanted) if here == wanted => {}
-        // It was dropped, and made anew: what is for the old one goes with it.
+        // It was dropped and created again: events for the old log are dropped with it.
         (Some(here), Some(wanted)) if here > wanted => {
             let reason = Some(format!("the log {name} was dropped meanwhile"));
             return json(&PieceAnswer { outcome: PieceOutcome::Refused, position: None, reason });

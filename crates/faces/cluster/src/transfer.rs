@@ -1,8 +1,8 @@
-//! `POST /v1/cluster/transfer`: another node leads.
+//! `POST /v1/cluster/transfer`: transfers the lead.
 
 use super::body::read_transfer;
 use super::document::NodeLine;
-use super::lead::{self, Led};
+use super::lead::{self, LeaderNode};
 use super::others::{self, detail};
 use super::problems::{NODE_NOT_FOUND, NODE_UNREACHABLE};
 use super::{ClusterFace, json, own};
@@ -14,10 +14,10 @@ use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::{Answer, Request};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 
-/// What the way there and back may take, besides what the other node waits for.
+/// Time for the round trip, besides what the other node waits for.
 const WAY: Duration = Duration::from_secs(3);
 
-/// Has the node that is named lead, or one that follows and is not behind.
+/// Has the named node lead, or a follower that is up to date.
 pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let content = super::body_of(&mut request).await?;
     let to = read_transfer(&content).map_err(|fault| of_fault(&fault, &content))?;
@@ -43,30 +43,30 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             (chosen.node.clone(), chosen.url.clone())
         }
     };
-    // Who is said to lead is asked as well: it may be gone.
+    // The supposed leader is asked as well: it may be gone.
     if node == cluster.node.as_str() {
         return json(&lead::take(&face.host, &cluster).await?);
     }
     json(&ask_to_lead(&face, &cluster, &node, &url).await?)
 }
 
-/// The one that follows and is furthest.
+/// The follower that is furthest ahead.
 fn choose(lines: &[NodeLine]) -> Option<&NodeLine> {
     let follows = |line: &&NodeLine| line.reachable && line.role.as_deref() == Some("following");
     lines.iter().filter(follows).max_by_key(|line| line.position)
 }
 
-/// Has another node take the lead.
+/// Asks another node to take the lead.
 ///
 /// # Errors
-/// 503: it cannot be reached, or does not come to lead.
+/// 503: it cannot be reached, or does not take the lead.
 async fn ask_to_lead(
     face: &ClusterFace,
     cluster: &Cluster,
     node: &str,
     url: &str,
-) -> Result<Led, Box<Problem>> {
-    // An address may have become that of another node, which must not lead in this one's name.
+) -> Result<LeaderNode, Box<Problem>> {
+    // An address may have passed to another node, which must not lead in this one's place.
     let content = Bytes::from(serde_json::json!({ "node": node }).to_string());
     let request = PeerRequest::post("/v1/cluster/lead", content);
     let patience = cluster.leader_wait.max(cluster.lead_timeout) + WAY;

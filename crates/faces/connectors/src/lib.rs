@@ -33,7 +33,7 @@ use supervisor::Supervisor;
 use view::{ConnectorKey, ConnectorKind, ConnectorView, MAX_CONNECTORS, MAX_SKIPS};
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{AnsweredBy, FRESHNESS, SYSTEM_POSITION};
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::{Host, JSON};
 use wellspring_host::names::SYSTEM_LOG;
@@ -54,7 +54,7 @@ impl Face for ConnectorFace {
     const LIMITS: &'static [(&'static str, usize)] =
         &[("sinks_and_sources", MAX_CONNECTORS), ("skips_of_a_sink", MAX_SKIPS)];
     type Settings = ConnectorConfig;
-    const ROUTES: &'static [Served<ConnectorFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<ConnectorFace>] = routes! { |face| face;
         GET "/v1/sinks" Node Operator handlers::list_sinks: "All sinks: their definitions and \
                                                              states."
             .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING] => [200 JSON "Sinks"];

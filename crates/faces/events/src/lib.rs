@@ -1,5 +1,5 @@
 //! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects
-//! of others' servers.
+//! of other servers.
 
 pub(crate) mod append;
 pub(crate) mod bulk;
@@ -33,7 +33,7 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, AnsweredBy, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
 };
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
@@ -43,10 +43,10 @@ use wellspring_host::wire::problem::{
     NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
-/// What an append can be refused for besides what all appends meet.
+/// Problems of an append besides the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
 
-/// What ingest takes: whatever is JSON or is said to be, lines of it, and any bytes.
+/// Accepted bodies: JSON, declared or not, lines of it, and any bytes.
 const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
 
 /// The face.
@@ -64,7 +64,7 @@ impl Face for EventFace {
         ("max_page_events", read::MAX_PAGE_EVENTS as usize),
         ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
     ];
-    const ROUTES: &'static [Served<EventFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<EventFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/v1/append" Log Writer append::append:
             "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
              bulk of one event per line, streamed, atomic per batch of at most 1000 lines."

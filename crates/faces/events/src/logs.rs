@@ -1,4 +1,4 @@
-//! Making, listing and dropping logs.
+//! Creating, listing and dropping logs.
 
 use super::params::{CONFIRM, LOG};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem;
 use wellspring_log::{Log, ReadError, Work};
 
-/// Types and tags are counted up to this many: a list of logs must not read them all.
+/// Types and tags are counted up to this number: a list of logs must not read them all.
 const MOST_TERMS: usize = 10_000;
 
-/// `GET /v1/logs`: those that the principal may read.
+/// `GET /v1/logs`: those that the caller may read.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let mut job = Job::begin(&host, &request.payer)?;
     let all = host.node.all().into_iter();

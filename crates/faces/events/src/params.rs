@@ -8,29 +8,29 @@ use wellspring_log::Order;
 use wellspring_types::valid::check_text;
 use wellspring_types::{EventId, Invalid, Position, limits};
 
-/// The types that an event may have: any, if none is given.
+/// Types of the events; any, if none is given.
 pub(super) static TYPE: Param<Texts> =
     Param::texts("type", "Type of the events; repeat it for alternatives.");
-/// The tags that an event must have.
+/// Tags that each event must have.
 pub(super) static TAG: Param<Texts> =
     Param::texts("tag", "Tag of the events; an event must have all given tags.");
-/// More than types and tags can say.
+/// A query as JSON, for what types and tags cannot express.
 pub(super) static QUERY: Param<Text> =
     Param::json("query", "A query as JSON, instead of type and tag.");
-/// Where a read begins.
+/// Start of a read.
 pub(super) static AFTER: Param<Integer> = Param::integer(
     "after",
     "The position after which the read begins; with order=desc, before which.",
     (0, u64::MAX),
 );
-/// How many events are read.
+/// Number of events to read.
 pub(super) static LIMIT: Param<Integer> = Param::integer(
     "limit",
     "Maximum number of events: on a JSON page 1 to 1000, 100 by default; in a stream unlimited \
      by default.",
     (0, u64::MAX),
 );
-/// In which order.
+/// Order of the read.
 pub(super) static ORDER: Param<Words<Order>> = Param::words(
     "order",
     "Order of positions.",
@@ -41,24 +41,24 @@ pub(super) static ORDER: Param<Words<Order>> = Param::words(
 pub(super) static OPTIONS: Param<Text> =
     Param::json("options", "An object with from, limit and backwards.");
 
-/// The types after which a page of types begins.
+/// The type after which a page of types begins.
 pub(super) static TYPES_AFTER: Param<Text> =
     Param::text("after", "Type after which the page begins: `next` of the previous page.");
-/// How many types are on a page.
+/// Number of types on a page.
 pub(super) static TYPES_LIMIT: Param<IntegerOr> =
     Param::integer("limit", "Maximum number of types on a page.", (1, MAX_TERMS)).or(1_000);
-/// What the tags of a page begin with.
+/// Prefix of the tags on a page.
 pub(super) static PREFIX: Param<Text> = Param::text("prefix", "Prefix of the tags.");
 /// The tag after which a page of tags begins.
 pub(super) static TAGS_AFTER: Param<Text> =
     Param::text("after", "Tag after which the page begins: `next` of the previous page.");
-/// How many tags are on a page.
+/// Number of tags on a page.
 pub(super) static TAGS_LIMIT: Param<IntegerOr> =
     Param::integer("limit", "Maximum number of tags on a page.", (1, MAX_TERMS)).or(100);
-/// The fencing token of a lease that is to end.
+/// The fencing token of a lease to release.
 pub(super) static TOKEN: Param<Integer> =
     Param::integer("token", "Token of the lease, unless the body has it.", (0, u64::MAX));
-/// The name of a log that is to be dropped.
+/// The name of a log to drop.
 pub(super) static CONFIRM: Param<Text> =
     Param::text("confirm", "Name of the log again, as confirmation: every event of it is deleted.");
 
@@ -101,7 +101,7 @@ pub(super) static LEASE: Segment<String> = Segment {
         Ok(text.to_owned())
     },
 };
-/// The name of a log that may be there or not.
+/// The name of a log, existing or not.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",
     what: "Name of the log.",

@@ -1,7 +1,7 @@
 //! Reading the body of a request: statements, each with its parameters and the forms its results
 //! are wanted in.
 
-use crate::object::{Described, Object};
+use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -58,7 +58,7 @@ struct Body<'a> {
     statements: Vec<Object<Statement<'a>>>,
 }
 
-impl Described for Body<'_> {
+impl ObjectKind for Body<'_> {
     const EXPECTED: &'static str = "an object with `statements`";
 }
 
@@ -75,7 +75,7 @@ struct Statement<'a> {
     statistics: bool,
 }
 
-impl Described for Statement<'_> {
+impl ObjectKind for Statement<'_> {
     const EXPECTED: &'static str = "an object with `statement`";
 }
 

@@ -1,4 +1,4 @@
-//! What the bodies of links' requests hold.
+//! Parsing the bodies of links' requests.
 
 use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
@@ -13,33 +13,34 @@ type Outcome<T> = Result<T, Box<Fault>>;
 
 /// Largest body about one link, in bytes: room for the longest URL with every character escaped.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
-/// Longest life that may be asked for, in s: a hundred years.
+/// Longest lifetime that may be requested, in s: a hundred years.
 const MAX_LIFE_S: u64 = 3_155_760_000;
 
-/// A link as it is asked for, whenever that is: what depends on the time is not judged yet.
+/// A link to create, independent of the time of the request: what depends on the time is checked
+/// later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LinkRequest {
-    /// The link, but for a life that is counted from now.
+    /// The link, except for a lifetime counted from now.
     link: Create,
-    /// How long it is to live, in s.
+    /// Its lifetime, in s.
     life_s: Option<u64>,
 }
 
 impl LinkRequest {
-    /// How the link is to be named.
+    /// How its code is chosen.
     pub(super) fn naming(&self) -> Naming {
         self.link.naming
     }
 
-    /// Where it is to lead.
+    /// Its target.
     pub(super) fn url(&self) -> &str {
         &self.link.url
     }
 
-    /// What is asked for if it is asked at `now_us`, µs since 1970 UTC.
+    /// The command if it is executed at `now_us`, in µs since 1970 UTC.
     ///
     /// # Errors
-    /// It would have expired already.
+    /// The link would have expired already.
     pub(super) fn at(&self, now_us: u64) -> Result<Create, Box<Problem>> {
         let mut link = self.link.clone();
         if link.expires_at_us.is_some_and(|moment_us| moment_us <= now_us) {
@@ -52,8 +53,7 @@ impl LinkRequest {
     }
 }
 
-/// Reads what `POST /api/urls` takes. A URL that is not given is empty; what it is, is not
-/// looked at.
+/// Parses the body of `POST /api/urls`. A missing URL is empty; the URL is not checked here.
 pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
     const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, tags";
     document(body, |cursor| {
@@ -99,7 +99,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
     })
 }
 
-/// Reads what `PATCH /api/urls/{code}` takes.
+/// Parses the body of `PATCH /api/urls/{code}`.
 pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
     const KNOWN: &str = "url, enabled, expires_at, tags";
     document(body, |cursor| {
@@ -180,8 +180,8 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
     Ok(tags)
 }
 
-/// Reads a body as a link to make, now and at the end of time, and as a change; tells which it is.
-/// For the fuzz targets.
+/// Parses a body as a link to create, now and at the end of time, and as a change; tells which it
+/// is. For the fuzz targets.
 pub fn reads(body: &[u8]) -> [bool; 2] {
     let create = read_create(body);
     if let Ok(asked) = &create {

@@ -5,7 +5,7 @@ use wellspring_host::wire::json::push_tags;
 use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_views::links::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 
-/// Appends what the client that made a link gets: `{"created_at",…,"short_code","short_url",…}`.
+/// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
 pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
     out.extend_from_slice(b"{\"created_at\":\"");
     push_zoneless(out, link.created_at_us);
@@ -48,7 +48,7 @@ pub(super) fn push_details(out: &mut Vec<u8>, link: &Details, base: &str) {
     out.push(b'}');
 }
 
-/// Appends what is known of a link's clicks.
+/// Appends the statistics of a link's clicks.
 pub(super) fn push_stats(out: &mut Vec<u8>, code: Code, bucket: Bucket, stats: &Stats) {
     out.extend_from_slice(b"{\"short_code\":");
     push_string(out, &code.as_text());
@@ -63,7 +63,7 @@ pub(super) fn push_stats(out: &mut Vec<u8>, code: Code, bucket: Bucket, stats: &
     for (i, point) in stats.series.iter().enumerate() {
         out.extend_from_slice(if i > 0 { b",{\"start\":\"" } else { b"{\"start\":\"" });
         push_rfc3339(out, point.start_us);
-        // A bucket begins with a second: ".000000Z" says no more than "Z".
+        // A bucket starts at a full second: ".000000Z" adds nothing to "Z".
         out.truncate(out.len() - ".000000Z".len());
         push_number(out, b"Z\",\"clicks\":", point.clicks);
         if let Some(visitors) = point.visitors {
@@ -94,7 +94,7 @@ pub(super) fn push_stats(out: &mut Vec<u8>, code: Code, bucket: Bucket, stats: &
     out.extend_from_slice(b"]}");
 }
 
-/// As the clients of link shorteners know it: UTC, with microseconds, without a zone.
+/// The format of link shorteners: UTC, with microseconds, without a zone.
 fn push_zoneless(out: &mut Vec<u8>, us: u64) {
     push_rfc3339(out, us);
     out.pop();

@@ -10,7 +10,7 @@ use problem_page::SLUG;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{Accept, FRESHNESS, Query};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::{HTML, Host, JSON, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
@@ -24,7 +24,7 @@ pub struct OperationFace {
 impl Face for OperationFace {
     const NAME: &'static str = "operations";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<OperationFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<OperationFace>] = routes! { |face| Arc::clone(&face.host);
         GET "/v1/views" Node Account views::list: "State, position and lag of each view."
             .fresh(FRESHNESS) => [200 JSON "Views"];
         GET "/health" Node Public health::health: "Whether the process is healthy."

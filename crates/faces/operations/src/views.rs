@@ -1,4 +1,4 @@
-//! `GET /v1/views`: how far each view is.
+//! `GET /v1/views`: the progress of each view.
 
 use std::sync::Arc;
 use wellspring_host::http::fresh::freshen_all;
@@ -6,7 +6,7 @@ use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::view::State;
 use wellspring_host::wire::json::{push_string, push_u64};
 
-/// Every view of a log that the principal may read, with its state, position and lag.
+/// Every view of a log that the caller may read, with its state, position and lag.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let logs = host.node.all().into_iter();
     let readable: Vec<_> = logs.filter(|(log, _)| request.principal.may_read(log)).collect();

@@ -2,7 +2,7 @@
 //! no JSON, no lock. When the view has moved, only the cached proof is judged again, so a logout
 //! elsewhere does not force every password to be verified again.
 
-use super::credentials::Presented;
+use super::credentials::Credential;
 use super::principal::{Principal, Proof};
 use crate::generations::Generations;
 use crate::random;
@@ -63,11 +63,11 @@ impl Cache {
     }
 
     /// The cache key of a credential.
-    pub(crate) fn fingerprint(&self, presented: &Presented<'_>) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, presented: &Credential<'_>) -> Fingerprint {
         let (kind, text): (&[u8], &[u8]) = match presented {
-            Presented::Token(text) => (b"t", text),
-            Presented::Key(text) => (b"k", text),
-            Presented::Basic(text) => (b"b", text),
+            Credential::Token(text) => (b"t", text),
+            Credential::Key(text) => (b"k", text),
+            Credential::Basic(text) => (b"b", text),
         };
         let hash = Sha256::new_with_prefix(self.salt).chain_update(kind).chain_update(text);
         Fingerprint(hash.finalize().into())
@@ -140,14 +140,14 @@ mod tests {
 
     const NOW_US: u64 = 1_000_000;
 
-    fn remember(cache: &mut Cache, view: &Access, presented: &Presented<'_>, proof: &Proof) {
+    fn remember(cache: &mut Cache, view: &Access, presented: &Credential<'_>, proof: &Proof) {
         let state = view.folded().now();
         let principal = Arc::new(proof.judge(&state, NOW_US).unwrap());
         let fingerprint = cache.fingerprint(presented);
         cache.remember(fingerprint, proof.clone(), principal, state.applied(), 7, NOW_US);
     }
 
-    fn find(cache: &mut Cache, view: &Access, presented: &Presented<'_>, now_us: u64) -> bool {
+    fn find(cache: &mut Cache, view: &Access, presented: &Credential<'_>, now_us: u64) -> bool {
         let fingerprint = cache.fingerprint(presented);
         cache.find(&fingerprint, view.folded(), 7, now_us).is_some()
     }
@@ -159,15 +159,15 @@ mod tests {
     #[test]
     fn what_was_seen_is_known_and_nothing_else() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let token = Presented::Token(b"abc");
+        let token = Credential::Token(b"abc");
         assert!(!find(&mut cache, &view, &token, NOW_US));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         assert!(find(&mut cache, &view, &token, NOW_US));
         let others = [
-            Presented::Token(b"abd"),
-            Presented::Token(b"ab"),
-            Presented::Key(b"abc"),
-            Presented::Basic(b"abc"),
+            Credential::Token(b"abd"),
+            Credential::Token(b"ab"),
+            Credential::Key(b"abc"),
+            Credential::Basic(b"abc"),
         ];
         for other in others {
             assert!(!find(&mut cache, &view, &other, NOW_US), "{other:?}");
@@ -180,7 +180,7 @@ mod tests {
     fn what_ends_is_forgotten() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
         // The token is accepted until 80 s, a password remembered for 300.
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         for (presented, proof, end_us) in [
             (&token, ann_by_token(1_000), 80_000_000),
             (&basic, by_password(), NOW_US + 300_000_000),
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn when_the_view_moves_the_proof_is_judged_anew() {
         let (mut view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         remember(&mut cache, &view, &basic, &by_password());
         fold(&mut view, "RolesSet", r#"{"roles":[{"role":"admin"}]}"#);
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn tokens_fall_with_what_they_were_verified_with() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         remember(&mut cache, &view, &basic, &by_password());
         let [token, basic] = [token, basic].map(|presented| cache.fingerprint(&presented));
@@ -226,16 +226,16 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_is_used_stays() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let used = Presented::Token(b"used");
+        let used = Credential::Token(b"used");
         remember(&mut cache, &view, &used, &ann_by_token(1_000));
         for n in 0..10_000u32 {
             let text = n.to_string();
-            remember(&mut cache, &view, &Presented::Token(text.as_bytes()), &ann_by_token(1_000));
+            remember(&mut cache, &view, &Credential::Token(text.as_bytes()), &ann_by_token(1_000));
             assert!(cache.entries.sizes().iter().sum::<usize>() <= 100);
             assert!(find(&mut cache, &view, &used, NOW_US));
         }
-        assert!(find(&mut cache, &view, &Presented::Token(b"9999"), NOW_US));
-        assert!(!find(&mut cache, &view, &Presented::Token(b"9000"), NOW_US));
+        assert!(find(&mut cache, &view, &Credential::Token(b"9999"), NOW_US));
+        assert!(!find(&mut cache, &view, &Credential::Token(b"9000"), NOW_US));
     }
 
     #[test]
@@ -243,12 +243,12 @@ mod tests {
     fn what_a_hit_costs() {
         let (view, mut cache) = (with_ann(), Cache::new(10_000).unwrap());
         let token = [b'x'; 330];
-        let kinds = [("key", Presented::Key(&token[..47])), ("token", Presented::Token(&token))];
+        let kinds = [("key", Credential::Key(&token[..47])), ("token", Credential::Token(&token))];
         for (what, presented) in kinds {
             remember(&mut cache, &view, &presented, &ann_by_token(1_000));
             for n in 0..4_000u32 {
                 let other = n.to_le_bytes();
-                remember(&mut cache, &view, &Presented::Key(&other), &ann_by_token(1_000));
+                remember(&mut cache, &view, &Credential::Key(&other), &ann_by_token(1_000));
             }
             const TIMES: u32 = 200_000;
             let start = Instant::now();

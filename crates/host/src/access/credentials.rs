@@ -14,7 +14,7 @@ pub(crate) const MAX_BYTES: usize = 8_192;
 
 /// A credential as sent in the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presented<'a> {
+pub(crate) enum Credential<'a> {
     /// A token.
     Token(&'a [u8]),
     /// An API key, in `X-API-Key` or as a Bearer.
@@ -23,19 +23,19 @@ pub(crate) enum Presented<'a> {
     Basic(&'a [u8]),
 }
 
-impl fmt::Debug for Presented<'_> {
+impl fmt::Debug for Credential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Presented::Token(_) => "Token(…)",
-            Presented::Key(_) => "Key(…)",
-            Presented::Basic(_) => "Basic(…)",
+            Credential::Token(_) => "Token(…)",
+            Credential::Key(_) => "Key(…)",
+            Credential::Basic(_) => "Basic(…)",
         })
     }
 }
 
 /// A fault of the headers themselves (400, WIRE §5). Does not reveal their content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Malformed {
+pub(crate) enum CredentialFault {
     /// A repeated header: proxies on the way may pick another value than this server.
     Twice,
     /// Both `Authorization` and `X-API-Key`.
@@ -54,24 +54,26 @@ pub(crate) enum Malformed {
     Colon,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for CredentialFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::Twice => "a header with credentials is repeated; send it once",
-            Malformed::Both => "send either Authorization or X-API-Key, not both",
-            Malformed::TooLong => "the credentials are longer than 8192 bytes",
-            Malformed::Scheme => "the scheme of Authorization must be Bearer or Basic",
-            Malformed::Token => "Authorization must consist of the scheme, a space and a token",
-            Malformed::Key => "X-API-Key must consist of visible ASCII characters",
-            Malformed::Basic => {
+            CredentialFault::Twice => "a header with credentials is repeated; send it once",
+            CredentialFault::Both => "send either Authorization or X-API-Key, not both",
+            CredentialFault::TooLong => "the credentials are longer than 8192 bytes",
+            CredentialFault::Scheme => "the scheme of Authorization must be Bearer or Basic",
+            CredentialFault::Token => {
+                "Authorization must consist of the scheme, a space and a token"
+            }
+            CredentialFault::Key => "X-API-Key must consist of visible ASCII characters",
+            CredentialFault::Basic => {
                 "the Basic credentials must be Base64 of UTF-8 text without control characters"
             }
-            Malformed::Colon => "the Basic credentials must be Base64 of name:password",
+            CredentialFault::Colon => "the Basic credentials must be Base64 of name:password",
         })
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for CredentialFault {}
 
 /// The credential of a request; `None` if it has none.
 ///
@@ -79,17 +81,17 @@ impl std::error::Error for Malformed {}
 /// All values of `Authorization` and of `X-API-Key`, as received.
 ///
 /// # Errors
-/// [`Malformed`].
+/// [`CredentialFault`].
 pub(crate) fn presented<'a>(
     authorization: impl IntoIterator<Item = &'a [u8]>,
     api_key: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Option<Presented<'a>>, Malformed> {
+) -> Result<Option<Credential<'a>>, CredentialFault> {
     match (one(authorization)?, one(api_key)?) {
-        (Some(_), Some(_)) => Err(Malformed::Both),
+        (Some(_), Some(_)) => Err(CredentialFault::Both),
         (Some(value), None) => of_authorization(value).map(Some),
         (None, Some(value)) => {
             let visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
-            if visible { Ok(Some(Presented::Key(value))) } else { Err(Malformed::Key) }
+            if visible { Ok(Some(Credential::Key(value))) } else { Err(CredentialFault::Key) }
         }
         (None, None) => Ok(None),
     }
@@ -107,29 +109,35 @@ pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
 }
 
 /// The single value of a header, trimmed.
-fn one<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<&'a [u8]>, Malformed> {
+fn one<'a>(
+    values: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Option<&'a [u8]>, CredentialFault> {
     let mut values = values.into_iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Malformed::Twice);
+        return Err(CredentialFault::Twice);
     }
-    if value.len() > MAX_BYTES { Err(Malformed::TooLong) } else { Ok(Some(value.trim_ascii())) }
+    if value.len() > MAX_BYTES {
+        Err(CredentialFault::TooLong)
+    } else {
+        Ok(Some(value.trim_ascii()))
+    }
 }
 
-fn of_authorization(value: &[u8]) -> Result<Presented<'_>, Malformed> {
+fn of_authorization(value: &[u8]) -> Result<Credential<'_>, CredentialFault> {
     let end = value.iter().position(|&byte| byte == b' ').unwrap_or(value.len());
     let (scheme, token) = (&value[..end], value[end..].trim_ascii_start());
     let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer");
     if !is_bearer && !scheme.eq_ignore_ascii_case(b"Basic") {
-        return Err(Malformed::Scheme);
+        return Err(CredentialFault::Scheme);
     }
     if !is_token68(token) {
-        return Err(Malformed::Token);
+        return Err(CredentialFault::Token);
     }
     Ok(match is_bearer {
-        true if token.starts_with(api_key::PREFIX) => Presented::Key(token),
-        true => Presented::Token(token),
-        false => Presented::Basic(token),
+        true if token.starts_with(api_key::PREFIX) => Credential::Key(token),
+        true => Credential::Token(token),
+        false => Credential::Basic(token),
     })
 }
 
@@ -158,16 +166,16 @@ impl fmt::Debug for Login {
 /// Parses Basic credentials: Base64 of UTF-8 (RFC 7617), split at the first colon.
 ///
 /// # Errors
-/// [`Malformed::Basic`], [`Malformed::Colon`].
-pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
+/// [`CredentialFault::Basic`], [`CredentialFault::Colon`].
+pub(crate) fn basic(token: &[u8]) -> Result<Login, CredentialFault> {
     // Allocated at its maximum size, so that it never moves and leaves a copy behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(token.len()));
-    STANDARD.decode_vec(token, &mut bytes).map_err(|_| Malformed::Basic)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| Malformed::Basic)?;
+    STANDARD.decode_vec(token, &mut bytes).map_err(|_| CredentialFault::Basic)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| CredentialFault::Basic)?;
     if text.chars().any(char::is_control) {
-        return Err(Malformed::Basic);
+        return Err(CredentialFault::Basic);
     }
-    let (username, password) = text.split_once(':').ok_or(Malformed::Colon)?;
+    let (username, password) = text.split_once(':').ok_or(CredentialFault::Colon)?;
     Ok(Login { username: username.to_owned(), password: Zeroizing::new(password.to_owned()) })
 }
 
@@ -175,53 +183,53 @@ pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
 mod tests {
     use super::*;
 
-    fn authorization(value: &[u8]) -> Result<Option<Presented<'_>>, Malformed> {
+    fn authorization(value: &[u8]) -> Result<Option<Credential<'_>>, CredentialFault> {
         presented([value], [])
     }
 
     #[test]
     fn none_one_and_malformed_are_told_apart() {
         assert_eq!(presented([], []), Ok(None));
-        let token = Ok(Some(Presented::Token(b"a.b.c")));
+        let token = Ok(Some(Credential::Token(b"a.b.c")));
         for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c ", "\tBearer a.b.c"] {
             assert_eq!(authorization(value.as_bytes()), token, "{value:?}");
         }
-        assert_eq!(authorization(b"Bearer wsk_x"), Ok(Some(Presented::Key(b"wsk_x"))));
-        assert_eq!(authorization(b"Basic eDp5"), Ok(Some(Presented::Basic(b"eDp5"))));
-        assert_eq!(presented([], [&b" wsk_x "[..]]), Ok(Some(Presented::Key(b"wsk_x"))));
+        assert_eq!(authorization(b"Bearer wsk_x"), Ok(Some(Credential::Key(b"wsk_x"))));
+        assert_eq!(authorization(b"Basic eDp5"), Ok(Some(Credential::Basic(b"eDp5"))));
+        assert_eq!(presented([], [&b" wsk_x "[..]]), Ok(Some(Credential::Key(b"wsk_x"))));
         for (value, fault) in [
-            (&b""[..], Malformed::Scheme),
-            (b"Digest x", Malformed::Scheme),
-            (b"a.b.c", Malformed::Scheme),
-            (b"Bearer:a.b.c", Malformed::Scheme),
-            (b"Bearer", Malformed::Token),
-            (b"Bearer ", Malformed::Token),
-            (b"Bearer a b", Malformed::Token),
-            (b"Bearer a,b", Malformed::Token),
-            (b"Bearer a=b", Malformed::Token),
-            (b"Bearer ==", Malformed::Token),
-            (b"Bearer \xff", Malformed::Token),
-            (b"Basic", Malformed::Token),
+            (&b""[..], CredentialFault::Scheme),
+            (b"Digest x", CredentialFault::Scheme),
+            (b"a.b.c", CredentialFault::Scheme),
+            (b"Bearer:a.b.c", CredentialFault::Scheme),
+            (b"Bearer", CredentialFault::Token),
+            (b"Bearer ", CredentialFault::Token),
+            (b"Bearer a b", CredentialFault::Token),
+            (b"Bearer a,b", CredentialFault::Token),
+            (b"Bearer a=b", CredentialFault::Token),
+            (b"Bearer ==", CredentialFault::Token),
+            (b"Bearer \xff", CredentialFault::Token),
+            (b"Basic", CredentialFault::Token),
         ] {
             assert_eq!(authorization(value), Err(fault), "{value:?}");
         }
         for value in [&b""[..], b"a b", b"\xc3\xa4", b"a\nb"] {
-            assert_eq!(presented([], [value]), Err(Malformed::Key));
+            assert_eq!(presented([], [value]), Err(CredentialFault::Key));
         }
     }
 
     #[test]
     fn what_stands_twice_or_is_huge_is_refused() {
         let one: &[u8] = b"Bearer a";
-        assert_eq!(presented([one, one], []), Err(Malformed::Twice));
-        assert_eq!(presented([], [&b"k"[..], b"k"]), Err(Malformed::Twice));
-        assert_eq!(presented([one], [&b"k"[..]]), Err(Malformed::Both));
+        assert_eq!(presented([one, one], []), Err(CredentialFault::Twice));
+        assert_eq!(presented([], [&b"k"[..], b"k"]), Err(CredentialFault::Twice));
+        assert_eq!(presented([one], [&b"k"[..]]), Err(CredentialFault::Both));
         let mut huge = b"Bearer ".to_vec();
         huge.resize(MAX_BYTES, b'a');
         assert!(authorization(&huge).is_ok());
         huge.push(b'a');
-        assert_eq!(authorization(&huge), Err(Malformed::TooLong));
-        assert_eq!(presented([], [huge.as_slice()]), Err(Malformed::TooLong));
+        assert_eq!(authorization(&huge), Err(CredentialFault::TooLong));
+        assert_eq!(presented([], [huge.as_slice()]), Err(CredentialFault::TooLong));
     }
 
     #[test]
@@ -231,12 +239,12 @@ mod tests {
         assert_eq!((found.username.as_str(), found.password.as_str()), ("ann", "pä:ß"));
         let found = login(b":").unwrap();
         assert_eq!((found.username.as_str(), found.password.as_str()), ("", ""));
-        assert_eq!(login(b"ann").unwrap_err(), Malformed::Colon);
+        assert_eq!(login(b"ann").unwrap_err(), CredentialFault::Colon);
         for text in [&b"ann:\xff"[..], b"ann:a\0", b"a\n:b", "a:\u{85}".as_bytes()] {
-            assert_eq!(login(text).unwrap_err(), Malformed::Basic);
+            assert_eq!(login(text).unwrap_err(), CredentialFault::Basic);
         }
         for token in ["!", "YTpi=", "YTpiY", "YTp-", "YTo=YTo="] {
-            assert_eq!(basic(token.as_bytes()).unwrap_err(), Malformed::Basic, "{token}");
+            assert_eq!(basic(token.as_bytes()).unwrap_err(), CredentialFault::Basic, "{token}");
         }
     }
 

@@ -80,7 +80,7 @@ impl DerivedSecrets {
 mod tests {
     use super::super::principal::Proof;
     use super::super::principal::tests::{fold, with_ann};
-    use super::super::token::{TokenFault, Tokens, Verified};
+    use super::super::token::{TokenFault, Tokens, VerifiedToken};
     use super::*;
     use wellspring_views::access::{Access, AccountName, Grant, Role};
     use wellspring_views::view::View;
@@ -115,7 +115,7 @@ mod tests {
 
         fn proof(&self, token: &str) -> Result<Proof, TokenFault> {
             let verified = self.tokens.verify(token.as_bytes(), NOW_US)?;
-            assert!(matches!(&verified, Verified::Own(claims) if claims.generation.is_some()));
+            assert!(matches!(&verified, VerifiedToken::Own(claims) if claims.generation.is_some()));
             Ok(verified.into())
         }
 

@@ -2,7 +2,7 @@
 //! no one can type.
 
 use super::gate::Gate;
-use super::joining::{self, Turn};
+use super::joining::{self, LeadWait};
 use super::password;
 use std::env::{self, VarError};
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(super) fn ensure(
     let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
     let failed = |reason: String| format!("cannot create the account {name}: {reason}");
     loop {
-        if joining::await_turn(gate, patience).map_err(&failed)? == Turn::Accounts {
+        if joining::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
             tell_ignored();
             return Ok(());
         }
@@ -117,6 +117,9 @@ mod tests {
         assert_eq!(names, ["ann"]);
         let ann = state.account("ann").unwrap();
         assert!(ann.grants().are_admins());
-        assert_eq!(password::verify(ann.password(), "long enough"), password::Verdict::Right);
+        assert_eq!(
+            password::verify(ann.password(), "long enough"),
+            password::PasswordVerdict::Right
+        );
     }
 }

@@ -48,7 +48,7 @@ impl ForeignClaims {
 
 /// A token split into its parts, none of them verified yet.
 #[derive(Clone, Copy)]
-pub(super) struct Cut<'a> {
+pub(super) struct TokenParts<'a> {
     /// The key id from the header.
     pub(super) key_id: Option<&'a str>,
     /// The signed part: the first two parts with the dot between them.
@@ -60,24 +60,24 @@ pub(super) struct Cut<'a> {
 }
 
 /// Verifies the tokens of one external issuer.
-pub(crate) struct Foreign {
+pub(crate) struct ForeignIssuer {
     issuer: Issuer,
     keys: RwLock<Arc<KeySet>>,
     generation: AtomicU64,
     wanted: Notify,
 }
 
-impl fmt::Debug for Foreign {
+impl fmt::Debug for ForeignIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Foreign({:?}, {:?})", self.issuer.name, self.keys())
     }
 }
 
-impl Foreign {
+impl ForeignIssuer {
     /// Accepts tokens of this issuer signed by one of these keys.
-    pub(crate) fn new(issuer: Issuer, keys: KeySet) -> Foreign {
+    pub(crate) fn new(issuer: Issuer, keys: KeySet) -> ForeignIssuer {
         let keys = RwLock::new(Arc::new(keys));
-        Foreign { issuer, keys, generation: AtomicU64::new(0), wanted: Notify::new() }
+        ForeignIssuer { issuer, keys, generation: AtomicU64::new(0), wanted: Notify::new() }
     }
 
     fn keys(&self) -> Arc<KeySet> {
@@ -90,15 +90,15 @@ impl Foreign {
     }
 
     /// Replaces the keys, and tells whether they differ from the previous ones.
-    pub(crate) fn replace(&self, keys: KeySet) -> Replaced {
+    pub(crate) fn replace(&self, keys: KeySet) -> KeyReplacement {
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if **held == keys {
-            return Replaced::Same;
+            return KeyReplacement::Same;
         }
         *held = Arc::new(keys);
         // Set after the keys: a verification under the new number uses the new keys.
         self.generation.fetch_add(1, Ordering::Release);
-        Replaced::Changed
+        KeyReplacement::Changed
     }
 
     /// Counts the changes of the keys.
@@ -119,7 +119,7 @@ impl Foreign {
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
-        token: &Cut<'_>,
+        token: &TokenParts<'_>,
         now_us: u64,
     ) -> Result<ForeignClaims, TokenFault> {
         let keys = self.keys();
@@ -171,7 +171,7 @@ impl Foreign {
 
 /// The result of replacing keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Replaced {
+pub(crate) enum KeyReplacement {
     /// The keys are the same.
     Same,
     /// The keys have changed.

@@ -1,7 +1,7 @@
 //! Every reason to refuse an external token.
 
 use super::super::test_issuer::{by_ed, by_rsa, ed_jwk, encode, jwks, rsa_jwk, rsa_numbers};
-use super::super::token::{MAX_BYTES, Tokens, Verified};
+use super::super::token::{MAX_BYTES, Tokens, VerifiedToken};
 use super::super::token_secret::Secrets;
 use super::*;
 use crate::identity::MAX_SUBJECT_BYTES;
@@ -31,13 +31,13 @@ fn keys() -> KeySet {
 
 fn tokens_of(issuer: Issuer) -> Tokens {
     let own = Tokens::new(Secrets::known(SECRET, None));
-    own.trusting(Foreign::new(issuer, keys()))
+    own.trusting(ForeignIssuer::new(issuer, keys()))
 }
 
 fn verify(token: &str) -> Result<ForeignClaims, TokenFault> {
     match tokens_of(issuer()).verify(token.as_bytes(), NOW_US)? {
-        Verified::Foreign(claims) => Ok(claims),
-        Verified::Own(_) => panic!("no token of ours"),
+        VerifiedToken::Foreign(claims) => Ok(claims),
+        VerifiedToken::Own(_) => panic!("no token of ours"),
     }
 }
 
@@ -262,14 +262,14 @@ fn the_claims_that_are_read_can_be_chosen() {
         ("sub", "7"),
     ]);
     let verified = tokens_of(chosen).verify(token.as_bytes(), NOW_US).unwrap();
-    let Verified::Foreign(claims) = verified else { panic!("not one of ours") };
+    let VerifiedToken::Foreign(claims) = verified else { panic!("not one of ours") };
     assert_eq!(claims.subject.as_str(), "jwt:ann@example.com");
     assert_eq!(claims.grants.role_on(None), Some(Role::Operator));
 }
 
 #[tokio::test]
 async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
-    let foreign = Foreign::new(issuer(), keys());
+    let foreign = ForeignIssuer::new(issuer(), keys());
     let tokens = Tokens::new(Secrets::known(SECRET, None)).trusting(foreign);
     let token = by_ed(2, r#"{"alg":"EdDSA","kid":"new"}"#, claims(&[]));
     let before = tokens.generation();
@@ -277,10 +277,10 @@ async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
     let foreign = tokens.foreign().unwrap();
     // The keys have been requested, or this would wait for ever.
     foreign.keys_wanted().await;
-    assert_eq!(foreign.replace(keys()), Replaced::Same);
+    assert_eq!(foreign.replace(keys()), KeyReplacement::Same);
     assert_eq!(tokens.generation(), before);
     let new = KeySet::read(jwks(&[ed_jwk(2, r#","kid":"new""#)]).as_bytes()).unwrap();
-    assert_eq!(foreign.replace(new), Replaced::Changed);
+    assert_eq!(foreign.replace(new), KeyReplacement::Changed);
     assert_ne!(tokens.generation(), before);
     assert!(tokens.verify(token.as_bytes(), NOW_US).is_ok());
     let old = tokens.verify(signed(&[]).as_bytes(), NOW_US);

@@ -1,10 +1,10 @@
 //! The parts of access that fuzz targets reach. Tokens are signed here with keys that are not
 //! secret; otherwise no fuzzer would get past a signature.
 
-use super::credentials::{self, Presented};
-use super::foreign::{Foreign, Issuer};
+use super::credentials::{self, Credential};
+use super::foreign::{ForeignIssuer, Issuer};
 use super::jwks::KeySet;
-use super::token::{Tokens, Verified};
+use super::token::{Tokens, VerifiedToken};
 use super::token_secret::Secrets;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -51,9 +51,9 @@ pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCrede
     match found {
         Err(_) => PresentedCredential::Malformed,
         Ok(None) => PresentedCredential::Nothing,
-        Ok(Some(Presented::Token(token))) => PresentedCredential::Token(token.to_vec()),
-        Ok(Some(Presented::Key(key))) => PresentedCredential::Key(key.to_vec()),
-        Ok(Some(Presented::Basic(encoded))) => match credentials::basic(encoded) {
+        Ok(Some(Credential::Token(token))) => PresentedCredential::Token(token.to_vec()),
+        Ok(Some(Credential::Key(key))) => PresentedCredential::Key(key.to_vec()),
+        Ok(Some(Credential::Basic(encoded))) => match credentials::basic(encoded) {
             Ok(login) => PresentedCredential::Login(login.username, login.password.to_string()),
             Err(_) => PresentedCredential::Malformed,
         },
@@ -90,13 +90,13 @@ pub fn presented(token: &[u8], now_s: u64) -> Option<TokenContent> {
     });
     let words = |grants: &Grants| grants.iter().map(Grant::to_string).collect();
     Some(match tokens.verify(token, now_s * SECOND_US).ok()? {
-        Verified::Own(claims) => TokenContent {
+        VerifiedToken::Own(claims) => TokenContent {
             is_own: true,
             name: claims.account.as_str().to_owned(),
             roles: words(&claims.grants),
             expires_at_s: claims.expires_at_us / SECOND_US,
         },
-        Verified::Foreign(claims) => TokenContent {
+        VerifiedToken::Foreign(claims) => TokenContent {
             is_own: false,
             name: claims.subject.as_str().to_owned(),
             roles: words(&claims.grants),
@@ -109,7 +109,7 @@ fn issuer() -> Option<Ed25519KeyPair> {
     Ed25519KeyPair::from_seed_unchecked(&SEED).ok()
 }
 
-fn foreign() -> Option<Foreign> {
+fn foreign() -> Option<ForeignIssuer> {
     let point = URL_SAFE_NO_PAD.encode(issuer()?.public_key());
     let document =
         format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{point}","kid":"k"}}]}}"#);
@@ -119,7 +119,7 @@ fn foreign() -> Option<Foreign> {
         roles_claim: "roles".to_owned(),
         account_claim: "sub".to_owned(),
     };
-    Some(Foreign::new(issuer, KeySet::read(document.as_bytes()).ok()?))
+    Some(ForeignIssuer::new(issuer, KeySet::read(document.as_bytes()).ok()?))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::config::AccessConfig;
-use super::credentials::{self, Login, Malformed, Presented};
+use super::credentials::{self, Credential, CredentialFault, Login};
 use super::jwks_source;
 use super::needs::Needs;
 use super::origins::Cors;
@@ -16,7 +16,7 @@ use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
-use super::token::{Issued, Tokens};
+use super::token::{IssuedToken, Tokens};
 use crate::cluster::{ClusterKey, NodeName};
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
@@ -69,7 +69,7 @@ enum NotLoggedIn {
 
 /// The parts of a request that the gate examines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct GateRequest<'a> {
     /// Its target.
     pub(crate) uri: &'a Uri,
     /// Its headers.
@@ -221,11 +221,11 @@ impl Gate {
     /// headers are malformed. 429: too many passwords were wrong, or are being verified.
     pub(crate) async fn admit(
         &self,
-        asking: Asking<'_>,
+        asking: GateRequest<'_>,
         needs: Needs,
         log: Option<&str>,
     ) -> Result<Arc<Principal>, Box<Problem>> {
-        let Asking { uri, headers, client, of_node } = asking;
+        let GateRequest { uri, headers, client, of_node } = asking;
         match (needs, of_node) {
             (Needs::Public, _) | (Needs::Node, Some(_)) => return Ok(self.nobody()),
             (Needs::Node, None) => return Err(problem::NOT_A_NODE.because(NODES_ONLY)),
@@ -247,7 +247,7 @@ impl Gate {
                           token or an API key, X-API-Key, or Authorization: Basic";
             return Err(problem::UNAUTHENTICATED.because(detail));
         };
-        if is_of_page && matches!(presented, Presented::Basic(_)) {
+        if is_of_page && matches!(presented, Credential::Basic(_)) {
             self.pages.check_origin(uri, headers, Trust::OwnOrigin)?;
         }
         let principal = match self.recognise(&presented)? {
@@ -325,7 +325,10 @@ impl Gate {
 
     /// The principal of a cached credential, or of one that can be verified at once; `None`: it is
     /// a password.
-    fn recognise(&self, presented: &Presented<'_>) -> Result<Option<Arc<Principal>>, Box<Problem>> {
+    fn recognise(
+        &self,
+        presented: &Credential<'_>,
+    ) -> Result<Option<Arc<Principal>>, Box<Problem>> {
         let now_us = self.clock.wall_us();
         let tokens = self.tokens.generation();
         let mut cache = self.cache();
@@ -335,11 +338,11 @@ impl Gate {
         }
         drop(cache);
         let proof = match presented {
-            Presented::Token(token) => {
+            Credential::Token(token) => {
                 self.tokens.verify(token, now_us).map_err(|_| not_accepted())?.into()
             }
-            Presented::Key(key) => Proof::Key(api_key::digest(key)),
-            Presented::Basic(_) => return Ok(None),
+            Credential::Key(key) => Proof::Key(api_key::digest(key)),
+            Credential::Basic(_) => return Ok(None),
         };
         self.remember(presented, proof, tokens, now_us).map(Some)
     }
@@ -347,7 +350,7 @@ impl Gate {
     /// Judges a proof, and caches it if it is valid.
     fn remember(
         &self,
-        presented: &Presented<'_>,
+        presented: &Credential<'_>,
         proof: Proof,
         tokens: u64,
         now_us: u64,
@@ -363,10 +366,10 @@ impl Gate {
 
     async fn by_password(
         &self,
-        presented: &Presented<'_>,
+        presented: &Credential<'_>,
         from: Option<IpAddr>,
     ) -> Result<Arc<Principal>, Box<Problem>> {
-        let Presented::Basic(encoded) = presented else { return Err(not_accepted()) };
+        let Credential::Basic(encoded) = presented else { return Err(not_accepted()) };
         let Login { username, password } = credentials::basic(encoded)?;
         let LoggedIn { account, since_us, .. } = self.login(&username, password, from).await?;
         let proof = Proof::Password { account, since_us };
@@ -419,11 +422,14 @@ impl Gate {
                 Err(NotLoggedIn::Busy)
             }
             (
-                Ok(right @ (password::Verdict::Right | password::Verdict::RightButWeak)),
+                Ok(
+                    right @ (password::PasswordVerdict::Right
+                    | password::PasswordVerdict::RightButWeak),
+                ),
                 Some(account),
             ) => {
                 attempt.settle(Outcome::Right, now_us);
-                if right == password::Verdict::RightButWeak {
+                if right == password::PasswordVerdict::RightButWeak {
                     // Not rehashed: the event that sets a password ends the account's tokens.
                     let account = account.name().as_str();
                     tracing::info!(
@@ -448,7 +454,12 @@ impl Gate {
     ///
     /// # Errors
     /// The system provides no random bytes.
-    pub fn issue(&self, logged_in: &LoggedIn, grants: &Grants, life_s: u64) -> io::Result<Issued> {
+    pub fn issue(
+        &self,
+        logged_in: &LoggedIn,
+        grants: &Grants,
+        life_s: u64,
+    ) -> io::Result<IssuedToken> {
         let LoggedIn { account, since_us, .. } = logged_in;
         self.tokens.issue(account, grants, *since_us, life_s, self.clock.wall_us())
     }
@@ -505,8 +516,8 @@ pub(super) fn not_accepted() -> Box<Problem> {
     )
 }
 
-impl From<Malformed> for Box<Problem> {
-    fn from(malformed: Malformed) -> Box<Problem> {
+impl From<CredentialFault> for Box<Problem> {
+    fn from(malformed: CredentialFault) -> Box<Problem> {
         problem::MALFORMED_CREDENTIALS.because(malformed.to_string())
     }
 }

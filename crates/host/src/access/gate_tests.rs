@@ -15,9 +15,9 @@ const PASSWORD: &str = "correct horse";
 
 /// A clock that stands still until set.
 #[derive(Default)]
-struct Hand(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn wall_us(&self) -> u64 {
         1_795_224_656_000_000 + self.monotonic_us()
     }
@@ -26,22 +26,22 @@ impl Clock for Hand {
     }
 }
 
-struct Closed {
+struct GateWithAccounts {
     gate: Gate,
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     _node: Node,
     _dir: TempDir,
 }
 
 /// A gate with two admins, `ann` and `bob`.
-async fn closed() -> Closed {
+async fn closed() -> GateWithAccounts {
     let dir = TempDir::new().unwrap();
     let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock.clone(), &node);
     assert!(gate.is_open());
-    let closed = Closed { gate, clock, _node: node, _dir: dir };
+    let closed = GateWithAccounts { gate, clock, _node: node, _dir: dir };
     let password = password::hash(PASSWORD).unwrap();
     for name in ["ann", "bob"] {
         let roles = Grant::everywhere(Role::Admin).into();
@@ -52,7 +52,7 @@ async fn closed() -> Closed {
     closed
 }
 
-impl Closed {
+impl GateWithAccounts {
     async fn execute(&self, command: Command) {
         let executed = self.gate.live().execute(&[command], None, CommitOn::ThisThread).await;
         assert!(executed.unwrap().refused.is_none());
@@ -84,8 +84,8 @@ impl Closed {
     }
 }
 
-fn asking<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Asking<'a> {
-    Asking { uri, headers, client: None, of_node: None }
+fn asking<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> GateRequest<'a> {
+    GateRequest { uri, headers, client: None, of_node: None }
 }
 
 fn basic(text: &str) -> String {
@@ -191,7 +191,7 @@ async fn a_password_gives_no_pass_until_it_has_been_verified() {
 async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let dir = TempDir::new().unwrap();
     let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap()]);
-    let clock: Arc<dyn Clock> = Arc::new(Hand::default());
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock, &node);
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();

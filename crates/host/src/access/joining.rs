@@ -63,7 +63,7 @@ async fn confirmed(gate: &Gate) -> Result<(), String> {
 
 /// The result of waiting to create the first account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum LeadWait {
     /// This node leads the system log and may append to it.
     Leads,
     /// There are accounts, created by any node.
@@ -74,15 +74,15 @@ pub(super) enum Turn {
 ///
 /// # Errors
 /// A sentence: neither happened in time.
-pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<Turn, String> {
+pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, String> {
     let log = gate.live().log();
     let turn = async {
         loop {
             if gate.has_accounts() {
-                return Turn::Accounts;
+                return LeadWait::Accounts;
             }
             if log.role().leads() {
-                return Turn::Leads;
+                return LeadWait::Leads;
             }
             sleep(LOOK).await;
         }

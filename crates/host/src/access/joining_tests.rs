@@ -89,7 +89,7 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
 fn who_leads_is_told_where_the_first_account_is_not_made() {
     let cluster = SimulatedLog::immediate();
     let leader = node(&cluster, 2, Ambition::Leads);
-    assert_eq!(await_turn(&leader.gate, LONG), Ok(Turn::Leads));
+    assert_eq!(await_turn(&leader.gate, LONG), Ok(LeadWait::Leads));
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, Duration::from_millis(500)).unwrap_err();
     assert!(refused.contains("n2 (http://n)"), "{refused}");

@@ -1,7 +1,7 @@
 //! The source of an external issuer's keys: a file, or a URL.
 
 use super::config::AccessConfig;
-use super::foreign::{Foreign, Issuer};
+use super::foreign::{ForeignIssuer, Issuer};
 use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
 use crate::client::endpoint::{Endpoint, Scheme};
@@ -142,7 +142,10 @@ impl Source {
 ///
 /// # Errors
 /// A sentence about wrong settings, or a file without keys.
-pub(crate) fn open(config: &AccessConfig, clock: &dyn Clock) -> Result<Option<Foreign>, String> {
+pub(crate) fn open(
+    config: &AccessConfig,
+    clock: &dyn Clock,
+) -> Result<Option<ForeignIssuer>, String> {
     let Some(ForeignSettings { issuer, source }) = ForeignSettings::of(config)? else {
         return Ok(None);
     };
@@ -161,7 +164,7 @@ pub(crate) fn open(config: &AccessConfig, clock: &dyn Clock) -> Result<Option<Fo
         }),
     };
     tell(keys.len(), keys.passed_over());
-    Ok(Some(Foreign::new(issuer, keys)))
+    Ok(Some(ForeignIssuer::new(issuer, keys)))
 }
 
 /// Logs the number of usable and unusable keys.

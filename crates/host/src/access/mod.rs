@@ -42,7 +42,7 @@ pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
 
-pub(crate) use gate::{Asking, Gate, Pass};
+pub(crate) use gate::{Gate, GateRequest, Pass};
 pub use needs::Needs;
 pub use principal::{Holder, Principal};
 pub use standing::Standing;

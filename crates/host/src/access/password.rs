@@ -57,7 +57,7 @@ impl std::error::Error for PasswordFault {}
 
 /// The result of verifying a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum PasswordVerdict {
     /// The account's password.
     Right,
     /// The account's password, but hashed with outdated parameters: rehash it.
@@ -104,7 +104,7 @@ fn failed(error: argon2::password_hash::Error) -> io::Error {
 
 /// Verifies a password. Without a hash (the account does not exist, or has no password) it takes as
 /// long and fails.
-pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> Verdict {
+pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> PasswordVerdict {
     // The same work for passwords that are too long, regardless of their length.
     let (password, kept) = if password.len() > MAX_BYTES { ("", None) } else { (password, kept) };
     let usable = kept.and_then(|kept| usable(kept.as_str()));
@@ -113,15 +113,15 @@ pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> Verdict {
     }
     let is_known = usable.is_some();
     let Some((phc, params)) = usable.or_else(|| self::usable(NOBODYS)) else {
-        return Verdict::Wrong;
+        return PasswordVerdict::Wrong;
     };
     // Compares in constant time.
     let right = argon2().verify_password(password.as_bytes(), &phc).is_ok();
     let weak = params.m_cost() < MEMORY_KIB || params.t_cost() < PASSES;
     match (right && is_known, weak) {
-        (true, false) => Verdict::Right,
-        (true, true) => Verdict::RightButWeak,
-        (false, _) => Verdict::Wrong,
+        (true, false) => PasswordVerdict::Right,
+        (true, true) => PasswordVerdict::RightButWeak,
+        (false, _) => PasswordVerdict::Wrong,
     }
 }
 
@@ -150,9 +150,9 @@ pub struct Passwords {
 }
 
 /// Counts one waiting login until dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingLogin<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingLogin<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ impl Passwords {
         &self,
         kept: Option<PasswordHash>,
         password: Zeroizing<String>,
-    ) -> Result<Verdict, Busy> {
+    ) -> Result<PasswordVerdict, Busy> {
         self.run(move || verify(kept.as_ref(), &password)).await
     }
 
@@ -197,7 +197,7 @@ impl Passwords {
             Ok(permit) => permit,
             Err(_) => {
                 let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-                let _waiting = Waiting(&self.waiting);
+                let _waiting = WaitingLogin(&self.waiting);
                 if waiting >= self.most_waiting {
                     return Err(Busy);
                 }
@@ -229,13 +229,13 @@ mod tests {
         let hash = hash("correct horse").unwrap();
         assert!(hash.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "as OWASP says");
         assert_ne!(super::hash("correct horse").unwrap(), hash, "a salt of its own");
-        assert_eq!(verify(Some(&hash), "correct horse"), Verdict::Right);
+        assert_eq!(verify(Some(&hash), "correct horse"), PasswordVerdict::Right);
         for wrong in ["", "correct hors", "correct horse ", "Correct horse"] {
-            assert_eq!(verify(Some(&hash), wrong), Verdict::Wrong);
+            assert_eq!(verify(Some(&hash), wrong), PasswordVerdict::Wrong);
         }
-        assert_eq!(verify(Some(&hash), &"x".repeat(MAX_BYTES + 1)), Verdict::Wrong);
-        assert_eq!(verify(None, "correct horse"), Verdict::Wrong);
-        assert_eq!(verify(None, ""), Verdict::Wrong);
+        assert_eq!(verify(Some(&hash), &"x".repeat(MAX_BYTES + 1)), PasswordVerdict::Wrong);
+        assert_eq!(verify(None, "correct horse"), PasswordVerdict::Wrong);
+        assert_eq!(verify(None, ""), PasswordVerdict::Wrong);
     }
 
     #[test]
@@ -246,8 +246,8 @@ mod tests {
             let weak = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
             kept(&weak.hash_password(b"password", &salt).unwrap().to_string())
         };
-        assert_eq!(verify(Some(&of(64, 1)), "password"), Verdict::RightButWeak);
-        assert_eq!(verify(Some(&of(64, 1)), "passwort"), Verdict::Wrong);
+        assert_eq!(verify(Some(&of(64, 1)), "password"), PasswordVerdict::RightButWeak);
+        assert_eq!(verify(Some(&of(64, 1)), "passwort"), PasswordVerdict::Wrong);
         let text = of(64, 1).as_str().to_owned();
         let start = Instant::now();
         for bad in [
@@ -258,7 +258,7 @@ mod tests {
             text.rsplit_once('$').unwrap().0.to_owned(),
             "$".to_owned(),
         ] {
-            assert_eq!(verify(Some(&kept(&bad)), "password"), Verdict::Wrong, "{bad}");
+            assert_eq!(verify(Some(&kept(&bad)), "password"), PasswordVerdict::Wrong, "{bad}");
         }
         assert!(start.elapsed().as_secs() < 60);
     }
@@ -300,8 +300,8 @@ mod tests {
         drop(second);
         assert_eq!(passwords.waiting.load(Ordering::Relaxed), 1, "who goes away waits no more");
         drop(held);
-        assert_eq!(first.await, Ok(Verdict::Wrong));
-        assert_eq!(passwords.verify(None, password()).await, Ok(Verdict::Wrong));
+        assert_eq!(first.await, Ok(PasswordVerdict::Wrong));
+        assert_eq!(passwords.verify(None, password()).await, Ok(PasswordVerdict::Wrong));
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         for turn in 0..40 {
             let kept = (turn % 2 == 0).then_some(&hash);
             let start = Instant::now();
-            assert_eq!(verify(kept, "passwort"), Verdict::Wrong);
+            assert_eq!(verify(kept, "passwort"), PasswordVerdict::Wrong);
             us[turn % 2] += start.elapsed().as_micros() / 20;
         }
         println!("known: {} us, unknown: {} us", us[0], us[1]);

@@ -2,7 +2,7 @@
 //! the view; when the view has moved it is judged again.
 
 use super::foreign::ForeignClaims;
-use super::token::{Claims, Verified};
+use super::token::{Claims, VerifiedToken};
 use crate::identity::{Identity, Method};
 use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
@@ -72,11 +72,11 @@ pub enum Verdict {
     },
 }
 
-impl From<Verified> for Proof {
-    fn from(verified: Verified) -> Proof {
+impl From<VerifiedToken> for Proof {
+    fn from(verified: VerifiedToken) -> Proof {
         match verified {
-            Verified::Own(claims) => Proof::Token(claims),
-            Verified::Foreign(claims) => Proof::Foreign(claims),
+            VerifiedToken::Own(claims) => Proof::Token(claims),
+            VerifiedToken::Foreign(claims) => Proof::Foreign(claims),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps the verification keys of tokens up to date while the server runs: the file of our own
 //! secrets, and the keys of an external issuer.
 
-use super::foreign::{Foreign, Replaced};
+use super::foreign::{ForeignIssuer, KeyReplacement};
 use super::gate::Gate;
 use super::jwks::KeySet;
 use super::jwks_source::{self, KeysUrl, Source};
@@ -53,7 +53,7 @@ async fn keep_secrets(tokens: &Tokens, data: &Path) {
     }
 }
 
-async fn keep_file(foreign: &Foreign, path: &Path) {
+async fn keep_file(foreign: &ForeignIssuer, path: &Path) {
     let mut hangups = Hangups::watch();
     let mut seen = None;
     loop {
@@ -66,7 +66,7 @@ async fn keep_file(foreign: &Foreign, path: &Path) {
     }
 }
 
-async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
+async fn keep_url(foreign: &ForeignIssuer, url: &KeysUrl, clock: &Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
     // The keys were fetched when the server started.
     let mut begun_us = clock.monotonic_us();
@@ -96,11 +96,11 @@ async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
 }
 
 /// Applies keys that were read; returns how long they are valid.
-fn take(foreign: &Foreign, read: Result<KeySet, String>) -> Duration {
+fn take(foreign: &ForeignIssuer, read: Result<KeySet, String>) -> Duration {
     match read {
         Ok(keys) => {
             let (count, passed_over) = (keys.len(), keys.passed_over());
-            if foreign.replace(keys) == Replaced::Changed {
+            if foreign.replace(keys) == KeyReplacement::Changed {
                 jwks_source::tell(count, passed_over);
             }
             RENEW

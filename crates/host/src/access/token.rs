@@ -8,7 +8,7 @@
 //! stack of cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
 use super::derived::DerivedSecrets;
-use super::foreign::{Cut, Foreign, ForeignClaims};
+use super::foreign::{ForeignClaims, ForeignIssuer, TokenParts};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
 use super::token_secret::Secrets;
@@ -72,7 +72,7 @@ pub(crate) enum TokenFault {
 
 /// The content of a genuine token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verified {
+pub(crate) enum VerifiedToken {
     /// One of ours.
     Own(Claims),
     /// One of the external issuer.
@@ -105,7 +105,7 @@ impl Claims {
 }
 
 /// A newly issued token.
-pub struct Issued {
+pub struct IssuedToken {
     /// Sent as `Bearer`.
     pub token: Zeroizing<String>,
     /// Its id.
@@ -114,7 +114,7 @@ pub struct Issued {
     pub expires_in_s: u64,
 }
 
-impl fmt::Debug for Issued {
+impl fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Issued({})", self.id)
     }
@@ -124,7 +124,7 @@ impl fmt::Debug for Issued {
 #[derive(Debug)]
 pub struct Tokens {
     secrets: OwnSecrets,
-    foreign: Option<Foreign>,
+    foreign: Option<ForeignIssuer>,
 }
 
 /// The secrets that sign our own tokens.
@@ -234,7 +234,7 @@ impl Tokens {
     }
 
     /// The same, and also accepts tokens of an external issuer.
-    pub(super) fn trusting(self, foreign: Foreign) -> Tokens {
+    pub(super) fn trusting(self, foreign: ForeignIssuer) -> Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }
 
@@ -243,7 +243,7 @@ impl Tokens {
     ///
     /// # Errors
     /// As [`Secrets::open`].
-    pub(crate) fn open(data: &Path, foreign: Option<Foreign>) -> io::Result<Tokens> {
+    pub(crate) fn open(data: &Path, foreign: Option<ForeignIssuer>) -> io::Result<Tokens> {
         Ok(Tokens { secrets: OwnSecrets::InFile(InUse::open(data)?), foreign })
     }
 
@@ -252,7 +252,7 @@ impl Tokens {
     pub(crate) fn derived(
         key: Arc<ClusterKey>,
         folded: Arc<Folded>,
-        foreign: Option<Foreign>,
+        foreign: Option<ForeignIssuer>,
     ) -> Tokens {
         Tokens { secrets: OwnSecrets::Derived(DerivedSecrets::new(key, folded)), foreign }
     }
@@ -266,14 +266,14 @@ impl Tokens {
     }
 
     /// The external issuer, if configured.
-    pub(crate) fn foreign(&self) -> Option<&Foreign> {
+    pub(crate) fn foreign(&self) -> Option<&ForeignIssuer> {
         self.foreign.as_ref()
     }
 
     /// Counts the replacements of secrets and issuer's keys. A token verified under another number
     /// must be verified again. Read it before verifying.
     pub(crate) fn generation(&self) -> u64 {
-        let foreign = self.foreign.as_ref().map_or(0, Foreign::generation);
+        let foreign = self.foreign.as_ref().map_or(0, ForeignIssuer::generation);
         let own = match &self.secrets {
             OwnSecrets::InFile(secrets) => secrets.generation(),
             // A token's content depends on its generation, which is judged with the accounts.
@@ -329,7 +329,7 @@ impl Tokens {
         since_us: u64,
         life_s: u64,
         now_us: u64,
-    ) -> io::Result<Issued> {
+    ) -> io::Result<IssuedToken> {
         let expires_in_s = life_s.clamp(1, MAX_LIFE_S);
         let id = format!("{:032x}", u128::from_be_bytes(random::bytes()?));
         let iat = now_us / SECOND_US;
@@ -353,7 +353,7 @@ impl Tokens {
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(tag, &mut token);
         let id = TokenId::parse(&id).map_err(io::Error::other)?;
-        Ok(Issued { token, id, expires_in_s })
+        Ok(IssuedToken { token, id, expires_in_s })
     }
 
     /// The content of a token that is genuine, for this server and within its validity (now in µs
@@ -361,7 +361,7 @@ impl Tokens {
     ///
     /// # Errors
     /// [`TokenFault`].
-    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<Verified, TokenFault> {
+    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<VerifiedToken, TokenFault> {
         if token.len() > MAX_BYTES {
             return Err(TokenFault::TooLong);
         }
@@ -372,14 +372,14 @@ impl Tokens {
         let (claims, tag) = (decode(claims)?, decode(tag)?);
         if header.alg == "HS256" {
             header.must_be_typed(&[OWN_TYPE])?;
-            return self.verify_own(signed, &claims, &tag, now_us).map(Verified::Own);
+            return self.verify_own(signed, &claims, &tag, now_us).map(VerifiedToken::Own);
         }
         let algorithm = Algorithm::parse(&header.alg).ok_or(TokenFault::Algorithm)?;
         let foreign = self.foreign.as_ref().ok_or(TokenFault::Algorithm)?;
         header.must_be_typed(&FOREIGN_TYPES)?;
         let key_id = header.kid.as_deref();
-        let token = Cut { key_id, signed, claims: &claims, signature: &tag };
-        foreign.verify(algorithm, &token, now_us).map(Verified::Foreign)
+        let token = TokenParts { key_id, signed, claims: &claims, signature: &tag };
+        foreign.verify(algorithm, &token, now_us).map(VerifiedToken::Foreign)
     }
 
     fn verify_own(

@@ -24,10 +24,10 @@ fn issue(tokens: &Tokens) -> String {
     tokens.issue(&ann(), &grants(), 77, 3600, NOW_US).unwrap().token.to_string()
 }
 
-fn own(verified: Verified) -> Claims {
+fn own(verified: VerifiedToken) -> Claims {
     match verified {
-        Verified::Own(claims) => claims,
-        Verified::Foreign(_) => panic!("there is no other issuer"),
+        VerifiedToken::Own(claims) => claims,
+        VerifiedToken::Foreign(_) => panic!("there is no other issuer"),
     }
 }
 

@@ -1,5 +1,4 @@
-//! The settings of a node of several: which journal its logs are copies of, who it is, what the
-//! nodes share.
+//! The settings of a node of a cluster: the journal of its logs, its identity, the shared key.
 
 use super::NodeName;
 use crate::client::endpoint::Endpoint;
@@ -10,17 +9,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a node that does not lead does with a write.
+/// What a follower does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FollowerWrites {
-    /// It has the leader answer it.
+    /// It forwards it to the leader.
     Forward,
-    /// It sends the client to the leader (307).
+    /// It redirects the client to the leader (307).
     Redirect,
 }
 
-/// The URL of a journal. It may hold a password, which is never shown.
+/// The URL of a journal. It may contain a password, which is never shown.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct JournalUrl(String);
 
@@ -65,20 +64,20 @@ impl Serialize for JournalUrl {
 }
 
 section! {
-    /// Settings of a node of several.
+    /// Settings of a node of a cluster.
     ClusterConfig from ClusterConfigArgs:
-    /// Journal that the logs of several nodes are copies of, e.g.
-    /// postgres://wellspring@db.example/events; empty: the files of this folder alone.
+    /// Journal that the logs of all nodes are copies of, e.g.
+    /// postgres://wellspring@db.example/events; empty: logs are files of this node only.
     journal: JournalUrl = "WELLSPRING_JOURNAL", JournalUrl::default();
     /// Writes events as rows to a journal that is a database, for its other clients to read.
     [num_args = 0..=1, default_missing_value = "true"]
     journal_rows: bool = "WELLSPRING_JOURNAL_ROWS", true;
-    /// What a node that does not lead does with a write: forward it to the leader, or redirect its
-    /// client there (307).
+    /// What a follower does with a write: forward it to the leader, or redirect the client there
+    /// (307).
     follower_writes: FollowerWrites = "WELLSPRING_FOLLOWER_WRITES", FollowerWrites::Forward;
     /// Longest time that a write waits for a leader, in ms.
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;
-    /// Silence after which a leader is taken for gone, in ms.
+    /// Silence after which a leader is considered gone, in ms.
     lead_timeout_ms: u64 = "WELLSPRING_LEAD_TIMEOUT_MS", 2_000;
     optional
     /// File with the password for the journal, readable by its owner alone; or set PGPASSWORD.
@@ -97,17 +96,17 @@ section! {
     cluster_cacert: PathBuf = "WELLSPRING_CLUSTER_CACERT";
 }
 
-/// Who a node of several is, from its settings.
+/// The identity of a node of a cluster, from its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeIdentity {
     /// Its name.
     pub(crate) name: NodeName,
-    /// Where others reach it.
+    /// Its URL for others.
     pub(crate) url: String,
 }
 
 impl ClusterConfig {
-    /// Whether the logs are copies of a journal of several nodes.
+    /// Whether the logs are copies of a shared journal.
     pub fn is_shared(&self) -> bool {
         !self.journal.0.is_empty()
     }
@@ -115,7 +114,7 @@ impl ClusterConfig {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self, process: &ProcessConfig, has_tls: bool) -> Result<(), String> {
         if !self.is_shared() {
             let alone = [
@@ -147,7 +146,7 @@ impl ClusterConfig {
         self.identity(process, has_tls).map(drop)
     }
 
-    /// Who this node is.
+    /// The identity of this node.
     ///
     /// # Errors
     /// A sentence about `node` or `advertise`.
@@ -180,7 +179,7 @@ impl ClusterConfig {
         Ok(NodeIdentity { name, url })
     }
 
-    /// The silence after which a leader is taken for gone.
+    /// The silence after which a leader is considered gone.
     pub(crate) fn lead_timeout(&self) -> Duration {
         Duration::from_millis(self.lead_timeout_ms)
     }
@@ -191,7 +190,7 @@ impl ClusterConfig {
     }
 }
 
-/// The URL of a listener that only this machine reaches.
+/// The URL of a listener that only this machine can reach.
 fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, String> {
     let address = process.address()?;
     if !address.ip().is_loopback() || address.port() == 0 {

@@ -1,5 +1,4 @@
-//! Figures of logs: what was appended, what a commit costs, what lies where, and the account of
-//! ingest.
+//! Figures of logs: appends, commits, storage, and the account of ingest.
 
 use super::shared::SharedFigures;
 use crate::node::IngestAccount;
@@ -15,15 +14,15 @@ pub(crate) struct LogFigures {
     pub(crate) account: IngestAccount,
     /// Subscriptions to it.
     pub(crate) subscribers: u64,
-    /// Time since its last event, if there is one.
+    /// Time since its last event, if any.
     pub(crate) idle_us: Option<u64>,
-    /// If it is the copy of a shared log.
+    /// Present for the copy of a shared log.
     pub(crate) shared: Option<SharedFigures>,
 }
 
 #[cfg(test)]
 impl LogFigures {
-    /// Those of a log in which nothing has happened.
+    /// The figures of an unused log.
     pub(super) fn for_tests(log: &str) -> LogFigures {
         LogFigures {
             log: log.to_owned(),

@@ -1,19 +1,18 @@
-//! Figures of logs that are copies of shared logs: what this node is to each, and what came from
-//! others.
+//! Figures of copies of shared logs: this node's role, and entries of others.
 
 use super::logs::LogFigures;
 use crate::cluster::{EngineReach, EngineStatus};
 use crate::stats::family::{Family, Kind};
 use wellspring_log::{Role, SharedStats};
 
-/// What a node may be to a log, as [`Role::name`] says it.
+/// The possible roles of a node for a log, as [`Role::name`] gives them.
 const ROLES: [&str; 5] = ["catching-up", "following", "claiming", "leading", "detached"];
 
 /// The figures of one copy.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedFigures {
     pub(crate) role: Role,
-    /// How often that has changed.
+    /// Number of role changes.
     pub(crate) role_changes: u64,
     pub(crate) stats: SharedStats,
 }
@@ -28,7 +27,7 @@ impl SharedFigures {
         }
     }
 
-    /// What is still to be fetched of what the shared log held when the node was started.
+    /// Places still to be fetched of what the shared log held when the node started.
     fn missing_places(&self) -> Option<u64> {
         match &self.role {
             Role::CatchingUp { place, end } => end.map(|end| end.0.saturating_sub(place.0)),
@@ -39,7 +38,7 @@ impl SharedFigures {
 
 type Pick = fn(&SharedFigures) -> Option<u64>;
 
-/// Empty ones for logs of files.
+/// Empty for logs of files.
 pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
     let figures: [(&'static str, Kind, &'static str, Pick); 8] = [

@@ -1,4 +1,4 @@
-//! Figures of views: how far behind they are, and what folding and snapshots cost.
+//! Figures of views: lag, and the cost of folding and snapshots.
 
 use crate::stats::family::{Family, Kind, Value, scaled};
 use crate::view::{Figures, State};

@@ -35,7 +35,7 @@ impl BodyMemory {
 }
 
 /// An account of charged memory.
-struct Charged {
+struct MemoryAccount {
     memory: BodyMemory,
     bytes: usize,
     share: HeldMemory,
@@ -44,7 +44,7 @@ struct Charged {
 /// The charge of one body or answer, returned when dropped.
 pub(crate) struct Charge {
     /// On the heap: small bodies and answers are never charged, and carry this along.
-    charged: Option<Box<Charged>>,
+    charged: Option<Box<MemoryAccount>>,
     /// Sizes up to this are free.
     free: usize,
 }
@@ -116,7 +116,7 @@ impl Charge {
         }
         let more = (bytes - charged) as i64;
         let of_payer =
-            || Box::new(Charged { memory: memory.clone(), bytes: 0, share: payer.memory() });
+            || Box::new(MemoryAccount { memory: memory.clone(), bytes: 0, share: payer.memory() });
         let now = self.charged.get_or_insert_with(of_payer);
         now.share.set(bytes)?;
         let counter = &memory.stats.body_bytes;
@@ -136,7 +136,7 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some(Charged { memory, bytes, .. }) = self.charged.as_deref() {
+        if let Some(MemoryAccount { memory, bytes, .. }) = self.charged.as_deref() {
             memory.stats.body_bytes.fetch_sub(*bytes as i64, Relaxed);
         }
     }

@@ -7,7 +7,7 @@ use super::header_names::X_FORWARDED_FOR;
 use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
 use super::server::Server;
-use super::unread::{Patience, Unread};
+use super::unread::{Patience, UnreadAnswers};
 use super::{Body, Content, Host, Response, Source};
 use crate::limits::{Payer, SharedBucket};
 use crate::stats::{self, RefusalReason};
@@ -46,7 +46,7 @@ struct Activity {
     /// Whether the last write found no room.
     blocked: AtomicBool,
     /// Its answers, if this is HTTP/2.
-    unread: Unread,
+    unread: UnreadAnswers,
 }
 
 /// Counts a request as in progress until its answer is handed over.
@@ -82,7 +82,7 @@ impl Drop for InFlight {
 }
 
 /// The socket, or TLS on it, with its activity counted.
-struct Watched<S> {
+struct WatchedStream<S> {
     io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
     /// Bytes read from the socket before it came here, which come first.
@@ -90,7 +90,7 @@ struct Watched<S> {
     activity: Arc<Activity>,
 }
 
-impl<S: AsyncRead + Unpin> Read for Watched<S> {
+impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -110,11 +110,11 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
     }
 }
 
-impl<S> Watched<S> {
+impl<S> WatchedStream<S> {
     /// A socket, with bytes already read from it.
-    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
+    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
-        Watched { io, last_second, read, activity: Arc::clone(activity) }
+        WatchedStream { io, last_second, read, activity: Arc::clone(activity) }
     }
 
     fn note(&self, poll: &Poll<io::Result<usize>>) {
@@ -129,7 +129,7 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: Socket> Watched<S> {
+impl<S: Socket> WatchedStream<S> {
     /// Whether output may still be waiting for the client. hyper flushes whenever it is woken.
     fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let Activity { waiting, is_http2, .. } = &*self.activity;
@@ -141,7 +141,7 @@ impl<S: Socket> Watched<S> {
     }
 }
 
-impl<S: Socket> Write for Watched<S> {
+impl<S: Socket> Write for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -263,7 +263,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
 ) {
     let host = &server.host;
     let activity = Arc::new(Activity::default());
-    let io = Watched::new(CountedStream::new(stream, &host.stats), read, &activity);
+    let io = WatchedStream::new(CountedStream::new(stream, &host.stats), read, &activity);
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), rate.clone())
@@ -280,9 +280,9 @@ pub(crate) async fn serve<S: Socket + 'static>(
             biased;
             _ = connection.as_mut() => return,
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
-                Verdict::Fine => {}
-                Verdict::Idle => connection.as_mut().graceful_shutdown(),
-                Verdict::Stuck(refused) => {
+                IdleCheck::Fine => {}
+                IdleCheck::Idle => connection.as_mut().graceful_shutdown(),
+                IdleCheck::Stuck(refused) => {
                     if let Some(refused) = refused {
                         host.stats.refusals.count(refused);
                     }
@@ -323,7 +323,7 @@ fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum IdleCheck {
     Fine,
     /// Idle for long: end gracefully.
     Idle,
@@ -368,7 +368,7 @@ impl Watch {
         }
     }
 
-    fn look(&mut self, activity: &Activity) -> Verdict {
+    fn look(&mut self, activity: &Activity) -> IdleCheck {
         let begun = activity.begun.load(Relaxed);
         let quiet = activity.in_flight.load(Relaxed) == 0 && begun == self.begun;
         self.begun = begun;
@@ -381,14 +381,14 @@ impl Watch {
         self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
         let unread_for = activity.unread.still_for(self.tick, self.patience);
         if self.partial_for >= self.header {
-            Verdict::Stuck(Some(RefusalReason::SlowHead))
+            IdleCheck::Stuck(Some(RefusalReason::SlowHead))
         } else if self.blocked_for.max(unread_for) >= self.write {
-            Verdict::Stuck(Some(RefusalReason::SlowReader))
+            IdleCheck::Stuck(Some(RefusalReason::SlowReader))
         } else if self.quiet_for >= self.idle {
             // Graceful first; a client that does not close is disconnected one idle time later.
-            if self.quiet_for >= 2 * self.idle { Verdict::Stuck(None) } else { Verdict::Idle }
+            if self.quiet_for >= 2 * self.idle { IdleCheck::Stuck(None) } else { IdleCheck::Idle }
         } else {
-            Verdict::Fine
+            IdleCheck::Fine
         }
     }
 }
@@ -412,10 +412,13 @@ mod tests {
             let connected = async || {
                 let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
                 let (server, _) = listener.accept().await.unwrap();
-                (client, Watched::new(CountedStream::new(server, &stats), Bytes::new(), &activity))
+                (
+                    client,
+                    WatchedStream::new(CountedStream::new(server, &stats), Bytes::new(), &activity),
+                )
             };
             // Flushes as hyper does, whenever it is woken, until that fails.
-            let refused_after = async |watched: &mut Watched<TcpStream>| {
+            let refused_after = async |watched: &mut WatchedStream<TcpStream>| {
                 let begun = tokio::time::Instant::now();
                 let flushed =
                     poll_fn(|context| match Pin::new(&mut *watched).poll_flush(context) {
@@ -479,17 +482,17 @@ mod tests {
     fn a_request_that_never_completes_is_cut() {
         let (mut watch, activity) = (watch(), Activity::default());
         activity.read.store(1, Relaxed);
-        assert_eq!(watch.look(&activity), Verdict::Fine);
-        assert_eq!(watch.look(&activity), Verdict::Stuck(Some(RefusalReason::SlowHead)));
+        assert_eq!(watch.look(&activity), IdleCheck::Fine);
+        assert_eq!(watch.look(&activity), IdleCheck::Stuck(Some(RefusalReason::SlowHead)));
     }
 
     #[test]
     fn a_quiet_connection_is_ended_and_a_busy_one_is_not() {
         let (mut watch, activity) = (watch(), Activity::default());
         let looks: Vec<_> = (0..5).map(|_| watch.look(&activity)).collect();
-        assert_eq!(looks[3..], [Verdict::Fine, Verdict::Idle]);
+        assert_eq!(looks[3..], [IdleCheck::Fine, IdleCheck::Idle]);
         activity.in_flight.store(1, Relaxed);
-        assert!((0..20).all(|_| watch.look(&activity) == Verdict::Fine));
+        assert!((0..20).all(|_| watch.look(&activity) == IdleCheck::Fine));
     }
 
     #[test]
@@ -500,7 +503,7 @@ mod tests {
         let looks: Vec<_> = (0..3).map(|_| watch.look(&activity)).collect();
         assert_eq!(
             looks,
-            [Verdict::Fine, Verdict::Fine, Verdict::Stuck(Some(RefusalReason::SlowReader))]
+            [IdleCheck::Fine, IdleCheck::Fine, IdleCheck::Stuck(Some(RefusalReason::SlowReader))]
         );
     }
 }

@@ -23,14 +23,14 @@ use super::body_memory::Charge;
 use super::contract::{Accept, Contract};
 use super::exchange::Exchange;
 use super::forward;
-use super::head_rules::{self, HeadRules, Unsound};
+use super::head_rules::{self, HeadAmbiguity, HeadRules};
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
-use super::{Content, Host, Reflects, Request, Response, content, cors, fresh, passed_on};
+use super::{Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, passed_on};
 use crate::access::credentials;
-use crate::access::{Asking, Needs, Standing};
+use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -58,7 +58,7 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
         // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
-    if let (None, Some(log), Reflects::TheLog) =
+    if let (None, Some(log), ReflectedPosition::TheLog) =
         (response.position, &exchange.log, response.reflects)
     {
         response.position = Some(log.head());
@@ -153,7 +153,7 @@ async fn run(
 /// Why the head of a request is refused, whatever it asks for.
 enum HeadFault {
     /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
-    Unsound(Unsound),
+    Unsound(HeadAmbiguity),
     /// Its framing is sound, but it breaks a rule.
     Refused(Box<Problem>),
 }
@@ -274,7 +274,7 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
     let moment = host.access.moment();
     let admitted = {
         let Request { uri, headers, client, of_node, .. } = &*request;
-        let asking = Asking { uri, headers, client: *client, of_node: of_node.as_ref() };
+        let asking = GateRequest { uri, headers, client: *client, of_node: of_node.as_ref() };
         host.access.admit(asking, route.needs, log).await
     };
     let may_write = matches!(route.needs, Needs::Role(role) if role > Role::Reader);

@@ -7,7 +7,7 @@
 //!                                     Host: logs, limits, work, gate, clock, …
 //! ```
 
-use super::routes::{Answering, Route};
+use super::routes::{AnswerFuture, Route};
 use super::{Host, Request, Response};
 use crate::fast::Factory;
 use crate::kept_types::KeptEvents;
@@ -33,7 +33,7 @@ pub trait Face: Sized + Send + Sync + 'static {
     /// The settings, [`NoSettings`](crate::settings::NoSettings) for none.
     type Settings: Section + Clone;
     /// The routes, in matching order.
-    const ROUTES: &'static [Served<Self>];
+    const ROUTES: &'static [ServedRoute<Self>];
     /// Reserved first path segments, besides those of the routes.
     const RESERVED: &'static [&'static str] = &[];
     /// Log aliases in paths of [`Scope::Named`](super::routes::Scope::Named), each used while no
@@ -98,11 +98,11 @@ pub trait Face: Sized + Send + Sync + 'static {
 }
 
 /// A route and its handler.
-pub struct Served<F: 'static> {
+pub struct ServedRoute<F: 'static> {
     /// The route.
     pub route: Route,
     /// The handler of its requests.
-    pub handler: fn(Arc<F>, Box<Request>) -> Answering,
+    pub handler: fn(Arc<F>, Box<Request>) -> AnswerFuture,
 }
 
 /// The declaration of a face, known before it is opened.
@@ -172,22 +172,22 @@ impl<F: Face> OpenFace for F {
 }
 
 /// A handler bound to its open face.
-pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> Answering + Send + Sync>;
+pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> AnswerFuture + Send + Sync>;
 
 /// An open face with the handlers of its routes, in their order.
-pub struct Bound {
+pub struct BoundFace {
     pub(super) face: Arc<dyn OpenFace>,
     pub(super) handlers: Vec<Handler>,
 }
 
-impl Bound {
+impl BoundFace {
     /// Binds the handlers of a face to it.
-    pub fn new<F: Face>(face: F) -> Bound {
+    pub fn new<F: Face>(face: F) -> BoundFace {
         let face = Arc::new(face);
-        let bind = |served: &Served<F>| -> Handler {
+        let bind = |served: &ServedRoute<F>| -> Handler {
             let (face, handler) = (Arc::clone(&face), served.handler);
             Box::new(move |request| handler(Arc::clone(&face), request))
         };
-        Bound { handlers: F::ROUTES.iter().map(bind).collect(), face }
+        BoundFace { handlers: F::ROUTES.iter().map(bind).collect(), face }
     }
 }

@@ -1,7 +1,7 @@
 //! Fast paths over the general stack: HTTP/2, TLS, and connections that the lean loop has handed
 //! over or does not serve.
 
-use super::{Answer, Host, Reflects, Request, Response};
+use super::{Answer, Host, ReflectedPosition, Request, Response};
 use crate::fast::{
     AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, FormContent, Head, Headers,
     Outcome, Seat, Shape, Stack, TicketState, Varying,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The fast paths of a serving thread.
-struct Seated {
+struct ThreadPaths {
     /// The factories that made them.
     made_by: Arc<[Factory]>,
     paths: Vec<Box<dyn AnyFastPath>>,
@@ -27,41 +27,47 @@ struct Seated {
     notify: Arc<Notify>,
 }
 
-impl Seated {
-    fn new(factories: &Arc<[Factory]>) -> Seated {
+impl ThreadPaths {
+    fn new(factories: &Arc<[Factory]>) -> ThreadPaths {
         let notify = Arc::new(Notify::new());
         let woken = Arc::clone(&notify);
         let seat = Seat::new(Stack::General, Arc::new(move || woken.notify_waiters()));
         let paths: Vec<_> = factories.iter().map(|make| make(&seat)).collect();
         let forms = paths.iter().map(|path| path.forms()).collect();
-        Seated { made_by: Arc::clone(factories), paths, forms, varying: Varying::new(), notify }
+        ThreadPaths {
+            made_by: Arc::clone(factories),
+            paths,
+            forms,
+            varying: Varying::new(),
+            notify,
+        }
     }
 }
 
 thread_local! {
     /// This serving thread's fast paths, made on first use.
-    static SEATED: RefCell<Option<Seated>> = const { RefCell::new(None) };
+    static SEATED: RefCell<Option<ThreadPaths>> = const { RefCell::new(None) };
 }
 
 /// Runs `act` on the thread's fast paths, without awaiting.
-fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut Seated) -> T) -> T {
+fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut ThreadPaths) -> T) -> T {
     SEATED.with_borrow_mut(|slot| {
         let known = slot.take().filter(|seated| Arc::ptr_eq(&seated.made_by, made_by));
-        act(slot.insert(known.unwrap_or_else(|| Seated::new(made_by))))
+        act(slot.insert(known.unwrap_or_else(|| ThreadPaths::new(made_by))))
     })
 }
 
 /// A request and the path that claimed it.
-struct Claimed {
+struct ClaimedRequest {
     /// The path, by index.
     at: usize,
     shape: Shape,
     order: AnyOrder,
 }
 
-impl Seated {
+impl ThreadPaths {
     /// Has the responsible path parse the request. `HEAD` is treated as `GET`.
-    fn claim(&mut self, request: &Request, target: &str) -> Result<Claimed, Box<Problem>> {
+    fn claim(&mut self, request: &Request, target: &str) -> Result<ClaimedRequest, Box<Problem>> {
         let method = request.method.as_str();
         let asked = if request.method == Method::HEAD { "GET" } else { method };
         let claims = |(at, path): (usize, &mut Box<dyn AnyFastPath>)| {
@@ -74,13 +80,13 @@ impl Seated {
         let path = &mut self.paths[at];
         let head = Head { method, target, headers: Headers::Mapped(&request.headers) };
         let order = path.understand(&head).map_err(|problem| path.render(problem))?;
-        Ok(Claimed { at, shape, order })
+        Ok(ClaimedRequest { at, shape, order })
     }
 
     /// Has it answered.
     fn answer(
         &mut self,
-        claimed: &Claimed,
+        claimed: &ClaimedRequest,
         (target, content): (&str, &[u8]),
         (request, now_us): (&Request, u64),
     ) -> Step {
@@ -89,7 +95,7 @@ impl Seated {
             Shape::Bare(None) | Shape::Content => b"",
         };
         let asked = FastRequest { word, content, client: request.client, now_us };
-        let Seated { paths, forms, varying, .. } = self;
+        let ThreadPaths { paths, forms, varying, .. } = self;
         varying.clear();
         let path = &mut paths[claimed.at];
         match path.answer(&claimed.order, asked, varying) {
@@ -162,7 +168,7 @@ pub(crate) async fn serve_by(
     let answer = answer(made_by, host, request, target).await;
     // An accepted event is not in the log yet, and the lean loop, which answers the same, reads no
     // log.
-    Response { reflects: Reflects::Nothing, ..answer.unwrap_or_else(Response::from) }
+    Response { reflects: ReflectedPosition::Nothing, ..answer.unwrap_or_else(Response::from) }
 }
 
 async fn answer(
@@ -173,7 +179,7 @@ async fn answer(
 ) -> Answer {
     // Before the content: a wrong parameter need not wait for it.
     let claimed = with_paths(made_by, |seated| {
-        let Claimed { at, shape, order } = seated.claim(request, target)?;
+        let ClaimedRequest { at, shape, order } = seated.claim(request, target)?;
         Ok::<_, Box<Problem>>((at, shape, seated.paths[at].largest_content(&order)))
     });
     let (at, shape, most) = claimed?;

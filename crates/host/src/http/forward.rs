@@ -12,7 +12,7 @@
 //! `Idempotency-Key`.
 
 use super::foreseen;
-use super::passed_on::{self, BodyEnd, Leads};
+use super::passed_on::{self, BodyEnd, LeadClaim};
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, Request, Response};
@@ -269,7 +269,7 @@ impl ForLeader {
         };
         let answered = passed_on::answer(answered).await;
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
-        if answered.leads == Leads::No {
+        if answered.leads == LeadClaim::No {
             let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
             return Ok(Attempt::Nothing(format!("{leader} no longer leads the log: {why}")));
         }

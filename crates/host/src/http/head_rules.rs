@@ -26,18 +26,18 @@ const ONCE: [&str; 9] = [
 /// Why it is ambiguous where a request ends or whom it is for: the connection ends with the answer.
 /// In the order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsound {
+pub(crate) enum HeadAmbiguity {
     /// No `Host`, or more than one.
     Hosts,
     /// A `Transfer-Encoding` that is not one `chunked`.
     TransferEncoding,
 }
 
-impl From<Unsound> for Box<Problem> {
-    fn from(unsound: Unsound) -> Box<Problem> {
+impl From<HeadAmbiguity> for Box<Problem> {
+    fn from(unsound: HeadAmbiguity) -> Box<Problem> {
         let (detail, field) = match unsound {
-            Unsound::Hosts => ("HTTP/1.1 requires exactly one Host header", "Host"),
-            Unsound::TransferEncoding => {
+            HeadAmbiguity::Hosts => ("HTTP/1.1 requires exactly one Host header", "Host"),
+            HeadAmbiguity::TransferEncoding => {
                 ("the only supported Transfer-Encoding is a single chunked", "Transfer-Encoding")
             }
         };
@@ -119,13 +119,13 @@ impl<'a> HeadRules<'a> {
     }
 
     /// Why the request is ambiguous, if it is.
-    pub(crate) fn unsound(&self, version: Version) -> Option<Unsound> {
+    pub(crate) fn unsound(&self, version: Version) -> Option<HeadAmbiguity> {
         // HTTP/2 uses `:authority`; HTTP/1.0 does not require it.
         if self.hosts > 1 || (self.hosts == 0 && version == Version::HTTP_11) {
-            return Some(Unsound::Hosts);
+            return Some(HeadAmbiguity::Hosts);
         }
         let is_known = self.transfer_encodings == 0 || self.is_chunked();
-        (!is_known).then_some(Unsound::TransferEncoding)
+        (!is_known).then_some(HeadAmbiguity::TransferEncoding)
     }
 
     /// Why a sound request is refused, whatever it asks for, if it is.
@@ -172,18 +172,21 @@ mod tests {
         let chunked = ("Transfer-Encoding", " Chunked ");
         for (lines, unsound) in [
             (&[host][..], None),
-            (&[], Some(Unsound::Hosts)),
-            (&[host, host], Some(Unsound::Hosts)),
+            (&[], Some(HeadAmbiguity::Hosts)),
+            (&[host, host], Some(HeadAmbiguity::Hosts)),
             (&[host, chunked], None),
-            (&[host, chunked, chunked], Some(Unsound::TransferEncoding)),
-            (&[host, ("Transfer-Encoding", "gzip, chunked")], Some(Unsound::TransferEncoding)),
-            (&[host, ("Transfer-Encoding", "")], Some(Unsound::TransferEncoding)),
+            (&[host, chunked, chunked], Some(HeadAmbiguity::TransferEncoding)),
+            (
+                &[host, ("Transfer-Encoding", "gzip, chunked")],
+                Some(HeadAmbiguity::TransferEncoding),
+            ),
+            (&[host, ("Transfer-Encoding", "")], Some(HeadAmbiguity::TransferEncoding)),
         ] {
             assert_eq!(rules(lines).unsound(Version::HTTP_11), unsound, "{lines:?}");
         }
         assert_eq!(rules(&[]).unsound(Version::HTTP_10), None);
         assert_eq!(rules(&[]).unsound(Version::HTTP_2), None);
-        assert_eq!(rules(&[host, host]).unsound(Version::HTTP_2), Some(Unsound::Hosts));
+        assert_eq!(rules(&[host, host]).unsound(Version::HTTP_2), Some(HeadAmbiguity::Hosts));
     }
 
     #[test]

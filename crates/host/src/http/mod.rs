@@ -349,7 +349,7 @@ pub enum Content {
 
 /// What an answer reflects that names no position itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reflects {
+pub(crate) enum ReflectedPosition {
     /// All of the route's log, up to its head, if it concerns one.
     TheLog,
     /// Nothing that has a position.
@@ -367,7 +367,7 @@ pub struct Response {
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
     /// What it reflects if it names no position.
-    pub(crate) reflects: Reflects,
+    pub(crate) reflects: ReflectedPosition,
     /// The caller, if not known to the gate, for the audit only.
     pub(crate) caller: Option<Caller>,
     /// The cause of a status of 500 or above, for the server's own log only.
@@ -390,7 +390,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
-            reflects: Reflects::TheLog,
+            reflects: ReflectedPosition::TheLog,
             caller: None,
             cause: None,
             commit_us: None,

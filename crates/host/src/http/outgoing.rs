@@ -2,8 +2,8 @@
 
 use super::Content;
 use super::body_memory::Charge;
-use super::stream::{Polled, Trailers};
-use super::unread::{PIECE_BYTES, Progress, Unread};
+use super::stream::{StreamPoll, Trailers};
+use super::unread::{PIECE_BYTES, Progress, UnreadAnswers};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -30,10 +30,10 @@ impl<K> Outgoing<K> {
     pub(super) fn new(
         content: Content,
         trailers: Trailers,
-        watched: Option<&Unread>,
+        watched: Option<&UnreadAnswers>,
     ) -> Outgoing<K> {
         let is_empty = matches!(&content, Content::Full(bytes) if bytes.is_empty());
-        let progress = watched.filter(|_| !is_empty).map(Unread::begin);
+        let progress = watched.filter(|_| !is_empty).map(UnreadAnswers::begin);
         Outgoing { content, trailers, rest: Bytes::new(), progress, _kept: None }
     }
 
@@ -50,12 +50,12 @@ impl<K> Outgoing<K> {
             Content::Stream(chunks) => {
                 if self.rest.is_empty() {
                     self.rest = match std::task::ready!(chunks.poll(context)) {
-                        Polled::Bytes(bytes) => bytes,
-                        Polled::End => {
+                        StreamPoll::Bytes(bytes) => bytes,
+                        StreamPoll::End => {
                             self.trailers.append(&mut chunks.take_trailers());
                             return Poll::Ready(None);
                         }
-                        Polled::Cut => {
+                        StreamPoll::Cut => {
                             return Poll::Ready(Some(Err(io::Error::other(
                                 "the answer was cut off",
                             ))));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn trailers_come_behind_content_of_every_kind_and_once() {
         let expected = [("grpc-status".to_owned(), "0".to_owned())];
-        for watched in [None, Some(&Unread::default())] {
+        for watched in [None, Some(&UnreadAnswers::default())] {
             for content in ["", "all of it", &"x".repeat(3 * PIECE_BYTES)] {
                 let full = || Content::Full(Bytes::from(content.to_owned()));
                 let (bytes, trailers) = all(Outgoing::new(full(), status("0"), watched));

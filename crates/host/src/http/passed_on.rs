@@ -1,6 +1,6 @@
 //! Requests as one node forwards them to another, and their answers on the way back.
 
-use super::{Content, Reflects, Request, Response, stream};
+use super::{Content, ReflectedPosition, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
 use crate::wire::authority::is_authority;
 use bytes::{Bytes, BytesMut};
@@ -60,7 +60,7 @@ const MOST_TEXTS: usize = 512;
 
 /// Whether the answering node leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leads {
+pub(super) enum LeadClaim {
     /// It does, as far as its answer depends on it.
     Yes,
     /// It does not, and has done nothing.
@@ -88,7 +88,7 @@ pub(super) struct PassedBack {
     /// The position of `system` at which it is valid.
     pub(super) system_position: Position,
     /// Whether it leads.
-    pub(super) leads: Leads,
+    pub(super) leads: LeadClaim,
 }
 
 /// A request as forwarded, with all of its content. `own`: host and port of this node, for links if
@@ -140,11 +140,11 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
     let mut response = Response {
         content_type: media.and_then(kept_text).unwrap_or_default(),
         position: position(POSITION),
-        reflects: Reflects::Nothing,
+        reflects: ReflectedPosition::Nothing,
         ..Response::json(head.status.as_u16(), "")
     };
     let system_position = position(SYSTEM_POSITION).unwrap_or(0);
-    let leads = if head.headers.contains_key(NOT_LEADING) { Leads::No } else { Leads::Yes };
+    let leads = if head.headers.contains_key(NOT_LEADING) { LeadClaim::No } else { LeadClaim::Yes };
     response.headers = headers_of(&head.headers);
     let mut whole = BytesMut::new();
     while let Some(piece) = piece(&mut body).await? {

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use wellspring_views::access::Role;
 
 /// The result of a handler.
-pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub type AnswerFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// The scope of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

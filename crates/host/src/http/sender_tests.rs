@@ -1,6 +1,6 @@
 use super::*;
 use crate::cluster::{ClusterKey, NodeName};
-use crate::declare::{Served, routes};
+use crate::declare::{ServedRoute, routes};
 use crate::http::contract::FRESHNESS;
 use crate::http::dispatch::dispatch;
 use crate::http::face::Face;
@@ -22,7 +22,7 @@ struct Mirror;
 impl Face for Mirror {
     const NAME: &'static str = "mirror";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<Mirror>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<Mirror>] = routes! { |face| face;
         GET "/node" Node Node show: "For nodes." => [200 TEXT ""];
         GET "/account" Node Account show: "For accounts." .fresh(FRESHNESS) => [200 TEXT ""];
         GET "/public" Node Public show: "For everybody." => [200 TEXT ""];

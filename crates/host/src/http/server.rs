@@ -1,7 +1,7 @@
 //! An open server: the host and its faces.
 
-use super::face::{Bound, Handler, OpenFace};
-use super::routes::Answering;
+use super::face::{BoundFace, Handler, OpenFace};
+use super::routes::AnswerFuture;
 use super::{Host, Request};
 use crate::fast::Factory;
 use crate::stats::family::Family;
@@ -19,9 +19,9 @@ pub struct Server {
 
 impl Server {
     /// The server of a host and of the faces whose routes it has, in their order.
-    pub(crate) fn new(host: Arc<Host>, bound: Vec<Bound>) -> Arc<Server> {
+    pub(crate) fn new(host: Arc<Host>, bound: Vec<BoundFace>) -> Arc<Server> {
         let (mut faces, mut handlers) = (Vec::new(), Vec::new());
-        for Bound { face, handlers: its } in bound {
+        for BoundFace { face, handlers: its } in bound {
             faces.push(face);
             handlers.extend(its);
         }
@@ -31,7 +31,7 @@ impl Server {
     }
 
     /// Has the handler of a route answer a request.
-    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> Answering {
+    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> AnswerFuture {
         (self.handlers[route])(request)
     }
 

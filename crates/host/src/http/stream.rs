@@ -109,7 +109,7 @@ impl Producer {
 }
 
 /// The result of polling a stream.
-pub(crate) enum Polled {
+pub(crate) enum StreamPoll {
     /// A piece.
     Bytes(Bytes),
     /// Its end.
@@ -130,20 +130,23 @@ impl Chunks {
     }
 
     /// The next piece.
-    pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<StreamPoll> {
         if self.ended {
-            return std::task::Poll::Ready(Polled::End);
+            return std::task::Poll::Ready(StreamPoll::End);
         }
         self.receiver.poll_recv(context).map(|message| match message {
             Some(Chunk::Bytes(bytes)) => {
                 self.payer.bytes(bytes.len());
-                Polled::Bytes(bytes)
+                StreamPoll::Bytes(bytes)
             }
             Some(Chunk::End(trailers)) => {
                 (self.ended, self.trailers) = (true, trailers);
-                Polled::End
+                StreamPoll::End
             }
-            None => Polled::Cut,
+            None => StreamPoll::Cut,
         })
     }
 }
@@ -158,12 +161,12 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let (producer, mut chunks) = channel();
         drop(producer);
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::Cut)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::Cut)));
 
         let (producer, mut chunks) = channel();
         producer.sender.try_send(Chunk::End(Trailers::new())).ok().unwrap();
         drop(producer);
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::End)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::End)));
     }
 }

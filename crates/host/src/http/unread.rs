@@ -12,7 +12,7 @@ pub(super) const PIECE_BYTES: usize = 16 << 10;
 
 /// The answers of a connection that may be unread.
 #[derive(Default)]
-pub(super) struct Unread(Mutex<Vec<Entry>>);
+pub(super) struct UnreadAnswers(Mutex<Vec<Entry>>);
 
 struct Entry {
     answer: Arc<Progress>,
@@ -37,7 +37,7 @@ pub(super) enum Patience {
     OfAll,
 }
 
-impl Unread {
+impl UnreadAnswers {
     /// Another answer, watched while the result lives.
     pub(super) fn begin(&self) -> Arc<Progress> {
         let answer = Arc::new(Progress::default());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_moves_is_read_and_what_waits_for_us_is_not_blamed_on_its_client() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let look = || unread.still_for(TICK, Patience::OfEach).as_secs();
         let answer = unread.begin();
         assert_eq!([look(), look()], [1, 2], "nobody asked for it");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_client_of_a_proxy_does_not_end_the_others() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let (_stuck, moving) = (unread.begin(), unread.begin());
         for _ in 0..5 {
             moving.asked(false);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn those_that_are_gone_are_forgotten_also_between_looks() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let kept: Vec<_> =
             (0..100_000).filter_map(|n| Some(unread.begin()).filter(|_| n % 1_000 == 0)).collect();
         assert!(unread.0.lock().unwrap().capacity() < 8 * kept.len());

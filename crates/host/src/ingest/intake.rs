@@ -26,7 +26,7 @@ const SMALLEST_EVENT_BYTES: usize = 34;
 /// Whether a thread comes first or second for a connection. Events handed in before a connection is
 /// handed over are stored before those handed in afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum HandoverSide {
     /// The lean loop.
     First = 0,
     /// The general stack.
@@ -97,7 +97,7 @@ impl IngestContext {
 pub struct Intake {
     context: IngestContext,
     wake: Wake,
-    order: Order,
+    order: HandoverSide,
     sources: Vec<Source>,
     /// The index of `main`, once used.
     main: Option<usize>,
@@ -109,7 +109,7 @@ pub struct Intake {
 impl Intake {
     /// `wake` is called from another thread when a full partition has room again or tickets may be
     /// settled.
-    pub(crate) fn new(context: IngestContext, order: Order, wake: Wake) -> Intake {
+    pub(crate) fn new(context: IngestContext, order: HandoverSide, wake: Wake) -> Intake {
         Intake {
             context,
             wake,
@@ -382,7 +382,7 @@ mod tests {
         let wake: Wake = Arc::new(move || {
             let _ = wake.lock().unwrap().send(());
         });
-        let mut intake = Intake::new(host.ingest(), Order::First, wake);
+        let mut intake = Intake::new(host.ingest(), HandoverSide::First, wake);
         let target = intake.target("/e?ack=durable").unwrap().unwrap();
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
         // So that this thread is preempted in the critical places.
@@ -415,7 +415,7 @@ mod tests {
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
         let host = testing::host(dir.path(), &[]);
-        let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
+        let mut intake = Intake::new(host.ingest(), HandoverSide::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), IntakeOutcome::Accepted));
         host.node.get("main").unwrap().close();

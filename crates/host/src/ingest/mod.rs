@@ -8,7 +8,7 @@ mod path;
 mod target;
 
 pub use config::{IngestConfig, IngestOverflow};
-pub use intake::{IngestContext, Intake, IntakeOutcome, Order, Settlement, Ticket};
+pub use intake::{HandoverSide, IngestContext, Intake, IntakeOutcome, Settlement, Ticket};
 pub use path::{fast_path, intake_at};
 pub use target::{KNOWN, Target};
 

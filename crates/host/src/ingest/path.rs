@@ -2,7 +2,7 @@
 
 use super::target::log_name;
 use super::{
-    ACCEPTED, IngestContext, Intake, IntakeOutcome, Media, Order, Settlement, Target, Ticket,
+    ACCEPTED, HandoverSide, IngestContext, Intake, IntakeOutcome, Media, Settlement, Target, Ticket,
 };
 use super::{expect_identity, refuse_key};
 use crate::fast::{
@@ -28,8 +28,8 @@ pub fn fast_path(context: IngestContext) -> Factory {
 pub fn intake_at(seat: &Seat, context: &IngestContext) -> Rc<RefCell<Intake>> {
     seat.shared(|seat| {
         let order = match seat.stack() {
-            Stack::Lean => Order::First,
-            Stack::General => Order::Second,
+            Stack::Lean => HandoverSide::First,
+            Stack::General => HandoverSide::Second,
         };
         RefCell::new(Intake::new(context.clone(), order, seat.wake()))
     })

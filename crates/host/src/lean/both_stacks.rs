@@ -1,22 +1,23 @@
 //! Sends a request to a fast path over both stacks, to compare the answers.
 
-use super::Limits;
+use super::HeadLimits;
 use super::desk::Desk;
-use super::seam::Serving;
-use super::session::{Session, Turn};
+use super::seam::ServerGuards;
+use super::session::{Session, SessionNeed};
 use crate::fast::{AnyFastPath, Factory, Seat, Stack};
 use crate::http::{Content, Host, Request, Response, fast};
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 use std::sync::Arc;
 
-const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+const LIMITS: HeadLimits =
+    HeadLimits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
 
 /// A thread of each stack, with the fast paths of a host and perhaps more.
 pub struct BothStacks {
     host: Arc<Host>,
     made_by: Arc<[Factory]>,
-    desk: Desk<Serving>,
+    desk: Desk<ServerGuards>,
     session: Session,
 }
 
@@ -26,7 +27,7 @@ impl BothStacks {
         let made_by: Arc<[Factory]> = host.faces.fast_paths().iter().chain(more).cloned().collect();
         let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
         let paths: Vec<Box<dyn AnyFastPath>> = made_by.iter().map(|make| make(&seat)).collect();
-        let serving = Serving { host: Arc::clone(host) };
+        let serving = ServerGuards { host: Arc::clone(host) };
         let desk = Desk::new(serving, paths, LIMITS, host.body_memory.clone());
         let session = Session::new("192.0.2.1".parse().ok());
         BothStacks { host: Arc::clone(host), made_by, desk, session }
@@ -36,7 +37,7 @@ impl BothStacks {
     ///
     /// # Panics
     /// If the lean loop hands the request over.
-    pub fn ask(&mut self, sent: &SentRequest) -> (Said, Said) {
+    pub fn ask(&mut self, sent: &SentRequest) -> (PlainAnswer, PlainAnswer) {
         let lean = said_by_lean(&mut self.desk, &mut self.session, sent);
         (lean, said_by_general(&self.host, &self.made_by, sent))
     }
@@ -68,10 +69,10 @@ impl SentRequest {
 }
 
 /// An answer: status, headers in any order without those that frame it, content.
-pub(crate) type Said = (u16, Vec<(String, String)>, String);
+pub(crate) type PlainAnswer = (u16, Vec<(String, String)>, String);
 
 /// The general stack's answer.
-fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentRequest) -> Said {
+fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentRequest) -> PlainAnswer {
     let mut headers = HeaderMap::new();
     for (name, value) in sent.fields() {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -95,7 +96,11 @@ fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentReques
 }
 
 /// The lean loop's answer.
-fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequest) -> Said {
+fn said_by_lean(
+    desk: &mut Desk<ServerGuards>,
+    session: &mut Session,
+    sent: &SentRequest,
+) -> PlainAnswer {
     let SentRequest { method, target, content, .. } = sent;
     let mut bytes = format!("{method} {target} HTTP/1.1\r\n");
     for (name, value) in sent.fields() {
@@ -105,7 +110,7 @@ fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequ
         bytes.push_str(&format!("Content-Length: {}\r\n", content.len()));
     }
     bytes.push_str(&format!("\r\n{content}"));
-    assert_eq!(session.receive(desk, bytes.as_bytes()), Turn::More, "{method} {target}");
+    assert_eq!(session.receive(desk, bytes.as_bytes()), SessionNeed::More, "{method} {target}");
     let answer = std::mem::take(&mut desk.out);
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut response = httparse::Response::new(&mut headers);

@@ -9,7 +9,7 @@ const SIZE_DIGITS: u8 = 16;
 
 /// Why the rest of a chunked body cannot be decoded. The framing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ChunkFault {
     /// The bytes are not valid chunks.
     Malformed,
     /// Extensions and trailers together are too long.
@@ -74,8 +74,8 @@ impl Chunked {
     /// Decodes up to the next piece of the body, its end or the end of `input`.
     ///
     /// # Errors
-    /// [`Broken`]: the rest cannot be understood.
-    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, Broken> {
+    /// [`ChunkFault`]: the rest cannot be understood.
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, ChunkFault> {
         for (at, &byte) in input.iter().enumerate() {
             if let State::Data { left } = self.state {
                 let rest = &input[at..];
@@ -93,7 +93,7 @@ impl Chunked {
     }
 
     /// The state after a byte that is not data.
-    fn step(&mut self, byte: u8) -> Result<State, Broken> {
+    fn step(&mut self, byte: u8) -> Result<State, ChunkFault> {
         use State::*;
         Ok(match (self.state, byte) {
             (Size { value, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F')
@@ -131,12 +131,12 @@ impl Chunked {
             }
             (TrailerValue, b'\r') => TrailerLf,
             (TrailerLf, b'\n') => TrailerStart,
-            _ => return Err(Broken::Malformed),
+            _ => return Err(ChunkFault::Malformed),
         })
     }
 
-    fn spend(&mut self) -> Result<(), Broken> {
-        self.allowance = self.allowance.checked_sub(1).ok_or(Broken::TooLong)?;
+    fn spend(&mut self) -> Result<(), ChunkFault> {
+        self.allowance = self.allowance.checked_sub(1).ok_or(ChunkFault::TooLong)?;
         Ok(())
     }
 }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// Decodes `input` in pieces of `step` bytes: the body and the remaining input.
-    fn decode(input: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Broken> {
+    fn decode(input: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, ChunkFault> {
         let (mut chunked, mut body) = (Chunked::new(40), Vec::new());
         let (mut at, mut seen) = (0, 0);
         while at < input.len() {
@@ -211,7 +211,7 @@ mod tests {
         for input in bad {
             for step in [1, input.len()] {
                 let text = String::from_utf8_lossy(input);
-                assert_eq!(decode(input, step), Err(Broken::Malformed), "{text:?}");
+                assert_eq!(decode(input, step), Err(ChunkFault::Malformed), "{text:?}");
             }
         }
     }
@@ -221,7 +221,7 @@ mod tests {
         let input = format!("1;{}\r\nx\r\n0\r\nT:{}\r\n\r\n", "e".repeat(20), "v".repeat(19));
         assert_eq!(decode(input.as_bytes(), 1), Ok(Some((b"x".to_vec(), 0))));
         let input = format!("1;{}\r\nx\r\n0\r\nT:{}\r\n\r\n", "e".repeat(20), "v".repeat(20));
-        assert_eq!(decode(input.as_bytes(), 7), Err(Broken::TooLong));
+        assert_eq!(decode(input.as_bytes(), 7), Err(ChunkFault::TooLong));
     }
 
     #[test]

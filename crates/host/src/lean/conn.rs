@@ -1,7 +1,7 @@
 //! A session with its socket: unsent output, epoll interest, and what it waits for since when.
 
-use super::session::{Phase, Session, Turn};
-use crate::limits::Connected;
+use super::session::{Phase, Session, SessionNeed};
+use crate::limits::CountedConnection;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -20,7 +20,7 @@ pub(super) enum SendOutcome {
 
 /// What a connection waits for, for the timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum AwaitedEvent {
     /// The start of a request.
     Idle,
     /// The rest of a head.
@@ -51,7 +51,7 @@ pub(super) struct Conn {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
     /// The session's last request of the loop.
-    pub(super) turn: Turn,
+    pub(super) turn: SessionNeed,
     pub(super) input: Input,
     /// The events that epoll watches for.
     pub(super) interest: EventFlags,
@@ -60,7 +60,7 @@ pub(super) struct Conn {
     /// Whether it is in the list of those without room.
     pub(super) in_stalled: bool,
     /// What it waits for, and since when.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: AwaitedEvent,
     pub(super) since_us: u64,
     begun: u32,
     /// Output the socket had no room for; the first `sent` bytes are sent.
@@ -68,7 +68,7 @@ pub(super) struct Conn {
     sent: usize,
     /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
-    pub(super) open: Connected,
+    pub(super) open: CountedConnection,
 }
 
 impl Conn {
@@ -76,18 +76,18 @@ impl Conn {
     pub(super) fn new(
         stream: TcpStream,
         peer: Option<IpAddr>,
-        open: Connected,
+        open: CountedConnection,
         now_us: u64,
     ) -> Conn {
         Conn {
             stream,
             session: Session::new(peer),
-            turn: Turn::More,
+            turn: SessionNeed::More,
             input: Input::Open,
             interest: EventFlags::IN,
             in_waiting: false,
             in_stalled: false,
-            waiting: Waiting::Idle,
+            waiting: AwaitedEvent::Idle,
             since_us: now_us,
             begun: 0,
             unsent: Vec::new(),
@@ -153,7 +153,7 @@ impl Conn {
     /// Whether to read from the socket now.
     pub(super) fn reads(&self) -> bool {
         match self.input {
-            Input::Open => self.turn == Turn::More && !self.is_blocked(),
+            Input::Open => self.turn == SessionNeed::More && !self.is_blocked(),
             Input::Ended => false,
             Input::Discarded(_) => true,
         }
@@ -162,12 +162,12 @@ impl Conn {
     /// Records what it waits for, and since when.
     pub(super) fn watch(&mut self, now_us: u64) {
         let waiting = match (self.input, self.session.phase()) {
-            _ if self.is_blocked() => Waiting::Write,
-            (Input::Discarded(_), _) => Waiting::Linger,
-            (_, Phase::Idle) => Waiting::Idle,
-            (_, Phase::Head) => Waiting::Head,
-            (_, Phase::Body) => Waiting::Body,
-            (_, Phase::Ours) => Waiting::Ours,
+            _ if self.is_blocked() => AwaitedEvent::Write,
+            (Input::Discarded(_), _) => AwaitedEvent::Linger,
+            (_, Phase::Idle) => AwaitedEvent::Idle,
+            (_, Phase::Head) => AwaitedEvent::Head,
+            (_, Phase::Body) => AwaitedEvent::Body,
+            (_, Phase::Ours) => AwaitedEvent::Ours,
         };
         if waiting != self.waiting || self.begun != self.session.begun() {
             (self.waiting, self.begun) = (waiting, self.session.begun());

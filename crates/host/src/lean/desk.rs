@@ -1,10 +1,10 @@
 //! The state that all sessions of one thread share: fast paths, authorization, limits, outgoing
 //! answers, spare buffers and counts.
 
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::lane::Lane;
-use super::logged::Logged;
-use super::repeat::Again;
+use super::logged::AccessLogEntry;
+use super::repeat::RepeatableHead;
 use super::seam::Guards;
 use crate::fast::{AnyFastPath, AnyOrder};
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
@@ -23,7 +23,7 @@ pub(crate) struct Desk<G: Guards> {
     /// The fast paths.
     pub(crate) lanes: Vec<Lane<G::Pass>>,
     /// Limits of a head.
-    pub(crate) limits: Limits,
+    pub(crate) limits: HeadLimits,
     /// Memory for request bodies.
     pub(crate) memory: BodyMemory,
     /// Answers of the current session, not yet given to its socket.
@@ -47,7 +47,7 @@ impl<G: Guards> Desk<G> {
     pub(crate) fn new(
         guards: G,
         paths: Vec<Box<dyn AnyFastPath>>,
-        limits: Limits,
+        limits: HeadLimits,
         memory: BodyMemory,
     ) -> Desk<G> {
         Desk {
@@ -72,7 +72,7 @@ impl<G: Guards> Desk<G> {
 
     /// The lane whose last head `input` starts with, if what was decided about it still holds.
     #[inline]
-    pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, Again)> {
+    pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, RepeatableHead)> {
         self.lanes.iter().enumerate().find_map(|(at, lane)| {
             let repeat = lane.repeat.as_ref()?;
             let again = repeat.find(input)?;
@@ -94,9 +94,9 @@ impl<G: Guards> Desk<G> {
 
 /// When a request arrived, and its entry for the access log, if requests are logged.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Came {
+pub(crate) struct Arrival {
     pub(crate) at_us: u64,
-    pub(crate) logged: Option<Box<Logged>>,
+    pub(crate) logged: Option<Box<AccessLogEntry>>,
 }
 
 /// An answer to be counted.
@@ -107,7 +107,7 @@ pub(crate) struct AnswerRecord {
     pub(crate) status: u16,
     /// The cause of a status of 500 or above.
     pub(crate) cause: Option<Box<Cause>>,
-    pub(crate) came: Came,
+    pub(crate) came: Arrival,
 }
 
 /// Answers to be counted once they are sent.
@@ -123,12 +123,12 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts an answer.
-    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Came) {
+    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Arrival) {
         self.others.push(AnswerRecord { lane: Some(lane), status, cause: None, came });
     }
 
     /// Counts an answer that is a problem.
-    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Came) {
+    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Arrival) {
         let (status, cause) = (problem.kind.status, Cause::of(problem));
         self.others.push(AnswerRecord { lane, status, cause, came });
     }

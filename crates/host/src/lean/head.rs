@@ -25,7 +25,7 @@ pub(super) const LENGTH_DIGITS: usize = 19;
 
 /// Limits of a head.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct HeadLimits {
     /// Most headers.
     pub(crate) headers: usize,
     /// Longest head, in bytes.
@@ -54,14 +54,14 @@ pub(crate) enum Expects {
 
 /// Whether a connection stays open after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum Persistence {
     Keep,
     Close,
 }
 
 /// The result of a lane's path for a head.
 #[derive(Clone)]
-pub(crate) struct Understood {
+pub(crate) struct HeadMeaning {
     pub(crate) order: AnyOrder,
     /// The largest content it accepts, in bytes.
     pub(crate) largest: usize,
@@ -72,16 +72,16 @@ pub(crate) struct Order {
     /// Its lane, by index.
     pub(crate) lane: usize,
     /// The order, or why it is refused.
-    pub(crate) what: Result<Understood, Box<Problem>>,
+    pub(crate) what: Result<HeadMeaning, Box<Problem>>,
     pub(crate) framing: Framing,
     pub(crate) expects: Expects,
-    pub(crate) after: After,
+    pub(crate) after: Persistence,
     /// Position of the word in the head; empty if none varies.
     pub(crate) word: Range<usize>,
 }
 
 /// The result of parsing the start of a request.
-pub(crate) enum Reading<P> {
+pub(crate) enum HeadParse<P> {
     /// An incomplete head. Whether its first line is complete and claimed.
     Partial { line: bool },
     /// Not claimed: for the other stack, untouched.
@@ -104,7 +104,7 @@ pub(crate) enum Reading<P> {
 }
 
 /// Parses a head at the start of `input`, which is not empty and does not start with a line end.
-pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> Reading<G::Pass> {
+pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> HeadParse<G::Pass> {
     let limits = desk.limits;
     if let Some(reading) = overlong_line(&limits, input) {
         return reading;
@@ -121,30 +121,30 @@ pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> Reading<G::Pa
     match request.parse_with_uninit_headers(input, headers) {
         Ok(Status::Complete(used)) => {
             if used > limits.head_bytes {
-                return Reading::Broken(head_too_long(&limits), None);
+                return HeadParse::Broken(head_too_long(&limits), None);
             }
             if limits.traced && is_traced(request.headers) {
-                return Reading::Foreign;
+                return HeadParse::Foreign;
             }
             match Line::of(&request).and_then(|line| Some((line, claim(desk, line)?))) {
                 Some((line, (lane, claim))) => {
-                    let parsed = Parsed { line, headers: request.headers, input, used };
+                    let parsed = ParsedHead { line, headers: request.headers, input, used };
                     judge(desk, lane, claim, parsed)
                 }
-                None => Reading::Foreign,
+                None => HeadParse::Foreign,
             }
         }
         Ok(Status::Partial) => match first_line(desk, input) {
             FirstLine::Ours if input.len() > limits.head_bytes => {
-                Reading::Broken(head_too_long(&limits), None)
+                HeadParse::Broken(head_too_long(&limits), None)
             }
-            FirstLine::Ours => Reading::Partial { line: true },
-            FirstLine::Foreign => Reading::Foreign,
-            FirstLine::Incomplete | FirstLine::Broken => Reading::Partial { line: false },
+            FirstLine::Ours => HeadParse::Partial { line: true },
+            FirstLine::Foreign => HeadParse::Foreign,
+            FirstLine::Incomplete | FirstLine::Broken => HeadParse::Partial { line: false },
         },
         Err(error) => match first_line(desk, input) {
-            FirstLine::Foreign => Reading::Foreign,
-            _ => Reading::Broken(broken(error, &limits), None),
+            FirstLine::Foreign => HeadParse::Foreign,
+            _ => HeadParse::Broken(broken(error, &limits), None),
         },
     }
 }
@@ -156,18 +156,18 @@ fn is_traced(headers: &[Header<'_>]) -> bool {
 
 /// A first line that exceeds the limit: refused if it could be claimed, otherwise left to the other
 /// stack.
-fn overlong_line<P>(limits: &Limits, input: &[u8]) -> Option<Reading<P>> {
+fn overlong_line<P>(limits: &HeadLimits, input: &[u8]) -> Option<HeadParse<P>> {
     let most = limits.url_bytes + LINE_EXTRA_BYTES;
     if input.len() <= most || input[..=most].contains(&b'\n') {
         return None;
     }
     if !input.starts_with(b"POST ") {
-        return Some(Reading::Foreign);
+        return Some(HeadParse::Foreign);
     }
     let problem = problem::URL_TOO_LONG
         .because(format!("the request line is longer than {most} bytes"))
         .limit(limits.url_bytes as u64);
-    Some(Reading::Broken(problem, None))
+    Some(HeadParse::Broken(problem, None))
 }
 
 /// The verdict on a first line alone.
@@ -277,8 +277,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn after(&self) -> After {
-        if self.close { After::Close } else { After::Keep }
+    fn after(&self) -> Persistence {
+        if self.close { Persistence::Close } else { Persistence::Keep }
     }
 
     /// The framing of the body, or why it is ambiguous.
@@ -321,14 +321,14 @@ fn is_answered<G: Guards>(guards: &G, fields: &Fields<'_>) -> bool {
 }
 
 /// A complete head at the start of `input`.
-struct Parsed<'a> {
+struct ParsedHead<'a> {
     line: Line<'a>,
     headers: &'a [Header<'a>],
     input: &'a [u8],
     used: usize,
 }
 
-impl Parsed<'_> {
+impl ParsedHead<'_> {
     /// The range of a part within the input.
     fn place_of(&self, part: &[u8]) -> Range<usize> {
         let start = part.as_ptr() as usize - self.input.as_ptr() as usize;
@@ -348,12 +348,12 @@ fn judge<G: Guards>(
     desk: &mut Desk<G>,
     lane: usize,
     claim: Claim,
-    parsed: Parsed<'_>,
-) -> Reading<G::Pass> {
+    parsed: ParsedHead<'_>,
+) -> HeadParse<G::Pass> {
     let fields = Fields::of(parsed.headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(problem) => return Reading::Broken(problem, Some(lane)),
+        Err(problem) => return HeadParse::Broken(problem, Some(lane)),
     };
     let is_bare = claim.shape != Shape::Content;
     // The other stack handles the rare rest of a request without content, and words every refusal
@@ -365,14 +365,14 @@ fn judge<G: Guards>(
             || fields.rules.refusal().is_some()
     };
     if fields.is_foreign || !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
-        return Reading::Foreign;
+        return HeadParse::Foreign;
     }
     let pass = match claim.role {
         None => None,
         Some(role) => {
             let admitted = desk.guards.admit(role, claim.log.as_deref(), &fields.credentials);
             let Some(pass) = admitted.filter(|_| !fields.ambiguous) else {
-                return Reading::Foreign;
+                return HeadParse::Foreign;
             };
             Some(pass)
         }
@@ -385,7 +385,7 @@ fn judge<G: Guards>(
     };
     let what = what.and_then(|order| {
         let largest = path.largest_content(&order);
-        fits(largest, framing).map(|()| Understood { order, largest })
+        fits(largest, framing).map(|()| HeadMeaning { order, largest })
     });
     let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
     let word = parsed.word(claim.shape);
@@ -396,7 +396,7 @@ fn judge<G: Guards>(
     };
     let word = word.map_or(0..0, |(at, _)| at);
     let order = Order { lane, what, framing, expects, after: fields.after(), word };
-    Reading::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
+    HeadParse::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
 }
 
 /// Whether a body with this framing is acceptable where at most `largest` bytes are.
@@ -409,13 +409,13 @@ pub(super) fn fits(largest: usize, framing: Framing) -> Result<(), Box<Problem>>
 }
 
 /// The answer to a head over its limit.
-pub(super) fn head_too_long(limits: &Limits) -> Box<Problem> {
+pub(super) fn head_too_long(limits: &HeadLimits) -> Box<Problem> {
     problem::HEADERS_TOO_LARGE
         .because(format!("the request's head is longer than {} bytes", limits.head_bytes))
         .limit(limits.head_bytes as u64)
 }
 
-fn broken(error: Error, limits: &Limits) -> Box<Problem> {
+fn broken(error: Error, limits: &HeadLimits) -> Box<Problem> {
     if error == Error::TooManyHeaders {
         return head_rules::too_many_headers(limits.headers);
     }

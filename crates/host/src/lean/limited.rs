@@ -53,7 +53,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::super::replay::{FakeGuards, limited_desk, statuses};
-    use super::super::session::Turn;
+    use super::super::session::SessionNeed;
     use super::super::session_tests::LIMITS;
     use super::*;
     use crate::stats::RefusalReason;
@@ -73,11 +73,11 @@ mod tests {
         let mut answers = Vec::new();
         for piece in input.chunks(piece) {
             let mut turn = session.receive(desk, piece);
-            while turn == Turn::Flush {
+            while turn == SessionNeed::Flush {
                 answers.append(&mut desk.out);
                 turn = session.resume(desk);
             }
-            assert_eq!(turn, Turn::More, "the connection goes on");
+            assert_eq!(turn, SessionNeed::More, "the connection goes on");
             answers.append(&mut desk.out);
         }
         statuses(&answers).expect("answers")

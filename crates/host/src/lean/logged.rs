@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A request's entry for the access log.
 #[derive(Debug, Clone)]
-pub(crate) struct Logged {
+pub(crate) struct AccessLogEntry {
     pub(crate) path: Box<str>,
     /// The client, taking trusted proxies into account.
     pub(crate) client: Option<IpAddr>,
@@ -23,7 +23,7 @@ impl<G: Guards> Desk<G> {
         head: &[u8],
         client: Option<IpAddr>,
         pass: Option<&G::Pass>,
-    ) -> Option<Box<Logged>> {
+    ) -> Option<Box<AccessLogEntry>> {
         if !self.tally.logs {
             return None;
         }
@@ -31,6 +31,6 @@ impl<G: Guards> Desk<G> {
         let path = target.split(|&b| b == b'?').next()?;
         let path = String::from_utf8_lossy(path).into();
         let principal = pass.and_then(|pass| self.guards.principal(pass));
-        Some(Box::new(Logged { path, client, principal }))
+        Some(Box::new(AccessLogEntry { path, client, principal }))
     }
 }

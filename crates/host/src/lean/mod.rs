@@ -36,11 +36,11 @@ pub(crate) use bell::Bell;
 
 use crate::fast::{FastRoute, Seat, Stack};
 use crate::http::server::Server;
-use crate::limits::Connected;
+use crate::limits::CountedConnection;
 use crate::record::RouteName;
 use desk::Desk;
-use head::Limits;
-use seam::Serving;
+use head::HeadLimits;
+use seam::ServerGuards;
 use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,7 +62,7 @@ pub(crate) struct Handover {
     /// The peer's address, if known.
     pub(crate) peer: Option<IpAddr>,
     /// Counts the connection.
-    pub(crate) open: Connected,
+    pub(crate) open: CountedConnection,
 }
 
 /// Request ids reserved for each thread, enough for a million a second for years.
@@ -86,7 +86,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(host: &crate::http::Host, desk: &Desk<Serving>) -> Settings {
+    fn of(host: &crate::http::Host, desk: &Desk<ServerGuards>) -> Settings {
         let config = &host.config;
         let [header_us, body_us, idle_us, write_us, drain_us] = [
             config.header_timeout_ms,
@@ -139,10 +139,10 @@ fn worker(
     listener: TcpListener,
     bell: Arc<Bell>,
     handover: UnboundedSender<Handover>,
-) -> io::Result<Worker<Serving>> {
+) -> io::Result<Worker<ServerGuards>> {
     let host = &server.host;
     let config = &host.config;
-    let limits = Limits {
+    let limits = HeadLimits {
         headers: config.max_headers,
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
@@ -151,7 +151,7 @@ fn worker(
     let ringer = Arc::clone(&bell);
     let seat = Seat::new(Stack::Lean, Arc::new(move || ringer.ring()));
     let paths = host.faces.fast_paths().iter().map(|make| make(&seat)).collect();
-    let serving = Serving { host: Arc::clone(host) };
+    let serving = ServerGuards { host: Arc::clone(host) };
     let mut desk = Desk::new(serving, paths, limits, host.body_memory.clone());
     desk.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
@@ -182,7 +182,7 @@ pub struct ReplayedConnection {
 
 /// Serves an ingest connection that sends these pieces, without a backend. For the fuzz target.
 pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
-    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+    let limits = HeadLimits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);
     ReplayedConnection {
         taken: trace.taken,

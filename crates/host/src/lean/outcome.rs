@@ -1,12 +1,12 @@
 //! From a complete request to its answer: executes, queues or refuses it.
 
 use super::answer;
-use super::desk::{Came, Desk};
-use super::head::{After, Framing};
+use super::desk::{Arrival, Desk};
+use super::head::{Framing, Persistence};
 use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, KeptHead, RefusedRequest, Rest, State};
+use super::state::{KeptHead, PendingRequest, RefusedRequest, Rest, State};
 use crate::fast::{FastRequest, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
@@ -15,13 +15,13 @@ use crate::wire::problem::Problem;
 const SKIP_BYTES: u64 = 2 << 20;
 
 /// The result of a complete request.
-pub(super) enum Placed {
+pub(super) enum Placement {
     /// It is answered, now or later.
     Done,
     /// There was no room.
-    Full(Asking),
+    Full(PendingRequest),
     /// The other stack should answer; if that is no longer possible, this is the answer.
-    Elsewhere(Asking, Box<Problem>),
+    Elsewhere(PendingRequest, Box<Problem>),
 }
 
 impl Session {
@@ -30,26 +30,26 @@ impl Session {
     pub(super) fn place<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         (word, content): (&[u8], &[u8]),
         follows: bool,
-    ) -> Placed {
+    ) -> Placement {
         // Requests that wait for the same room come first.
         if desk.is_full(asking.lane, &asking.order) {
-            return Placed::Full(asking);
+            return Placement::Full(asking);
         }
         let lane = &mut desk.lanes[asking.lane];
         lane.varying.clear();
         let asked = FastRequest { word, content, client: asking.client, now_us: desk.now_us };
         let outcome = lane.path.answer(&asking.order, asked, &mut lane.varying);
-        let said = if desk.stopping && !follows { After::Close } else { asking.after };
+        let said = if desk.stopping && !follows { Persistence::Close } else { asking.after };
         match outcome {
             Outcome::Reply(form) => {
                 let sheet = &mut lane.sheets[form];
                 let pushed = sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
                 if let Err(misfit) = pushed {
                     self.answer_problem(desk, asking, misfit.into(), said);
-                    return Placed::Done;
+                    return Placement::Done;
                 }
                 if asking.came.at_us == desk.now_us && asking.came.logged.is_none() {
                     sheet.prompt += 1;
@@ -60,29 +60,29 @@ impl Session {
                 self.go_on(said);
             }
             Outcome::Pending(ticket) => {
-                let Asking { lane, after, came, .. } = asking;
+                let PendingRequest { lane, after, came, .. } = asking;
                 self.replies.wait_for(Durable { lane, ticket, after, came });
                 self.go_on(after);
             }
             Outcome::Refused(problem) => self.answer_problem(desk, asking, problem, said),
             Outcome::Full => {
                 desk.full.push((asking.lane, lane.path.line(&asking.order)));
-                return Placed::Full(asking);
+                return Placement::Full(asking);
             }
-            Outcome::Elsewhere(problem) => return Placed::Elsewhere(asking, problem),
+            Outcome::Elsewhere(problem) => return Placement::Elsewhere(asking, problem),
         }
-        Placed::Done
+        Placement::Done
     }
 
     /// Answers a complete request with a problem.
     pub(super) fn answer_problem<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         problem: Box<Problem>,
-        said: After,
+        said: Persistence,
     ) {
-        let Asking { lane, came, .. } = asking;
+        let PendingRequest { lane, came, .. } = asking;
         let problem = desk.render(Some(lane), problem);
         answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
         desk.tally.refused(Some(lane), &problem, came);
@@ -90,8 +90,8 @@ impl Session {
     }
 
     /// Ready for the next request, or at the end.
-    fn go_on(&mut self, after: After) {
-        self.state = if after == After::Close { State::Ended } else { State::IDLE };
+    fn go_on(&mut self, after: Persistence) {
+        self.state = if after == Persistence::Close { State::Ended } else { State::IDLE };
     }
 
     /// Keeps a request that found no room, of which only word and `content` are here; `behind`
@@ -99,13 +99,13 @@ impl Session {
     pub(super) fn keep<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         (word, content): (&[u8], &[u8]),
         behind: usize,
     ) {
         let mut charge = Charge::default();
         if let Err(problem) = charge.raise(&desk.memory, content.len()) {
-            let Asking { lane, came, after, .. } = asking;
+            let PendingRequest { lane, came, after, .. } = asking;
             let framing = Framing::Length(0);
             let refused = RefusedRequest { lane, came, after, framing, rest: Rest::Length(0) };
             return self.refuse(desk, problem, refused, behind);
@@ -132,15 +132,15 @@ impl Session {
             }
             _ => (true, here == 0),
         };
-        let closes = after == After::Close || !skippable || (desk.stopping && last);
-        let said = if closes { After::Close } else { After::Keep };
+        let closes = after == Persistence::Close || !skippable || (desk.stopping && last);
+        let said = if closes { Persistence::Close } else { Persistence::Keep };
         let problem = desk.render(Some(lane), problem);
         answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
         desk.tally.refused(Some(lane), &problem, came);
         self.state = match (said, rest) {
-            (After::Close, _) => State::Ended,
-            (After::Keep, Rest::Length(0)) => State::IDLE,
-            (After::Keep, rest) => State::Skip { rest, allowance: SKIP_BYTES },
+            (Persistence::Close, _) => State::Ended,
+            (Persistence::Keep, Rest::Length(0)) => State::IDLE,
+            (Persistence::Keep, rest) => State::Skip { rest, allowance: SKIP_BYTES },
         };
     }
 
@@ -153,8 +153,8 @@ impl Session {
         lane: Option<usize>,
     ) {
         let problem = desk.render(lane, problem);
-        answer::push_problem(self.replies.next(&mut desk.out), &problem, After::Close);
-        let came = Came { at_us: desk.now_us, logged: None };
+        answer::push_problem(self.replies.next(&mut desk.out), &problem, Persistence::Close);
+        let came = Arrival { at_us: desk.now_us, logged: None };
         desk.tally.refused(lane, &problem, came);
         self.state = State::Ended;
     }

@@ -3,7 +3,7 @@
 //! is cheaper than parsing, and cannot accept anything new: every byte is equal except digits where
 //! a length stood, or letters and digits where a word stood.
 
-use super::head::{After, LENGTH_DIGITS, Understood, length};
+use super::head::{HeadMeaning, LENGTH_DIGITS, Persistence, length};
 use std::ops::Range;
 
 /// Longer heads are not remembered.
@@ -34,8 +34,8 @@ pub(crate) struct Repeat<P> {
 /// The meaning of a repeatable head.
 pub(crate) struct Meaning<P> {
     /// Its order.
-    pub(crate) what: Understood,
-    pub(crate) after: After,
+    pub(crate) what: HeadMeaning,
+    pub(crate) after: Persistence,
     /// The pass of its caller; `None`: public.
     pub(crate) pass: Option<P>,
     /// The client named by proxies.
@@ -50,7 +50,7 @@ enum Kind {
 
 /// A repetition of a remembered head.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Again {
+pub(crate) struct RepeatableHead {
     /// Its length in bytes.
     pub(crate) used: usize,
     /// Position of its word; empty if none varies.
@@ -90,7 +90,7 @@ impl<P> Repeat<P> {
 
     /// If `input` starts with this head, apart from the piece.
     #[inline]
-    pub(crate) fn find(&self, input: &[u8]) -> Option<Again> {
+    pub(crate) fn find(&self, input: &[u8]) -> Option<RepeatableHead> {
         let rest = input.strip_prefix(&self.before[..])?;
         let start = self.before.len();
         let piece = match self.kind {
@@ -105,9 +105,11 @@ impl<P> Repeat<P> {
         }
         let used = start + piece + self.behind.len();
         match self.kind {
-            Kind::Length => Some(Again { used, word: 0..0, length: length(digits)? }),
+            Kind::Length => Some(RepeatableHead { used, word: 0..0, length: length(digits)? }),
             Kind::Word { most } if piece == 0 && most > 0 => None,
-            Kind::Word { .. } => Some(Again { used, word: start..start + piece, length: 0 }),
+            Kind::Word { .. } => {
+                Some(RepeatableHead { used, word: start..start + piece, length: 0 })
+            }
         }
     }
 }

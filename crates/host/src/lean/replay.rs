@@ -2,10 +2,10 @@
 //! For tests and the fuzz target.
 
 use super::desk::Desk;
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::limited;
 use super::seam::{CountedRequest, Credentials, Guards};
-use super::session::{Session, Turn};
+use super::session::{Session, SessionNeed};
 use crate::access::Principal;
 use crate::fast::{
     Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
@@ -266,20 +266,20 @@ pub(crate) struct Trace {
 }
 
 /// A desk with the fakes.
-pub(crate) fn desk(limits: Limits) -> Desk<FakeGuards> {
+pub(crate) fn desk(limits: HeadLimits) -> Desk<FakeGuards> {
     desk_of(limits, FakeGuards::default())
 }
 
 /// The same, where requests are limited.
 #[cfg(test)]
 pub(crate) fn limited_desk(
-    limits: Limits,
+    limits: HeadLimits,
     limited: Arc<crate::limits::Limits>,
 ) -> Desk<FakeGuards> {
     desk_of(limits, FakeGuards { limited: Some(limited), ..FakeGuards::default() })
 }
 
-fn desk_of(limits: Limits, guards: FakeGuards) -> Desk<FakeGuards> {
+fn desk_of(limits: HeadLimits, guards: FakeGuards) -> Desk<FakeGuards> {
     let stats = Arc::new(Stats::new(1, Vec::new(), 0));
     let ingest = FakeIngest { script: Rc::clone(&guards.script), tickets: 0 };
     let links = FakeLinks { script: Rc::clone(&guards.script) };
@@ -289,30 +289,30 @@ fn desk_of(limits: Limits, guards: FakeGuards) -> Desk<FakeGuards> {
 
 /// Gives a session the pieces one by one and then the end of input. Makes room and settles answers
 /// only when the session is stuck without.
-pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
+pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
     let mut desk = desk(limits);
     let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
-    let mut turn = Turn::More;
+    let mut turn = SessionNeed::More;
     let end = loop {
         turn = match turn {
-            Turn::More => match pieces.next() {
+            SessionNeed::More => match pieces.next() {
                 Some(piece) => session.receive(&mut desk, piece),
                 None => session.end_of_input(&mut desk),
             },
-            Turn::Flush => session.resume(&mut desk),
-            Turn::Stalled => {
+            SessionNeed::Flush => session.resume(&mut desk),
+            SessionNeed::Stalled => {
                 desk.guards.script.borrow_mut().room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
-            Turn::Wait => {
+            SessionNeed::Wait => {
                 desk.guards.script.borrow_mut().stored += 1;
                 session.settle(&mut desk)
             }
-            Turn::Leave => break End::Left(Vec::new()),
-            Turn::End => break End::Closed,
+            SessionNeed::Leave => break End::Left(Vec::new()),
+            SessionNeed::End => break End::Closed,
         };
         answers.append(&mut desk.out);
     };

@@ -2,8 +2,8 @@
 //! not ready before its barrier.
 
 use super::answer;
-use super::desk::{Came, Desk};
-use super::head::After;
+use super::desk::{Arrival, Desk};
+use super::head::Persistence;
 use super::seam::Guards;
 use crate::fast::{AnyTicket, TicketState, Varying};
 use std::collections::VecDeque;
@@ -25,8 +25,8 @@ pub(crate) struct Durable {
     /// Its lane, by index.
     pub(crate) lane: usize,
     pub(crate) ticket: AnyTicket,
-    pub(crate) after: After,
-    pub(crate) came: Came,
+    pub(crate) after: Persistence,
+    pub(crate) came: Arrival,
 }
 
 /// The pending answers, oldest first.
@@ -80,7 +80,7 @@ impl Replies {
 
     /// Moves out what is ready. `last` is what the answer says about the connection if none follows
     /// it.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: After) {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: Persistence) {
         while let Some(reply) = self.queue.pop_front() {
             let durable = match reply {
                 Reply::Ready(bytes) => {
@@ -89,9 +89,9 @@ impl Replies {
                 }
                 Reply::Durable(durable) => durable,
             };
-            let closes =
-                durable.after == After::Close || (self.queue.is_empty() && last == After::Close);
-            let said = if closes { After::Close } else { After::Keep };
+            let closes = durable.after == Persistence::Close
+                || (self.queue.is_empty() && last == Persistence::Close);
+            let said = if closes { Persistence::Close } else { Persistence::Keep };
             let lane = &mut desk.lanes[durable.lane];
             let answered = match lane.path.settled(&durable.ticket) {
                 TicketState::Pending => {

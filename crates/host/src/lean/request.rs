@@ -1,15 +1,15 @@
 //! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
-use super::chunked::Broken;
-use super::desk::{Came, Desk};
-use super::head::{self, After, Expects, Framing, Order, Reading, Understood};
-use super::logged::Logged;
-use super::outcome::Placed;
+use super::chunked::ChunkFault;
+use super::desk::{Arrival, Desk};
+use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, Order, Persistence};
+use super::logged::AccessLogEntry;
+use super::outcome::Placement;
 use super::repeat::{Meaning, Repeat};
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, KeptHead, Receiving, RefusedRequest, Rest, State};
+use super::state::{KeptHead, PendingRequest, ReceivingBody, RefusedRequest, Rest, State};
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::{self, Problem};
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 /// What is known of a request besides its head and its order.
 struct RequestFacts {
     client: Option<IpAddr>,
-    logged: Option<Box<Logged>>,
+    logged: Option<Box<AccessLogEntry>>,
 }
 
 impl Session {
@@ -66,19 +66,19 @@ impl Session {
             return None;
         }
         match head::read(desk, input) {
-            Reading::Partial { line } => {
+            HeadParse::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
             }
-            Reading::Foreign => {
+            HeadParse::Foreign => {
                 self.state = State::Leaving;
                 None
             }
-            Reading::Broken(problem, lane) => {
+            HeadParse::Broken(problem, lane) => {
                 self.give_up(desk, problem, lane);
                 None
             }
-            Reading::Order { mut order, used, piece, pass, forwarded } => {
+            HeadParse::Order { mut order, used, piece, pass, forwarded } => {
                 let (head, rest) = input.split_at(used);
                 let client = desk.guards.client(self.peer, &forwarded);
                 let counted = self.count(desk, client, pass.as_ref());
@@ -111,19 +111,19 @@ impl Session {
         self.begun = self.begun.wrapping_add(1);
         let Order { lane, what, framing, expects, after, word } = order;
         let RequestFacts { client, logged } = known;
-        let came = Came { at_us: desk.now_us, logged };
-        let Understood { order, largest } = match what {
+        let came = Arrival { at_us: desk.now_us, logged };
+        let HeadMeaning { order, largest } = match what {
             Ok(understood) => understood,
             Err(problem) => {
                 // Whether a client that asked first now sends the body is unknown.
-                let after = if expects == Expects::Continue { After::Close } else { after };
+                let after = if expects == Expects::Continue { Persistence::Close } else { after };
                 let body = Rest::of(framing, desk.limits.head_bytes);
                 let refused = RefusedRequest { lane, came, after, framing, rest: body };
                 self.refuse(desk, problem, refused, rest.len());
                 return Some(head.len());
             }
         };
-        let asking = Asking { lane, order, client, after, came };
+        let asking = PendingRequest { lane, order, client, after, came };
         if let Framing::Length(length) = framing
             && length <= rest.len() as u64
         {
@@ -132,9 +132,9 @@ impl Session {
             let parts = (&head[word], content);
             self.charge_bytes(desk, length);
             match self.place(desk, asking, parts, !behind.is_empty()) {
-                Placed::Done => {}
-                Placed::Full(asking) => self.keep(desk, asking, parts, behind.len()),
-                Placed::Elsewhere(..) => {
+                Placement::Done => {}
+                Placement::Full(asking) => self.keep(desk, asking, parts, behind.len()),
+                Placement::Elsewhere(..) => {
                     self.state = State::Leaving;
                     return None;
                 }
@@ -144,7 +144,7 @@ impl Session {
         if expects == Expects::Continue && rest.is_empty() {
             self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
         }
-        self.state = State::Body(Box::new(Receiving {
+        self.state = State::Body(Box::new(ReceivingBody {
             most: largest,
             asking,
             rest: Rest::of(framing, desk.limits.head_bytes),
@@ -178,8 +178,8 @@ impl Session {
                 receiving.charge.raise(&desk.memory, receiving.body.len() + data.len())
             };
             if let Err(problem) = room {
-                let Receiving { asking, rest, framing, body, .. } = *receiving;
-                let Asking { lane, after, came, .. } = asking;
+                let ReceivingBody { asking, rest, framing, body, .. } = *receiving;
+                let PendingRequest { lane, after, came, .. } = asking;
                 desk.spare.give(body);
                 let refused = RefusedRequest { lane, came, after, framing, rest };
                 self.refuse(desk, problem, refused, input.len() - at);
@@ -187,7 +187,7 @@ impl Session {
             }
             receiving.body.extend_from_slice(data);
             if end {
-                let Receiving { asking, body, charge, .. } = *receiving;
+                let ReceivingBody { asking, body, charge, .. } = *receiving;
                 let kept = KeptHead { asking, word: Vec::new(), body, _charge: charge };
                 self.place_kept(desk, kept, at < input.len());
                 return at;
@@ -207,14 +207,14 @@ impl Session {
         let KeptHead { asking, word, body, _charge } = kept;
         let after = asking.after;
         match self.place(desk, asking, (&word, &body), follows) {
-            Placed::Done => desk.spare.give(body),
-            Placed::Full(asking) => {
+            Placement::Done => desk.spare.give(body),
+            Placement::Full(asking) => {
                 self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
             // Its bytes are gone, so the other stack cannot answer it.
-            Placed::Elsewhere(asking, problem) => {
+            Placement::Elsewhere(asking, problem) => {
                 desk.spare.give(body);
-                let said = if desk.stopping && !follows { After::Close } else { after };
+                let said = if desk.stopping && !follows { Persistence::Close } else { after };
                 self.answer_problem(desk, asking, problem, said);
             }
         }
@@ -247,7 +247,7 @@ impl Session {
 
 /// Whether an incomplete head, of which `seen` bytes were parsed in vain, is worth parsing again: a
 /// client that sends it byte by byte must not cause quadratic work.
-fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -> bool {
+fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::HeadLimits) -> bool {
     let new = &input[seen.saturating_sub(3)..];
     if line {
         let ends = |bytes: &[u8]| bytes.starts_with(b"\n\r\n") || bytes.starts_with(b"\n\n");
@@ -257,10 +257,10 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
 }
 
 /// The answer to a body with malformed chunks.
-fn lost(broken: Broken, head_bytes: usize) -> Box<Problem> {
+fn lost(broken: ChunkFault, head_bytes: usize) -> Box<Problem> {
     match broken {
-        Broken::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
-        Broken::TooLong => problem::HEADERS_TOO_LARGE
+        ChunkFault::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
+        ChunkFault::TooLong => problem::HEADERS_TOO_LARGE
             .because("chunk extensions and trailers are too long")
             .limit(head_bytes as u64),
     }

@@ -65,11 +65,11 @@ pub(crate) trait Guards {
 }
 
 /// The real server.
-pub(crate) struct Serving {
+pub(crate) struct ServerGuards {
     pub(crate) host: Arc<Host>,
 }
 
-impl Guards for Serving {
+impl Guards for ServerGuards {
     type Pass = Pass;
 
     fn admit(

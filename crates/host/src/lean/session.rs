@@ -2,7 +2,7 @@
 //! of the same bytes gives the same requests in the same order, and the same answers.
 
 use super::desk::Desk;
-use super::head::{self, After, Reading};
+use super::head::{self, HeadParse, Persistence};
 use super::replies::Replies;
 use super::seam::Guards;
 use super::state::State;
@@ -17,7 +17,7 @@ const OUT_BYTES: usize = 64 << 10;
 
 /// What a session needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SessionNeed {
     /// More bytes.
     More,
     /// To be called again once the pending answers are sent.
@@ -77,8 +77,8 @@ impl Session {
         }
     }
 
-    /// Handles input. Only after [`Turn::More`].
-    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> Turn {
+    /// Handles input. Only after [`SessionNeed::More`].
+    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> SessionNeed {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
             return match self.charge(desk) {
@@ -97,7 +97,7 @@ impl Session {
 
     /// Charges kept bytes like a body: many unfinished long heads take as much memory. Over the
     /// limit, the connection is closed.
-    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<Turn> {
+    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<SessionNeed> {
         let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
         self.left = Vec::new();
         self.give_up(desk, problem, None);
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// Continues with input read earlier.
-    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         let mut left = std::mem::take(&mut self.left);
         let (used, turn) = self.advance(desk, &left);
         if used == left.len() {
@@ -118,14 +118,14 @@ impl Session {
         turn
     }
 
-    /// The client will send no more. Only after [`Turn::More`].
-    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// The client will send no more. Only after [`SessionNeed::More`].
+    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         if let State::Body(receiving) = &self.state {
             let lane = receiving.asking.lane;
             self.give_up(desk, problem::BAD_REQUEST.because(ENDED_EARLY), Some(lane));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let Reading::Broken(problem, lane) = head::read(desk, &left) {
+            if let HeadParse::Broken(problem, lane) = head::read(desk, &left) {
                 self.give_up(desk, problem, lane);
             }
         }
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// The client took too long: answers if a request has started, and closes.
-    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         match (self.phase(), &self.state) {
             (Phase::Head, _) => {
                 let problem =
@@ -153,29 +153,29 @@ impl Session {
     }
 
     /// Moves out settled answers, and continues.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
-        let last = if desk.stopping && quiet { After::Close } else { After::Keep };
+        let last = if desk.stopping && quiet { Persistence::Close } else { Persistence::Keep };
         self.replies.settle(desk, last);
-        if last == After::Close && self.replies.is_empty() {
+        if last == Persistence::Close && self.replies.is_empty() {
             self.state = State::Ended;
         }
         self.resume(desk)
     }
 
     /// Retries the request that found no room. Later ones have to wait.
-    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
                 let follows = !self.left.is_empty();
                 self.place_kept(desk, *kept, follows);
                 if matches!(self.state, State::Stalled(_)) {
-                    return Turn::Stalled;
+                    return SessionNeed::Stalled;
                 }
             }
             other => self.state = other,
         }
-        Turn::Flush
+        SessionNeed::Flush
     }
 
     /// Whether answers are waiting to be settled.
@@ -204,19 +204,19 @@ impl Session {
         self.left
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> SessionNeed {
         match &self.state {
-            State::Stalled(_) => Turn::Stalled,
-            State::Leaving if self.replies.is_empty() => Turn::Leave,
-            State::Ended if self.replies.is_empty() => Turn::End,
-            State::Leaving | State::Ended => Turn::Wait,
-            _ if self.replies.is_full() => Turn::Wait,
-            _ => Turn::More,
+            State::Stalled(_) => SessionNeed::Stalled,
+            State::Leaving if self.replies.is_empty() => SessionNeed::Leave,
+            State::Ended if self.replies.is_empty() => SessionNeed::End,
+            State::Leaving | State::Ended => SessionNeed::Wait,
+            _ if self.replies.is_full() => SessionNeed::Wait,
+            _ => SessionNeed::More,
         }
     }
 
     /// Processes `input`: bytes consumed, and the next step.
-    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, Turn) {
+    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, SessionNeed) {
         let mut used = 0;
         loop {
             if self.replies.is_full() {
@@ -231,7 +231,9 @@ impl Session {
                     }
                     None
                 }
-                State::Head { .. } if desk.out.len() >= OUT_BYTES => return (used, Turn::Flush),
+                State::Head { .. } if desk.out.len() >= OUT_BYTES => {
+                    return (used, SessionNeed::Flush);
+                }
                 State::Head { seen, line } => {
                     let (seen, line) = (*seen, *line);
                     self.head(desk, rest, seen, line)

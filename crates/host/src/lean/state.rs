@@ -1,8 +1,8 @@
 //! The state of a session.
 
-use super::chunked::{Broken, Chunked};
-use super::desk::Came;
-use super::head::{After, Framing};
+use super::chunked::{ChunkFault, Chunked};
+use super::desk::Arrival;
+use super::head::{Framing, Persistence};
 use crate::fast::AnyOrder;
 use crate::http::body_memory::Charge;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub(super) enum State {
         seen: usize,
         line: bool,
     },
-    Body(Box<Receiving>),
+    Body(Box<ReceivingBody>),
     /// In a refused body with this many bytes left.
     Skip {
         rest: Rest,
@@ -32,17 +32,17 @@ impl State {
 }
 
 /// A request as far as its head tells.
-pub(super) struct Asking {
+pub(super) struct PendingRequest {
     /// Its lane, by index.
     pub(super) lane: usize,
     pub(super) order: AnyOrder,
     pub(super) client: Option<IpAddr>,
-    pub(super) after: After,
-    pub(super) came: Came,
+    pub(super) after: Persistence,
+    pub(super) came: Arrival,
 }
 
-pub(super) struct Receiving {
-    pub(super) asking: Asking,
+pub(super) struct ReceivingBody {
+    pub(super) asking: PendingRequest,
     pub(super) rest: Rest,
     pub(super) body: Vec<u8>,
     pub(super) charge: Charge,
@@ -52,7 +52,7 @@ pub(super) struct Receiving {
 }
 
 pub(super) struct KeptHead {
-    pub(super) asking: Asking,
+    pub(super) asking: PendingRequest,
     /// The word of its target, if one varies.
     pub(super) word: Vec<u8>,
     pub(super) body: Vec<u8>,
@@ -62,8 +62,8 @@ pub(super) struct KeptHead {
 /// A refused request, whatever the rest of its body contains.
 pub(super) struct RefusedRequest {
     pub(super) lane: usize,
-    pub(super) came: Came,
-    pub(super) after: After,
+    pub(super) came: Arrival,
+    pub(super) after: Persistence,
     pub(super) framing: Framing,
     pub(super) rest: Rest,
 }
@@ -83,7 +83,10 @@ impl Rest {
     }
 
     /// The next piece of the body in `input`: bytes consumed, data, whether it is the last.
-    pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, &'a [u8], bool), Broken> {
+    pub(super) fn next<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, &'a [u8], bool), ChunkFault> {
         match self {
             Rest::Length(left) => {
                 let used = usize::try_from(*left).map_or(input.len(), |l| l.min(input.len()));

@@ -2,7 +2,7 @@
 //! hundred of them each time the loop wakes.
 
 use super::Settings;
-use super::conn::{Input, Waiting};
+use super::conn::{AwaitedEvent, Input};
 use super::seam::Guards;
 use super::slab::Token;
 use super::worker::Worker;
@@ -72,27 +72,27 @@ impl<G: Guards> Worker<G> {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let settings = &self.parts.settings;
         let most_us = match conn.waiting {
-            Waiting::Idle => settings.idle_us,
-            Waiting::Head => settings.header_us,
-            Waiting::Body => settings.body_us,
-            Waiting::Write => settings.write_us,
-            Waiting::Linger => self.sweep.linger_us,
-            Waiting::Ours => return,
+            AwaitedEvent::Idle => settings.idle_us,
+            AwaitedEvent::Head => settings.header_us,
+            AwaitedEvent::Body => settings.body_us,
+            AwaitedEvent::Write => settings.write_us,
+            AwaitedEvent::Linger => self.sweep.linger_us,
+            AwaitedEvent::Ours => return,
         };
         if self.desk.now_us.saturating_sub(conn.since_us) < most_us {
             return;
         }
         let slow = match conn.waiting {
-            Waiting::Head => Some(RefusalReason::SlowHead),
-            Waiting::Body => Some(RefusalReason::SlowBody),
-            Waiting::Write => Some(RefusalReason::SlowReader),
+            AwaitedEvent::Head => Some(RefusalReason::SlowHead),
+            AwaitedEvent::Body => Some(RefusalReason::SlowBody),
+            AwaitedEvent::Write => Some(RefusalReason::SlowReader),
             _ => None,
         };
         if let Some(slow) = slow {
             self.parts.stats.refusals.count(slow);
         }
         match conn.waiting {
-            Waiting::Head | Waiting::Body => {
+            AwaitedEvent::Head | AwaitedEvent::Body => {
                 let turn = conn.session.expire(&mut self.desk);
                 self.proceed(token, turn);
             }
@@ -104,7 +104,7 @@ impl<G: Guards> Worker<G> {
     pub(super) fn end_if_idle(&mut self, token: Token) {
         let idle = |worker: &mut Worker<G>| {
             let conn = worker.conns.get_mut(token);
-            conn.is_some_and(|c| c.waiting == Waiting::Idle && c.input == Input::Open)
+            conn.is_some_and(|c| c.waiting == AwaitedEvent::Idle && c.input == Input::Open)
         };
         if idle(self) {
             self.read(token);

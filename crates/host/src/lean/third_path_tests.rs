@@ -8,7 +8,7 @@ use crate::fast::{
     Shape, TicketState, Varying, Word, erase,
 };
 use crate::http::connection;
-use crate::http::face::{Face, Served};
+use crate::http::face::{Face, ServedRoute};
 use crate::http::{Answer, Host, Request, TEXT, fast};
 use crate::ingest;
 use crate::settings::NoSettings;
@@ -128,7 +128,7 @@ struct Tallies(Arc<Host>);
 impl Face for Tallies {
     const NAME: &'static str = "tallies";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<Tallies>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<Tallies>] = routes! { |face| face;
         GET "/tally/{word}" Main Public show: "A tally." => [200 TEXT "", 204, 304];
     };
 

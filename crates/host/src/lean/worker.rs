@@ -4,7 +4,7 @@ use super::bell::Bell;
 use super::conn::{Conn, Input, SendOutcome};
 use super::desk::{AnswerRecord, Desk};
 use super::seam::Guards;
-use super::session::Turn;
+use super::session::SessionNeed;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
@@ -274,15 +274,15 @@ impl<G: Guards> Worker<G> {
     }
 
     /// Sends the session's answers and does what it needs next.
-    pub(super) fn proceed(&mut self, token: Token, mut turn: Turn) {
+    pub(super) fn proceed(&mut self, token: Token, mut turn: SessionNeed) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
-        while (sent, turn) == (SendOutcome::All, Turn::Flush) {
+        while (sent, turn) == (SendOutcome::All, SessionNeed::Flush) {
             turn = conn.session.resume(&mut self.desk);
             sent = conn.send(&mut self.desk.out, self.desk.now_us);
         }
         conn.turn = turn;
-        if turn == Turn::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
+        if turn == SessionNeed::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
             self.stalled.push(token);
         }
         if conn.session.waits() && !std::mem::replace(&mut conn.in_waiting, true) {
@@ -294,17 +294,19 @@ impl<G: Guards> Worker<G> {
                 return self.count();
             }
             (SendOutcome::Blocked, _) => EventFlags::OUT,
-            (SendOutcome::All, Turn::More) => EventFlags::IN,
-            (SendOutcome::All, Turn::Leave) => {
+            (SendOutcome::All, SessionNeed::More) => EventFlags::IN,
+            (SendOutcome::All, SessionNeed::Leave) => {
                 self.hand_over(token);
                 return self.count();
             }
-            (SendOutcome::All, Turn::End) => {
+            (SendOutcome::All, SessionNeed::End) => {
                 self.linger(token);
                 return self.count();
             }
             // Most clients send nothing while they wait: the extra call is needed only if they do.
-            (SendOutcome::All, Turn::Stalled | Turn::Wait | Turn::Flush) => conn.interest,
+            (SendOutcome::All, SessionNeed::Stalled | SessionNeed::Wait | SessionNeed::Flush) => {
+                conn.interest
+            }
         };
         conn.watch(self.desk.now_us);
         if conn.interest != wants {
@@ -407,7 +409,7 @@ impl<G: Guards> Worker<G> {
         self.desk.full.clear();
         for token in std::mem::take(&mut self.stalled) {
             let Some(conn) = self.conns.get_mut(token) else { continue };
-            if conn.session.retry(&mut self.desk) == Turn::Stalled {
+            if conn.session.retry(&mut self.desk) == SessionNeed::Stalled {
                 self.stalled.push(token);
                 continue;
             }

@@ -4,7 +4,7 @@
 
 use super::bell::Bell;
 use super::desk::Desk;
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::seam::{CountedRequest, Credentials, Guards};
 use super::session_tests::{ACCEPTED, ACCEPTED_LAST};
 use super::worker::{Parts, Worker};
@@ -41,15 +41,15 @@ struct Command {
     goes: Mutex<Option<TcpStream>>,
 }
 
-struct Commanded {
+struct CommandedIngest {
     command: Arc<Command>,
     tickets: usize,
 }
 
 /// Admits every request.
-struct Open;
+struct OpenGuards;
 
-impl Guards for Open {
+impl Guards for OpenGuards {
     type Pass = ();
 
     fn admit(&mut self, _: Role, _: Option<&str>, _: &Credentials<'_>) -> Option<()> {
@@ -83,7 +83,7 @@ impl Guards for Open {
     fn charge(&self, _: Purse, _: usize, _: u64) {}
 }
 
-impl FastPath for Commanded {
+impl FastPath for CommandedIngest {
     type Order = String;
     type Ticket = usize;
 
@@ -151,9 +151,9 @@ impl FastPath for Commanded {
 }
 
 /// Answers with the code, and records the caller.
-struct Looked(Arc<Command>);
+struct CodePath(Arc<Command>);
 
-impl FastPath for Looked {
+impl FastPath for CodePath {
     type Order = ();
     type Ticket = ();
 
@@ -234,13 +234,13 @@ impl Running {
             stopping,
             handover,
         };
-        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+        let limits = HeadLimits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
         let memory = BodyMemory::new(&stats, 1 << 20);
         let ours = Arc::clone(&command);
         let thread = std::thread::spawn(move || {
-            let links = Looked(Arc::clone(&ours));
-            let paths = vec![erase(Commanded { command: ours, tickets: 0 }), erase(links)];
-            Worker::new(parts, Desk::new(Open, paths, limits, memory)).unwrap().run();
+            let links = CodePath(Arc::clone(&ours));
+            let paths = vec![erase(CommandedIngest { command: ours, tickets: 0 }), erase(links)];
+            Worker::new(parts, Desk::new(OpenGuards, paths, limits, memory)).unwrap().run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }

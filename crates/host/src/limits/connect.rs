@@ -9,12 +9,12 @@ use std::ops::Deref;
 
 /// A connection counted in all and for its address, until dropped.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct CountedConnection {
     open: OpenConnection,
     _of_address: Option<ConcurrentShare>,
 }
 
-impl Deref for Connected {
+impl Deref for CountedConnection {
     type Target = OpenConnection;
 
     fn deref(&self) -> &OpenConnection {
@@ -27,7 +27,7 @@ impl Limits {
     ///
     /// # Errors
     /// Too many connections: the answer for the client, already counted.
-    pub(crate) fn connect(&self, peer: Option<IpAddr>) -> Result<Connected, Vec<u8>> {
+    pub(crate) fn connect(&self, peer: Option<IpAddr>) -> Result<CountedConnection, Vec<u8>> {
         // A proxy's connections are those of many clients.
         let limited = self.connections.as_ref().filter(|_| !self.proxies.trusts(peer));
         let of_address = match limited {
@@ -44,7 +44,7 @@ impl Limits {
             },
         };
         match self.stats.open(self.most_connections) {
-            Some(open) => Ok(Connected { open, _of_address: of_address }),
+            Some(open) => Ok(CountedConnection { open, _of_address: of_address }),
             None => {
                 let most = self.most_connections;
                 let detail = format!("there are {most} connections, the maximum");

@@ -20,7 +20,7 @@ mod settings;
 mod table;
 
 pub(crate) use client::network;
-pub(crate) use connect::Connected;
+pub(crate) use connect::CountedConnection;
 pub use limiter::Limiter;
 pub use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
 pub use rate::{Rate, SharedBucket};

@@ -10,7 +10,7 @@ use crate::wire::problem::{self, Kind, Problem, Retry};
 
 /// The remaining quota of a client.
 #[derive(Debug, Clone, Copy, Default)]
-struct Standing {
+struct ClientQuota {
     requests: Bucket,
     bytes: Bucket,
     /// Of CPU time in µs.
@@ -50,7 +50,7 @@ pub(super) struct Quota {
     subscribers: Option<Concurrent>,
     long_reads: Option<Concurrent>,
     memory: Option<Concurrent>,
-    standings: Table<Standing>,
+    standings: Table<ClientQuota>,
 }
 
 impl Quota {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Stands still until set.
 #[derive(Debug, Default)]
-struct Turned(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl Clock for Turned {
+impl Clock for ManualClock {
     fn wall_us(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -21,13 +21,14 @@ impl Clock for Turned {
 struct Server {
     limits: Arc<Limits>,
     stats: Arc<Stats>,
-    clock: Arc<Turned>,
+    clock: Arc<ManualClock>,
 }
 
 impl Server {
     fn with(flags: &[&str]) -> Server {
-        let (stats, clock) = (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(Turned::default()));
-        let any: Arc<dyn Clock> = Arc::<Turned>::clone(&clock);
+        let (stats, clock) =
+            (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(ManualClock::default()));
+        let any: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let config = HostConfig::for_tests(flags);
         let limits =
             Limits::of(&config.process, &config.limits, &stats, &any).expect("right settings");

@@ -1,4 +1,4 @@
-//! Whether the server should be sent requests, and if not, why.
+//! Whether the server is ready for requests, and if not, why.
 
 use super::Node;
 use crate::cluster::{EngineReach, EngineStatus};
@@ -8,18 +8,18 @@ use crate::wire::json::push_string;
 use crate::wire::problem::{self, Kind, Problem};
 use wellspring_log::{Log, Role};
 
-/// What requests are to be sent for.
+/// The purpose of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reads alone: any node that has caught up answers them.
+    /// Reads only: any node that has caught up is ready.
     Reads,
-    /// Writes alone: somebody has to lead.
+    /// Writes only: there must be a leader.
     Writes,
     /// Both.
     Both,
 }
 
-/// The kinds of reasons, the worst first: the answer is the worst.
+/// The kinds of reasons, worst first: the answer is the worst.
 pub const KINDS: &[&Kind] = &[
     &problem::SHUTTING_DOWN,
     &problem::LOG_CLOSED,
@@ -33,7 +33,7 @@ pub const KINDS: &[&Kind] = &[
     &problem::VIEW_NOT_READY,
 ];
 
-/// Why the server is not ready for these requests, the worst first; empty if it is.
+/// Why the server is not ready for these requests, worst first; empty if it is.
 pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem> {
     let mut reasons = Vec::new();
     if is_stopping {
@@ -51,7 +51,7 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
         reasons.extend(of_role(name, &log.role(), purpose));
     }
     for (name, _) in node.unopened_logs() {
-        // Why, with paths of this machine, stands in the server's log.
+        // The cause, with paths of this machine, is in the server's log.
         let detail = format!("the log {name} cannot be opened on this node; see the server's log");
         reasons.push(*problem::CATCHING_UP.because(detail).about(&name));
     }
@@ -105,7 +105,7 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     reasons
 }
 
-/// Tells of a copy that is detached, and what to do.
+/// The reason for a detached copy, and the remedy.
 pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     problem::DETACHED.because(format!(
         "the copy of {name} on this node is detached: {reason}. If the shared log is right, \
@@ -114,7 +114,7 @@ pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     ))
 }
 
-/// What of a node's role keeps requests from it.
+/// The reason in a node's role.
 fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     let reason = match role {
         Role::Detached { reason } => detached(name, reason),
@@ -136,8 +136,7 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     Some(*reason.about(name))
 }
 
-/// What of the engine keeps writes from a node. Where it is, and why it is not reached, is not
-/// everybody's to know.
+/// The reason in the engine. Its address, and why it cannot be reached, are not public.
 fn of_engine(engine: &EngineStatus, purpose: Purpose) -> Option<Problem> {
     match &engine.reach {
         EngineReach::Lost { .. } if purpose != Purpose::Reads => {

@@ -1,4 +1,4 @@
-//! Views attached to logs that are emptied, dropped and made again.
+//! Views of logs that are emptied, dropped and created again.
 
 use super::*;
 use crate::config::HostConfig;

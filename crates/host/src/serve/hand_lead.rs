@@ -1,4 +1,5 @@
-//! A node of several that stops has another one lead first, so that nobody has to bear its silence.
+//! At shutdown, a leader has another node take the lead first, so that clients need not wait for
+//! its silence to be noticed.
 
 use crate::cluster::PeerRequest;
 use crate::http::Host;
@@ -8,11 +9,11 @@ use std::time::Duration;
 
 /// How long one node may take to answer that it leads.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long all of them may, one after the other.
+/// Total time for all of them, one after the other.
 const IN_ALL: Duration = Duration::from_secs(5);
 
-/// Asks the other nodes to lead, one after the other, until one does. If none does, one of them
-/// will when it has heard nothing for long enough.
+/// Asks the other nodes to lead, one after the other, until one does. Otherwise one of them will
+/// after a silence.
 pub(super) async fn to_another(host: &Host) {
     let leads = host.node.get(SYSTEM_LOG).is_some_and(|system| system.role().leads());
     let Some(cluster) = host.node.cluster().filter(|_| leads) else { return };

@@ -1,4 +1,4 @@
-//! What a client is told when a view does not answer, or a command was not executed.
+//! Problems of views that are not ready, and of commands that were not executed.
 
 use super::{ExecuteError, NotFresh};
 use crate::wire::problem::{self, Problem, Retry};

@@ -2,9 +2,9 @@
 
 use wellspring_views::links::hostname;
 
-/// Whether a text is a plausible host in ASCII, with a port or without.
+/// Whether a text is a plausible ASCII host, with or without a port.
 pub fn is_authority(text: &str) -> bool {
-    // The colons between brackets are an address' own.
+    // The colons between brackets belong to an address.
     let end = match text.find(']') {
         Some(bracket) => bracket + 1,
         None => text.find(':').unwrap_or(text.len()),

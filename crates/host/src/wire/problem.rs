@@ -1,6 +1,6 @@
 //! Problems: every error that a client gets (RFC 9457), and the one place where the log's errors
-//! become answers. The kinds that any request may meet are declared in [`kinds`](super::kinds); a
-//! face declares its own.
+//! become answers. General problem types are declared in [`kinds`](super::kinds); a face declares
+//! its own.
 
 use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
@@ -8,16 +8,16 @@ use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, Leader, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, Invalid, Position, Reason};
 
-/// Whether trying again helps.
+/// Whether a retry helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// It does not.
     No,
     /// The same request may succeed later.
     Same,
-    /// Read again and decide again first.
+    /// Read and decide again first.
     AfterReread,
-    /// The same request after so many seconds.
+    /// The same request after this many seconds.
     Seconds(u32),
 }
 
@@ -30,7 +30,7 @@ pub struct Kind {
     pub status: u16,
     /// Same for every occurrence.
     pub title: &'static str,
-    /// What a client may do unless the occurrence knows better.
+    /// The default advice about a retry.
     pub retry: Retry,
     /// The cause: what has happened, and what has not.
     pub meaning: &'static str,
@@ -85,9 +85,9 @@ pub struct Problem {
     pub(crate) allow: Option<String>,
     /// The position the answer reflects, where a log was involved.
     pub position: Option<Position>,
-    /// Who is told, for the audit alone.
+    /// The caller, for the audit only.
     pub(crate) caller: Option<Caller>,
-    /// The log it is about, for the server's own log alone, where nothing else tells.
+    /// The log concerned, for the server's own log only, where nothing else tells.
     pub log: Option<Box<str>>,
 }
 
@@ -148,13 +148,13 @@ impl Kind {
 }
 
 impl Problem {
-    /// Says who is told, for the audit alone.
+    /// Names the caller, for the audit only.
     pub fn told_to(mut self: Box<Problem>, caller: Caller) -> Box<Problem> {
         self.caller = Some(caller);
         self
     }
 
-    /// Says which log it is about, for the server's own log alone.
+    /// Names the log concerned, for the server's own log only.
     pub(crate) fn about(mut self: Box<Problem>, log: &str) -> Box<Problem> {
         self.log = Some(log.into());
         self
@@ -166,7 +166,7 @@ impl Problem {
         self
     }
 
-    /// Names the limit that was passed.
+    /// Names the limit that was exceeded.
     pub fn limit(mut self: Box<Problem>, limit: u64) -> Box<Problem> {
         self.limit = Some(limit);
         self
@@ -193,7 +193,7 @@ impl Problem {
         }
     }
 
-    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is
+    /// Appends a complete answer over HTTP/1.1, where no other stack writes one. `connection` is
     /// the value of its header: `keep-alive` or `close`.
     pub(crate) fn push_answer(&self, out: &mut Vec<u8>, connection: &str) {
         let document = self.to_json();
@@ -217,7 +217,7 @@ impl Problem {
         out.extend_from_slice(&document);
     }
 
-    /// The answer to whatever would be asked over a connection that is not served.
+    /// The answer on a connection that is refused.
     pub(crate) fn last_words(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         self.push_answer(&mut out, "close");
@@ -337,7 +337,7 @@ impl From<LeaseError> for Box<Problem> {
     }
 }
 
-/// No log has this name, and what to do about it.
+/// The problem of an unknown log, with a remedy.
 pub fn no_such_log(name: &str) -> Box<Problem> {
     LOG_NOT_FOUND.because(if is_name(name) {
         format!("there is no log {name:?}; create it with PUT /v1/logs/{name}")
@@ -346,7 +346,7 @@ pub fn no_such_log(name: &str) -> Box<Problem> {
     })
 }
 
-/// Names the node that leads, if one is known.
+/// Names the leader, if known.
 pub(crate) fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
     let problem = NOT_LEADING.because(detail);
     let Some(leader) = leader else { return problem };
@@ -363,7 +363,7 @@ impl From<TooManyWaiters> for Box<Problem> {
     }
 }
 
-/// A fault of a JSON document becomes an answer; `document` is what it was found in.
+/// The problem of a fault in a JSON document; `document` is its text.
 pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
     let place = if fault.field.is_empty() { "the body" } else { fault.field.as_str() };
     let problem = match &fault.kind {
@@ -405,8 +405,8 @@ pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
     problem.field(fault.field.as_str())
 }
 
-/// A fault in a line of a body of lines: the line is not JSON or breaks a rule, the body is what it
-/// should be. Its number is the caller's to say.
+/// The problem of a fault in one line of a body: the line is malformed or breaks a rule, the body
+/// as such is fine. The caller adds the line number.
 pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
     match &fault.kind {
         FaultKind::Syntax(expected) => {
@@ -417,7 +417,7 @@ pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
     }
 }
 
-/// A broken rule found at byte `at` becomes a fault of the document.
+/// A broken rule at byte `at` becomes a fault of the document.
 pub fn fault_of(invalid: Invalid, at: usize) -> Box<Fault> {
     let kind = match (invalid.reason, invalid.reason.limit()) {
         (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {

@@ -6,7 +6,7 @@
 //! | `2,124` | 2,123.5 … 2,124.5: commas and underscores part thousands |
 //! | `430,000` | 429,500 … 430,500: three zeros at the end are taken as rounded to thousands, six to millions |
 //! | `38K`, `1.11B` | 37,500 … 38,500; K, M and B are thousand, million and billion |
-//! | `~355` | 5 % to either side, or the rounding if that is more |
+//! | `~355` | 5% to either side, or the rounding if that is more |
 //! | `1,200 ±50 ms` | 1,150 … 1,250 ms: as given |
 //!
 //! Being generous here is on purpose: a check trips only if no value a figure may stand for
@@ -104,7 +104,7 @@ impl Cell {
     }
 }
 
-/// A claimed ratio: `5.1x`, `+409%`, `24 %`. A leading sign is for people and not read.
+/// A claimed ratio: `5.1x`, `+409%`, `24%`. A leading sign is for people and not read.
 ///
 /// # Errors
 /// In words, what is wrong with the text.

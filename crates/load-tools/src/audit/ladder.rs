@@ -2,7 +2,7 @@
 
 use super::read::{Claim, Row, Table};
 use wellspring_load::check::ratios::{Better, Claimed, Fit, Interval, Word, factors, fit, range};
-use wellspring_load::check::wording::{duration, percent, three_digits};
+use wellspring_load::numbers::{duration, percent, significant};
 use wellspring_load::result::Outcome;
 
 /// How much more than in proportion throughput may grow, as in a report of our own.
@@ -66,7 +66,7 @@ fn series_scaling(table: &Table, series: Option<&str>) -> Vec<Said> {
                 factors(growth),
                 one.name,
                 other.name,
-                three_digits(allowed)
+                significant(allowed)
             )));
         }
     }

@@ -3,8 +3,9 @@
 use super::read::{Row, Table};
 use super::{AuditFinding, AuditReport};
 use std::fmt::Write as _;
-use wellspring_load::check::wording::{counted, quantile};
+use wellspring_load::numbers::{counted, quantile_name};
 use wellspring_load::result::{CheckId, Outcome};
+use wellspring_load::table;
 
 /// How an outcome is called in an audit.
 fn label(outcome: Outcome) -> &'static str {
@@ -54,7 +55,7 @@ pub fn render_markdown(report: &AuditReport) -> String {
         if let Some(note) = &table.note {
             let _ = writeln!(text, "{note}\n");
         }
-        figures(&mut text, table);
+        let _ = writeln!(text, "{}", figures(table));
         let findings: Vec<&AuditFinding> = said(report, table).collect();
         for finding in &findings {
             let place = finding.row.as_deref().map_or(String::new(), |row| format!("**{row}**: "));
@@ -128,7 +129,7 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
     for q in quantiles {
         let find = move |row: &'_ Row| row.percentiles.iter().position(|(there, _)| *there == q);
         columns.push((
-            quantile(q),
+            quantile_name(q),
             Box::new(move |row| find(row).map(|at| row.percentiles[at].1.text.as_str())),
         ));
     }
@@ -143,14 +144,14 @@ fn columns(table: &Table) -> Vec<Column<'_>> {
     columns
 }
 
-fn figures(text: &mut String, table: &Table) {
+/// The figures of a table as they were published.
+fn figures(table: &Table) -> String {
     let columns = columns(table);
-    let headings: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    let _ = writeln!(text, "| | {} |", headings.join(" | "));
-    let _ = writeln!(text, "|---|{}", "---|".repeat(columns.len()));
+    let headings = columns.iter().map(|(name, _)| name.clone());
+    let mut figures = table::Table::new([String::new()].into_iter().chain(headings));
     for row in &table.rows {
-        let cells: Vec<&str> = columns.iter().map(|(_, of)| of(row).unwrap_or("")).collect();
-        let _ = writeln!(text, "| {} | {} |", row.name, cells.join(" | "));
+        let cells = columns.iter().map(|(_, of)| of(row).unwrap_or(""));
+        figures.row([row.name.as_str()].into_iter().chain(cells));
     }
-    text.push('\n');
+    figures.markdown()
 }

@@ -4,8 +4,11 @@
 use super::cell::Cell;
 use super::read::Row;
 use wellspring_load::check::ratios::{Interval, range};
-use wellspring_load::check::wording::{counted, duration, percent, quantile, rate};
-use wellspring_load::check::{answers_needed, rule_of_three, wilson};
+use wellspring_load::check::{rule_of_three, wilson};
+use wellspring_load::histogram::Histogram;
+use wellspring_load::numbers::{
+    count, counted, duration, percent, quantile_name, rate, significant,
+};
 use wellspring_load::result::Outcome;
 
 /// The limits of Little's law, as in a report of our own.
@@ -74,7 +77,7 @@ fn little(row: &Row, closed: bool) -> Said {
         row.think
             .as_ref()
             .map_or(String::new(), |think| format!(" and {} of think time", think.text)),
-        open_range(busy, wellspring_load::check::wording::three_digits),
+        open_range(busy, significant),
         counted_users(users),
         open_range(share, percent)
     );
@@ -139,7 +142,7 @@ fn agreement(row: &Row) -> Vec<Said> {
     let mut said = Vec::new();
     let mut ladder: Vec<(String, &Cell)> = Vec::new();
     ladder.extend(row.min.as_ref().map(|cell| ("the minimum".to_owned(), cell)));
-    ladder.extend(row.percentiles.iter().map(|(q, cell)| (quantile(*q), cell)));
+    ladder.extend(row.percentiles.iter().map(|(q, cell)| (quantile_name(*q), cell)));
     ladder.extend(row.max.as_ref().map(|cell| ("the maximum".to_owned(), cell)));
     for pair in ladder.windows(2) {
         let ((lower, low), (upper, high)) = (&pair[0], &pair[1]);
@@ -187,7 +190,7 @@ fn counts(row: &Row) -> Option<Option<String>> {
         return None;
     }
     let computed = requests.value / seconds;
-    // A run may count to its last answer or to its last full second: 1 % of play.
+    // A run may count to its last answer or to its last full second: 1% of play.
     let played = Interval { low: computed.low * 0.99, high: computed.high * 1.01 };
     Some((!played.meets(throughput.value)).then(|| {
         format!(
@@ -256,22 +259,24 @@ fn support(row: &Row) -> Said {
         return (4, Outcome::NotChecked, why.into());
     };
     let unsupported =
-        row.percentiles.iter().find(|(q, _)| (answers_needed(*q) as f64) > requests.high);
+        row.percentiles.iter().find(|(q, _)| (Histogram::values_needed(*q) as f64) > requests.high);
     match unsupported {
         Some((q, cell)) => (
             4,
             Outcome::Care,
             format!(
                 "{} ({}) rests on {} and needs {}: fewer than ten are beyond it.",
-                quantile(*q),
+                quantile_name(*q),
                 cell.text,
                 counted(requests.high.round() as u64, "request", "requests"),
-                wellspring_load::check::wording::count(answers_needed(*q))
+                count(Histogram::values_needed(*q))
             ),
         ),
-        None => {
-            (4, Outcome::Passed, format!("There are enough requests for {}.", quantile(*highest)))
-        }
+        None => (
+            4,
+            Outcome::Passed,
+            format!("There are enough requests for {}.", quantile_name(*highest)),
+        ),
     }
 }
 
@@ -294,13 +299,13 @@ fn failures(row: &Row) -> Said {
         return (
             5,
             Outcome::Passed,
-            format!("None of {of} failed: with 95 % confidence fewer than {bound} do."),
+            format!("None of {of} failed: with 95% confidence fewer than {bound} do."),
         );
     }
     let share = failed as f64 / all as f64;
     let (low, high) = wilson(failed, all);
     let text = format!(
-        "{failed} of {} failed: {} ({} to {} with 95 % confidence).",
+        "{failed} of {} failed: {} ({} to {} with 95% confidence).",
         counted(all, "request", "requests"),
         percent(share),
         percent(low),

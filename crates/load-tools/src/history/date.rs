@@ -1,6 +1,6 @@
 //! Dates for people, without a time zone database: UTC.
 
-use wellspring_load::report::figures::timestamp;
+use wellspring_load::numbers::timestamp;
 
 /// `2026-11-21 07:25`, of microseconds since 1970.
 pub(super) fn minute(unix_us: u64) -> String {

@@ -1,11 +1,11 @@
 //! A history as text: for terminals and as Markdown.
 
 use super::date::minute;
-use super::series::{Change, Entry, History, Series, Standing, VERDICT_CONFIDENCE};
-use std::fmt::Write as _;
-use wellspring_load::compare::quantity::{NOTHING, change, clean, counted, of_metric};
-use wellspring_load::compare::table::{Align, Cell, Color, Table, Tone, escaped, paint};
-use wellspring_load::compare::{Metric, Verdict};
+use super::series::{Change, Entry, History, Series, Skipped, Standing, VERDICT_CONFIDENCE};
+use wellspring_load::compare::{Metric, Verdict, of_metric};
+use wellspring_load::numbers::{NOT_AVAILABLE, change, counted};
+use wellspring_load::page::Page;
+use wellspring_load::table::{Cell, Color, Table, Tone};
 
 /// What has to be said of every history.
 const CAVEAT: &str = "Results of different days also show what the machine did. Confirm a change with `bench compare`, which lets both sides take turns.";
@@ -13,48 +13,32 @@ const CAVEAT: &str = "Results of different days also show what the machine did. 
 /// For a terminal.
 #[must_use]
 pub fn render_text(history: &History, color: Color) -> String {
-    let mut text = format!("{}\n", counts(history));
-    for series in &history.series {
-        let _ = write!(text, "\n{}\n\n", clean(&heading(series)));
-        text.push_str(&table(series).text(color));
-        text.push('\n');
-        for line in &series.changes {
-            let _ = writeln!(text, "{}", paint(&clean(&sentence(series, line)), tone(line), color));
-        }
-        for line in remarks(series) {
-            let _ = writeln!(text, "{}", clean(&line));
-        }
-    }
-    for skipped in &history.skipped {
-        let _ = write!(text, "\nSkipped {}: {}", clean(&skipped.file), clean(&skipped.reason));
-    }
-    let _ = write!(text, "\n{CAVEAT}\n");
-    text
+    page(history).terminal(color)
 }
 
 /// As Markdown.
 #[must_use]
 pub fn render_markdown(history: &History) -> String {
-    let mut text = format!("# Results over time\n\n{}\n", counts(history));
+    page(history).markdown()
+}
+
+fn page(history: &History) -> Page {
+    let mut page = Page::titled("Results over time");
+    page.text(counts(history));
     for series in &history.series {
-        let _ = write!(text, "\n## {}\n\n", escaped(&heading(series)));
-        text.push_str(&table(series).markdown());
-        text.push('\n');
-        for line in &series.changes {
-            let _ = writeln!(text, "- **{}**", escaped(&sentence(series, line)));
-        }
-        for line in remarks(series) {
-            let _ = writeln!(text, "- {}", escaped(&line));
-        }
+        page.heading(heading(series));
+        page.table(table(series));
+        let changes = series.changes.iter().map(|found| (sentence(series, found), tone(found)));
+        let remarks = remarks(series).into_iter().map(|line| (line, Tone::Neutral));
+        page.toned_list(changes.chain(remarks));
     }
     if !history.skipped.is_empty() {
-        text.push_str("\n## Skipped\n\n");
+        page.heading("Skipped");
+        let line = |skipped: &Skipped| format!("{}: {}", skipped.file, skipped.reason);
+        page.list(history.skipped.iter().map(line));
     }
-    for skipped in &history.skipped {
-        let _ = writeln!(text, "- {}: {}", escaped(&skipped.file), escaped(&skipped.reason));
-    }
-    let _ = write!(text, "\n{CAVEAT}\n");
-    text
+    page.text(CAVEAT);
+    page
 }
 
 fn counts(history: &History) -> String {
@@ -64,7 +48,7 @@ fn counts(history: &History) -> String {
         counted(history.series.len(), "series", "series"),
     );
     if !history.skipped.is_empty() {
-        let _ = write!(text, ", {} skipped", counted(history.skipped.len(), "file", "files"));
+        text += &format!(", {} skipped", counted(history.skipped.len(), "file", "files"));
     }
     text
 }
@@ -88,31 +72,23 @@ fn heading(series: &Series) -> String {
 
 fn table(series: &Series) -> Table {
     let change_of = if series.lead() == Metric::P99 { "change of p99" } else { "change" };
-    let mut table = Table::new(&[
-        ("date (UTC)", Align::Left),
-        ("revision", Align::Left),
-        ("runs", Align::Right),
-        ("throughput", Align::Right),
-        ("p50", Align::Right),
-        ("p99", Align::Right),
-        (change_of, Align::Right),
-        ("verdict", Align::Left),
-        ("report", Align::Left),
-    ]);
+    let columns = ["date (UTC)", "revision", "runs", "throughput", "p50", "p99", change_of];
+    let columns = columns.into_iter().chain(["verdict", "report"]);
+    let mut table = Table::new(columns).words(1).words(7).words(8);
     for entry in &series.entries {
         let (verdict, tone) = verdict(series.lead(), entry);
         let report = match entry.standing {
             Standing::NotMeasurable => Tone::Bad,
             Standing::Trusted | Standing::UseWithCare | Standing::Unchecked => Tone::Quiet,
         };
-        table.row(vec![
+        table.row([
             Cell::new(minute(entry.started_unix_us)),
             Cell::new(revision(entry.git_revision.as_ref())),
             Cell::new(entry.runs.to_string()),
             Cell::new(of_metric(Metric::Throughput, entry.throughput_per_s)),
             Cell::new(of_metric(Metric::P50, entry.p50_ns)),
             Cell::new(of_metric(Metric::P99, entry.p99_ns)),
-            Cell::new(entry.change_log_ratio.map_or(NOTHING.into(), change)),
+            Cell::new(entry.change_log_ratio.map_or(NOT_AVAILABLE.into(), changed)),
             Cell::toned(verdict, tone),
             Cell::toned(entry.standing.label(), report),
         ]);
@@ -122,7 +98,7 @@ fn table(series: &Series) -> Table {
 
 fn verdict(lead: Metric, entry: &Entry) -> (&'static str, Tone) {
     match (entry.verdict, lead) {
-        (None, _) => (NOTHING, Tone::Quiet),
+        (None, _) => (NOT_AVAILABLE, Tone::Quiet),
         (Some(Verdict::Faster), Metric::Throughput) => ("faster", Tone::Good),
         (Some(Verdict::Slower), Metric::Throughput) => ("slower", Tone::Bad),
         (Some(Verdict::Faster), _) => ("less time", Tone::Good),
@@ -133,7 +109,7 @@ fn verdict(lead: Metric, entry: &Entry) -> (&'static str, Tone) {
 }
 
 fn revision(revision: Option<&String>) -> String {
-    revision.map_or_else(|| NOTHING.into(), |text| text.chars().take(24).collect())
+    revision.map_or_else(|| NOT_AVAILABLE.into(), |text| text.chars().take(24).collect())
 }
 
 fn sentence(series: &Series, found: &Change) -> String {
@@ -145,16 +121,20 @@ fn sentence(series: &Series, found: &Change) -> String {
         }
     };
     format!(
-        "{} changed by {} between {} and {}; confidence {} %.",
+        "{} changed by {} between {} and {}; confidence {}%.",
         found.metric.label(),
-        change(found.log_ratio),
+        changed(found.log_ratio),
         named(found.before, &found.revision_before),
         named(found.after, &found.revision_after),
         floor_percent(found.confidence)
     )
 }
 
-/// Never more certain by rounding: 0.999 is 99.9 %, not 100 %.
+fn changed(log_ratio: f64) -> String {
+    change(log_ratio.exp())
+}
+
+/// Never more certain by rounding: 0.999 is 99.9%, not 100%.
 fn floor_percent(share: f64) -> String {
     let tenths = (share * 1_000.0 + 1e-6).floor() / 10.0;
     format!("{tenths:.1}").trim_end_matches(".0").to_owned()
@@ -180,7 +160,7 @@ fn remarks(series: &Series) -> Vec<String> {
     if series.entries.len() >= 2 && series.entries.iter().all(|entry| entry.runs < 2) {
         let percent = VERDICT_CONFIDENCE * 100.0;
         remarks.push(format!(
-            "With one run a file no neighbours can be told apart at {percent:.0} %; measure with --repeat 5 or more."
+            "With one run a file no neighbours can be told apart at {percent:.0}%; measure with --repeat 5 or more."
         ));
     }
     if series.entries.len() < 6 {

@@ -2,12 +2,13 @@
 
 use super::*;
 use std::path::Path;
-use wellspring_load::compare::{Color, Metric, Verdict};
+use wellspring_load::compare::{Metric, Verdict};
 use wellspring_load::result::{Report, Verdict as Trust};
 use wellspring_load::stats::SplitMix64;
+use wellspring_load::table::Color;
 use wellspring_load::testing::{report, run};
 
-/// A day's report: five runs around `per_s`, with a noise of 2 %.
+/// A day's report: five runs around `per_s`, with a noise of 2%.
 fn day(day: u64, per_s: u64) -> Report {
     let start = 1_750_000_000 + day * 86_400;
     let mut random = SplitMix64::new(day);
@@ -76,11 +77,11 @@ fn the_renderings_show_every_result_and_the_change() {
         ),
         "{text}"
     );
-    assert!(text.contains("Skipped broken.json: the file's format is \"other/1\""), "{text}");
+    assert!(text.contains("\nbroken.json: the file's format is \"other/1\""), "{text}");
     assert_eq!(text.matches("2025-06-").count(), 12 + 2 * history.series[0].changes.len());
     let markdown = render_markdown(&history);
-    assert!(markdown.contains("| 2025-06-22 15:06 | rev07 | 5 |"), "{markdown}");
-    assert!(markdown.contains("| slower |"), "{markdown}");
+    assert!(markdown.contains("| 2025-06-22 15:06 | rev07    |    5 |"), "{markdown}");
+    assert!(markdown.contains("| slower  "), "{markdown}");
     let json = serde_json::to_string(&history).unwrap();
     let read: History = serde_json::from_str(&json).unwrap();
     assert_eq!(read.series[0].changes.len(), history.series[0].changes.len());

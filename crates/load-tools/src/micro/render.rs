@@ -1,22 +1,21 @@
 //! Micro-benchmarks as text: for terminals and as Markdown.
 
 use super::report::{Basis, MicroBenchmark, MicroReport, Source};
-use std::fmt::Write as _;
-use wellspring_load::compare::Color;
-use wellspring_load::compare::quantity::{NOTHING, clean, duration, grouped, rate, three_digits};
-use wellspring_load::compare::table::{Align, Cell, Table, escaped};
+use wellspring_load::numbers::{NOT_AVAILABLE, duration, significant};
+use wellspring_load::page::Page;
+use wellspring_load::table::{Color, Table};
 
 type Column = (&'static str, fn(&MicroBenchmark) -> Option<String>);
 
 /// All columns; those of which no benchmark has anything are left out.
 const COLUMNS: [Column; 8] = [
-    ("ops/s", |b| b.ops_per_s.map(rate)),
+    ("ops/s", |b| b.ops_per_s.map(significant)),
     ("time per op", |b| b.time_ns.map(duration)),
     ("interval", |b| {
         b.spread.map(|spread| format!("{} … {}", duration(spread.low_ns), duration(spread.high_ns)))
     }),
-    ("B/op", |b| b.bytes_per_op.map(grouped)),
-    ("allocs/op", |b| b.allocs_per_op.map(grouped)),
+    ("B/op", |b| b.bytes_per_op.map(number)),
+    ("allocs/op", |b| b.allocs_per_op.map(number)),
     ("MB/s", |b| b.bytes_per_s.map(|per_s| number(per_s / 1e6))),
     ("other", |b| {
         let all: Vec<String> =
@@ -29,35 +28,21 @@ const COLUMNS: [Column; 8] = [
 /// For a terminal.
 #[must_use]
 pub fn render_text(report: &MicroReport, color: Color) -> String {
-    let mut text = format!("{}\n\n{}", clean(&heading(report)), table(report).text(color));
-    let mut lines = basis(report);
-    lines.extend(report.notes.iter().cloned());
-    if !lines.is_empty() {
-        text.push('\n');
-    }
-    for line in lines {
-        let _ = writeln!(text, "{}", clean(&line));
-    }
-    text
+    page(report).terminal(color)
 }
 
 /// As Markdown.
 #[must_use]
 pub fn render_markdown(report: &MicroReport) -> String {
-    let mut text = format!(
-        "# Micro-benchmarks\n\n{}\n\n{}",
-        escaped(&heading(report)),
-        table(report).markdown()
-    );
-    let mut lines = basis(report);
-    lines.extend(report.notes.iter().cloned());
-    if !lines.is_empty() {
-        text.push('\n');
-    }
-    for line in lines {
-        let _ = writeln!(text, "- {}", escaped(&line));
-    }
-    text
+    page(report).markdown()
+}
+
+fn page(report: &MicroReport) -> Page {
+    let mut page = Page::titled("Micro-benchmarks");
+    page.text(heading(report));
+    page.table(table(report));
+    page.list(basis(report).into_iter().chain(report.notes.iter().cloned()));
+    page
 }
 
 fn heading(report: &MicroReport) -> String {
@@ -75,15 +60,10 @@ fn table(report: &MicroReport) -> Table {
         .iter()
         .filter(|(_, cell)| report.benchmarks.iter().any(|benchmark| cell(benchmark).is_some()))
         .collect();
-    let mut heads = vec![("benchmark", Align::Left)];
-    heads.extend(used.iter().map(|(name, _)| (*name, Align::Right)));
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(["benchmark"].into_iter().chain(used.iter().map(|(name, _)| *name)));
     for benchmark in &report.benchmarks {
-        let mut row = vec![Cell::new(benchmark.full_name())];
-        row.extend(
-            used.iter().map(|(_, cell)| Cell::new(cell(benchmark).unwrap_or(NOTHING.into()))),
-        );
-        table.row(row);
+        let cells = used.iter().map(|(_, of)| of(benchmark).unwrap_or(NOT_AVAILABLE.into()));
+        table.row([benchmark.full_name()].into_iter().chain(cells));
     }
     table
 }
@@ -95,13 +75,13 @@ fn basis(report: &MicroReport) -> Vec<String> {
         let line = match benchmark.spread.map(|spread| spread.basis) {
             None => continue,
             Some(Basis::Repeats { confidence }) => {
-                format!("Intervals hold the median with {:.0} % confidence, over repeats.", confidence * 100.0)
+                format!("Intervals hold the median with {:.0}% confidence, over repeats.", confidence * 100.0)
             }
             Some(Basis::Extremes) => {
                 "With fewer than six repeats the interval is from the fastest to the slowest; use -count 10.".into()
             }
             Some(Basis::SamplesOfOneRun { confidence }) => format!(
-                "Intervals are Criterion's own ({:.0} %), over samples of a single run: runs differ by more.",
+                "Intervals are Criterion's own ({:.0}%), over samples of a single run: runs differ by more.",
                 confidence * 100.0
             ),
         };
@@ -112,12 +92,10 @@ fn basis(report: &MicroReport) -> Vec<String> {
     lines
 }
 
-/// A figure of unknown size and sign.
+/// A figure of unknown size: whole numbers as they are.
 fn number(value: f64) -> String {
-    match value {
-        value if value < 0.0 => format!("−{}", number(-value)),
-        value if value >= 999.5 => grouped(value),
-        value if value.fract() == 0.0 => format!("{value:.0}"),
-        value => three_digits(value),
+    if value.fract() == 0.0 && value.abs() < 1_000.0 {
+        return format!("{value:.0}");
     }
+    significant(value)
 }

@@ -2,9 +2,9 @@
 //!
 //! | sign | formula | |
 //! |---|---|---|
-//! | processor | a worker's processor time ÷ wall time > 80 % (not asked of a spinning one) | care; from 95 % stop |
-//! | waiting for a processor | `run_delay` ÷ wall time > 2 % | care |
-//! | loop lag | longest time without a look at the sockets ≥ 1 % of the wall time: as many requests were read late as lie beyond p99 | care |
+//! | processor | a worker's processor time ÷ wall time > 80% (not asked of a spinning one) | care; from 95% stop |
+//! | waiting for a processor | `run_delay` ÷ wall time > 2% | care |
+//! | loop lag | longest time without a look at the sockets ≥ 1% of the wall time: as many requests were read late as lie beyond p99 | care |
 //! | | or ≥ half of the largest latency, and ≥ 1 ms | note: the maximum may be the client's |
 //! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop |
 
@@ -172,7 +172,7 @@ mod tests {
     fn a_client_with_time_to_spare_passes() {
         let said = judged(|_| ());
         assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
-        assert!(said.sentence.contains("used 10.0 %"), "{said:?}");
+        assert!(said.sentence.contains("used 10.0%"), "{said:?}");
         let untried = judged(|step| step.runs[0].client.null_server_rate_per_s = None);
         assert_eq!(untried.outcome, Outcome::Passed);
         assert!(untried.sentence.contains("not measured"), "{untried:?}");
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(said.outcome, Outcome::Note, "{said:?}");
         let said = judged(|s| worker(s).longest_loop_ns = 150_000_000);
         assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("150 ms, 1.5 % of its time"), "{said:?}");
+        assert!(said.sentence.contains("150 ms, 1.5% of its time"), "{said:?}");
     }
 
     #[test]

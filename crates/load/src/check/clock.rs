@@ -2,7 +2,7 @@
 //!
 //! Of at least 200 answers, those below p90 should take many different values.
 //! The check trips if they take at most 20, and the nearest two of these (the
-//! first value above p90 included) are more than 1 % of the median apart, many
+//! first value above p90 included) are more than 1% of the median apart, many
 //! times the width of a bucket. A constant latency has neighbours within a
 //! bucket or two; a coarse clock leaves nothing in between.
 

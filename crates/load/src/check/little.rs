@@ -294,6 +294,6 @@ mod tests {
         let mut step = build::closed(1).step();
         step.settings.connections = 1_000_000;
         let (out, _) = outcome(&step);
-        assert_eq!(out, Outcome::Stop, "10 000 users sent, but one was busy");
+        assert_eq!(out, Outcome::Stop, "10,000 users sent, but one was busy");
     }
 }

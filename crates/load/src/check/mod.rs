@@ -50,13 +50,12 @@ pub mod threshold;
 mod threshold_tests;
 mod variety;
 mod verdict;
-pub mod wording;
+mod wording;
 
 pub use agreement::MEAN_TOLERANCE;
 pub use failures::{rule_of_three, wilson};
 pub use repeats::{minimum_detectable_effect, variation};
 pub use sameness::comparable;
-pub use support::answers_needed;
 pub use survivors::is_lower_bound;
 pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};
 pub use verdict::verdict;

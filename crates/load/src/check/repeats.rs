@@ -1,7 +1,7 @@
 //! C10, repeats: how much a figure changes when nothing does.
 //!
 //! Of the runs of a step: the coefficient of variation (standard deviation ÷ mean) of
-//! the throughput and of the median latency. Above 10 % needs care. Figures over the
+//! the throughput and of the median latency. Above 10% needs care. Figures over the
 //! runs are given with the range of the runs.
 //!
 //! With several endpoints each has a median of its own, and the one that varies most is judged. The
@@ -9,7 +9,7 @@
 //! not with the server.
 //!
 //! The minimum detectable effect is the smallest difference between two such sets of runs
-//! that a two-sided test at 5 % finds four times in five:
+//! that a two-sided test at 5% finds four times in five:
 //! `(t(0.975) + t(0.80)) × CV × √(2 ÷ k)`, Student's `t` with `2k − 2` degrees of freedom.
 //!
 //! One run is a note: it may be measured well and still not be reproducible. Several steps
@@ -55,7 +55,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
 }
 
 /// The smallest difference, as a share, that comparing two sets of `repeats` runs with this
-/// coefficient of variation finds with 80 % probability. `None` for fewer than two repeats.
+/// coefficient of variation finds with 80% probability. `None` for fewer than two repeats.
 #[must_use]
 pub fn minimum_detectable_effect(variation: f64, repeats: usize) -> Option<f64> {
     let freedom = (2 * repeats).checked_sub(2).filter(|freedom| *freedom >= 2)?;
@@ -183,7 +183,7 @@ mod tests {
         let steady = judged(&[1.0, 1.01, 0.99, 1.0, 1.02]);
         assert_eq!(steady.outcome, Outcome::Passed);
         assert!(
-            steady.sentence.starts_with("5 runs: throughput 3 976/s (3 920/s … 4 039/s"),
+            steady.sentence.starts_with("5 runs: throughput 3,976/s (3,920/s … 4,039/s"),
             "{steady:?}"
         );
         let unsteady = judged(&[1.0, 1.3, 0.8, 1.0, 1.1]);
@@ -229,7 +229,7 @@ mod tests {
         let of = variation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert!((of - 2.138_09 / 5.0).abs() < 1e-5, "{of}");
         assert_eq!(variation(&[1.0]), None);
-        // k = 5, CV = 10 %: (2.306 + 0.889) × 0.1 × √0.4.
+        // k = 5, CV = 10%: (2.306 + 0.889) × 0.1 × √0.4.
         let effect = minimum_detectable_effect(0.1, 5).unwrap();
         assert!((effect - 0.2021).abs() < 1e-3, "{effect}");
         assert_eq!(minimum_detectable_effect(0.1, 1), None);

@@ -2,8 +2,8 @@
 //!
 //! Over the full slices of each run (ten are needed), the medians, and in closed loop
 //! the throughput, are tested for a change point and a trend (`series.rs`). Either needs
-//! care if its chance, times the number of runs (Bonferroni), is under 5 % *and* it is
-//! large: 5 % of the throughput, 10 % of the median (which slices know to 3 %). So does a
+//! care if its chance, times the number of runs (Bonferroni), is under 5% *and* it is
+//! large: 5% of the throughput, 10% of the median (which slices know to 3%). So does a
 //! second without any success where ten or more were usual. Two separate groups of
 //! latencies of one endpoint (`modes.rs`) are a note: that is how the service is, but no single
 //! figure describes it.
@@ -281,6 +281,6 @@ mod tests {
             service.merge(&build::spread(80_000, 30.0));
         });
         assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("two groups, 49.7 % around"), "{said:?}");
+        assert!(said.sentence.contains("two groups, 49.7% around"), "{said:?}");
     }
 }

@@ -313,7 +313,7 @@ fn quantile_with_missing(
         return Err(format!(
             "{} needs {} answers, and there were {}",
             super::wording::quantile(q),
-            count(super::support::answers_needed(q)),
+            count(crate::histogram::Histogram::values_needed(q)),
             count(latency.count())
         ));
     }

@@ -44,7 +44,7 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// ln(B / A): 0 is no change, 0.113 is 12 % more, −0.128 is 12 % less.
+    /// ln(B / A): 0 is no change, 0.113 is 12% more, −0.128 is 12% less.
     LogRatio,
     /// B − A, for shares, which may be 0.
     Difference,
@@ -72,7 +72,7 @@ pub struct Effect {
     pub scale: Scale,
     /// The estimate: of log ratios, the mean over pairs, or the difference of the mean logarithms.
     pub estimate: f64,
-    /// The 95 % interval: Student's over pairs, Welch's over separate runs; for
+    /// The 95% interval: Student's over pairs, Welch's over separate runs; for
     /// shares the bootstrap's. `None` with a single run a side, or if nothing varied.
     pub interval: Option<Range>,
     /// The same by bootstrap over runs (BCa); `None` with fewer than four runs a side.
@@ -123,7 +123,7 @@ impl MetricComparison {
         self.verdict = Verdict::NotComparable;
     }
 
-    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5 % (or 5 points)
+    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5% (or 5 points)
     /// would not have been detected.
     #[must_use]
     pub fn detectable_share(&self) -> Option<f64> {
@@ -256,8 +256,8 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Gives verdicts to everything one comparison asked: a difference is called if
-/// its Holm-adjusted p value is at most 5 % and the bootstrap agrees. So a
-/// comparison of a thing with itself is wrong about *anything* in at most 5 % of cases.
+/// its Holm-adjusted p value is at most 5% and the bootstrap agrees. So a
+/// comparison of a thing with itself is wrong about *anything* in at most 5% of cases.
 pub(super) fn conclude(asked: &mut [&mut MetricComparison]) {
     let p_values: Vec<f64> = asked.iter().filter_map(|metric| metric.p).collect();
     let mut adjusted = stats::holm(&p_values).into_iter();

@@ -128,7 +128,7 @@ fn design(
         }
         (Design::Separate, _) => {
             let sentence = format!(
-                "{step}: the runs of A and B did not take turns, so a drift of the machine looks like a difference (measured: 20 runs after 20 of the same server said −57 %, in turns −1.2 % ± 9.8 %); to interleave them, give `bench compare` two URLs (with --scenario FILE for a scenario)."
+                "{step}: the runs of A and B did not take turns, so a drift of the machine looks like a difference (measured: 20 runs after 20 of the same server said −57%, in turns −1.2% ± 9.8%); to interleave them, give `bench compare` two URLs (with --scenario FILE for a scenario)."
             );
             say(DESIGN, Outcome::Care, sentence);
         }

@@ -13,11 +13,11 @@ mod figures;
 mod findings;
 mod interleave;
 mod mismatch;
-pub mod quantity;
+mod quantity;
 pub(crate) mod render;
 mod sentence;
 mod sides;
-pub mod table;
+mod table;
 
 #[cfg(test)]
 mod endpoint_tests;
@@ -28,6 +28,7 @@ pub use effect::{CONFIDENCE, Effect, MetricComparison, Range, Scale, Verdict};
 pub use figures::{Figures, Metric};
 pub use interleave::{Design, Side, abba, pairs_by_time};
 pub use mismatch::{Mismatch, Weight, comparable_settings, machine, mismatches};
+pub use quantity::of_metric;
 pub use render::{render_markdown, render_text};
 pub use table::Color;
 
@@ -253,7 +254,7 @@ pub fn compare_figures(
 }
 
 /// Compares one metric of each result in a series with the one before, adjusted
-/// over the whole series: of series without a change at most 5 % show one.
+/// over the whole series: of series without a change at most 5% show one.
 #[must_use]
 pub fn compare_neighbours(
     metric: Metric,

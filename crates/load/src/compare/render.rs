@@ -6,8 +6,7 @@ use super::interleave::Design;
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{NOTHING, clean, counted, of_metric, p_value};
 use super::sentence::{detectable_words, effect_words, range_words, verdict_words};
-pub(crate) use super::table::Table as RenderedTable;
-use super::table::{Align, Cell, Color, Table, Tone, escaped, paint};
+use super::table::{Cell, Color, Table, Tone, escaped, paint};
 use super::{Comparison, StepComparison};
 use crate::result::{Finding, Outcome, Verdict as Trust};
 use std::fmt::Write as _;
@@ -113,32 +112,22 @@ pub(crate) fn design(step: &StepComparison) -> String {
 /// over all of them and then each by itself. With a heading where there are two.
 pub(crate) fn tables(step: &StepComparison) -> Vec<(Option<&'static str>, Table)> {
     if step.endpoints.is_empty() {
-        let mut table = Table::new(&columns());
+        let mut table = Table::new(COLUMNS).words(7);
         step.metrics.iter().for_each(|metric| table.row(row(None, metric)));
         return vec![(None, table)];
     }
-    let mut whole = Table::new(&columns());
+    let mut whole = Table::new(COLUMNS).words(7);
     let pooled = step.metrics.iter().filter(|metric| !metric.metric.is_latency());
     pooled.for_each(|metric| whole.row(row(None, metric)));
-    let mut each = Table::new(&[&[("endpoint", Align::Left)], &columns()[..]].concat());
+    let mut each = Table::new(["endpoint"].into_iter().chain(COLUMNS)).words(1).words(8);
     for (endpoint, metric) in step.questions().filter(|(endpoint, _)| endpoint.is_some()) {
         each.row(row(endpoint, metric));
     }
     vec![(Some("All endpoints together"), whole), (Some("By endpoint"), each)]
 }
 
-fn columns() -> [(&'static str, Align); 8] {
-    [
-        ("", Align::Left),
-        ("A", Align::Right),
-        ("B", Align::Right),
-        ("change", Align::Right),
-        ("95 % interval", Align::Right),
-        ("p (Holm)", Align::Right),
-        ("smallest detectable", Align::Right),
-        ("verdict", Align::Left),
-    ]
-}
+const COLUMNS: [&str; 8] =
+    ["", "A", "B", "change", "95% interval", "p (Holm)", "smallest detectable", "verdict"];
 
 fn row(endpoint: Option<&str>, metric: &MetricComparison) -> Vec<Cell> {
     let effect = metric.effect;

@@ -52,7 +52,7 @@ fn under(smallest: f64, scale: Scale) -> String {
         Scale::LogRatio if smallest >= 1.0 => {
             format!("differences under a factor of {}", factor(1.0 + smallest))
         }
-        Scale::LogRatio => format!("differences under {} %", limit(percent)),
+        Scale::LogRatio => format!("differences under {}%", limit(percent)),
         Scale::Difference => format!("differences under {} percentage points", points(smallest)),
     }
 }
@@ -97,7 +97,7 @@ fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
             let range = effect.interval.map_or(String::new(), |range| {
                 format!(" ({})", change_range(range.low, range.high, digits))
             });
-            format!("{} %{range}", signed(percent(effect.estimate), digits))
+            format!("{}%{range}", signed(percent(effect.estimate), digits))
         }
         Scale::Difference => {
             if comparison.a == Some(0.0) && comparison.b == Some(0.0) {
@@ -109,7 +109,7 @@ fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
     format!("no difference detected in {label}: {change}")
 }
 
-/// "B is 12 % faster (7…18 %)". Written for either sign of the effect.
+/// "B is 12% faster (7…18%)". Written for either sign of the effect.
 fn difference(metric: Metric, effect: &Effect, context: Context) -> String {
     let more = effect.estimate > 0.0;
     if effect.scale == Scale::Difference {
@@ -145,7 +145,7 @@ fn difference(metric: Metric, effect: &Effect, context: Context) -> String {
 enum Size {
     /// `2.3 times (2.1…2.6)`.
     Factor(String),
-    /// `12 %` and ` (7…18 %)`.
+    /// `12%` and ` (7…18%)`.
     Percent(String, String),
 }
 
@@ -168,9 +168,9 @@ fn how_much(effect: &Effect) -> Size {
     let range = effect.interval.map_or(String::new(), |range| {
         let (low, high) =
             if sign < 0.0 { (range.high, range.low) } else { (range.low, range.high) };
-        format!(" ({}…{} %)", size(low), size(high))
+        format!(" ({}…{}%)", size(low), size(high))
     });
-    Size::Percent(format!("{} %", size(effect.estimate)), range)
+    Size::Percent(format!("{}%", size(effect.estimate)), range)
 }
 
 fn ordered(range: &Range, written: impl Fn(f64) -> String) -> (String, String) {
@@ -196,7 +196,7 @@ pub(crate) fn verdict_words(metric: Metric, verdict: Verdict) -> &'static str {
     }
 }
 
-/// A range on the scale of its effect: `+7…+18 %`, or percentage points.
+/// A range on the scale of its effect: `+7…+18%`, or percentage points.
 pub(crate) fn range_words(scale: Scale, range: &Range) -> String {
     match scale {
         Scale::LogRatio => {
@@ -224,7 +224,7 @@ pub(crate) fn detectable_words(comparison: &MetricComparison) -> Option<String> 
     let smallest = comparison.detectable_share()?;
     Some(match comparison.effect?.scale {
         Scale::LogRatio if smallest >= 1.0 => format!("× {}", factor(1.0 + smallest)),
-        Scale::LogRatio => format!("{} %", limit(smallest * 100.0)),
+        Scale::LogRatio => format!("{}%", limit(smallest * 100.0)),
         Scale::Difference => format!("{} points", points(smallest)),
     })
 }
@@ -267,7 +267,7 @@ mod tests {
                 0.07,
                 0.18,
                 Faster,
-                "B is 12 % faster (7…18 %); differences under 5 % would not have been detected.",
+                "B is 12% faster (7…18%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::Throughput,
@@ -275,7 +275,7 @@ mod tests {
                 -0.18,
                 -0.07,
                 Slower,
-                "B is 12 % slower (7…18 %); differences under 5 % would not have been detected.",
+                "B is 12% slower (7…18%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::P99,
@@ -283,7 +283,7 @@ mod tests {
                 -0.6,
                 -0.4,
                 Faster,
-                "B's p99 is 50 % shorter (40…60 %); differences under 5 % would not have been detected.",
+                "B's p99 is 50% shorter (40…60%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::P99,
@@ -291,7 +291,7 @@ mod tests {
                 1.1,
                 1.6,
                 Slower,
-                "B's p99 is 2.31 times (2.10…2.60) as long; differences under 5 % would not have been detected.",
+                "B's p99 is 2.31 times (2.10…2.60) as long; differences under 5% would not have been detected.",
             ),
             (
                 Metric::Mean,
@@ -299,7 +299,7 @@ mod tests {
                 -0.098,
                 0.098,
                 NoDifferenceSeen,
-                "no difference detected in mean: −1.2 % (−9.8…+9.8 %), not significant after correcting for 6 comparisons; differences under 5 % would not have been detected.",
+                "no difference detected in mean: −1.2% (−9.8…+9.8%), not significant after correcting for 6 comparisons; differences under 5% would not have been detected.",
             ),
         ];
         for (metric, estimate, low, high, verdict, expected) in cases {

@@ -5,9 +5,9 @@
 //! is grouped or rounded but times in seconds. What is not known or not
 //! supported by enough values is empty.
 
-use super::figures::timestamp;
 use super::view;
 use crate::histogram::Histogram;
+use crate::numbers::timestamp;
 use crate::plan::{Arrivals, Load, Protocol};
 use crate::result::{EndpointResult, Finish, Report, Run, Step};
 

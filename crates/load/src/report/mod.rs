@@ -6,16 +6,13 @@
 
 mod ab;
 mod csv;
-pub mod figures;
 mod forms;
 mod html;
 mod markdown;
-mod page;
 mod prometheus;
 mod redact;
 #[cfg(test)]
 mod sample;
-mod table;
 mod tables;
 mod terminal;
 mod view;

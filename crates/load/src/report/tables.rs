@@ -1,14 +1,14 @@
 //! The tables that several renderers show: latency, endpoints, steps, repeats, phases.
 
-use super::figures::{
-    QUANTILES, bare_rate, bytes, change, count, counted, mean_bytes, optional_duration,
-    optional_mean, percent, quantile, quantile_name, rate, share, short_quantile,
-};
-use super::table::Table;
 use super::view::{StepView, early_ends, extremes, length, load};
 use crate::histogram::Histogram;
+use crate::numbers::{
+    QUANTILES, bytes, change, count, counted, optional_duration, optional_mean, percent, quantile,
+    quantile_name, rate, share, short_quantile, significant,
+};
 use crate::plan::Load;
 use crate::result::{EndpointResult, ErrorKind, Report, WorkerUse};
+use crate::table::Table;
 
 /// What the three distributions of an open loop are, one line each.
 pub(crate) const LATENCY_WORDS: [(&str, &str); 3] = [
@@ -85,7 +85,7 @@ pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
         let counters = &endpoint.counters;
         table.row([
             endpoint.name.clone(),
-            bare_rate(view.step.endpoint_throughput_per_s(&endpoint.name)),
+            significant(view.step.endpoint_throughput_per_s(&endpoint.name)),
             short_quantile(latency, 0.5),
             short_quantile(latency, 0.95),
             short_quantile(latency, 0.99),
@@ -106,7 +106,7 @@ pub(crate) fn steps(report: &Report) -> Option<Table> {
         let latency = view.total.latency();
         table.row([
             view.step.name.clone(),
-            bare_rate(view.rate_per_s()),
+            significant(view.rate_per_s()),
             short_quantile(latency, 0.5),
             short_quantile(latency, 0.95),
             short_quantile(latency, 0.99),
@@ -131,8 +131,8 @@ pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
         table.row([
             run.repeat.to_string(),
             run.order.to_string(),
-            bare_rate(run.throughput_per_s()),
-            change(run.throughput_per_s(), mean),
+            significant(run.throughput_per_s()),
+            change(run.throughput_per_s() / mean),
             short_quantile(total.latency(), 0.5),
             short_quantile(total.latency(), 0.99),
             optional_duration(total.latency().max_ns()),
@@ -142,7 +142,7 @@ pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// A number of failures with its share: `12 (0.42 %)`; `0` alone.
+/// A number of failures with its share: `12 (0.42%)`; `0` alone.
 pub(crate) fn failures(failed: u64, of: u64) -> String {
     if failed == 0 { "0".to_owned() } else { format!("{} ({})", count(failed), share(failed, of)) }
 }
@@ -172,7 +172,7 @@ fn throughput_line(view: &StepView<'_>) -> String {
             "{}, geometric mean of {} runs ({} to {})",
             rate(view.rate_per_s()),
             rates.len(),
-            bare_rate(lowest),
+            significant(lowest),
             rate(highest)
         ),
         _ => rate(view.rate_per_s()),
@@ -206,9 +206,9 @@ fn data_line(view: &StepView<'_>) -> String {
     let per_s = if seconds > 0.0 { counters.bytes_received as f64 / seconds } else { 0.0 };
     format!(
         "{} received ({}/s), {} sent, {} opened",
-        bytes(counters.bytes_received),
-        mean_bytes(per_s),
-        bytes(counters.bytes_sent),
+        bytes(counters.bytes_received as f64),
+        bytes(per_s),
+        bytes(counters.bytes_sent as f64),
         counted(counters.connections_opened, "connection", "connections")
     )
 }
@@ -240,7 +240,7 @@ fn server_line(view: &StepView<'_>) -> Option<String> {
         parts.push(format!("{processors:.2} processors used"));
     }
     if let Some(rss) = uses.iter().filter_map(|s| s.rss_bytes).max() {
-        parts.push(format!("{} of memory at the end", bytes(rss)));
+        parts.push(format!("{} of memory at the end", bytes(rss as f64)));
     }
     if let Some(counted_itself) =
         uses.iter().filter_map(|s| s.counted_requests).reduce(|a, b| a + b)
@@ -262,7 +262,7 @@ pub(crate) fn errors(view: &StepView<'_>) -> Vec<(u64, String)> {
     let counters = &view.total.counters;
     let explain = |kind: ErrorKind| match kind {
         ErrorKind::Timeout => {
-            let limit = super::figures::duration(view.step.settings.timeout_ms * 1_000_000);
+            let limit = crate::numbers::duration(view.step.settings.timeout_ms as f64 * 1e6);
             format!("{}: no complete answer within {limit}", kind.label())
         }
         other => other.label().to_owned(),
@@ -324,10 +324,10 @@ mod tests {
             slo: "p99<10ms".into(),
             highest_rate_per_s: Some(8_000.0),
             lowest_failing_rate_per_s: Some(8_250.0),
-            reason: "The step between them is below 5 %.".into(),
+            reason: "The step between them is below 5%.".into(),
             decisive_step: None,
         });
-        assert_eq!(search(&report)[0], "p99<10ms holds up to 8 000/s.");
-        assert_eq!(search(&report)[1], "It fails at 8 250/s.");
+        assert_eq!(search(&report)[0], "p99<10ms holds up to 8,000/s.");
+        assert_eq!(search(&report)[1], "It fails at 8,250/s.");
     }
 }

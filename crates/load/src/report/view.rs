@@ -1,6 +1,6 @@
 //! Figures of a step that several renderers show, worked out once from the raw values.
 
-use super::figures::{self, count, counted, elapsed, rate};
+use crate::numbers::{self, count, counted, elapsed, rate};
 use crate::plan::{Arrivals, Load, Settings};
 use crate::result::{
     CheckId, EndpointResult, Finding, Finish, Outcome, Report, Run, Step, Verdict,
@@ -107,8 +107,8 @@ pub(crate) fn load(settings: &Settings) -> String {
         Load::Closed { think_max_us: 0, .. } => format!("closed loop, {connections}{streams}"),
         Load::Closed { think_min_us, think_max_us } => format!(
             "closed loop, {connections}{streams}, thinking {} to {} between requests",
-            figures::duration(think_min_us * 1_000),
-            figures::duration(think_max_us * 1_000)
+            numbers::duration(think_min_us as f64 * 1e3),
+            numbers::duration(think_max_us as f64 * 1e3)
         ),
         Load::Open { rate_per_s, arrivals } => {
             let how = match arrivals {
@@ -128,8 +128,8 @@ pub(crate) fn common_load(steps: &[Step]) -> Option<String> {
             Load::Closed { think_max_us: 0, .. } => "closed loop".to_owned(),
             Load::Closed { think_min_us, think_max_us } => format!(
                 "closed loop, thinking {} to {} between requests",
-                figures::duration(think_min_us * 1_000),
-                figures::duration(think_max_us * 1_000)
+                numbers::duration(think_min_us as f64 * 1e3),
+                numbers::duration(think_max_us as f64 * 1e3)
             ),
             Load::Open { arrivals: Arrivals::Constant, .. } => {
                 "open loop, evenly spaced".to_owned()
@@ -254,7 +254,7 @@ pub(crate) fn verdict(verdict: Option<&Verdict>) -> String {
         Some(Verdict::UseWithCare(reasons)) => with_reasons("USE WITH CARE", reasons),
         Some(Verdict::NotMeasurable(reasons)) => with_reasons("NOT MEASURABLE", reasons),
     };
-    figures::visible(&text)
+    crate::table::visible(&text)
 }
 
 fn with_reasons(word: &str, reasons: &[String]) -> String {

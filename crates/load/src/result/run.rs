@@ -207,13 +207,13 @@ pub struct Slice {
     /// Mean of the latency (response in open loop, service in closed), in nanoseconds; 0 without
     /// successes.
     pub mean_ns: u64,
-    /// Its median, to 3 %.
+    /// Its median, to 3%.
     pub p50_ns: u64,
-    /// Its 99th percentile, to 3 %.
+    /// Its 99th percentile, to 3%.
     pub p99_ns: u64,
-    /// Its maximum, to 3 %.
+    /// Its maximum, to 3%.
     pub max_ns: u64,
-    /// Open loop: 99th percentile of the lateness, to 3 %.
+    /// Open loop: 99th percentile of the lateness, to 3%.
     pub lateness_p99_ns: u64,
     /// Counts of latencies by power of two: `heat[i]` from 2^(i+10) ns (the first from 0) to
     /// 2^(i+11) ns.

@@ -212,7 +212,7 @@ impl Scenario {
                 .iter()
                 .map(|request| format!("{} {}", request.method, request.name))
                 .collect();
-            let _ = writeln!(text, "  {share:5.1} %   {}", names.join(", then "));
+            let _ = writeln!(text, "  {share:5.1}%   {}", names.join(", then "));
         }
         once(&mut text, "teardown", &self.teardown);
         let (low_us, high_us) = self.think_us;

@@ -3,7 +3,7 @@
 use super::highlight::{Extent, highlight};
 use super::index::{Match, SearchHits};
 use super::query::{Query, fault};
-use super::room::{Indexed, Standing};
+use super::room::{IndexState, ViewIndex};
 use super::words::{analyzer, split};
 use super::{AFTER, LIMIT, MOST_RESULTS, Q};
 use crate::CatalogueFace;
@@ -62,21 +62,23 @@ pub(crate) async fn search(face: Arc<CatalogueFace>, request: Box<Request>) -> A
 }
 
 /// The index of a view.
-fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<Indexed, Box<Problem>> {
+fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<ViewIndex, Box<Problem>> {
     let why = match face.search.standing() {
-        Standing::Ready(indexed) if indexed.is_of(live) => return Ok(indexed),
-        Standing::Ready(_) | Standing::NoView => "the search index is about to be built".to_owned(),
-        Standing::Building { indexed, items } => {
+        IndexState::Ready(indexed) if indexed.is_of(live) => return Ok(indexed),
+        IndexState::Ready(_) | IndexState::NoView => {
+            "the search index is about to be built".to_owned()
+        }
+        IndexState::Building { indexed, items } => {
             format!("the search index is being built: {indexed} of {items} items")
         }
-        Standing::Failed(why) => format!("the search index failed and is being rebuilt: {why}"),
+        IndexState::Failed(why) => format!("the search index failed and is being rebuilt: {why}"),
     };
     Err(problem::VIEW_NOT_READY.because(why))
 }
 
 /// Waits until the index holds what the view shows now.
 async fn until_indexed(
-    indexed: &Indexed,
+    indexed: &ViewIndex,
     live: &Live<Catalogue>,
     wait: Duration,
     deadline: Instant,
@@ -104,7 +106,7 @@ async fn until_indexed(
 fn answer(
     face: &CatalogueFace,
     live: &Live<Catalogue>,
-    indexed: &Indexed,
+    indexed: &ViewIndex,
     wanted: &SearchRequest,
 ) -> Result<Vec<u8>, Box<Problem>> {
     let found =

@@ -1,4 +1,4 @@
-//! Days and times as ISO 8601 text.
+//! Dates and times as ISO 8601 text.
 
 use crate::value::{
     DAY_SECONDS, Date, DateTime, LocalDateTime, LocalTime, NANOSECONDS, Time, Value,
@@ -10,7 +10,7 @@ const MAX_YEAR: i64 = 999_999_999;
 const MAX_OFFSET: i32 = 18 * 3600;
 const DAY_NANOSECONDS: u64 = DAY_SECONDS as u64 * NANOSECONDS;
 
-/// Year, month and day of a day number (after Howard Hinnant's `civil_from_days`).
+/// The date of a day number (after Howard Hinnant's `civil_from_days`).
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days.saturating_add(719_468);
     let era = shifted.div_euclid(146_097);
@@ -25,7 +25,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The day number; `None` if there is no such day.
+/// The day number; `None` if the date does not exist.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if year.abs() > MAX_YEAR || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn date_time(at: &DateTime) -> String {
     out
 }
 
-/// Whether a zone may have this name.
+/// Whether a text can be a time zone's name.
 pub(super) fn is_zone(name: &str) -> bool {
     let is_odd = |letter: char| letter.is_control() || matches!(letter, '[' | ']');
     (1..=64).contains(&name.len()) && !name.contains(is_odd)
@@ -143,7 +143,7 @@ pub(super) fn is_in_range(value: &Value) -> bool {
     }
 }
 
-/// A number of just that many digits.
+/// A number with exactly this many digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
     let is_number = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
@@ -199,7 +199,7 @@ fn read_offset(text: &str) -> Option<i32> {
     (is_offset && parts.next().is_none()).then_some(offset)
 }
 
-/// A time and the offset behind it.
+/// A time and the offset after it.
 fn split_offset(text: &str) -> Option<(&str, i32)> {
     let at = text.find(['Z', '+', '-'])?;
     Some((&text[..at], read_offset(&text[at..])?))

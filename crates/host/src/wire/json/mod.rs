@@ -1,5 +1,5 @@
-//! JSON as it travels: read without losing where a fault is, written without
-//! touching a payload's bytes.
+//! JSON of requests and answers: read with the position of each fault, written without changing a
+//! payload's bytes.
 
 mod document;
 mod read;

@@ -1,9 +1,8 @@
 //! A pull reader over the bytes of a request.
 //!
-//! Why not a derive: a fault must name its path (`events[3].tags[0]`), payloads
-//! must stay the very bytes that were sent, and nothing may recurse on what a
-//! client controls. Texts without escapes are borrowed. Property tests hold its
-//! idea of JSON to serde_json's.
+//! Not derived, because a fault must name its path (`events[3].tags[0]`), payloads must stay byte
+//! for byte as sent, and nothing may recurse on client input. Strings without escapes are borrowed.
+//! Property tests compare its view of JSON with serde_json's.
 
 use std::borrow::Cow;
 
@@ -13,29 +12,28 @@ pub const MAX_DEPTH: usize = 512;
 /// What is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Not JSON; carries what was expected. The position counts, the path does not.
+    /// Not JSON; names what was expected. The position matters, the path does not.
     Syntax(&'static str),
-    /// JSON, but not of the type that belongs here.
+    /// JSON, but of the wrong type.
     WrongType {
-        /// What belongs here.
+        /// The expected type.
         expected: &'static str,
-        /// What stands here.
+        /// The actual type.
         found: &'static str,
     },
-    /// A field that means nothing here; carries the names that do.
+    /// An unknown field; lists the known ones.
     Unknown(&'static str),
-    /// A field that must be there and is not.
+    /// A required field is missing.
     Missing,
-    /// A field given twice.
+    /// A repeated field.
     Duplicate,
-    /// A field beside another that says the same; carries the path of the other, from the same
-    /// object.
+    /// A field that excludes another one; names the other one in the same object.
     Beside(&'static str),
     /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,
     /// A rule of the field itself.
     Rule(String),
-    /// More of something than one request may ask, though not because of its bytes.
+    /// More work than one request may ask for, whatever its size.
     TooCostly {
         /// What is too much.
         detail: String,
@@ -51,14 +49,14 @@ pub enum FaultKind {
     },
 }
 
-/// A fault, where it stands in the bytes and in the structure.
+/// A fault, with its place in the bytes and in the structure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Path of the field, empty for the document itself.
     pub field: String,
     /// Byte offset.
     pub(crate) at: usize,
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
@@ -91,7 +89,7 @@ impl Fault {
 
 type Outcome<T> = Result<T, Box<Fault>>;
 
-/// The bytes of a text that mean something: its end, an escape, what must be escaped.
+/// Bytes with a meaning in a string: its end, an escape, what must be escaped.
 static SPECIAL: [bool; 256] = {
     let mut special = [false; 256];
     let mut byte = 0;
@@ -114,7 +112,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning of `bytes`, which must be UTF-8 throughout.
+    /// At the start of `bytes`, which must be valid UTF-8.
     pub fn new(bytes: &'a [u8]) -> Outcome<Cursor<'a>> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Cursor::of_text(text)),
@@ -154,7 +152,7 @@ impl<'a> Cursor<'a> {
         if self.peek() == Some(b'n') { self.word(b"null").map(|()| true) } else { Ok(false) }
     }
 
-    /// Whether the next value is an object, an array, a text.
+    /// Whether the next value is an object, an array or a string.
     pub fn next_is(&mut self, opening: u8) -> bool {
         self.peek() == Some(opening)
     }
@@ -175,13 +173,13 @@ impl<'a> Cursor<'a> {
         self.syntax("a JSON value")
     }
 
-    /// Whether this word stands here, and ends here.
+    /// Whether this whole word is next.
     fn is_at(&self, word: &[u8]) -> bool {
         let rest = self.bytes[self.at..].strip_prefix(word);
         rest.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
     }
 
-    /// The fault of a next value that is not of the type that belongs here.
+    /// The fault of a next value of the wrong type.
     pub fn wrong<T>(&mut self, expected: &'static str) -> Outcome<T> {
         let found = match self.peek() {
             Some(b'{') => "an object",
@@ -264,7 +262,7 @@ impl<'a> Cursor<'a> {
         self.text()
     }
 
-    /// A string; the cursor stands on its opening quote.
+    /// A string; the cursor is on its opening quote.
     fn text(&mut self) -> Outcome<Cow<'a, str>> {
         let start = self.at + 1;
         let escaped = self.skip_text()?;
@@ -273,12 +271,12 @@ impl<'a> Cursor<'a> {
         if escaped { unescape(inner, start).map(Cow::Owned) } else { Ok(Cow::Borrowed(inner)) }
     }
 
-    /// Passes a string and tells whether it holds escapes.
+    /// Skips a string and tells whether it contains escapes.
     fn skip_text(&mut self) -> Outcome<bool> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            // What is plain is most of a text: it is passed without being told apart.
+            // Most of a string is plain: it is skipped without further distinction.
             let rest = &self.bytes[self.at..];
             self.at +=
                 rest.iter().position(|&byte| SPECIAL[usize::from(byte)]).unwrap_or(rest.len());
@@ -342,7 +340,7 @@ impl<'a> Cursor<'a> {
         Ok(word == b"true")
     }
 
-    /// Any value, as the very bytes it is written in.
+    /// Any value, as its original bytes.
     pub fn raw(&mut self) -> Outcome<&'a [u8]> {
         self.skip_space();
         let start = self.at;
@@ -350,7 +348,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Passes one value. Iterative: depth costs one bit a level.
+    /// Skips one value. Iterative: each level of nesting costs one bit.
     fn skip_value(&mut self) -> Outcome<()> {
         let mut objects = [0u64; MAX_DEPTH / 64];
         let mut depth = 0usize;
@@ -380,7 +378,7 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.skip_scalar()?,
             }
-            // A value has ended: close what it closes, or go on to its sibling.
+            // A value has ended: close what it closes, or continue with its sibling.
             loop {
                 if depth == 0 {
                     return Ok(());
@@ -459,7 +457,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Resolves escapes of a text whose escapes are known to be well-formed. `at` is its offset.
+/// Resolves the escapes of a string, which must be well-formed. `at` is its offset.
 fn unescape(text: &str, at: usize) -> Outcome<String> {
     let lone = || Fault::new(at, FaultKind::Rule("contains half of a surrogate pair".into()));
     let mut out = String::with_capacity(text.len());

@@ -10,7 +10,7 @@ mod replay;
 
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
-#[cfg(feature = "fuzzed")]
+#[cfg(any(test, feature = "fuzzed"))]
 pub use replay::{AnswersSeen, answers_of};
 
 use crate::result::ErrorKind;

@@ -1,26 +1,25 @@
 //! Form 4: a block for each endpoint with the figures of ApacheBench.
 
 use super::{Named, measured_steps, origin};
-use crate::report::ab::{Counted, PERCENTS};
-use crate::report::figures::{
-    bytes, count, elapsed, mean_duration, optional_duration, optional_mean, quantile, rate,
-    significant,
+use crate::numbers::{
+    bytes, count, duration, elapsed, optional_duration, optional_mean, quantile, rate, significant,
 };
-use crate::report::page::Page;
-use crate::report::table::Table;
+use crate::page::Page;
+use crate::report::ab::{Counted, PERCENTS};
 use crate::result::{EndpointResult, Report};
+use crate::table::Table;
 
 pub(super) fn write(page: &mut Page, reports: &[Report]) {
-    page.list(&reports.iter().map(origin).collect::<Vec<_>>());
+    page.list(reports.iter().map(origin));
     for step in measured_steps(reports) {
         for endpoint in step.view.step.merged_endpoints() {
-            page.heading(&format!("{} ({})", endpoint.name, step.label(reports.len() > 1)));
-            page.table(&block(&step, &endpoint));
+            page.heading(format!("{} ({})", endpoint.name, step.label(reports.len() > 1)));
+            page.table(block(&step, &endpoint));
         }
         let unanswered = step.view.unanswered();
         if unanswered > 0 {
             let text = format!("Without an answer at the end, in no block: {}.", count(unanswered));
-            page.text(&text);
+            page.text(text);
         }
     }
 }
@@ -39,9 +38,10 @@ fn block(step: &Named<'_>, endpoint: &EndpointResult) -> Table {
     table.row(["complete answers", &count(counted.complete)]);
     table.row(["successes", &count(counters.successes)]);
     table.row(["errors without an answer", &count(errors)]);
-    table.row(["answers that failed a check", &count(counters.failed_checks.values().sum())]);
+    table
+        .row(["answers that failed a check", &count(counters.failed_checks.values().sum::<u64>())]);
     table.row(["answers other than 2xx", &count(counted.non_2xx)]);
-    table.row(["answers 5xx", &count(of_500.map(|(_, n)| n).sum())]);
+    table.row(["answers 5xx", &count(of_500.map(|(_, n)| n).sum::<u64>())]);
     let times =
         if endpoint.response.is_some() { "response, from due" } else { "service, from sent" };
     table.row(["times are", times]);
@@ -49,16 +49,16 @@ fn block(step: &Named<'_>, endpoint: &EndpointResult) -> Table {
     table.row(["answers a second", &rate(complete / seconds)]);
     table.row(["mean time", &optional_mean(counted.times.mean_ns())]);
     // Without answers this divides by zero, which is written n/a.
-    table.row(["mean time across all in flight", &mean_duration(measured_ns / complete)]);
+    table.row(["mean time across all in flight", &duration(measured_ns / complete)]);
     table.row(["in flight at most", &count(step.view.in_flight())]);
     // Little's law: what was in flight on average is the time spent in flight over the time there
     // was.
     table.row(["in flight on average", &significant(busy_ns as f64 / measured_ns)]);
-    table.row(["bytes received", &bytes(counters.bytes_received)]);
+    table.row(["bytes received", &bytes(counters.bytes_received as f64)]);
     for percent in PERCENTS.into_iter().filter(|percent| *percent != 98) {
         let time = quantile(&counted.times, f64::from(percent) / 100.0);
-        table.row([format!("{percent} % within"), time]);
+        table.row([format!("{percent}% within"), time]);
     }
-    table.row(["100 % within".to_owned(), optional_duration(counted.times.max_ns())]);
+    table.row(["100% within".to_owned(), optional_duration(counted.times.max_ns())]);
     table
 }

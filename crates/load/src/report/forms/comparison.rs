@@ -1,34 +1,34 @@
 //! Form 1: header, metrics, percentile spreads, and two concurrency levels side by side.
 
 use super::{Named, measured_steps, origin};
-use crate::report::figures::{
-    NOT_AVAILABLE, QUANTILES, bare_rate, bytes, count, elapsed, mean_duration, optional_duration,
-    optional_mean, quantile, quantile_name, ratio, share, significant,
+use crate::numbers::{
+    NOT_AVAILABLE, QUANTILES, bytes, count, duration, elapsed, factor, optional_duration,
+    optional_mean, quantile, quantile_name, share, significant,
 };
-use crate::report::page::Page;
-use crate::report::table::Table;
+use crate::page::Page;
 use crate::report::view::{StepView, load};
 use crate::result::Report;
+use crate::table::Table;
 
 pub(super) fn write(page: &mut Page, reports: &[Report]) {
-    page.list(&reports.iter().map(origin).collect::<Vec<_>>());
+    page.list(reports.iter().map(origin));
     let steps = measured_steps(reports);
     let several = reports.len() > 1;
     for step in &steps {
-        page.heading(&step.label(several));
-        page.text(&format!(
+        page.heading(step.label(several));
+        page.text(format!(
             "{}: {}.",
             step.view.step.settings.workload,
             load(&step.view.step.settings)
         ));
-        page.table(&metrics(&step.view));
+        page.table(metrics(&step.view));
         page.small_heading("Percentiles");
-        page.table(&percentiles(&step.view));
+        page.table(percentiles(&step.view));
     }
     page.heading("Comparison");
     match (steps.first(), steps.last()) {
         (Some(low), Some(high)) if steps.len() > 1 => {
-            page.table(&comparison(low, high, several));
+            page.table(comparison(low, high, several));
             page.text("Difference and ratio are of the second column against the first, from the raw values.");
         }
         _ => page.text("A comparison needs two steps: measure a ladder, or give two result files."),
@@ -42,12 +42,12 @@ fn metrics(view: &StepView<'_>) -> Table {
     table.row(["successes", &count(counters.successes)]);
     table.row(["failures", &count(view.failures())]);
     table.row(["failures, share", &share(view.failures(), view.tried())]);
-    table.row(["requests a second", &bare_rate(view.rate_per_s())]);
+    table.row(["requests a second", &significant(view.rate_per_s())]);
     table.row(["runs", &count(view.step.runs.len() as u64)]);
     table.row(["measured time", &elapsed(view.measured_ns())]);
     table.row(["mean latency", &optional_mean(view.total.latency().mean_ns())]);
-    table.row(["bytes received", &bytes(counters.bytes_received)]);
-    table.row(["bytes sent", &bytes(counters.bytes_sent)]);
+    table.row(["bytes received", &bytes(counters.bytes_received as f64)]);
+    table.row(["bytes sent", &bytes(counters.bytes_sent as f64)]);
     table
 }
 
@@ -60,8 +60,8 @@ fn percentiles(view: &StepView<'_>) -> Table {
     let mut row = |name: String, ns: Option<u64>, text: String| {
         let above = before.zip(ns).map(|(before, ns)| ns.saturating_sub(before));
         let multiple = match (ns, median_ns) {
-            (Some(ns), Some(median_ns)) => ratio(ns as f64, median_ns as f64),
-            _ => ratio(f64::NAN, 1.0),
+            (Some(ns), Some(median_ns)) => factor(ns as f64 / median_ns as f64),
+            _ => factor(f64::NAN),
         };
         table.row([name, text, optional_duration(above), multiple]);
         before = ns.or(before);
@@ -82,22 +82,16 @@ fn comparison(low: &Named<'_>, high: &Named<'_>, several: bool) -> Table {
     let rates = (low.rate_per_s(), high.rate_per_s());
     table.row([
         "requests a second".to_owned(),
-        bare_rate(rates.0),
-        bare_rate(rates.1),
-        signed(rates.1 - rates.0, bare_rate),
-        ratio(rates.1, rates.0),
+        significant(rates.0),
+        significant(rates.1),
+        signed(rates.1 - rates.0, significant),
+        factor(rates.1 / rates.0),
     ]);
     let mut durations = |name: String, of: &dyn Fn(&StepView<'_>) -> Option<f64>| {
         let (a, b) = (of(low), of(high));
         let text = |ns: Option<f64>| optional_mean(ns);
         let (raw_a, raw_b) = (a.unwrap_or(f64::NAN), b.unwrap_or(f64::NAN));
-        table.row([
-            name,
-            text(a),
-            text(b),
-            signed(raw_b - raw_a, mean_duration),
-            ratio(raw_b, raw_a),
-        ]);
+        table.row([name, text(a), text(b), signed(raw_b - raw_a, duration), factor(raw_b / raw_a)]);
     };
     durations("mean latency".to_owned(), &|view| view.total.latency().mean_ns());
     for q in [0.5, 0.9, 0.95, 0.99, 0.999] {
@@ -112,7 +106,7 @@ fn comparison(low: &Named<'_>, high: &Named<'_>, several: bool) -> Table {
         share(low.failures(), low.tried()),
         share(high.failures(), high.tried()),
         signed(failed(high) - failed(low), points),
-        ratio(failed(high), failed(low)),
+        factor(failed(high) / failed(low)),
     ]);
     table
 }

@@ -1,16 +1,15 @@
 //! Form 2: a ladder by users; the same for several builds; the long comparison with the best of
 //! each row.
 
-use super::{FormError, names, origin, rung};
-use crate::report::figures::{
-    NOT_AVAILABLE, bare_rate, count, optional_duration, pace, pace_of_durations, quantile_name,
-    rate, share,
+use super::{FormError, names, origin, pace, rung};
+use crate::numbers::{
+    NOT_AVAILABLE, count, optional_duration, quantile_name, rate, share, significant,
 };
-use crate::report::page::Page;
-use crate::report::table::Table;
+use crate::page::Page;
 use crate::report::tables::failures;
 use crate::report::view::{self, StepView};
 use crate::result::Report;
+use crate::table::Table;
 
 pub(super) fn write(page: &mut Page, reports: &[Report]) -> Result<(), FormError> {
     if !reports.iter().any(|report| report.steps.len() > 1) {
@@ -22,19 +21,19 @@ pub(super) fn write(page: &mut Page, reports: &[Report]) -> Result<(), FormError
         .zip(names(reports))
         .map(|(report, name)| Build { name, views: StepView::all(report) })
         .collect();
-    page.list(&reports.iter().map(origin).collect::<Vec<_>>());
+    page.list(reports.iter().map(origin));
     for (build, report) in builds.iter().zip(reports) {
         page.heading(&build.name);
         if let Some(common) = view::common_load(&report.steps) {
-            page.text(&format!("Each step: {common}."));
+            page.text(format!("Each step: {common}."));
         }
-        page.table(&one(build));
+        page.table(one(build));
     }
     if builds.len() > 1 {
         page.heading("Side by side");
-        page.table(&side_by_side(&builds));
+        page.table(side_by_side(&builds));
         page.heading("Comparison");
-        page.table(&comparison(&builds));
+        page.table(comparison(&builds));
         page.text("The best is named with its lead over the second best, from the raw values.");
     }
     Ok(())
@@ -60,7 +59,7 @@ fn cells(view: Option<&StepView<'_>>) -> [String; 5] {
     let Some(view) = view else { return Default::default() };
     let quantile = |q| optional_duration(view.total.latency().printable_quantile_ns(q));
     [
-        bare_rate(view.rate_per_s()),
+        significant(view.rate_per_s()),
         quantile(0.5),
         quantile(0.95),
         quantile(0.99),
@@ -133,7 +132,7 @@ fn metrics() -> Vec<Metric> {
     let mut metrics = vec![Metric {
         name: "req/s".to_owned(),
         raw: Box::new(|view| Some(view.rate_per_s())),
-        text: |_, raw| bare_rate(raw),
+        text: |_, raw| significant(raw),
         best: Best::HighestRate,
     }];
     metrics.extend([0.5, 0.95, 0.99].map(|q| Metric {
@@ -141,7 +140,7 @@ fn metrics() -> Vec<Metric> {
         raw: Box::new(move |view| {
             view.total.latency().printable_quantile_ns(q).map(|ns| ns as f64)
         }),
-        text: |_, raw| crate::report::figures::mean_duration(raw),
+        text: |_, raw| crate::numbers::duration(raw),
         best: Best::Shortest,
     }));
     metrics.push(Metric {
@@ -193,7 +192,7 @@ fn best(builds: &[Build<'_>], raw: &[Option<f64>], which: Best) -> String {
     };
     let lead = match which {
         Best::HighestRate => pace(*leading, *second),
-        Best::Shortest => pace_of_durations(*leading, *second),
+        Best::Shortest => pace(*second, *leading),
         Best::Smallest if leading == second => "equal".to_owned(),
         Best::Smallest => return first.name.clone(),
     };

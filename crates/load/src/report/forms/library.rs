@@ -2,15 +2,14 @@
 //! against HTTP.
 
 use super::{FormError, MicroRow, Named, measured_steps, names};
-use crate::report::figures::{
-    NOT_AVAILABLE, bare_rate, mean_bytes, mean_duration, optional_duration, optional_mean,
-    quantile, ratio, significant,
+use crate::numbers::{
+    NOT_AVAILABLE, bytes, duration, factor, optional_duration, optional_mean, quantile, significant,
 };
+use crate::page::Page;
 use crate::report::markdown::{environment, thresholds};
-use crate::report::page::Page;
-use crate::report::table::Table;
 use crate::report::tables::failures;
 use crate::result::{EndpointResult, Report};
+use crate::table::Table;
 
 /// Most pairs of library and HTTP when no names match.
 const MOST_PAIRS: usize = 40;
@@ -27,12 +26,12 @@ pub(super) fn write(
     page.heading("Environment");
     for (report, name) in reports.iter().zip(names(reports)) {
         if reports.len() > 1 {
-            page.small_heading(&name);
+            page.small_heading(name);
         }
-        page.table(&environment(report));
+        page.table(environment(report));
     }
     page.heading("Library");
-    page.table(&library(micro));
+    page.table(library(micro));
     let steps = measured_steps(reports);
     let several_steps = steps.len() > 1;
     let endpoints: Vec<Asked> = steps
@@ -50,8 +49,8 @@ pub(super) fn write(
     blocks(page, &steps, &endpoints);
     for (report, name) in reports.iter().zip(names(reports)) {
         if let Some(table) = thresholds(report) {
-            page.small_heading(&format!("Thresholds of {name}"));
-            page.table(&table);
+            page.small_heading(format!("Thresholds of {name}"));
+            page.table(table);
         }
     }
     page.heading("Ranking");
@@ -73,9 +72,9 @@ fn library(micro: &[MicroRow]) -> Table {
     for row in micro {
         table.row([
             row.name.clone(),
-            bare_rate(row.ops_per_s),
-            mean_duration(row.time_ns),
-            row.bytes.map_or_else(|| NOT_AVAILABLE.to_owned(), mean_bytes),
+            significant(row.ops_per_s),
+            duration(row.time_ns),
+            row.bytes.map_or_else(|| NOT_AVAILABLE.to_owned(), bytes),
             row.allocs.map_or_else(|| NOT_AVAILABLE.to_owned(), significant),
         ]);
     }
@@ -91,7 +90,7 @@ fn blocks(page: &mut Page, steps: &[Named<'_>], endpoints: &[Asked]) {
             let mut table = Table::new(["", "figure"]);
             table.row([
                 "requests a second",
-                &bare_rate(counters.throughput_per_s(step.view.measured_ns())),
+                &significant(counters.throughput_per_s(step.view.measured_ns())),
             ]);
             table.row(["mean", &optional_mean(latency.mean_ns())]);
             for (name, q) in [("median", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)] {
@@ -100,7 +99,7 @@ fn blocks(page: &mut Page, steps: &[Named<'_>], endpoints: &[Asked]) {
             table.row(["max", &optional_duration(latency.max_ns())]);
             let tried = counters.sent.max(counters.failures());
             table.row(["failures", &failures(counters.failures(), tried)]);
-            page.table(&table);
+            page.table(table);
         }
     }
 }
@@ -108,13 +107,13 @@ fn blocks(page: &mut Page, steps: &[Named<'_>], endpoints: &[Asked]) {
 fn rankings(page: &mut Page, micro: &[MicroRow], endpoints: &[Asked]) {
     let mut library: Vec<(&str, f64)> =
         micro.iter().map(|row| (row.name.as_str(), row.time_ns)).collect();
-    page.table(&ranking("library, by time", &mut library));
+    page.table(ranking("library, by time", &mut library));
     let median = |asked: &Asked| asked.result.latency().printable_quantile_ns(0.5);
     let mut http: Vec<(&str, f64)> = endpoints
         .iter()
         .filter_map(|asked| Some((asked.label.as_str(), median(asked)? as f64)))
         .collect();
-    page.table(&ranking("HTTP, by median", &mut http));
+    page.table(ranking("HTTP, by median", &mut http));
 }
 
 /// From the shortest time to the longest, each as a multiple of the shortest.
@@ -126,8 +125,8 @@ fn ranking(what: &str, times: &mut [(&str, f64)]) -> Table {
         table.row([
             (rank + 1).to_string(),
             (*name).to_owned(),
-            mean_duration(*ns),
-            ratio(*ns, shortest),
+            duration(*ns),
+            factor(*ns / shortest),
         ]);
     }
     table
@@ -148,12 +147,12 @@ fn against(page: &mut Page, micro: &[MicroRow], endpoints: &[Asked]) {
         table.row([
             asked.label.clone(),
             row.name.clone(),
-            mean_duration(raw),
-            mean_duration(row.time_ns),
-            ratio(raw, row.time_ns),
+            duration(raw),
+            duration(row.time_ns),
+            factor(raw / row.time_ns),
         ]);
     }
-    page.table(&table);
+    page.table(table);
     page.text(if matched {
         "Benchmark and endpoint belong together where the last part of the benchmark's name is a word of the endpoint's. The ratio is of times, from the raw values: how many times as long HTTP takes."
     } else {

@@ -9,10 +9,10 @@ mod ladder;
 mod library;
 mod sweep;
 
-use super::figures::timestamp;
-use super::page::Page;
 use super::view;
 use super::view::StepView;
+use crate::numbers::timestamp;
+use crate::page::Page;
 use crate::plan::Load;
 use crate::result::Report;
 
@@ -97,7 +97,7 @@ pub fn form(number: u8, reports: &[Report], micro: &[MicroRow]) -> Result<String
         _ => library::write(&mut page, reports, micro)?,
     }
     verdicts(&mut page, reports);
-    Ok(page.into_text())
+    Ok(page.markdown())
 }
 
 /// The last lines: the verdict of each input, with its name where there are several.
@@ -105,9 +105,9 @@ fn verdicts(page: &mut Page, reports: &[Report]) {
     for (report, name) in reports.iter().zip(names(reports)) {
         let verdict = view::verdict(report.verdict.as_ref());
         if reports.len() > 1 {
-            page.text(&format!("{name}: {verdict}"));
+            page.text(format!("{name}: {verdict}"));
         } else {
-            page.text(&verdict);
+            page.text(verdict);
         }
     }
 }
@@ -167,6 +167,20 @@ fn measured_steps(reports: &[Report]) -> Vec<Named<'_>> {
         .collect()
 }
 
+/// Names how the rate `new_per_s` compares with `old_per_s`: `speed-up 1.90×` where it is higher,
+/// `slower 1.90×` where it is lower, `equal` where the digits would say 1.00.
+fn pace(new_per_s: f64, old_per_s: f64) -> String {
+    let ratio = new_per_s / old_per_s;
+    if !ratio.is_finite() || ratio <= 0.0 {
+        return crate::numbers::NOT_AVAILABLE.to_owned();
+    }
+    if (ratio.max(1.0 / ratio) - 1.0) < 0.005 {
+        return "equal".to_owned();
+    }
+    let word = if ratio > 1.0 { "speed-up" } else { "slower" };
+    format!("{word} {}", crate::numbers::factor(ratio.max(1.0 / ratio)))
+}
+
 /// What a step is in a ladder: so many users, or in open loop such a rate.
 fn rung(view: &StepView<'_>) -> f64 {
     match view.step.settings.load {
@@ -180,7 +194,7 @@ mod tests {
     use super::*;
     use crate::report::sample::{self, assert_golden};
 
-    /// A second build: everything 25 % faster but the last rung, which is slower.
+    /// A second build: everything 25% faster but the last rung, which is slower.
     fn build_b() -> Report {
         let mut report = sample::ladder();
         report.title = "build B".into();

@@ -1,17 +1,17 @@
 //! Form 3: writes and reads, scaling by connections, categorical sweeps, run history.
 
-use super::{Named, measured_steps, origin};
-use crate::report::figures::{
-    bare_rate, change, count, optional_duration, pace, percent, rate, short_quantile, timestamp,
+use super::{Named, measured_steps, origin, pace};
+use crate::numbers::{
+    change, count, optional_duration, percent, rate, short_quantile, significant, timestamp,
 };
-use crate::report::page::Page;
-use crate::report::table::Table;
+use crate::page::Page;
 use crate::report::tables::failures;
 use crate::report::view::{StepView, extremes, median};
 use crate::result::{EndpointResult, Report, Run};
+use crate::table::Table;
 
 pub(super) fn write(page: &mut Page, reports: &[Report]) {
-    page.list(&reports.iter().map(origin).collect::<Vec<_>>());
+    page.list(reports.iter().map(origin));
     let steps = measured_steps(reports);
     let several = reports.len() > 1;
     phases(page, &steps, several);
@@ -60,7 +60,7 @@ fn phases(page: &mut Page, steps: &[Named<'_>], several: bool) {
             phase_row(&mut table, step, several, &endpoint.name, endpoint);
         }
     }
-    page.table(&table);
+    page.table(table);
     page.text("Writes are POST, PUT, PATCH and DELETE, reads are GET, HEAD and OPTIONS.");
 }
 
@@ -77,7 +77,7 @@ fn phase_row(
         step.label(several),
         name.to_owned(),
         count(counters.sent),
-        bare_rate(counters.throughput_per_s(step.view.measured_ns())),
+        significant(counters.throughput_per_s(step.view.measured_ns())),
         short_quantile(latency, 0.5),
         short_quantile(latency, 0.95),
         short_quantile(latency, 0.99),
@@ -100,13 +100,13 @@ fn scaling(page: &mut Page, steps: &[Named<'_>], reports: &[Report]) {
             continue;
         }
         if reports.len() > 1 {
-            page.small_heading(&report);
+            page.small_heading(report);
         }
         found = true;
-        page.table(&scaling_table(&rungs));
+        page.table(scaling_table(&rungs));
     }
     if found {
-        page.text("Efficiency is the rate per connection against that of the first row: 100 % is linear scaling.");
+        page.text("Efficiency is the rate per connection against that of the first row: 100% is linear scaling.");
     } else {
         page.text("Not shown: it needs steps in closed loop with different numbers of connections (wellspring bench ladder).");
     }
@@ -121,8 +121,8 @@ fn scaling_table(rungs: &[&Named<'_>]) -> Table {
         let view = &step.view;
         table.row([
             count(view.in_flight()),
-            bare_rate(view.rate_per_s()),
-            bare_rate(each(view)),
+            significant(view.rate_per_s()),
+            significant(each(view)),
             pace(view.rate_per_s(), first.rate_per_s()),
             percent(each(view) / each(first)),
         ]);
@@ -146,11 +146,11 @@ fn sweep(page: &mut Page, steps: &[Named<'_>], several: bool) {
         };
         let (view, base) = (&step.view, &baseline.view);
         let against = |new: f64, old: f64| {
-            if std::ptr::eq(step, baseline) { "baseline".to_owned() } else { change(new, old) }
+            if std::ptr::eq(step, baseline) { "baseline".to_owned() } else { change(new / old) }
         };
         table.row([
             step.label(several),
-            bare_rate(view.rate_per_s()),
+            significant(view.rate_per_s()),
             against(view.rate_per_s(), base.rate_per_s()),
             short_quantile(view.total.latency(), 0.5),
             against(raw(view, 0.5), raw(base, 0.5)),
@@ -159,8 +159,8 @@ fn sweep(page: &mut Page, steps: &[Named<'_>], several: bool) {
             failures(view.failures(), view.tried()),
         ]);
     }
-    page.table(&table);
-    page.text(&format!("The baseline is the first: {}.", baseline.label(several)));
+    page.table(table);
+    page.text(format!("The baseline is the first: {}.", baseline.label(several)));
 }
 
 /// A run and where it comes from.
@@ -189,9 +189,9 @@ fn history(page: &mut Page, steps: &[Named<'_>]) {
     }
     for ((name, _), mut runs) in groups {
         runs.sort_by_key(|(_, run)| run.started_unix_us);
-        page.small_heading(&name);
-        page.table(&history_table(&runs));
-        page.text(&variance(&runs));
+        page.small_heading(name);
+        page.table(history_table(&runs));
+        page.text(variance(&runs));
     }
 }
 
@@ -215,8 +215,8 @@ fn history_table(runs: &[Told<'_>]) -> Table {
             timestamp(run.started_unix_us),
             (*report).to_owned(),
             run.repeat.to_string(),
-            bare_rate(run.throughput_per_s()),
-            change(run.throughput_per_s(), middle),
+            significant(run.throughput_per_s()),
+            change(run.throughput_per_s() / middle),
             short_quantile(total.latency(), 0.5),
             short_quantile(total.latency(), 0.99),
             failures(run.failures(), total.counters.sent.max(run.failures())),
@@ -243,7 +243,7 @@ fn variance(runs: &[Told<'_>]) -> String {
         rate(highest),
         rate(deviation),
         percent(deviation / mean),
-        change(highest, middle)
+        change(highest / middle)
     )
 }
 
@@ -276,13 +276,13 @@ mod tests {
         // 1000, 1040, 970, 1200, 1010: mean 1044, deviation 90.7 by hand.
         let text = variance(&runs);
         assert!(
-            text.contains("Median 1 010/s, mean 1 044/s, lowest 970/s, highest 1 200/s"),
+            text.contains("Median 1,010/s, mean 1,044/s, lowest 970/s, highest 1,200/s"),
             "{text}"
         );
         assert!(
-            text.contains("standard deviation 90.7/s, coefficient of variation 8.7 %"),
+            text.contains("standard deviation 90.7/s, coefficient of variation 8.7%"),
             "{text}"
         );
-        assert!(text.ends_with("by +18.8 %."), "{text}");
+        assert!(text.ends_with("by +19%."), "{text}");
     }
 }

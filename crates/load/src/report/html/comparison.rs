@@ -2,9 +2,9 @@
 
 use super::page::Page;
 use super::svg::{Axis, Plot, Spread};
-use crate::compare::render::{self, RenderedTable};
+use crate::compare::render;
 use crate::compare::{Comparison, MetricComparison, Scale, StepComparison, Verdict};
-use crate::report::table::{Align, Table};
+use crate::table::Table;
 
 /// Height of a row of a plot of changes, in the plot's units.
 const ROW: f64 = 26.0;
@@ -47,7 +47,7 @@ impl Page {
             if let Some(heading) = heading {
                 self.heading(heading);
             }
-            self.table(&table(&rendered));
+            self.table(&rendered);
         }
         let whole = changes(&format!("c{at}"), "Change from A to B", &step.metrics);
         self.out.extend(whole);
@@ -56,18 +56,6 @@ impl Page {
             self.out.extend(changes(&format!("c{at}-{number}"), &title, &each.metrics));
         }
     }
-}
-
-/// The same table with the cells of a page.
-fn table(rendered: &RenderedTable) -> Table {
-    let mut table = Table::new(rendered.column_names());
-    for (at, (_, align)) in table.columns.iter_mut().enumerate() {
-        *align = if rendered.is_left(at) { Align::Left } else { Align::Right };
-    }
-    for row in rendered.rows() {
-        table.row(row);
-    }
-    table
 }
 
 /// Each change with its interval, on an axis of ratios; `None` if there is none to draw.

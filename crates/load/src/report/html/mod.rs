@@ -7,13 +7,13 @@ mod svg;
 
 pub use comparison::comparison_html;
 
-use super::figures::{quantile, rate, timestamp};
 use super::markdown::{environment, thresholds};
-use super::table::Table;
 use super::tables;
 use super::view::{self, StepView};
 use crate::histogram::Histogram;
+use crate::numbers::{quantile, rate, timestamp};
 use crate::result::{Outcome, Report};
+use crate::table::Table;
 use page::{Page, escape};
 use std::fmt::Write as _;
 
@@ -137,7 +137,7 @@ impl Page {
         }
         let mut errors = Table::new(["what", "times"]);
         for (n, text) in tables::errors(view) {
-            errors.row([text, super::figures::count(n)]);
+            errors.row([text, crate::numbers::count(n)]);
         }
         if !errors.rows.is_empty() {
             self.heading("What went wrong");

@@ -1,10 +1,9 @@
 //! A page of HTML being written: every text is escaped on its way in, and nothing outside the page
 //! is needed.
 
-use crate::report::figures::visible;
-use crate::report::table::{Align, Table};
 use crate::report::view;
 use crate::result::Verdict;
+use crate::table::{Align, Table, visible};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");

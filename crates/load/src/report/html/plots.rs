@@ -2,8 +2,8 @@
 
 use super::svg::{Axis, COLOURS, Plot, Spread};
 use crate::histogram::Histogram;
+use crate::numbers::{count, counted, duration, quantile_name, rate, significant};
 use crate::plan::Load;
-use crate::report::figures::{self, bare_rate, counted, duration, quantile_name, rate};
 use crate::report::view::StepView;
 use crate::result::{Run, Slice};
 
@@ -12,7 +12,7 @@ const MOST_COLUMNS: usize = 120;
 
 fn write_ns(ns: f64) -> String {
     // Ticks are round: `1 ms`, not `1.00 ms`.
-    let text = duration(ns.round() as u64);
+    let text = duration(ns.round());
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
@@ -22,7 +22,7 @@ fn write_ns(ns: f64) -> String {
 }
 
 fn write_rate(per_s: f64) -> String {
-    if per_s >= 1.0 { figures::count(per_s.round() as u64) } else { bare_rate(per_s) }
+    if per_s >= 1.0 { count(per_s.round() as u64) } else { significant(per_s) }
 }
 
 /// Latency by quantile, the axis of quantiles stretched towards 1 as 1/(1 − q) is
@@ -55,7 +55,7 @@ pub(super) fn quantiles(id: &str, series: &[(String, &Histogram)]) -> Option<Str
             plot.name(colour, name);
         }
     }
-    let what = "Latency within which each share of requests completed. The tail is stretched: 90, 99 and 99.9 % are equally far apart. A curve ends where fewer than ten values lie beyond it.";
+    let what = "Latency within which each share of requests completed. The tail is stretched: 90, 99 and 99.9% are equally far apart. A curve ends where fewer than ten values lie beyond it.";
     Some(plot.figure(id, "Latency by quantile", what))
 }
 
@@ -137,7 +137,7 @@ pub(super) fn heat(id: &str, run: &Run, several_runs: bool) -> Option<String> {
     }
     let bound = |row: usize| 2f64.powi(row as i32 + 10);
     let most = columns.iter().flat_map(|(_, _, heat)| heat).max().copied().unwrap_or(1);
-    let ticks = (lowest..=highest + 1).map(|row| (bound(row), duration(bound(row) as u64)));
+    let ticks = (lowest..=highest + 1).map(|row| (bound(row), duration(bound(row).round())));
     let every = (highest + 2 - lowest).div_ceil(10).max(1);
     let ticks = ticks.step_by(every).collect();
     let y = Axis::fixed(Spread::Log, bound(lowest), bound(highest + 1), "latency", ticks);
@@ -147,11 +147,11 @@ pub(super) fn heat(id: &str, run: &Run, several_runs: bool) -> Option<String> {
         for (row, count) in heat.iter().enumerate().filter(|(_, count)| **count > 0) {
             // By logarithm: one slow answer among thousands is what one looks for.
             let share = 0.12 + 0.88 * (*count as f64).ln_1p() / (most as f64).ln_1p();
-            let low = if row == 0 { "0 ns".to_owned() } else { duration(bound(row) as u64) };
+            let low = if row == 0 { "0 ns".to_owned() } else { duration(bound(row).round()) };
             let text = format!(
                 "{start} s: {} from {low} to {}",
                 counted(*count, "answer", "answers"),
-                duration(bound(row + 1) as u64)
+                duration(bound(row + 1).round())
             );
             plot.cell((start, bound(row)), (end, bound(row + 1)), share, &text);
         }
@@ -228,7 +228,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     for (colour, points) in series.iter().enumerate() {
         plot.line(colour, &points.iter().map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>());
         for (x, y, name) in points {
-            plot.dot(colour, (*x, *y), &format!("{name}: {}", duration(*y as u64)));
+            plot.dot(colour, (*x, *y), &format!("{name}: {}", duration(y.round())));
         }
     }
     plot.name(0, "median");

@@ -3,11 +3,11 @@
 mod paint;
 mod plots;
 
-use super::figures::{quantile_name, timestamp, visible};
-use super::table::{Align, Table, clip, pad};
 use super::tables;
 use super::view::{self, Said, StepView};
+use crate::numbers::{quantile_name, timestamp};
 use crate::result::{Outcome, Report, Verdict};
+use crate::table::{Align, Table, clip, pad, visible};
 use paint::{Ink, Painter};
 
 /// How the terminal is to be used.
@@ -260,7 +260,7 @@ impl Page {
         self.heading("What went wrong");
         for (step, n, text) in errors {
             let place = if step.is_empty() { String::new() } else { format!("[{step}] ") };
-            self.labelled(&super::figures::count(n), &format!("{place}{text}"), Ink::Bad);
+            self.labelled(&crate::numbers::count(n), &format!("{place}{text}"), Ink::Bad);
         }
     }
 
