@@ -102,7 +102,7 @@ mod tests {
     fn a_peak_at_40_ms_is_noted_with_cause_and_remedy() {
         let said = judged(|endpoint| endpoint.service = peaked(40_100, 1_000));
         assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        assert!(said.sentence.starts_with("50.0 % of the answers took about 42.1 ms"));
+        assert!(said.sentence.starts_with("50.0% of the answers took about 42.1 ms"));
         assert!(said.sentence.contains("TCP_NODELAY"), "{said:?}");
     }
 
