@@ -57,7 +57,8 @@ enum BenchCommand {
     /// A scenario file: weighted steps, captured values, data files. Or makes one from curl, HAR or
     /// OpenAPI.
     Scenario(scenario::ScenarioArgs),
-    /// Two result files, or two URLs measured in turns: what differs, and by how much.
+    /// Two result files, or two URLs measured in turns, also with a scenario: what differs, and by
+    /// how much.
     Compare(typed::Typed<compare::CompareArgs>),
     /// A folder of result files over time, with lasting changes.
     History(offline::HistoryArgs),

@@ -197,7 +197,9 @@ fn two_pairs_of_wild_runs_are_told_without_endless_digits() {
     assert_eq!(throughput.verdict, Verdict::NoDifferenceSeen);
     assert!(throughput.sentence.contains("% (−100%…over 10,000×)"), "{}", throughput.sentence);
     assert!(
-        throughput.sentence.ends_with("under a factor of over 10,000 would not have been detected."),
+        throughput
+            .sentence
+            .ends_with("under a factor of over 10,000 would not have been detected."),
         "{}",
         throughput.sentence
     );
