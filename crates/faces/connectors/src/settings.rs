@@ -10,18 +10,18 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of sinks and sources.
-    ConnectorConfig from ConnectorConfigArgs:
+    ConnectorConfig from ConnectorConfigArgs under "Sinks and sources":
     optional
-    /// Folder of secrets that sinks and sources name (passwords, signing keys), a file each,
-    /// readable by its owner alone.
+    /// Folder with the secrets of sinks and sources (passwords, signing keys), one file each,
+    /// readable by its owner only.
     secrets: PathBuf = "WELLSPRING_SECRETS";
     optional
-    /// Sinks, each as PUT /v1/sinks/{name} takes it, with its name. In a file a [[sink]] each; here
-    /// a JSON array of objects.
+    /// Sinks as in PUT /v1/sinks/{name}, with their names: a JSON array; in the file one [[sink]]
+    /// each.
     sink: ConnectorTables = "WELLSPRING_SINK";
     optional
-    /// Sources, each as PUT /v1/sources/{name} takes it, with its name. In a file a [[source]]
-    /// each; here a JSON array of objects.
+    /// Sources as in PUT /v1/sources/{name}, with their names: a JSON array; in the file one
+    /// [[source]] each.
     source: ConnectorTables = "WELLSPRING_SOURCE";
 }
 

@@ -6,7 +6,7 @@
 //! is then 40 ms and a little, which says nothing of the server's work and vanishes with one line of
 //! code.
 //!
-//! Of each endpoint: at least 20 answers, and 5 % of all, took 39.5 to 48.5 ms, four times as many
+//! Of each endpoint: at least 20 answers, and 5% of all, took 39.5 to 48.5 ms, four times as many
 //! as took as long a span just below, and four times as many took up to 66 ms as took as long a span
 //! beyond. A spread of latencies that merely passes through these values has no such edge and peak.
 //! With `--phases` the time from the first to the last byte is looked at instead of the whole, as

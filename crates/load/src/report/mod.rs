@@ -9,6 +9,7 @@ mod csv;
 mod forms;
 mod html;
 mod markdown;
+mod measured;
 mod prometheus;
 mod redact;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
-pub use forms::{FORMS, FormError, MicroRow, form};
+pub use forms::{FORMS, Form, FormError, MicroRow, form};
 pub use html::{comparison_html, html};
 pub use markdown::markdown;
 pub use prometheus::prometheus;
@@ -44,8 +45,8 @@ mod tests {
             prometheus(report),
         ];
         texts.extend(
-            FORMS.iter().filter_map(|(number, _)| {
-                form(*number, &reports, std::slice::from_ref(&micro)).ok()
+            FORMS.iter().filter_map(|shown| {
+                form(shown.number, &reports, std::slice::from_ref(&micro)).ok()
             }),
         );
         texts

@@ -126,7 +126,7 @@ mod tests {
     use crate::compare::{Options, compare_reports};
     use crate::report::sample;
 
-    /// Two endpoints measured five times in turns; in B the second takes 40 % longer.
+    /// Two endpoints measured five times in turns; in B the second takes 40% longer.
     fn compared() -> Comparison {
         let side = |first: u32, factor: u64| {
             let run = |turn: u32| {
