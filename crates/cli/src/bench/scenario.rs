@@ -35,7 +35,7 @@ pub(super) struct ScenarioArgs {
     /// How long users think; the file's own time otherwise.
     #[arg(long, value_name = "TIME..TIME", value_parser = think_us)]
     think: Option<(u64, u64)>,
-    /// Requests a second in open loop; nobody thinks then.
+    /// Requests per second in open loop; users do not think then.
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate, conflicts_with = "think")]
     rate: Option<f64>,
     /// How the requests of --rate are spread.
