@@ -6,15 +6,13 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wellspring_load::driver::{self, OwnedRequest, ServerCount};
+use wellspring_load::driver::{self, ServerCount};
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
 use wellspring_load::report::redact_command;
-use wellspring_load::scenario::{
-    FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
-};
-use wellspring_load::workload::Source;
+use wellspring_load::scenario::{FixedSource, Scenario, ScenarioError, SetupValues, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
 
 /// Connections when none are asked for.
 const CONNECTIONS: u32 = 16;
@@ -291,7 +289,7 @@ impl RequestOptions {
             }
             None => Statuses::default(),
         };
-        let mut request = FixedRequest {
+        let mut request = OwnedRequest {
             method: self.method.clone().unwrap_or_else(|| default.to_owned()),
             path: target.path.clone(),
             headers,
@@ -307,7 +305,7 @@ impl RequestOptions {
 
     fn made_of(
         &self,
-        request: FixedRequest,
+        request: OwnedRequest,
         expected: Statuses,
     ) -> Result<Arc<dyn Source>, Failure> {
         if !self.template {

@@ -1,10 +1,10 @@
 //! What a server says of itself at one moment: the figures of `/metrics` by their names,
 //! and the words that `/v1/views` and `/v1/ingest` add.
 
-use super::scrape::{Page, Series};
 use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use wellspring_load::prometheus::{Page, Series};
 
 /// The bucket without an upper bound.
 pub(super) const UNBOUNDED: u64 = u64::MAX;

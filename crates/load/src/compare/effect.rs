@@ -108,7 +108,7 @@ impl MetricComparison {
     /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5% (or 5 points)
     /// could not have been seen.
     #[must_use]
-    pub fn detectable_share(&self) -> Option<f64> {
+    pub(crate) fn detectable_share(&self) -> Option<f64> {
         let smallest = self.detectable?;
         Some(match self.effect?.scale {
             Scale::LogRatio => smallest.exp() - 1.0,

@@ -27,7 +27,7 @@ pub enum Metric {
 
 impl Metric {
     /// All metrics in the order of reports.
-    pub const ALL: [Metric; 7] = [
+    pub(crate) const ALL: [Metric; 7] = [
         Metric::Throughput,
         Metric::Mean,
         Metric::P50,
@@ -105,7 +105,7 @@ impl Figures {
     /// The figures of `run`, however it ended.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
-    pub fn of_any(run: &Run) -> Self {
+    pub(crate) fn of_any(run: &Run) -> Self {
         let mut latency = Histogram::new();
         for endpoint in &run.endpoints {
             latency.merge(endpoint.latency());
@@ -140,11 +140,5 @@ impl Figures {
             Metric::P99 => self.p99_ns,
             Metric::FailureShare => self.failure_share,
         }
-    }
-
-    /// When the measured part ended, microseconds since 1970 UTC.
-    #[must_use]
-    pub fn ended_unix_us(&self) -> u64 {
-        self.started_unix_us.saturating_add(self.measured_ns / 1_000)
     }
 }

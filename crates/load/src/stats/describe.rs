@@ -20,7 +20,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 /// The standard deviation of a sample (divided by n − 1); `None` for fewer than two values.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn stdev(values: &[f64]) -> Option<f64> {
+pub(crate) fn stdev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }
