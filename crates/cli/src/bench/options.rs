@@ -6,18 +6,20 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+<<<<<<< HEAD
 use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
+=======
+use wellspring_load::driver::{self, ServerCount};
+>>>>>>> w21-a
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{
     Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
 };
 use wellspring_load::report::redact_command;
-use wellspring_load::scenario::{
-    FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
-};
-use wellspring_load::workload::Source;
+use wellspring_load::scenario::{FixedSource, Scenario, ScenarioError, SetupValues, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
 
 /// Connections when none are asked for.
 const CONNECTIONS: u32 = 16;
@@ -325,7 +327,7 @@ impl RequestOptions {
             }
             None => Statuses::default(),
         };
-        let mut request = FixedRequest {
+        let mut request = OwnedRequest {
             method: self.method.clone().unwrap_or_else(|| default.to_owned()),
             path: target.path.clone(),
             headers,
@@ -341,7 +343,7 @@ impl RequestOptions {
 
     fn made_of(
         &self,
-        request: FixedRequest,
+        request: OwnedRequest,
         expected: Statuses,
     ) -> Result<Arc<dyn Source>, Failure> {
         if !self.template {

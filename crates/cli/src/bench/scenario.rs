@@ -243,13 +243,7 @@ fn perform(
             None => None,
         };
         let target = elsewhere.as_ref().unwrap_or(target);
-        let sent = driver::OwnedRequest {
-            method: request.method,
-            path: request.path,
-            headers: request.headers,
-            body: request.body,
-        };
-        let answer = connection.ask(target, sent)?;
+        let answer = connection.ask(target, request.request)?;
         setup
             .answered(answer.status, &answer.headers, &answer.body)
             .map_err(|error| Failure::new(Code::Unavailable, error.to_string()))?;
