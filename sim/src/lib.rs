@@ -13,6 +13,8 @@
 //! - [`facts`]: events read from a log, and what happened in a step: the input of invariants.
 //! - [`mood`]: the mixture of faults of a seed.
 
+#![forbid(unsafe_code)]
+
 pub mod clients;
 pub mod clock;
 pub mod dice;

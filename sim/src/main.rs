@@ -1,5 +1,7 @@
 //! `cargo run -p wellspring-sim -- --seeds A..B [--reproduce N] [--plant BUG] [--threads N]`
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,6 +3,8 @@
 //! has its own thread. The implementation behind [`Cluster`], [`Producer`] and [`Reader`] is
 //! `krafka` (feature `client`, decision 0034) or a cluster in memory (feature `simulated`).
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "client")]
 mod client;
 mod cluster;

@@ -202,10 +202,10 @@ impl fmt::Display for AppendError {
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
             AppendError::StorageFull => write!(f, "no space left on the device"),
             AppendError::Unavailable { reason } => {
-                write!(f, "the journal could not accept the append now: {reason}")
+                write!(f, "the journal is temporarily unavailable: {reason}")
             }
             AppendError::SetBack => {
-                write!(f, "the append was based on events that were not stored; decide again")
+                write!(f, "the events that the append was decided on were discarded; decide again")
             }
             AppendError::Unknown { reason } => {
                 write!(f, "the outcome is unknown: {reason}")

@@ -104,6 +104,8 @@
 //! offer. Offers of several logs share one connection, one after another: a commit that hangs
 //! blocks all logs of the node.
 
+#![forbid(unsafe_code)]
+
 mod fault;
 mod keep;
 mod log;

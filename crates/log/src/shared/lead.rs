@@ -20,6 +20,7 @@
 //!   heartbeats. It steps down when one of its offers has not arrived within the lead timeout.
 
 use super::{Claims, EngineLeader};
+use wellspring_types::random::SplitMix64;
 
 /// The state of a node as far as timing depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub(crate) enum LeadAction {
 pub(crate) struct LeadTimer {
     claims: Claims,
     lead_timeout_us: u64,
-    random: u64,
+    random: SplitMix64,
     /// Follower: when the leader was last heard, or listening began.
     heard_us: u64,
     /// Follower: how long to tolerate silence.
@@ -85,7 +86,7 @@ impl LeadTimer {
         let mut timer = LeadTimer {
             claims,
             lead_timeout_us: lead_timeout_us.max(4),
-            random: seed,
+            random: SplitMix64::new(seed),
             heard_us: now_us,
             patience_us: 0,
             listens_again: false,
@@ -241,13 +242,8 @@ impl LeadTimer {
         self.lead_timeout_us / 4
     }
 
-    /// SplitMix64.
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.next_u64()
     }
 }
 

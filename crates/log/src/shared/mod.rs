@@ -64,6 +64,7 @@ pub mod entry;
 pub(crate) mod lead;
 mod options;
 pub mod rule;
+#[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
 pub use options::{Claims, SharedOptions};

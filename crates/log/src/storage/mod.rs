@@ -2,6 +2,7 @@
 //! that crash and fault tests can replace them.
 
 mod disk;
+#[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
 pub use disk::{DiskStorage, create_folder};

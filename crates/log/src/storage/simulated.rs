@@ -9,6 +9,7 @@ use super::{Storage, StorageFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use wellspring_types::random::SplitMix64;
 
 /// The unit that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
@@ -46,7 +47,7 @@ struct Disk {
     syncs: u64,
     bytes_read: u64,
     open_files: usize,
-    random: u64,
+    random: SplitMix64,
 }
 
 /// A simulated folder. Clones share it.
@@ -77,7 +78,7 @@ impl SimulatedStorage {
     /// An empty folder whose random choices derive from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> SimulatedStorage {
-        let disk = Disk { random: seed | 1, ..Disk::default() };
+        let disk = Disk { random: SplitMix64::new(seed | 1), ..Disk::default() };
         SimulatedStorage { disk: Arc::new(Mutex::new(disk)), barriers: Arc::default() }
     }
 
@@ -149,36 +150,27 @@ impl SimulatedStorage {
     #[must_use]
     pub fn crash(&self) -> SimulatedStorage {
         let mut disk = locked(&self.disk);
-        let mut random = disk.random;
+        let mut random = disk.random.clone();
         // Directory operations reach the disk in order: either all of them or only the synced ones.
         let names = if toss(&mut random) { disk.files.clone() } else { disk.durable_names.clone() };
         let mut survivors = BTreeMap::new();
         for (name, file) in &names {
             survivors.insert(name.clone(), surviving(&locked(file), &mut random));
         }
+        let seed = random.state();
         disk.random = random;
-        let seed = random;
         drop(disk);
         SimulatedStorage::with_contents(seed, &survivors)
     }
 }
 
-/// Splitmix64: small, seeded, random enough.
-fn next(random: &mut u64) -> u64 {
-    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *random;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+fn toss(random: &mut SplitMix64) -> bool {
+    random.next_u64() & 1 == 1
 }
 
-fn toss(random: &mut u64) -> bool {
-    next(random) & 1 == 1
-}
-
-fn surviving(content: &Content, random: &mut u64) -> Vec<u8> {
+fn surviving(content: &Content, random: &mut SplitMix64) -> Vec<u8> {
     // One crash in three keeps everything, one nothing, and one a mixture.
-    let mode = next(random) % 3;
+    let mode = random.next_u64() % 3;
     if mode == 0 {
         return content.current.clone();
     }

@@ -23,10 +23,7 @@ const NOT_YET_RENAMED: &[&str] = &[
     "cli From",
     "cli Issued",
     "cli Out",
-    "cli Own",
-    "cli Pressed",
     "cli Some",
-    "cli Then",
     "load Asked",
     "load At",
     "load Counted",
@@ -49,7 +46,7 @@ const NOT_YET_RENAMED: &[&str] = &[
     "load Unlike",
     "load Why",
     "load Written",
-    "server Told",
+    "load-tools Said",
     "views Recorded",
 ];
 

@@ -6,6 +6,7 @@ use crate::shared::{Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
+use wellspring_types::random::SplitMix64;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Mode {
@@ -60,7 +61,7 @@ pub(super) struct World {
     offered: Vec<PendingOffer>,
     asked: Vec<Question>,
     last_id: u64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl World {
@@ -75,17 +76,12 @@ impl World {
             offered: Vec::new(),
             asked: Vec::new(),
             last_id: 0,
-            random: seed,
+            random: SplitMix64::new(seed),
         }
     }
 
-    /// SplitMix64.
     fn below(&mut self, n: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % n.max(1)
+        self.random.below(n)
     }
 
     fn chance(&mut self, permille: u32) -> bool {
