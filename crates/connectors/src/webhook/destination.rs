@@ -8,7 +8,6 @@ use super::message::{LOG, Message, MessageForm, key_part, text_value};
 use super::round::{Pace, Round, RoundSettings};
 use super::signature::Signer;
 use super::target::{check_target, header_name, header_value};
-use super::tls::Tls;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
@@ -20,6 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
+use wellspring_tls::{ClientTerms, TermsFault};
+use wellspring_types::url::Scheme;
 use zeroize::Zeroizing;
 
 /// How much a batch holds. A round ends with its slowest event, so it has to be long compared with
@@ -136,7 +137,13 @@ impl WebhookDestination {
         let unusable = |why: String| Fault::stop(StopCode::Unusable, why);
         check_target(&self.target).map_err(unusable)?;
         let endpoint = Endpoint::parse(&self.target.url).map_err(unusable)?;
-        let tls = Tls::new(&endpoint, self.target.ca_file.as_deref()).map_err(unusable)?;
+        let tls = match endpoint.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                let terms = ClientTerms::new(&endpoint.host, self.target.ca_file.as_deref(), None);
+                Some(terms.map_err(|fault| unusable(in_words(fault, &endpoint.host)))?)
+            }
+        };
         let mut secrets = Vec::new();
         let mut template = HeaderMap::new();
         template.insert(HOST, endpoint.authority.clone());
@@ -171,6 +178,18 @@ impl WebhookDestination {
             timeout: Duration::from_millis(self.target.timeout_ms),
             clock: Arc::clone(&self.clock),
         })
+    }
+}
+
+/// Why TLS cannot be spoken with a receiver.
+fn in_words(fault: TermsFault, host: &str) -> String {
+    match fault {
+        TermsFault::Host => format!("no certificate can be for the host {host:?}"),
+        TermsFault::NoAuthority => "this machine trusts no authority: name one with a file of \
+                                    authorities, or install the package `ca-certificates`"
+            .to_owned(),
+        TermsFault::Authorities(why) => format!("the file of authorities: {why}"),
+        TermsFault::Certificate(why) | TermsFault::Setup(why) => why,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a request's states may hold in memory, and what passes it.
 
-use super::error::ProjectError;
 use super::sort_key::MAX_DEPTH;
+use wellspring_json::{Fault, FaultKind};
 
 /// Bytes that all states of one request may hold together, by estimate.
 pub const MAX_STATE_BYTES: usize = 16 << 20;
@@ -45,33 +45,29 @@ impl Bounds<'_> {
 }
 
 impl Overrun {
-    /// As an error about the reducer at `field`.
-    pub(super) fn error(self, field: &str) -> ProjectError {
+    /// As a fault of the reducer at `field`.
+    pub(super) fn fault(self, field: &str) -> Box<Fault> {
         let narrow = "narrow the query or reduce to less";
-        match self {
-            Overrun::Memory => ProjectError::limit(
-                field,
+        let (limit, detail) = match self {
+            Overrun::Memory => (
                 MAX_STATE_BYTES,
                 format!("makes the states grow past {MAX_STATE_BYTES} bytes; {narrow}"),
             ),
-            Overrun::Groups => ProjectError::limit(
-                field,
-                MAX_GROUPS,
-                format!("makes more than {MAX_GROUPS} groups; {narrow}"),
-            ),
-            Overrun::Distinct => ProjectError::limit(
-                field,
-                MAX_DISTINCT,
-                format!("finds more than {MAX_DISTINCT} distinct values; {narrow}"),
-            ),
-            Overrun::Depth => ProjectError::limit(
-                field,
+            Overrun::Groups => {
+                (MAX_GROUPS, format!("makes more than {MAX_GROUPS} groups; {narrow}"))
+            }
+            Overrun::Distinct => {
+                (MAX_DISTINCT, format!("finds more than {MAX_DISTINCT} distinct values; {narrow}"))
+            }
+            Overrun::Depth => (
                 MAX_DEPTH,
                 format!("finds a value nested more than {MAX_DEPTH} deep; point further into it"),
             ),
             Overrun::Range => {
-                ProjectError::rule(field, "is a sum beyond the range of floating point (±1.8e308)")
+                let what = "is a sum beyond the range of floating point (±1.8e308)";
+                return Fault::of(field, 0, FaultKind::Rule(what.to_owned()));
             }
-        }
+        };
+        Fault::of(field, 0, FaultKind::TooLarge { detail, limit: limit as u64 })
     }
 }

@@ -6,7 +6,8 @@
 //! idea of JSON to serde_json's.
 
 use std::borrow::Cow;
-use wellspring_types::valid::join_path;
+use wellspring_types::Invalid;
+use wellspring_types::valid::{Reason, join_path};
 
 /// Deepest nesting of arrays and objects accepted in one document.
 pub const MAX_DEPTH: usize = 512;
@@ -58,7 +59,7 @@ pub struct Fault {
     /// Path of the field, empty for the document itself.
     pub field: String,
     /// Byte offset.
-    pub(crate) at: usize,
+    pub at: usize,
     /// What is wrong.
     pub kind: FaultKind,
 }
@@ -74,6 +75,21 @@ impl Fault {
         Box::new(Fault { field: field.to_owned(), at, kind })
     }
 
+    /// A broken rule of the value whose path starts here becomes a fault of the document.
+    pub fn of_invalid(invalid: Invalid, at: usize) -> Box<Fault> {
+        let kind = match (invalid.reason, invalid.reason.limit()) {
+            (Reason::Duplicate, _) => FaultKind::Duplicate,
+            (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {
+                FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
+            }
+            (reason, Some(limit)) => {
+                FaultKind::TooLarge { detail: reason.to_string(), limit: limit as u64 }
+            }
+            (reason, None) => FaultKind::Rule(reason.to_string()),
+        };
+        Fault::of(&invalid.field, at, kind)
+    }
+
     /// The same fault seen from the enclosing structure.
     pub fn within(mut self: Box<Fault>, outer: &str) -> Box<Fault> {
         self.field = join_path(outer, &self.field);
@@ -81,11 +97,24 @@ impl Fault {
     }
 
     /// Line and column, both from 1, of the fault in the document.
-    pub(crate) fn line_and_column(&self, document: &[u8]) -> (usize, usize) {
+    pub fn line_and_column(&self, document: &[u8]) -> (usize, usize) {
         let before = &document[..self.at.min(document.len())];
         let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
         let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         (line, before.len() - start + 1)
+    }
+}
+
+/// Longest part of a client's own name that a fault repeats, in characters: the path helps a
+/// reader and does not echo a megabyte.
+const MAX_ECHO: usize = 64;
+
+/// A name as it stands in a path.
+#[must_use]
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_ECHO) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+        None => Cow::Borrowed(name),
     }
 }
 
@@ -217,7 +246,7 @@ impl<'a> Cursor<'a> {
                 return self.syntax("`:` after a field name");
             }
             self.at += 1;
-            field(&key, self).map_err(|fault| fault.within(&key))?;
+            field(&key, self).map_err(|fault| fault.within(&shown_name(&key)))?;
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {

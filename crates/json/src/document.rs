@@ -1,6 +1,6 @@
 //! Whole documents and the fields of their objects: what a reader of a body says of each field.
 
-use super::{Cursor, Fault, FaultKind};
+use crate::read::{Cursor, Fault, FaultKind};
 
 /// What reading comes to.
 pub type Outcome<T> = Result<T, Box<Fault>>;
