@@ -16,7 +16,7 @@ use std::time::Duration;
 use wellspring_server::embed::contract::{APPENDING, JSON, Segment, VIEWING, Values};
 use wellspring_server::embed::{
     Answer, Decision, EmbeddedFace, Event, Face, Host, KeptEvents, NoSettings, Position, Query,
-    QueryItem, Recorded, Request, Response, Served, SnapshotFault, Ticket, View, ViewSlot,
+    QueryItem, Recorded, Request, Response, ServedRoute, SnapshotFault, Ticket, View, ViewSlot,
     problems, routes,
 };
 
@@ -156,7 +156,7 @@ struct CounterFace {
 impl Face for CounterFace {
     const NAME: &'static str = "counters";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<CounterFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<CounterFace>] = routes! { |face| face;
         POST "/counters/{name}" Main Writer add: "Adds to a counter."
             .at(&NAME) .takes[(JSON, "")] .fails[APPENDING, VIEWING] => [200 JSON ""];
         GET "/counters/{name}" Main Reader show: "A counter." .at(&NAME) .fails[VIEWING] => [200 JSON ""];

@@ -2,13 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wellspring_load::parsers::{http1_answers, http2_answers};
+use wellspring_load::engine::answers_of;
+use wellspring_load::plan::Protocol;
 
 fuzz_target!(|input: (u8, Vec<u8>)| {
     let (piece, bytes) = input;
     let piece = usize::from(piece).max(1);
-    for answers in [http1_answers, http2_answers] {
-        let (whole, cut) = (answers(&bytes, bytes.len().max(1)), answers(&bytes, piece));
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let whole = answers_of(&bytes, bytes.len().max(1), protocol);
+        let cut = answers_of(&bytes, piece, protocol);
         // Bytes beyond the answer make it doubtful, but only when they come together with it.
         if whole.error.is_none() && cut.error.is_none() {
             assert_eq!(whole.statuses, cut.statuses);

@@ -3,11 +3,23 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wellspring_load::parsers::{imported, scenario};
+use std::path::Path;
+use wellspring_load::scenario::{Options, Scenario};
+use wellspring_load_tools::scenarios::{HarOptions, curl, har, openapi};
+
+fn loads(text: &str) -> bool {
+    let options = Options { environment: |_| None, ..Options::default() };
+    Scenario::parse(text, Path::new("/nonexistent/fuzz.toml"), &options).is_ok()
+}
 
 fuzz_target!(|text: &str| {
-    let _ = scenario(text);
-    for made in imported(text).into_iter().flatten() {
-        assert!(scenario(&made), "an import wrote what cannot be loaded:\n{made}");
+    let _ = loads(text);
+    let imported = [
+        curl(text, &|_| Err("no files here".to_owned())).ok(),
+        har(text, &HarOptions { static_assets: true }).ok(),
+        openapi(text).ok(),
+    ];
+    for made in imported.into_iter().flatten() {
+        assert!(loads(&made), "an import wrote what cannot be loaded:\n{made}");
     }
 });

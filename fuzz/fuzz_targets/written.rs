@@ -3,7 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wellspring_load::check::Threshold;
+use wellspring_load::result::Report;
+use wellspring_load_tools::audit::Published;
+use wellspring_load_tools::micro::parse_go_bench;
 
 fuzz_target!(|text: &str| {
-    let _ = wellspring_load::parsers::written(text);
+    let _ = Threshold::parse(text);
+    let _ = Report::from_json(text);
+    let _ = Published::parse(text);
+    let _ = parse_go_bench(text);
 });

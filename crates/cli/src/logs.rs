@@ -38,7 +38,7 @@ pub struct LogArgs {
 enum LogCommand {
     /// Makes a log; one that is there stays as it is.
     Create {
-        /// 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or a digit.
+        /// 1 to 63 of a-z, 0-9, _ and -, starting with a letter or a digit.
         #[arg(value_parser = name)]
         name: String,
     },
@@ -195,6 +195,6 @@ mod tests {
     #[test]
     fn only_what_a_log_may_be_called_is_taken() {
         assert_eq!(name("orders-2"), Ok("orders-2".to_owned()));
-        assert!(name("Orders").unwrap_err().contains("beginning with a letter"));
+        assert!(name("Orders").unwrap_err().contains("starting with a letter"));
     }
 }

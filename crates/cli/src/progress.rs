@@ -48,7 +48,7 @@ impl Progress {
         if now - self.line_us >= LINE_EVERY_US {
             self.line_us = now;
             let part = match self.total_bytes {
-                Some(total) if total > 0 => format!(" ({} %)", bytes * 100 / total),
+                Some(total) if total > 0 => format!(" ({}%)", bytes * 100 / total),
                 _ => String::new(),
             };
             eprintln!("{}: {message}{part}", self.doing);
@@ -76,7 +76,7 @@ fn bar(doing: &'static str, total_bytes: Option<u64>) -> ProgressBar {
         Some(total) => (
             ProgressBar::new(total),
             // Fits into 80 columns.
-            "{prefix} [{bar:20}] {percent:>3} %  {msg}, ETA {eta}",
+            "{prefix} [{bar:20}] {percent:>3}%  {msg}, ETA {eta}",
         ),
         None => (ProgressBar::new_spinner(), "{prefix} {spinner} {msg}  {bytes}  {elapsed}"),
     };

@@ -1,12 +1,12 @@
-//! Measures how many webhooks a second one sink delivers to a receiver on this machine that answers
-//! at once.
+//! Measures how many webhooks per second one sink delivers to a local receiver that answers at
+//! once.
 //!
 //! ```text
 //! cargo run --release -p wellspring-connectors --example webhook_rate [EVENTS [IN_FLIGHT]]
 //! ```
 //!
-//! Events have keys of 1,000 customers and 150 bytes of JSON; requests are signed. The log, the
-//! sink and the receiver share the processors.
+//! Events have 1,000 different keys and 150 bytes of JSON; requests are signed. The log, the sink
+//! and the receiver share the processors.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -88,7 +88,7 @@ fn fill(log: &Log, events: u64) {
     }
 }
 
-/// Answers 200 to every request, on a thread for each connection.
+/// Answers 200 to every request, with one thread per connection.
 #[allow(clippy::disallowed_methods)] // threads of a measurement
 fn receiver() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -115,7 +115,7 @@ fn answer(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// Length of the first request, if it is there as a whole.
+/// Length of the first request, if it is complete.
 fn request_length(bytes: &[u8]) -> Option<usize> {
     let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&bytes[..head]).ok()?;

@@ -1,13 +1,14 @@
-//! How a definition says to reach a cluster. Passwords are named here and kept elsewhere.
+//! How to connect to a Kafka cluster. A connection names its passwords; the secrets are stored
+//! elsewhere.
 
 use std::path::PathBuf;
 use wellspring_kafka::{ConnectionSettings, Sasl, SaslMechanism, Tls};
 use zeroize::Zeroizing;
 
-/// A user, and the name of the secret that is its password.
+/// A user and the name of the secret that holds its password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaslUser {
-    /// How the password is proved.
+    /// The SASL mechanism.
     pub mechanism: SaslMechanism,
     /// The user.
     pub user: String,
@@ -15,28 +16,28 @@ pub struct SaslUser {
     pub password_secret: String,
 }
 
-/// How to reach a cluster.
+/// How to connect to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KafkaConnection {
-    /// `host:port` of brokers to begin with, at least one.
+    /// Bootstrap brokers as `host:port`, at least one.
     pub brokers: Vec<String>,
-    /// TLS; `None`: in the clear.
+    /// TLS settings; `None`: plain text.
     pub tls: Option<Tls>,
     /// The user; `None`: no authentication.
     pub sasl: Option<SaslUser>,
 }
 
 impl KafkaConnection {
-    /// The CA file named, if one is.
+    /// The CA file, if one is configured.
     #[must_use]
     pub fn ca_file(&self) -> Option<&PathBuf> {
         self.tls.as_ref()?.ca_file.as_ref()
     }
 
-    /// The settings of a client. `secret` gives a secret by its name.
+    /// The client's settings. `secret` returns a secret by name.
     ///
     /// # Errors
-    /// That of `secret`.
+    /// Those of `secret`.
     pub fn settings<E>(
         &self,
         client_id: &str,

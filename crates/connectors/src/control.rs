@@ -1,9 +1,9 @@
-//! How a running connector is told to stop.
+//! The stop signal of a running connector.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tells one connector to stop; shared by its thread and its owner.
+/// The stop signal of one connector, shared by its thread and its owner.
 #[derive(Debug, Default)]
 pub struct Control {
     stopping: Mutex<bool>,
@@ -11,20 +11,20 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks the connector to stop. It ends within about 100 ms, or when the call that is under way
-    /// has returned.
+    /// Asks the connector to stop. It stops within about 100 ms, or once the current call has
+    /// returned.
     pub fn stop(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.told.notify_all();
     }
 
-    /// Whether it is to stop.
+    /// Whether the connector has been asked to stop.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for so long, or until the connector is to stop. Tells whether it is.
+    /// Sleeps for `time` or until the connector is asked to stop; returns whether it was.
     pub fn sleep(&self, time: Duration) -> bool {
         let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         let slept = self.told.wait_timeout_while(stopping, time, |stopping| !*stopping);

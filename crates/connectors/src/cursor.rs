@@ -1,4 +1,4 @@
-//! How far a sink has delivered, and whether that fits the log.
+//! The cursor of a sink: how far it has delivered, and whether that matches the log.
 
 use crate::fault::{Fault, StopCode};
 use wellspring_log::{Log, RecordView};
@@ -7,72 +7,73 @@ use wellspring_types::Position;
 /// How far a sink has delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// Number of times the sink was told where to begin. A cursor of an earlier beginning means
-    /// nothing.
+    /// Number of times a start position was set for the sink. Cursors of earlier generations are
+    /// invalid.
     pub generation: u64,
-    /// The last event that is delivered or passed over; 0 for none.
+    /// The last event that was delivered or skipped; 0 for none.
     pub position: Position,
-    /// Checksum of that event's record (position, time and content), 0 for none. Two logs that have
-    /// had different pasts differ in it.
+    /// Checksum of that event's record (position, time and content), 0 for none. It differs between
+    /// logs with different histories.
     pub anchor: u32,
 }
 
-/// How a cursor does not fit a log.
+/// Why a cursor does not match a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misfit {
-    /// The log ends before it.
+pub enum CursorMismatch {
+    /// The log ends before the cursor.
     Ahead {
-        /// Where the log ends.
+        /// The last position of the log.
         head: Position,
     },
-    /// Another event stands there.
+    /// The log holds another event at the cursor's position.
     OtherEvent,
 }
 
 impl Cursor {
-    /// The beginning of a generation, after a position of which nothing is known.
+    /// The first cursor of a generation, at a position whose event is unknown.
     #[must_use]
     pub fn start(generation: u64) -> Cursor {
         Cursor { generation, position: 0, anchor: 0 }
     }
 
-    /// The cursor that stands on an event.
+    /// The cursor at an event.
     #[must_use]
     pub fn on(generation: u64, event: &RecordView<'_>) -> Cursor {
         Cursor { generation, position: event.position(), anchor: event.checksum() }
     }
 
-    /// Whether it fits a log: the event it stands on is the one it stood on.
+    /// Why the cursor does not match a log, if it does not: the event at its position must be the
+    /// one it was taken from.
     ///
     /// # Errors
     /// The log cannot be read.
-    pub fn misfit(&self, log: &Log) -> Result<Option<Misfit>, Fault> {
+    pub fn mismatch(&self, log: &Log) -> Result<Option<CursorMismatch>, Fault> {
         if self.position == 0 {
             return Ok(None);
         }
         let snapshot = log.snapshot();
         let found = snapshot.at(self.position, |event| event.checksum())?;
         Ok(match found {
-            None => Some(Misfit::Ahead { head: snapshot.head() }),
-            Some(checksum) if checksum != self.anchor => Some(Misfit::OtherEvent),
+            None => Some(CursorMismatch::Ahead { head: snapshot.head() }),
+            Some(checksum) if checksum != self.anchor => Some(CursorMismatch::OtherEvent),
             Some(_) => None,
         })
     }
 
-    /// Makes sure that it fits.
+    /// Checks that the cursor matches the log.
     ///
     /// # Errors
     /// [`StopCode::AnotherHistory`], or the log cannot be read.
     pub fn require_fit(&self, log: &Log) -> Result<(), Fault> {
-        let detail = match self.misfit(log)? {
+        let detail = match self.mismatch(log)? {
             None => return Ok(()),
-            Some(Misfit::Ahead { head }) => format!(
-                "the sink had delivered up to position {}, and the log ends at {head}: it was emptied, made \
-                 again or restored",
+            Some(CursorMismatch::Ahead { head }) => format!(
+                "the sink had delivered up to position {}, and the log ends at {head}: it was emptied, \
+                 created again or restored",
                 self.position
             ),
-            Some(Misfit::OtherEvent) => format!(
-                "the event at position {} is not the one that the sink delivered: the log has another past",
+            Some(CursorMismatch::OtherEvent) => format!(
+                "the event at position {} is not the one that the sink delivered: the log has another history",
                 self.position
             ),
         };
@@ -80,14 +81,14 @@ impl Cursor {
     }
 }
 
-/// Keeps the cursor of a sink whose destination keeps none.
+/// Stores the cursor of a sink whose destination does not.
 pub trait CursorStore: Send {
-    /// The cursor that was saved last.
+    /// The last saved cursor.
     fn load(&self) -> Option<Cursor>;
 
-    /// Saves a cursor, durably before it returns.
+    /// Saves a cursor durably.
     ///
     /// # Errors
-    /// A fault; what was saved before still stands.
+    /// A fault; the previously saved cursor is still valid.
     fn save(&mut self, cursor: Cursor) -> Result<(), Fault>;
 }

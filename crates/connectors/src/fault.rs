@@ -1,37 +1,38 @@
-//! What can go wrong with a connector, by what has to be done about it.
+//! The faults of connectors, classified by what resolves them.
 
 use std::fmt;
 use wellspring_kafka::FaultKind;
 use wellspring_types::Position;
 
-/// Why a connector stopped until a person decides.
+/// Why a connector stopped until an operator intervenes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopCode {
-    /// An event is larger than the destination takes.
+    /// An event is larger than the destination accepts.
     TooLarge,
-    /// The cursor does not fit the log: the log was emptied, dropped or restored, or the cursor is
-    /// another server's.
+    /// The cursor does not match the log: the log was emptied, dropped or restored, or the cursor
+    /// belongs to another server.
     AnotherHistory,
-    /// The topic was deleted and made again.
+    /// The topic was deleted and created again.
     TopicRecreated,
-    /// There is no such topic.
+    /// The topic does not exist.
     NoTopic,
-    /// Records that were not read yet are gone: retention was faster.
+    /// Retention deleted records that had not been read yet.
     RecordsLost,
-    /// Another server runs a connector of the same identity.
+    /// Another server runs a connector with the same identity.
     Fenced,
-    /// The credentials are wrong, or do not allow this.
+    /// The credentials are wrong or lack a permission.
     Forbidden,
-    /// A record cannot be made an event, or an event was refused, and nothing says where to put it.
+    /// A record cannot become an event, or an event was refused, and no reject or dead-letter log
+    /// is configured.
     Rejected,
-    /// The definition does not work with this destination or source.
+    /// The definition does not work with its destination or source.
     Unusable,
-    /// The log is damaged where it has to be read.
+    /// A part of the log that must be read is damaged.
     LogDamaged,
 }
 
 impl StopCode {
-    /// The word for it in documents and figures.
+    /// Its name in documents and figures.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,34 +50,34 @@ impl StopCode {
     }
 }
 
-/// Something that went wrong. Its words name no credential.
+/// A fault of a connector. Its text contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// It goes away by itself: the connector begins again from its cursor after a while.
+    /// Resolves by itself: the connector retries from its cursor after a while.
     Transient(String),
-    /// It does not go away by itself: the connector stops until a person decides.
+    /// Needs an operator: the connector stops.
     Stop {
-        /// Why.
+        /// The reason.
         code: StopCode,
         /// What happened, as a sentence without its full stop.
         detail: String,
-        /// The event it is about, where it is about one.
+        /// The event concerned, if any.
         position: Option<Position>,
     },
 }
 
 impl Fault {
-    /// A fault that goes away by itself.
+    /// A fault that resolves by itself.
     pub fn transient(detail: impl Into<String>) -> Fault {
         Fault::Transient(detail.into())
     }
 
-    /// A fault that a person has to decide about.
+    /// A fault that needs an operator.
     pub fn stop(code: StopCode, detail: impl Into<String>) -> Fault {
         Fault::Stop { code, detail: detail.into(), position: None }
     }
 
-    /// The same, about an event.
+    /// Adds the event concerned.
     #[must_use]
     pub fn at(self, at: Position) -> Fault {
         match self {
@@ -99,7 +100,7 @@ impl std::error::Error for Fault {}
 impl From<wellspring_kafka::Fault> for Fault {
     fn from(fault: wellspring_kafka::Fault) -> Fault {
         let code = match fault.kind {
-            // What was delivered is found out from the cursor, by beginning again.
+            // Starting over from the cursor determines what was delivered.
             FaultKind::Unavailable | FaultKind::InDoubt => return Fault::Transient(fault.detail),
             FaultKind::Fenced => StopCode::Fenced,
             FaultKind::TooLarge => StopCode::TooLarge,

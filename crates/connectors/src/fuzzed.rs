@@ -1,15 +1,15 @@
-//! What the fuzz targets reach: templates of sources, filled from records.
+//! Entry points for fuzz targets: templates of sources, rendered from records.
 
 use crate::source::{RecordParts, Template};
 use bytes::Bytes;
 use wellspring_kafka::Record;
 
-/// Reads the first line as a template and fills it from a record with the second line as its key
-/// and the rest as its value. Gives the text or why there is none; `None` if the template is
-/// refused.
+/// Parses the first line as a template and renders it from a record with the second line as its key
+/// and the rest as its value. Returns the text or why it cannot be rendered; `None` if the template
+/// is invalid.
 ///
 /// # Panics
-/// A template is not given back as it was written.
+/// If a template does not keep its text.
 #[must_use]
 pub fn reads(bytes: &[u8]) -> Option<Result<String, String>> {
     let mut parts = bytes.splitn(3, |byte| *byte == b'\n');

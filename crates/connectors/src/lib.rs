@@ -1,6 +1,6 @@
-//! Connectors: **sinks** carry the events of a log to another system (Kafka, webhooks), **sources**
-//! carry the records of a Kafka topic into a log. Each runs on a thread of its own beside the log
-//! and never in the way of an append.
+//! Connectors: **sinks** deliver the events of a log to another system (Kafka, webhooks),
+//! **sources** append the records of a Kafka topic to a log. Each runs on its own thread and never
+//! delays an append.
 //!
 //! ```text
 //! log ─► subscription ─► Pump ─► Destination (Kafka, webhook)        the cursor moves after delivery,
@@ -8,8 +8,8 @@
 //! Kafka topic ─► SourceReader ─► records as events + SourceAdvanced ─► one conditional append
 //! ```
 //!
-//! This crate knows no HTTP server and no settings: its caller says what to run (a definition),
-//! gives it the logs and is told how it goes ([`Status`]).
+//! This crate has no HTTP server and no settings: its caller provides definitions and logs and
+//! observes the progress ([`Status`]).
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,6 @@ pub mod webhook;
 pub use backoff::Backoff;
 pub use connection::{KafkaConnection, SaslUser};
 pub use control::Control;
-pub use cursor::{Cursor, CursorStore, Misfit};
+pub use cursor::{Cursor, CursorMismatch, CursorStore};
 pub use fault::{Fault, StopCode};
 pub use status::{ConnectorState, Counters, Status};

@@ -8,31 +8,31 @@ use wellspring_types::Position;
 /// What a connector is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ConnectorState {
-    /// It connects and finds out where to go on.
+    /// Connecting and determining where to continue.
     #[default]
     Starting,
-    /// It works.
+    /// Running.
     Running,
-    /// Something that goes away by itself: it tries again after a while.
+    /// Waiting to retry after a fault that resolves by itself.
     Retrying {
-        /// What is in the way.
+        /// What went wrong.
         reason: String,
     },
-    /// It stopped until a person decides.
+    /// Stopped until an operator intervenes.
     Stopped {
-        /// Why.
+        /// The reason.
         code: StopCode,
         /// What happened.
         reason: String,
-        /// The event it is about, where it is about one.
+        /// The event concerned, if any.
         position: Option<Position>,
     },
-    /// It was told to stop, and has.
+    /// Stopped on request.
     Ended,
 }
 
 impl ConnectorState {
-    /// The word for it in documents and figures.
+    /// Its name in documents and figures.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -45,62 +45,60 @@ impl ConnectorState {
     }
 }
 
-/// What a connector has done since this process began.
+/// A connector's counters since the process started.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Events delivered (a sink), or appended besides cursors (a source).
+    /// Events delivered (sink), or appended without cursors (source).
     pub events: AtomicU64,
-    /// Bytes of their payloads.
+    /// Size of their payloads, in bytes.
     pub bytes: AtomicU64,
     /// Batches: transactions, appends, or rounds of webhooks.
     pub batches: AtomicU64,
-    /// Times it began again after a fault that goes away by itself.
+    /// Restarts after faults that resolve by themselves.
     pub restarts: AtomicU64,
-    /// Requests of webhooks that were tried again.
+    /// Retried webhook requests.
     pub retries: AtomicU64,
-    /// Events put into the dead-letter log, or records put into the reject log.
+    /// Events written to the dead-letter log, or records written to the reject log.
     pub set_aside: AtomicU64,
-    /// Events that a person had skipped.
+    /// Events that an operator skipped.
     pub skipped: AtomicU64,
-    /// A source: times the cursor in the log was not where it was left, as another server had moved
-    /// it.
+    /// Sources: conflicts because another server had moved the cursor.
     pub conflicts: AtomicU64,
 }
 
 impl Counters {
-    /// Adds to one of them.
+    /// Adds to a counter.
     pub fn add(counter: &AtomicU64, count: u64) {
         counter.fetch_add(count, Relaxed);
     }
 }
 
-/// How a connector is doing; written by its thread, read by anybody.
+/// The state of a connector. Written by its thread, read by any.
 #[derive(Debug, Default)]
 pub struct Status {
     state: Mutex<ConnectorState>,
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last
+    /// Sink: everything up to here is delivered or does not match. Source: position of its last
     /// append.
     position: AtomicU64,
-    /// What it has done.
+    /// The counters.
     pub counters: Counters,
-    /// A source: records in the topic that are not read yet, as far as known. Markers of
-    /// transactions count, too.
+    /// Source: known number of unread records. Includes transaction markers.
     records_behind: AtomicU64,
 }
 
 impl Status {
-    /// What it is doing.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> ConnectorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells what it is doing.
+    /// Sets the state.
     pub fn set_state(&self, state: ConnectorState) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    /// Tells of a fault: it tries again, or has stopped.
+    /// Sets the state for a fault: retrying or stopped.
     pub fn set_fault(&self, fault: &Fault) {
         self.set_state(match fault.clone() {
             Fault::Transient(reason) => ConnectorState::Retrying { reason },
@@ -110,27 +108,27 @@ impl Status {
         });
     }
 
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last
+    /// Sink: everything up to here is delivered or does not match. Source: position of its last
     /// append.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position.load(Relaxed)
     }
 
-    /// Tells how far it is.
+    /// Sets the position.
     pub fn set_position(&self, position: Position) {
         self.position.store(position, Relaxed);
     }
 
-    /// A source: records that are not read yet, as far as known: ends of partitions are looked up
-    /// every ten seconds. Markers of transactions count as records, so a topic of transactions that
-    /// is read to its end shows one or more.
+    /// Source: known number of unread records; partition ends are checked every ten seconds.
+    /// Transaction markers count as records, so a fully read topic with transactions shows one or
+    /// more.
     #[must_use]
     pub fn records_behind(&self) -> u64 {
         self.records_behind.load(Relaxed)
     }
 
-    /// Tells how many records are not read yet.
+    /// Sets the number of unread records.
     pub fn set_records_behind(&self, records: u64) {
         self.records_behind.store(records, Relaxed);
     }

@@ -10,13 +10,13 @@ use crate::statement::{Plan, prepare};
 
 /// Plans by text, bounded in number and in bytes of text.
 ///
-/// Two generations: a plan that is asked for moves to the young one; when that is full, it becomes
-/// the old one, and what nobody asked for since is forgotten.
+/// It has two generations: a requested plan moves to the young one. When that is full, it becomes
+/// the old one, and plans not requested since are dropped.
 pub struct PlanCache {
     most_plans: usize,
     most_bytes: usize,
     generations: Mutex<Generations>,
-    /// Texts that had a plan here, and texts that had none.
+    /// Number of look-ups that found a plan, and of those that did not.
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -29,7 +29,7 @@ struct Generations {
 }
 
 impl PlanCache {
-    /// A cache of so many plans, with so many bytes of text.
+    /// A cache for this many plans with this many bytes of text.
     pub fn new(most_plans: usize, most_bytes: usize) -> Self {
         Self {
             most_plans,
@@ -40,17 +40,17 @@ impl PlanCache {
         }
     }
 
-    /// The plan for a text. Texts that are wrong are not remembered.
+    /// The plan for a text. Invalid texts are not cached.
     ///
     /// # Errors
-    /// As of [`prepare`].
+    /// As for [`prepare`].
     pub fn get(&self, text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
         if let Some(plan) = self.known(text) {
             self.hits.fetch_add(1, Relaxed);
             return Ok(plan);
         }
         self.misses.fetch_add(1, Relaxed);
-        // Not under the lock: others need not wait for a text that takes long.
+        // Outside the lock, so that an expensive text delays no other thread.
         let plan = prepare(text, procedures)?;
         if text.len() <= self.most_bytes / 16 {
             self.keep(text.into(), &plan);
@@ -58,23 +58,23 @@ impl PlanCache {
         Ok(plan)
     }
 
-    /// How many plans are kept.
+    /// Number of cached plans.
     pub fn len(&self) -> usize {
         let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         generations.young.len() + generations.old.len()
     }
 
-    /// Whether no plan is kept.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often a text had a plan here.
+    /// Number of look-ups that found a plan.
     pub fn hits(&self) -> u64 {
         self.hits.load(Relaxed)
     }
 
-    /// How often a text had none, wrong texts among them.
+    /// Number of look-ups that found none, including those of invalid texts.
     pub fn misses(&self) -> u64 {
         self.misses.load(Relaxed)
     }
@@ -103,7 +103,7 @@ impl PlanCache {
         generations.young_bytes += text.len();
         generations.young.insert(text, plan.clone());
         drop(generations);
-        // Plans are released outside of the lock.
+        // Plans are dropped outside the lock.
         drop(forgotten);
     }
 }

@@ -1,10 +1,10 @@
-//! What goes wrong with a statement: for people a message, for clients Neo4j's code, for the
-//! openCypher Technology Compatibility Kit (TCK) a type, a phase and a detail.
+//! Errors of statements: a message for people, Neo4j's code for clients, and a type, a phase and a
+//! detail for the openCypher Technology Compatibility Kit (TCK).
 
 use std::fmt;
 use wellspring_graph::{GraphError, Violation};
 
-/// The result of anything that a statement may fail at.
+/// The result of an operation that can fail a statement.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a statement failed.
@@ -12,36 +12,36 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     /// The type, in the words of the TCK.
     pub kind: ErrorKind,
-    /// Whether it was seen before the first row or while executing.
+    /// Whether it was detected before the first row or during execution.
     pub phase: Phase,
-    /// What exactly, in the words of the TCK.
+    /// The exact error, in the words of the TCK.
     pub detail: Detail,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// Where in the text that is which is at fault, if it is known.
+    /// The position in the text, if known.
     pub place: Option<Box<TextPlace>>,
 }
 
-/// A place in the text of a statement. Its words are those of Neo4j.
+/// A position in a statement's text. The terms are Neo4j's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPlace {
     /// Its line, from 1.
     pub line: u32,
     /// Its column, from 1.
     pub column: u32,
-    /// How many characters stand before it in the text.
+    /// Number of characters before it in the text.
     pub offset: u32,
-    /// As much of the line as a person wants to see.
+    /// An excerpt of the line.
     pub excerpt: String,
-    /// How many characters of the excerpt stand before the place.
+    /// Number of characters of the excerpt before the position.
     pub before: usize,
 }
 
 impl TextPlace {
-    /// Most characters of a line that are shown on either side.
+    /// Maximum number of characters shown on either side.
     const MOST_SHOWN: usize = 60;
 
-    /// The place at a byte of a text, or at its end.
+    /// The position of a byte of a text, or its end.
     pub fn at(text: &str, byte: usize) -> Self {
         let byte = text.floor_char_boundary(byte.min(text.len()));
         let (before, behind) = text.split_at(byte);
@@ -69,59 +69,59 @@ impl fmt::Display for TextPlace {
     }
 }
 
-/// When an error is seen.
+/// When an error is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// From the text alone (and the parameters' names).
+    /// From the text alone (and the names of parameters).
     Compile,
-    /// While executing.
+    /// During execution.
     Runtime,
 }
 
 /// The type of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The text is no Cypher, or its names and types do not go together.
+    /// The text is not valid Cypher, or its names and types are inconsistent.
     SyntaxError,
-    /// The text is Cypher, but cannot be executed sensibly.
+    /// The text is valid Cypher but cannot be executed.
     SemanticError,
-    /// A parameter that the statement names is not given.
+    /// A parameter of the statement is missing.
     ParameterMissing,
-    /// A value of a type that an operator, function or property cannot take.
+    /// A value has a type that an operator, function or property does not accept.
     TypeError,
-    /// A value of the right type, but out of bounds or malformed.
+    /// A value has the right type but is out of range or malformed.
     ArgumentError,
-    /// A number too large for 64 bits, or a division of an integer by zero.
+    /// An integer overflow, or an integer division by zero.
     ArithmeticError,
-    /// A node or relationship that is not or no longer there.
+    /// A node or relationship does not exist, or no longer exists.
     EntityNotFound,
-    /// A constraint of the graph would not hold.
+    /// A constraint of the graph is violated.
     ConstraintVerificationFailed,
-    /// A schema command that cannot be: an index or constraint of this name is there, or is not.
+    /// An impossible schema command: an index or constraint with this name exists, or does not.
     SchemaError,
-    /// A procedure that is not there or refused.
+    /// A procedure does not exist or failed.
     ProcedureError,
-    /// A write in a transaction that only reads.
+    /// A write in a read-only transaction.
     AccessMode,
-    /// More steps, rows or bytes than a statement may take.
+    /// The statement exceeds a limit of steps, rows or bytes.
     ResourceExhausted,
-    /// The deadline passed or the client went away.
+    /// The deadline has passed or the client has disconnected.
     Terminated,
-    /// What the transaction read was changed by another before it could be committed.
+    /// Another transaction changed what this one had read before it could commit.
     Outdated,
-    /// A defect of this program.
+    /// A bug in this program.
     Internal,
 }
 
 macro_rules! details {
     ($($name:ident),* $(,)?) => {
-        /// What exactly is wrong, in the words of the TCK.
+        /// The exact error, in the words of the TCK.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the words are the TCK's own and stand for themselves")]
         pub enum Detail { $($name),* }
 
         impl Detail {
-            /// As the TCK writes it.
+            /// The name in the TCK.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),* }
             }
@@ -143,7 +143,7 @@ details! {
 }
 
 impl ErrorKind {
-    /// As the TCK writes it, for the kinds it knows.
+    /// The name in the TCK, for the kinds that it has.
     pub fn name(self) -> &'static str {
         match self {
             Self::SyntaxError => "SyntaxError",
@@ -166,7 +166,7 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// An error while executing.
+    /// An error during execution.
     pub fn runtime(kind: ErrorKind, detail: Detail, message: impl Into<String>) -> Self {
         Self { kind, phase: Phase::Runtime, detail, message: message.into(), place: None }
     }
@@ -176,29 +176,29 @@ impl Error {
         Self { kind, phase: Phase::Compile, detail, message: message.into(), place: None }
     }
 
-    /// A value of a type that cannot be taken.
+    /// A value of a type that is not accepted.
     pub fn type_error(detail: Detail, message: impl Into<String>) -> Self {
         Self::runtime(ErrorKind::TypeError, detail, message)
     }
 
-    /// A value of the right type that is out of bounds or malformed.
+    /// A value of the right type that is out of range or malformed.
     pub fn argument(detail: Detail, message: impl Into<String>) -> Self {
         Self::runtime(ErrorKind::ArgumentError, detail, message)
     }
 
-    /// A defect of this program: what was thought impossible.
+    /// A bug in this program: a situation that cannot occur.
     pub fn defect(message: impl Into<String>) -> Self {
         Self::runtime(ErrorKind::Internal, Detail::Defect, message)
     }
 
-    /// The same error with the place of what is at fault in the text.
+    /// Adds the position in the text.
     #[must_use]
     pub fn at(mut self, place: TextPlace) -> Self {
         self.place = Some(Box::new(place));
         self
     }
 
-    /// Neo4j's code. Only those of `Neo.TransientError` are worth a retry.
+    /// Neo4j's code. A retry can help only for codes of `Neo.TransientError`.
     pub fn code(&self) -> &'static str {
         match (self.kind, self.detail) {
             (ErrorKind::SyntaxError, _) => "Neo.ClientError.Statement.SyntaxError",

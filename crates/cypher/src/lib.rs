@@ -1,7 +1,7 @@
 //! The query language Cypher over `wellspring-graph`.
 //!
-//! Text becomes an [`ir`] (`syntax`), that a plan (`plan`), which is executed on a transaction
-//! (`execute`). Nothing here reads a clock, a disk or a socket: time and randomness come with the
+//! `syntax` lowers text to an [`ir`], `plan` turns it into a plan, and `execute` runs that on a
+//! transaction. Nothing here uses a clock, a disk or a socket: time and randomness come with the
 //! statement.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Procedures: what `CALL` finds by name.
+//! Procedures: the targets of `CALL`.
 
 use std::sync::Arc;
 
@@ -7,38 +7,38 @@ use crate::error::Result;
 use crate::value::Value;
 use wellspring_graph::{Name, SchemaDefinition, SchemaKind, SchemaSubject};
 
-/// Something that is called with values and comes to rows.
+/// A procedure: takes values and returns rows.
 pub trait Procedure: Send + Sync {
     /// Its arguments, in order.
     fn arguments(&self) -> Vec<Argument>;
-    /// The names of the columns of its rows; none if it only does something.
+    /// The names of its columns; empty if it returns none.
     fn yields(&self) -> Vec<String>;
-    /// Its rows for these arguments.
+    /// The rows for these arguments.
     ///
     /// # Errors
-    /// Arguments that do not fit, and whatever it runs into.
+    /// Invalid arguments, and errors of the procedure.
     fn call(&self, arguments: &[Value], context: &mut Context<'_>) -> Result<Vec<Vec<Value>>>;
 }
 
 /// An argument of a procedure.
 #[derive(Debug, Clone)]
 pub struct Argument {
-    /// Its name; `CALL name` without brackets takes the parameter of that name.
+    /// Its name; a bare `CALL name` uses the parameter with that name.
     pub name: String,
-    /// What it may be, beside null.
+    /// Its type; null is always allowed.
     pub kind: ArgumentType,
 }
 
-/// What an argument may be.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentType {
-    /// Anything.
+    /// Any type.
     Any,
     /// A truth value.
     Boolean,
     /// An integer.
     Integer,
-    /// A float, or an integer that is taken for one.
+    /// A float, or an integer that is converted.
     Float,
     /// An integer or a float.
     Number,
@@ -46,14 +46,14 @@ pub enum ArgumentType {
     String,
 }
 
-/// Which procedures there are.
+/// A registry of procedures.
 pub trait Procedures {
-    /// The procedure of a name.
+    /// The procedure with this name.
     fn find(&self, name: &str) -> Option<Arc<dyn Procedure>>;
 }
 
-/// The procedures that are always there: `db.labels()`, `db.relationshipTypes()`,
-/// `db.propertyKeys()`, `db.ping()`, and `db.indexes()` and `db.constraints()`, which `SHOW` calls.
+/// The built-in procedures: `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`,
+/// `db.ping()`, and `db.indexes()` and `db.constraints()`, which `SHOW` calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltIn;
 
@@ -97,7 +97,7 @@ impl Procedure for NameList {
     }
 }
 
-/// A procedure that says that somebody is there.
+/// A procedure that reports that the database is available.
 struct Ping;
 
 impl Procedure for Ping {
@@ -114,7 +114,7 @@ impl Procedure for Ping {
     }
 }
 
-/// What is told of an index, in Neo4j's words.
+/// The columns of an index, in Neo4j's words.
 pub(crate) const INDEX_COLUMNS: [&str; 9] = [
     "name",
     "state",
@@ -127,13 +127,13 @@ pub(crate) const INDEX_COLUMNS: [&str; 9] = [
     "owningConstraint",
 ];
 
-/// What is told of a constraint.
+/// The columns of a constraint, in Neo4j's words.
 pub(crate) const CONSTRAINT_COLUMNS: [&str; 7] =
     ["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex", "propertyType"];
 
-/// A procedure that lists the schema, in order of name.
+/// A procedure that lists the schema by name.
 enum SchemaList {
-    /// What values are looked up by, those of constraints too.
+    /// Indexes, including those of constraints.
     Indexes,
     /// Constraints.
     Constraints,
@@ -176,7 +176,7 @@ impl Procedure for SchemaList {
     }
 }
 
-/// A row of [`INDEX_COLUMNS`], if the item has entries.
+/// A row of [`INDEX_COLUMNS`], if the item has an index.
 fn index_row(item: &SchemaDefinition, [entity, subject, keys]: [Value; 3]) -> Option<Vec<Value>> {
     let name = || Value::String(Arc::clone(&item.name));
     let owner = if item.kind.is_constraint() { name() } else { Value::Null };

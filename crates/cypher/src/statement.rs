@@ -1,4 +1,4 @@
-//! Statements: prepared once, run as often as wanted.
+//! Statements: prepared once, run any number of times.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use wellspring_types::random::SplitMix64;
 
 pub use crate::execute::Flow;
 
-/// What a statement may do to the graph: known before it is run, so that rights can be asked for.
+/// The access that a statement needs. It is known before the statement runs, so that authorization
+/// can be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// It only reads.
+    /// Read-only.
     Read,
     /// It may change data.
     Write,
@@ -26,7 +27,7 @@ pub enum Access {
     Schema,
 }
 
-/// A statement that is ready to be run. It depends on no graph and can be shared.
+/// A prepared statement. It depends on no graph and can be shared.
 pub struct Plan {
     columns: Vec<Arc<str>>,
     parameters: Vec<Arc<str>>,
@@ -37,7 +38,7 @@ pub struct Plan {
     body: Body,
 }
 
-/// Everything that may be nested deeply.
+/// The parts that can be nested deeply.
 #[derive(Default)]
 struct Body {
     query: Option<QueryPlan>,
@@ -45,12 +46,12 @@ struct Body {
     schema: Option<SchemaChange>,
 }
 
-/// Reads a statement and decides how it is executed.
+/// Parses and plans a statement.
 ///
 /// # Errors
-/// Whatever is wrong with the text: all that can be said without the graph and the parameters.
+/// Everything wrong with the text that can be detected without the graph and the parameters.
 pub fn prepare(text: &str, procedures: &dyn Procedures) -> Result<Arc<Plan>> {
-    let syntax::Parsed { statement, parameters, deep } = syntax::parse(text, procedures)?;
+    let syntax::ParsedStatement { statement, parameters, deep } = syntax::parse(text, procedures)?;
     syntax::with_stack(deep, || {
         let (query, subqueries) = plan::compile(&statement, procedures)?;
         let (columns, access, schema) = match statement.body {
@@ -72,7 +73,7 @@ impl Plan {
         &self.columns
     }
 
-    /// What it may do to the graph.
+    /// The access that it needs.
     pub fn access(&self) -> Access {
         if self.explain { Access::Read } else { self.access }
     }
@@ -82,7 +83,7 @@ impl Plan {
         &self.parameters
     }
 
-    /// `EXPLAIN`: it is not executed.
+    /// `EXPLAIN`: the statement is not executed.
     pub fn is_explained(&self) -> bool {
         self.explain
     }
@@ -108,29 +109,29 @@ impl Subqueries for Plan {
     }
 }
 
-/// What comes with a statement from outside.
+/// The inputs of a statement.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// Values by the names of parameters.
+    /// Values by parameter name.
     pub parameters: &'a Parameters,
-    /// What `elementId()` calls the database.
+    /// The database's name in element ids.
     pub database: &'a str,
     /// When the statement began.
     pub time: StatementTime,
-    /// What `rand()` begins with.
+    /// The seed of `rand()`.
     pub seed: u64,
 }
 
-/// Takes the values of a row's columns. Nodes and relationships among them can be looked up in the
-/// transaction; what it keeps is charged to the budget.
+/// Takes the values of a row's columns. Nodes and relationships among them can be read in the
+/// transaction; memory that it keeps is charged to the budget.
 pub type RowSink<'s> = dyn FnMut(&[Value], &Transaction, &mut Budget) -> Result<Flow> + 's;
 
-/// Runs a statement on a transaction. Rows go to the sink one by one; those of a statement that
-/// writes are told to nobody before the transaction is committed. What the statement changed is
-/// what it adds to the transaction's statistics.
+/// Runs a statement on a transaction. Rows go to the sink one by one; those of a writing statement
+/// must not be sent to the client before the transaction is committed. The statement's changes are
+/// added to the transaction's statistics.
 ///
 /// # Errors
-/// Whatever the statement runs into; the transaction must be dropped then.
+/// Any error of the statement; the transaction must then be dropped.
 pub fn run(
     plan: &Plan,
     transaction: &mut Transaction,

@@ -1,7 +1,7 @@
-//! Whether a transaction may be the graph's next: judged by what was committed since it began, in
-//! memory and at once.
+//! Decides whether a transaction can become the graph's next version, by checking it in memory
+//! against everything committed since it began.
 
-use crate::change::{CommittedChanges, Unsound, difference};
+use crate::change::{ChangeFault, CommittedChanges, difference};
 use crate::event::encode;
 use crate::fault::Violation;
 use crate::footprint::Footprint;
@@ -10,7 +10,7 @@ use crate::transaction::FinishedTransaction;
 use std::sync::Arc;
 use wellspring_types::Event;
 
-/// A finished transaction with its net change: what can be computed before it is anybody's turn.
+/// A finished transaction with its net change, computed before the commit lock is taken.
 #[derive(Debug)]
 pub struct PreparedTransaction {
     base: Graph,
@@ -19,27 +19,28 @@ pub struct PreparedTransaction {
     changes: Arc<CommittedChanges>,
 }
 
-/// What becomes of a transaction.
+/// The verdict on a transaction.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is the graph's next version.
+    /// The transaction becomes the graph's next version.
     Committed(Box<Commit>),
-    /// It came to no change: what it read is to be told once its base is durable.
+    /// The transaction changed nothing. Its results can be returned once its base is durable.
     Unchanged,
-    /// Somebody touched what it read: it must be executed again.
+    /// A commit touched what it read: it must be executed again.
     Overtaken,
-    /// It breaks a rule of the graph as it is now; executing it again does not help.
+    /// It violates a rule of the current graph; executing it again does not help.
     Refused(Violation),
 }
 
-/// A version and what leads to it.
+/// A version and the change that leads to it.
 #[derive(Debug)]
 pub struct Commit {
-    /// The version. Its position is that of the head it was judged on, until the caller sets it.
+    /// The version. Its position is that of the head it was checked against, until the caller sets
+    /// it.
     pub graph: Graph,
-    /// What changed, for those that are judged after it.
+    /// The change, for later checks.
     pub changes: Arc<CommittedChanges>,
-    /// The head that it was judged on.
+    /// The head it was checked against.
     pub follows: VersionStamp,
 }
 
@@ -60,14 +61,14 @@ impl FinishedTransaction {
 }
 
 impl PreparedTransaction {
-    /// The position of the version it began with.
+    /// The position of its base version.
     #[must_use]
     pub fn base_position(&self) -> u64 {
         self.base.position()
     }
 
-    /// The events that tell it: none if it came to no change. `transaction` is what the parts of a
-    /// large one know each other by: random, or anything that no other has.
+    /// The events that record it; none without changes. `transaction` identifies the parts of a
+    /// large transaction and must be unique, for example random.
     ///
     /// # Errors
     /// [`Violation::PropertyTooLarge`] and [`Violation::TransactionTooLarge`]
@@ -75,27 +76,27 @@ impl PreparedTransaction {
         encode(&self.base, &self.changes.changes, transaction)
     }
 
-    /// The net change, to be encoded.
+    /// The net change.
     #[must_use]
     pub fn changes(&self) -> &CommittedChanges {
         &self.changes
     }
 
-    /// Whether what it read is touched by these changes.
+    /// Whether these changes touched what it read.
     #[must_use]
     pub fn is_concerned_by(&self, changes: &CommittedChanges) -> bool {
         changes.touches.concerns(&self.footprint)
     }
 
-    /// Judges it: `head` is the newest version, `since` everything that was committed after the
-    /// version it began with, in order, up to `head`.
+    /// Decides the transaction. `head` is the newest version, `since` everything committed after
+    /// the transaction's base, in order, up to `head`.
     #[must_use]
     pub fn decide(&self, head: &Graph, since: &[&CommittedChanges]) -> Verdict {
         if self.changes.changes.is_empty() {
-            // As of its base, which was a version like any other.
+            // Its reads are consistent with its base.
             return Verdict::Unchanged;
         }
-        // A head older than the base: what it began with has come to nothing.
+        // A head older than the base means that the base has been discarded.
         let is_ahead = self.base.position() > head.position();
         if is_ahead
             || !self.graph.is_kin(head)
@@ -105,13 +106,13 @@ impl PreparedTransaction {
         }
         let (mut graph, changes) = (self.graph.clone(), Arc::clone(&self.changes));
         let theirs: usize = since.iter().map(|changes| changes.changes.len()).sum();
-        // Both ways lead to the same version, as neither touches what the other read or wrote. To
-        // fill an index again is always more than what others did meanwhile.
+        // Both ways lead to the same version, because neither touches what the other read or wrote.
+        // Refilling an index always costs more than replaying concurrent changes.
         if theirs > changes.changes.len() && !changes.changes.has_schema() {
             graph = head.clone();
             match graph.apply(&changes.changes) {
                 Ok(_) => {}
-                Err(Unsound::Violation(violation)) => return Verdict::Refused(violation),
+                Err(ChangeFault::Violation(violation)) => return Verdict::Refused(violation),
                 Err(_) => return Verdict::Overtaken,
             }
         } else if since.iter().any(|changes| graph.apply(&changes.changes).is_err()) {

@@ -1,4 +1,4 @@
-//! A version as text: the same for the same graph, however it came to be.
+//! A version as text: equal graphs give equal text, whatever their history.
 
 use crate::event::{put_json, put_text};
 use crate::graph::{Graph, Properties, SchemaKind, SchemaSubject};
@@ -6,8 +6,8 @@ use crate::id::{NodeId, RelationshipId};
 use std::fmt::Write;
 
 impl Graph {
-    /// The graph as lines: nodes in order of id, relationships in order of id, indexes and
-    /// constraints in order of name. Labels and keys are sorted by their text.
+    /// The graph as lines: nodes by id, relationships by id, indexes and constraints by name.
+    /// Labels and keys are sorted by text.
     pub fn dump(&self) -> impl Iterator<Item = String> {
         let nodes = self.node_ids().filter_map(|id| self.node_line(id));
         let relationships = self.relationship_ids().filter_map(|id| self.relationship_line(id));

@@ -1,4 +1,4 @@
-//! What a graph refuses.
+//! Errors of a graph.
 
 use crate::id::{Entity, NodeId};
 use crate::limits;
@@ -6,63 +6,63 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a read or a write within a transaction is refused.
+/// Why a transaction refuses a read or a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GraphError {
-    /// The entity was deleted, or never was, in this transaction's version.
+    /// The entity was deleted or never existed in this transaction's version.
     Deleted(Entity),
-    /// A label, type or key is empty, too long or has control characters.
+    /// A label, type or key is empty, too long or contains control characters.
     NotAName,
-    /// A statement brings a new name, and the graph has seen too many.
+    /// A statement uses a new name, and the graph's limit of names is reached.
     OutOfNames,
     /// A node would have too many labels.
     TooManyLabels,
     /// A node or relationship would have too many properties.
     TooManyProperties,
-    /// A list within a list cannot be stored, nor what is temporal and beyond what text can say.
+    /// The value cannot be stored: a list within a list, or a temporal value out of range.
     NotStorable,
-    /// Ids are used up.
+    /// All ids are in use.
     OutOfIds,
-    /// The transaction only reads.
+    /// The transaction is read-only.
     ReadOnly,
-    /// There is an index or constraint of that name.
+    /// An index or constraint with this name exists.
     NameTaken(Arc<str>),
-    /// There is an index or constraint that does the same, of this name.
+    /// An equivalent index or constraint with this name exists.
     Equivalent(Arc<str>),
-    /// There is no index or constraint of that name.
+    /// No index or constraint has this name.
     NoSuchItem(Arc<str>),
-    /// A schema item has no keys, too many or one twice; or there are too many items.
+    /// A schema item has no keys, too many keys or a repeated key; or there are too many items.
     BadSchemaItem,
-    /// A constraint is broken.
+    /// A constraint is violated.
     Violation(Violation),
 }
 
-/// What keeps a version from being the graph's next one.
+/// Why a version cannot become the graph's next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// A node was deleted that still has relationships.
+    /// A deleted node still has relationships.
     StillConnected(NodeId),
-    /// Two entities have the same values where a constraint allows one.
+    /// Two entities have the same values, against a constraint.
     Duplicate {
         /// The constraint's name.
         constraint: Arc<str>,
-        /// The one that was written.
+        /// The entity that was written.
         entity: Entity,
-        /// The one that has the values already.
+        /// The entity that has the values already.
         other: Entity,
-        /// Label or type, keys and values, for people.
+        /// Label or type, keys and values, for display.
         what: Arc<str>,
     },
-    /// An entity lacks a property that a constraint demands.
+    /// An entity lacks a property that a constraint requires.
     Missing {
         /// The constraint's name.
         constraint: Arc<str>,
-        /// The one that was written.
+        /// The entity that was written.
         entity: Entity,
         /// The key.
         key: Arc<str>,
     },
-    /// The schema and data were changed in one transaction.
+    /// The transaction changed both schema and data.
     SchemaWithData,
     /// The transaction is too large for one append.
     TransactionTooLarge {
@@ -71,7 +71,7 @@ pub enum Violation {
     },
     /// A property is too large for an event.
     PropertyTooLarge {
-        /// Where it is.
+        /// The entity.
         entity: Entity,
         /// Its key.
         key: Arc<str>,
@@ -106,7 +106,7 @@ impl fmt::Display for GraphError {
             ),
             GraphError::OutOfNames => write!(
                 f,
-                "the graph has seen {} labels, relationship types and property keys, and takes no new ones from statements; names of statements that came to nothing count until the server starts again",
+                "the graph has used {} labels, relationship types and property keys and accepts no new ones from statements; names from discarded statements count until the server restarts",
                 limits::MAX_NAMES
             ),
             GraphError::TooManyLabels => {
@@ -120,10 +120,10 @@ impl fmt::Display for GraphError {
                 )
             }
             GraphError::NotStorable => {
-                write!(f, "a property cannot be a list that has lists in it")
+                write!(f, "a property cannot be a list that contains lists")
             }
-            GraphError::OutOfIds => write!(f, "all ids are given"),
-            GraphError::ReadOnly => write!(f, "the transaction only reads"),
+            GraphError::OutOfIds => write!(f, "all ids are in use"),
+            GraphError::ReadOnly => write!(f, "the transaction is read-only"),
             GraphError::NameTaken(name) => {
                 write!(f, "there already exists an index or constraint named '{name}'")
             }
@@ -131,11 +131,11 @@ impl fmt::Display for GraphError {
                 write!(f, "an equivalent index or constraint already exists: '{name}'")
             }
             GraphError::NoSuchItem(name) => {
-                write!(f, "there is no index or constraint named '{name}'")
+                write!(f, "no index or constraint is named '{name}'")
             }
             GraphError::BadSchemaItem => write!(
                 f,
-                "an index or constraint has 1 to {} different keys, and a graph at most {} of them",
+                "an index or constraint must have 1 to {} different keys, and a graph at most {} indexes and constraints",
                 limits::MAX_INDEX_KEYS,
                 limits::MAX_SCHEMA_ITEMS
             ),
@@ -155,11 +155,14 @@ impl fmt::Display for Violation {
             Violation::Duplicate { constraint, entity, other, what } => {
                 write!(
                     f,
-                    "{entity} has the same values as {other}, against constraint '{constraint}': {what}"
+                    "{entity} has the same values as {other}, which violates constraint '{constraint}': {what}"
                 )
             }
             Violation::Missing { constraint, entity, key } => {
-                write!(f, "{entity} must have the property '{key}' by constraint '{constraint}'")
+                write!(
+                    f,
+                    "{entity} must have the property '{key}' according to constraint '{constraint}'"
+                )
             }
             Violation::SchemaWithData => {
                 write!(f, "the schema cannot be changed in a transaction that changes data")
@@ -180,9 +183,9 @@ impl std::error::Error for Violation {}
 /// Why a snapshot cannot be read.
 #[derive(Debug)]
 pub enum SnapshotFault {
-    /// It ends early, or could not be read.
+    /// The snapshot ends early or could not be read.
     Io(io::Error),
-    /// It holds something that no snapshot of this form holds.
+    /// Its content is not valid for this format.
     Malformed(&'static str),
 }
 
@@ -196,7 +199,7 @@ impl fmt::Display for SnapshotFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotFault::Io(error) => write!(f, "{error}"),
-            SnapshotFault::Malformed(what) => write!(f, "not sound: {what}"),
+            SnapshotFault::Malformed(what) => write!(f, "damaged: {what}"),
         }
     }
 }

@@ -1,58 +1,58 @@
-//! What a transaction has read, as predicates: what another may not touch if this one is to commit
-//! after it.
+//! The footprint of a transaction: its reads as predicates. No other transaction may touch them
+//! before this one commits.
 
 use crate::id::{NodeId, RelationshipId};
 use crate::limits::MAX_FOOTPRINT;
 use crate::names::Name;
 use std::collections::BTreeSet;
 
-/// One side of a node.
+/// A side of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Side {
-    /// Relationships that start there.
+    /// Relationships that start at the node.
     Outgoing,
-    /// Relationships that end there.
+    /// Relationships that end at the node.
     Incoming,
 }
 
-/// What was read. Where a kind has too many entries, a coarser one stands for them all.
+/// The reads of a transaction. If a kind has too many entries, a coarser one replaces them.
 #[derive(Debug, Clone)]
 pub(crate) struct Footprint {
-    /// Most entries of a kind.
+    /// Maximum number of entries of each kind.
     limit: usize,
-    /// Nodes of which labels or properties were read, or that were written.
+    /// Nodes that were written, or whose labels or properties were read.
     pub(crate) nodes: BTreeSet<NodeId>,
-    /// Nodes that must go on existing, as something was tied to them.
+    /// Nodes that must continue to exist, because a relationship was attached to them.
     pub(crate) ends: BTreeSet<NodeId>,
-    /// Nodes that were looked for and are not there.
+    /// Nodes that were looked up and do not exist.
     pub(crate) absent_nodes: BTreeSet<NodeId>,
-    /// Relationships that were looked for and are not there.
+    /// Relationships that were looked up and do not exist.
     pub(crate) absent_relationships: BTreeSet<RelationshipId>,
     /// Relationships that were read or written.
     pub(crate) relationships: BTreeSet<RelationshipId>,
-    /// Sides of nodes, of one type or any.
+    /// Sides of nodes, for one type or any.
     pub(crate) adjacent: BTreeSet<(NodeId, Side, Option<Name>)>,
-    /// Relationships from one node to another, of one type or any.
+    /// Relationships from one node to another, for one type or any.
     pub(crate) pairs: BTreeSet<(NodeId, NodeId, Option<Name>)>,
-    /// Labels of which all nodes were gone through or counted.
+    /// Labels whose nodes were all scanned or counted.
     pub(crate) labels: BTreeSet<Name>,
-    /// Label or type, key and the hash of a value that were looked up.
+    /// Label or type, key and value hash of each lookup.
     pub(crate) equal: BTreeSet<(Name, Name, u64)>,
-    /// Label or type and key of which all values were looked at.
+    /// Label or type and key whose values were all read.
     pub(crate) ranges: BTreeSet<(Name, Name)>,
-    /// Types of which all relationships were gone through or counted.
+    /// Types whose relationships were all scanned or counted.
     pub(crate) types: BTreeSet<Name>,
-    /// Any change of any node, new ones left aside.
+    /// Any change of a node, except new nodes.
     pub(crate) every_node: bool,
-    /// Any change of any relationship, new ones left aside.
+    /// Any change of a relationship, except new relationships.
     pub(crate) every_relationship: bool,
-    /// Which nodes there are at all.
+    /// The set of all nodes.
     pub(crate) all_nodes: bool,
-    /// Which relationships there are at all.
+    /// The set of all relationships.
     pub(crate) all_relationships: bool,
 }
 
-/// Whether a set is as large as it may be.
+/// Whether a set has reached its limit.
 fn is_full<T>(set: &BTreeSet<T>, limit: usize) -> bool {
     set.len() > limit
 }
@@ -64,7 +64,7 @@ impl Default for Footprint {
 }
 
 impl Footprint {
-    /// How many entries there are, of all kinds together.
+    /// Number of entries of all kinds.
     pub(crate) fn entries(&self) -> usize {
         let nodes = self.nodes.len() + self.ends.len() + self.absent_nodes.len();
         let relationships = self.relationships.len() + self.absent_relationships.len();
@@ -73,7 +73,7 @@ impl Footprint {
         nodes + relationships + around + values + self.labels.len() + self.types.len()
     }
 
-    /// Nothing read yet; more than `limit` entries of a kind become coarser.
+    /// An empty footprint; kinds with more than `limit` entries become coarser.
     pub(crate) fn with_limit(limit: usize) -> Footprint {
         Footprint {
             limit,
@@ -151,7 +151,7 @@ impl Footprint {
     }
 
     pub(crate) fn label(&mut self, label: Name) {
-        // That all nodes were gone through says nothing of their labels.
+        // A scan of all nodes does not cover changes of their labels.
         if !self.is_everything() && self.labels.insert(label) && is_full(&self.labels, self.limit) {
             self.labels.clear();
             self.everything();

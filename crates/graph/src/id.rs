@@ -1,4 +1,4 @@
-//! Ids of nodes and relationships: 48 bits, given from a counter, never given twice.
+//! Ids of nodes and relationships: 48 bits, assigned from a counter and never reused.
 
 use crate::limits::MAX_ID;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Entity {
 macro_rules! id {
     ($name:ident) => {
         impl $name {
-            /// The id of that number. `None` from 2^48 on.
+            /// The id with this number; `None` from 2^48 on.
             #[must_use]
             pub fn new(number: u64) -> Option<$name> {
                 (number < MAX_ID).then_some($name(number))
@@ -41,7 +41,7 @@ macro_rules! id {
                 [a, b, c, d, e, f]
             }
 
-            /// Reads the last or any six bytes of a key.
+            /// Reads six bytes of a key.
             pub(crate) fn from_bytes(bytes: [u8; 6]) -> $name {
                 let [a, b, c, d, e, f] = bytes;
                 $name(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))

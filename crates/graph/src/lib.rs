@@ -1,18 +1,18 @@
 //! A property graph as persistent data.
 //!
-//! A version of the graph is one [`Graph`], which is cloned in constant time; a [`Transaction`]
-//! works on its own clone. Nothing here reads a clock, a disk or a socket.
+//! A version of the graph is a [`Graph`], which is cloned in constant time; a [`Transaction`] works
+//! on its own clone. Nothing here uses a clock, a disk or a socket.
 //!
 //! ```text
-//! Transaction::writing(version) ── statements: reads are noted, writes go to the clone
+//! Transaction::writing(version) ── statements: reads are recorded, writes go to the clone
 //!   finish()                       constraints, relationships of deleted nodes
 //!   prepare()                      the net change; its events(…)
 //!   decide(head, changes since)    Committed: the next version │ Unchanged │ Overtaken: again │ Refused
 //! GraphFold::apply(event)          the same version from the log; encode and decode: its snapshot
 //! ```
-//! To roll back is to drop. After an error in the middle of a statement the transaction holds half
-//! of it, so it must be dropped as well. Whoever holds a version makes writers copy what they
-//! change, no more.
+//! Dropping a transaction rolls it back. After an error in the middle of a statement the
+//! transaction holds a partial statement, so it must be dropped as well. Holding a version only
+//! makes writers copy the pages they change.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -33,7 +33,8 @@ mod transaction;
 pub mod value;
 
 pub use change::{
-    ChangeSet, CommittedChanges, NodeChange, PropertyChanges, RelationshipChange, Touches, Unsound,
+    ChangeFault, ChangeSet, CommittedChanges, NodeChange, PropertyChanges, RelationshipChange,
+    Touches,
 };
 pub use decide::{Commit, PreparedTransaction, Verdict};
 pub use event::EventFault;

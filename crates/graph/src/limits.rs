@@ -1,30 +1,31 @@
-//! What a graph may hold.
+//! Limits of a graph.
 
-/// Longest label, relationship type or property key, in bytes.
+/// Maximum length of a label, relationship type or property key, in bytes.
 pub const MAX_NAME_BYTES: usize = 240;
-/// How many names a graph may have seen for a statement to bring another: names are never
-/// forgotten, also those of statements that came to nothing. Events may bring more.
+/// Number of names from which statements cannot introduce new ones. Names are never forgotten,
+/// including those of discarded statements. Events may introduce more.
 pub const MAX_NAMES: usize = 1 << 20;
-/// Most labels of a node.
+/// Maximum number of labels of a node.
 pub const MAX_LABELS: usize = 60;
-/// Most properties of a node or relationship: to read or write one costs as many.
+/// Maximum number of properties of a node or relationship: reading or writing one of them costs as
+/// much as scanning all.
 pub const MAX_PROPERTIES: usize = 10_000;
-/// Ids are below this.
+/// Upper bound of ids.
 pub const MAX_ID: u64 = 1 << 48;
-/// Ids of events below this are never given again, however far ahead of the counter they are: it
-/// passes them, and plenty are left behind them.
+/// Ids used by events and below this are never assigned again, however far ahead of the counter
+/// they are: the counter skips to them, and plenty of ids remain.
 pub const MAX_ID_PASSED: u64 = 1 << 46;
-/// How far ahead of the counter the id of an event from there on may move it.
+/// How far an event's id at or above that bound may move the counter.
 pub const MAX_ID_LEAP: u64 = 1 << 20;
-/// Most keys of an index or constraint.
+/// Maximum number of keys of an index or constraint.
 pub const MAX_INDEX_KEYS: usize = 8;
-/// Most indexes and constraints of a graph.
+/// Maximum number of indexes and constraints of a graph.
 pub const MAX_SCHEMA_ITEMS: usize = 1_000;
-/// Most entries of a kind in a footprint; more become the coarser kind.
+/// Maximum number of entries of a kind in a footprint before it becomes coarser.
 pub const MAX_FOOTPRINT: usize = 4_096;
-/// Most nodes and relationships that a transaction may write: more do not fit the events of one
-/// append.
+/// Maximum number of nodes and relationships that a transaction may write: more do not fit into the
+/// events of one append.
 pub const MAX_WRITES: usize = 1_000_000;
-/// By how many bytes a transaction may make the graph larger: more do not fit the events of one
-/// append.
+/// Maximum growth of the graph by one transaction, in bytes: more does not fit into the events of
+/// one append.
 pub const MAX_GROWTH_BYTES: i64 = 64 << 20;

@@ -1,18 +1,17 @@
-//! Names of labels, relationship types and property keys, and the numbers they stand under within a
-//! process.
+//! Names of labels, relationship types and property keys, and their numbers within a process.
 
 use crate::limits::{MAX_NAME_BYTES, MAX_NAMES};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A label, relationship type or property key, as a number. All versions of a graph give one name
-/// one number; another graph, or the same one after a restart, another.
+/// A label, relationship type or property key, as a number. All versions of a graph use the same
+/// number for a name; other graphs, and the same graph after a restart, may use different ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(u32);
 
 impl Name {
-    /// A name that nothing in the graph has: reading by it finds nothing.
+    /// A name that nothing in the graph has: lookups with it find nothing.
     pub const UNKNOWN: Name = Name(u32::MAX);
 
     pub(crate) fn new(number: u32) -> Name {
@@ -35,14 +34,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Whether a label, type or key may have this text: 1 to 240 bytes, no control characters.
+/// Whether a label, type or key can have this text: 1 to 240 bytes, no control characters.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// The names that any version of a graph ever saw. They are only added to, also by transactions
-/// that end in nothing.
+/// The names that any version of a graph has ever used. Names are only added, even by discarded
+/// transactions.
 #[derive(Debug, Default)]
 pub(crate) struct Names(RwLock<Dictionary>);
 
@@ -52,28 +51,28 @@ struct Dictionary {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Numbers that keys have room for. Statements end long before, so that names of theirs that came
-/// to nothing take none from events, which must mean the same in every process.
+/// Maximum number that keys can hold. The limit for statements is much lower, so names of discarded
+/// statements never displace names of events, whose meaning must be the same in every process.
 const MAX_NUMBERS: usize = (1 << 24) - 1;
 
 impl Names {
-    /// The name of that text, if it is known.
+    /// The name with this text, if it is known.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
         let dictionary = self.0.read().unwrap_or_else(PoisonError::into_inner);
         dictionary.numbers.get(text).map(|&number| Name(number))
     }
 
-    /// The name of that text; a new one if it is not known. `None` for what is no name.
+    /// The name with this text, added if unknown. `None` if it is not a valid name.
     pub(crate) fn intern(&self, text: &str) -> Option<Name> {
         self.intern_among(MAX_NUMBERS, text)
     }
 
-    /// The same for a statement; also `None` for a new name when there are too many.
+    /// The same for a statement; also `None` if the name is new and the limit is reached.
     pub(crate) fn intern_for_statement(&self, text: &str) -> Option<Name> {
         self.intern_among(MAX_NAMES, text)
     }
 
-    /// Whether a statement can bring no other name.
+    /// Whether statements can add no further name.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= MAX_NAMES
     }
@@ -99,18 +98,18 @@ impl Names {
         Some(Name(number as u32))
     }
 
-    /// The text of a name; nothing for [`Name::UNKNOWN`].
+    /// The text of a name; empty for [`Name::UNKNOWN`].
     pub(crate) fn text(&self, name: Name) -> Arc<str> {
         let dictionary = self.0.read().unwrap_or_else(PoisonError::into_inner);
         dictionary.texts.get(name.0 as usize).cloned().unwrap_or_default()
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub(crate) fn len(&self) -> usize {
         self.0.read().unwrap_or_else(PoisonError::into_inner).texts.len()
     }
 
-    /// All texts in order of number.
+    /// All texts, by number.
     pub(crate) fn texts(&self) -> Vec<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).texts.clone()
     }

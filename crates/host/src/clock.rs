@@ -1,11 +1,10 @@
-//! The door through which time enters the server, and how it is written
-//! ([`wellspring_types::moment`]).
+//! The door through which time enters the server. Formatting is in [`wellspring_types::moment`].
 
 use std::sync::Arc;
 use wellspring_log::{Clock, SystemClock};
 
-/// The clock everything in this process shares, the logs included: a lease's
-/// end is only meaningful on the clock that granted it.
+/// The clock of the whole process, logs included: a lease's end is only meaningful on the clock
+/// that granted it.
 pub fn system() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }

@@ -1,5 +1,5 @@
-//! Tells the operator what becomes of a node among several: who leads, whether the journal is
-//! reached, which copies are detached. None of it need fail a request.
+//! Logs the state of a node of a cluster: its leader, whether it can reach the journal, and
+//! detached copies. No request may fail because of any of these, so no other line would tell.
 
 use crate::cluster::{Cluster, EngineReach};
 use crate::http::Host;
@@ -9,23 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Leader, Role};
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How a node stands among the others.
+/// The state of a node within the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Standing {
-    /// Who leads `system`.
+struct NodeStanding {
+    /// The leader of `system`.
     leader: Option<Leader>,
-    /// Why the journal is not reached, if it is not.
+    /// Why the journal cannot be reached, if so.
     lost: Option<String>,
     /// Logs whose copies are detached, with the reasons.
     detached: BTreeSet<(String, String)>,
 }
 
-impl Standing {
-    fn of(host: &Host, cluster: &Cluster) -> Standing {
-        let mut standing = Standing::default();
+impl NodeStanding {
+    fn of(host: &Host, cluster: &Cluster) -> NodeStanding {
+        let mut standing = NodeStanding::default();
         for (name, log) in host.node.all() {
             let leader = match log.role() {
                 Role::Leading { epoch } => {
@@ -48,8 +48,8 @@ impl Standing {
         standing
     }
 
-    /// Something to tell, in the order in which it is told.
-    fn changes(&self, before: &Standing) -> Vec<Change> {
+    /// The events to log, in the order in which they are logged.
+    fn changes(&self, before: &NodeStanding) -> Vec<Change> {
         let mut changes = Vec::new();
         match (&before.lost, &self.lost) {
             (None, Some(reason)) => changes.push(Change::JournalLost(reason.clone())),
@@ -70,7 +70,7 @@ impl Standing {
     }
 }
 
-/// Something to tell of a node.
+/// An event to log about a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     JournalLost(String),
@@ -84,12 +84,14 @@ impl Change {
     fn tell(&self, cluster: &Cluster) {
         match self {
             Change::JournalLost(reason) => tracing::warn!(
-                "the journal is not reached: {reason}; local reads go on, and it is tried again and again"
+                "cannot reach the journal: {reason}; local reads continue, and the node keeps \
+                 retrying"
             ),
-            Change::JournalReached => tracing::info!("the journal is reached again"),
+            Change::JournalReached => tracing::info!("connected to the journal again"),
             Change::Detached(log, reason) => tracing::error!(
                 log,
-                "the copy of the log is detached: {reason}; a person has to decide (docs/cluster.md, Detached)"
+                "the copy of the log is detached: {reason}; an operator must decide \
+                 (docs/cluster.md, Detached)"
             ),
             Change::Leads(leader) if cluster.is_at(&leader.node, &leader.url) => {
                 tracing::info!(epoch = leader.epoch, "this node leads");
@@ -97,23 +99,23 @@ impl Change {
             Change::Leads(Leader { node, url, epoch }) => {
                 tracing::info!(node, url, epoch, "another node leads");
             }
-            Change::NobodyLeads => tracing::warn!("no node is known to lead"),
+            Change::NobodyLeads => tracing::warn!("no leader is known"),
         }
     }
 }
 
-/// Looks as long as the server runs, if the node is one of several. To be called within a runtime.
+/// Watches while the server runs, if the node is part of a cluster. Call it within a runtime.
 pub(crate) fn start(host: &Arc<Host>) {
     let Some(cluster) = host.node.cluster().map(Arc::clone) else { return };
     let host = Arc::clone(host);
-    tracing::info!(node = cluster.node.as_str(), url = cluster.url, "is a node of several");
+    tracing::info!(node = cluster.node.as_str(), url = cluster.url, "joined a cluster");
     tokio::spawn(async move {
-        let mut before = Standing::default();
+        let mut before = NodeStanding::default();
         loop {
-            let now = Standing::of(&host, &cluster);
+            let now = NodeStanding::of(&host, &cluster);
             now.changes(&before).iter().for_each(|change| change.tell(&cluster));
-            // A node that claims knows of no leader for a moment: that is not worth a line.
-            before = Standing {
+            // A node that claims the lead knows no leader for a moment, which is not worth a line.
+            before = NodeStanding {
                 leader: now.leader.clone().or(before.leader.filter(|_| is_claiming(&host))),
                 ..now
             };
@@ -135,13 +137,13 @@ mod tests {
     fn each_change_is_told_once() {
         let leader =
             |node: &str, epoch| Leader { node: node.into(), url: "http://x".into(), epoch };
-        let at_first = Standing::default();
-        let led = Standing { leader: Some(leader("a", 1)), ..Standing::default() };
+        let at_first = NodeStanding::default();
+        let led = NodeStanding { leader: Some(leader("a", 1)), ..NodeStanding::default() };
         assert_eq!(led.changes(&at_first), [Change::Leads(leader("a", 1))]);
         assert_eq!(led.changes(&led), []);
-        let again = Standing { leader: Some(leader("a", 2)), ..led.clone() };
+        let again = NodeStanding { leader: Some(leader("a", 2)), ..led.clone() };
         assert_eq!(again.changes(&led), [Change::Leads(leader("a", 2))], "a new epoch is news");
-        let lost = Standing {
+        let lost = NodeStanding {
             leader: None,
             lost: Some("refused".into()),
             detached: BTreeSet::from([("main".to_owned(), "why".to_owned())]),
@@ -152,7 +154,7 @@ mod tests {
             Change::NobodyLeads,
         ];
         assert_eq!(lost.changes(&led), told);
-        let other_words = Standing { lost: Some("timed out".into()), ..lost.clone() };
+        let other_words = NodeStanding { lost: Some("timed out".into()), ..lost.clone() };
         assert_eq!(other_words.changes(&lost), []);
         assert_eq!(led.changes(&lost), [Change::JournalReached, Change::Leads(leader("a", 1))]);
     }

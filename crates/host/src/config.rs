@@ -1,4 +1,4 @@
-//! The settings of a host, section by section, and what it has to know of its faces before it
+//! The settings of a host, section by section, and what it needs to know of its faces before it
 //! opens.
 
 use crate::access::config::AccessConfig;
@@ -33,20 +33,20 @@ sections! {
     otlp: OtlpConfig,
 }
 
-/// What the settings of a host's faces mean to the host.
+/// What the settings of its faces mean for a host.
 #[derive(Debug, Default)]
 pub struct FaceTerms {
     /// The events that only faces write.
     pub kept: KeptTypes,
-    /// The URLs under which clients know the server because of a face.
+    /// The URLs by which clients know the server because of a face.
     pub own_urls: Vec<String>,
 }
 
 impl HostConfig {
-    /// Checks every section, and those that depend on each other.
+    /// Checks every section, and dependencies between them.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
         let HostConfig { process, storage, cluster, http, tls, access, ingest, otlp, .. } = self;
         storage.check()?;
@@ -54,17 +54,18 @@ impl HostConfig {
         let files = Files::of(tls)?;
         if !address.ip().is_loopback() && files.is_none() && !process.insecure {
             return Err(format!(
-                "--listen {address} can be reached from other machines, and without TLS others could \
-                 read and change what goes to and fro; give --tls-cert and --tls-key (and make an \
-                 account: `wellspring user add NAME --role admin --data {}`), or listen on 127.0.0.1, \
-                 or say --insecure if the network is private",
+                "--listen {address} can be reached from other machines, and without TLS others \
+                 could read and change the traffic; set --tls-cert and --tls-key (and create \
+                 an account: `wellspring user add NAME --role admin --data {}`), or listen on \
+                 127.0.0.1, or set --insecure if the network is private",
                 process.data.display()
             ));
         }
         process.check()?;
         cluster.check(process, files.is_some())?;
         if cluster.is_shared() && storage.sync()? != wellspring_log::Sync::Always {
-            return Err("sync must be `always` with --journal: when an append is durable is the journal's to say"
+            return Err("sync must be `always` with --journal: the journal decides when an \
+                        append is durable"
                 .to_owned());
         }
         log_lines::level(&process.log_level)?;

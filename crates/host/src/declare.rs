@@ -2,13 +2,13 @@
 
 pub use crate::access::Needs;
 pub use crate::http::contract::{AnswerContract, Contract};
-pub use crate::http::face::Served;
+pub use crate::http::face::ServedRoute;
 pub use crate::http::routes::{Route, Scope};
 pub use crate::wellspring_routes as routes;
 pub use wellspring_views::access::Role;
 
-/// Declares the routes of a face, in the order in which they are looked through. The first line
-/// tells what handlers are given of the face besides the request: `|face| face;` or a part of it.
+/// Declares the routes of a face, in matching order. The first line gives the handlers' argument
+/// besides the request: `|face| face;` or a part of it.
 ///
 /// ```text
 /// METHOD "path" Scope Needs handler: "what it does"
@@ -42,7 +42,7 @@ macro_rules! wellspring_routes {
     (|$face:ident| $given:expr; $($method:ident $path:literal $scope:ident $needs:ident $handler:path: $what:literal
         $(.$with:ident $part:tt)*
         => [$($status:literal $($media:ident $schema:literal)* $(+ $header:ident)*),+];)*) => {
-        &[$($crate::declare::Served {
+        &[$($crate::declare::ServedRoute {
             route: $crate::declare::Route {
                 method: stringify!($method),
                 path: $path,

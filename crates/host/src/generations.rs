@@ -1,6 +1,6 @@
-//! What is remembered in bounded memory: what was used longest ago is forgotten. A young generation
-//! takes what is new or used; when it is full it becomes the old one, and the old one is gone. So
-//! no order has to be kept, and looking something up changes nothing else.
+//! A cache in bounded memory that evicts the least recently used. A young generation takes new and
+//! used entries; when it is full it becomes the old one, and the old one is dropped. So no order
+//! must be maintained, and a look-up changes nothing else.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -15,17 +15,17 @@ pub(crate) struct Generations<K, V, S = RandomState> {
 }
 
 impl<K: Hash + Eq + Copy, V, S: BuildHasher + Default> Generations<K, V, S> {
-    /// Remembers the last `most` entries at least (of 0: the last one), and twice as many at most.
+    /// Keeps at least the last `most` entries (with 0: the last one), and at most twice as many.
     pub(crate) fn new(most: usize) -> Generations<K, V, S> {
         Generations { most: most.max(1), young: HashMap::default(), old: HashMap::default() }
     }
 
-    /// What is remembered of a key. Does not make it young.
+    /// The value of a key. Does not refresh it.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    /// What is remembered of a key, which is young from now on.
+    /// The value of a key, refreshing it.
     pub(crate) fn renew(&mut self, key: &K) -> Option<&mut V> {
         if !self.young.contains_key(key) {
             let value = self.old.remove(key)?;
@@ -34,7 +34,7 @@ impl<K: Hash + Eq + Copy, V, S: BuildHasher + Default> Generations<K, V, S> {
         self.young.get_mut(key)
     }
 
-    /// Remembers this of a key from now on.
+    /// Stores the value of a key.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.young.len() >= self.most && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);

@@ -1,31 +1,31 @@
-//! SIGHUP: files are looked at at once, not when it is time.
+//! SIGHUP: files are checked at once instead of at the next interval.
 
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
-    /// It is time.
+pub(crate) enum WakeReason {
+    /// The interval has passed.
     Due,
-    /// Somebody asks.
+    /// A signal asks for it.
     Asked,
 }
 
-/// The signals that come from now on; none, where they cannot be watched.
+/// Signals from now on; none where they cannot be handled.
 pub(crate) struct Hangups(Option<Signal>);
 
 impl Hangups {
-    /// Watches. The signal no longer ends the process then.
+    /// Starts handling the signal, which then no longer ends the process.
     pub(crate) fn watch() -> Hangups {
         let watched = signal(SignalKind::hangup());
         if let Err(error) = &watched {
-            tracing::warn!(%error, "SIGHUP cannot be watched: files are looked at when it is time");
+            tracing::warn!(%error, "cannot handle SIGHUP; files are checked periodically instead");
         }
         Hangups(watched.ok())
     }
 
-    /// Waits for the next.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         if let Some(signal) = &mut self.0
             && signal.recv().await.is_some()
@@ -35,11 +35,11 @@ impl Hangups {
         std::future::pending().await
     }
 
-    /// Waits for the next, for so long at the most.
-    pub(crate) async fn within(&mut self, rest: Duration) -> Woken {
+    /// Waits for the next signal, at most this long.
+    pub(crate) async fn within(&mut self, rest: Duration) -> WakeReason {
         match tokio::time::timeout(rest, self.next()).await {
-            Ok(()) => Woken::Asked,
-            Err(_) => Woken::Due,
+            Ok(()) => WakeReason::Asked,
+            Err(_) => WakeReason::Due,
         }
     }
 }

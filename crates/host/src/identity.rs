@@ -1,5 +1,5 @@
 //! The identity of a caller: what the audit, the logs and error answers know of a request's origin.
-//! What an identity is allowed to do is `access`'s to say.
+//! `access` decides what an identity may do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +8,25 @@ use wellspring_views::access::{AccountName, KeyId, TokenId};
 /// Longest subject, in bytes (OpenID Connect Core 1.0, section 2).
 pub(crate) const MAX_SUBJECT_BYTES: usize = 255;
 
-/// The subject of another issuer's token: 1 to [`MAX_SUBJECT_BYTES`] bytes that are safe in a log
-/// line. Written with `jwt:` before it, which no account's name begins with.
+/// The subject of an external token: 1 to [`MAX_SUBJECT_BYTES`] bytes that are safe in a log line.
+/// Written with the prefix `jwt:`, which no account's name has.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Subject(Arc<str>);
 
 impl Subject {
-    /// Reads it; `None`: it is too long, empty, or has a character that changes how a line looks.
+    /// Parses it; `None`: it is too long, empty, or contains a character that changes how a line
+    /// looks.
     pub(crate) fn parse(text: &str) -> Option<Subject> {
         let changes_lines = |c: char| {
-            // The separators of lines and paragraphs, and what reverses the direction of text.
+            // The separators of lines and paragraphs, and characters that reverse the direction of
+            // text.
             c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         };
         let fits = (1..=MAX_SUBJECT_BYTES).contains(&text.len()) && !text.contains(changes_lines);
         fits.then(|| Subject(format!("jwt:{text}").into()))
     }
 
-    /// With `jwt:` before it.
+    /// With the prefix `jwt:`.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +45,7 @@ pub enum Method {
     None,
     /// Not at all: there are no accounts.
     Open,
-    /// By a token of another issuer.
+    /// By an external token.
     Foreign,
     /// By a token; its id, if it has one.
     Token(Option<TokenId>),
@@ -54,7 +56,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The word that clients and the audit are given.
+    /// The word for clients and the audit.
     pub fn as_str(&self) -> &'static str {
         match self {
             Method::None => "nothing",
@@ -70,15 +72,16 @@ impl Method {
 /// The identity of a caller, as far as it is authenticated.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The account; `None` if there are no accounts, or if another issuer vouches for the caller.
+    /// The account; `None` if there are no accounts, or if an external issuer vouches for the
+    /// caller.
     pub(crate) account: Option<AccountName>,
-    /// The subject that another issuer vouches for.
+    /// The subject that an external issuer vouches for.
     pub(crate) subject: Option<Subject>,
     /// How it was authenticated.
     pub(crate) method: Method,
 }
 
-/// Of a caller of which nothing is known.
+/// Of an unknown caller.
 pub(crate) static UNKNOWN: Identity =
     Identity { account: None, subject: None, method: Method::None };
 
@@ -88,12 +91,12 @@ impl Identity {
         Identity { account: Some(account), subject: None, method }
     }
 
-    /// Of another issuer's subject.
+    /// Of an external subject.
     pub(crate) fn of_subject(subject: Subject) -> Identity {
         Identity { account: None, subject: Some(subject), method: Method::Foreign }
     }
 
-    /// Of a caller that is not authenticated.
+    /// Of an unauthenticated caller.
     pub(crate) fn unknown(method: Method) -> Identity {
         Identity { account: None, subject: None, method }
     }
@@ -107,14 +110,14 @@ impl Identity {
 }
 
 /// The identity behind an answer where the admitted request itself does not tell it: the gate
-/// denied access, or the body held the login.
+/// denied access, or the body contained the login.
 #[derive(Debug, Clone)]
 pub enum Caller {
-    /// Authenticated, and denied.
+    /// Authenticated, but denied.
     Known(Identity),
     /// Authenticated by the password in the body.
     LoggedIn(AccountName),
-    /// Not authenticated; the account that was named, if it exists. Another text is not kept:
-    /// people type passwords into the wrong field.
+    /// Not authenticated; the named account, if it exists. Any other text is dropped: users type
+    /// passwords into the wrong field.
     Claimed(Option<AccountName>),
 }

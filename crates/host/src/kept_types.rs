@@ -1,18 +1,18 @@
-//! Types of events that a face writes by itself, and that clients may therefore not append: links
-//! made that way would have passed no check, and clicks would never have happened.
+//! Event types that only a face may write, so clients must not append them: links made that way
+//! would have bypassed all checks, and clicks would never have happened.
 
 use crate::wire::problem::{self, Problem};
 
-/// Events that one face alone writes.
+/// Events that only one face writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptEvents {
     /// The log to which they are written.
     pub log: &'static str,
     /// Their types.
     pub types: &'static [&'static str],
-    /// The beginning that all the types have in common, which tells most others at once.
+    /// The common prefix of all these types, which rules out most others at once.
     pub prefix: &'static str,
-    /// What a client is told, behind "is LinkCreated, which".
+    /// The text for clients after "is LinkCreated, which".
     pub advice: &'static str,
 }
 
@@ -23,7 +23,7 @@ pub struct KeptTypes {
 }
 
 impl KeptTypes {
-    /// Those that the faces of a server keep.
+    /// The types reserved by the faces of a server.
     pub fn new(kept: impl IntoIterator<Item = &'static KeptEvents>) -> KeptTypes {
         let mut logs: Vec<(&'static str, Vec<&'static KeptEvents>)> = Vec::new();
         for events in kept {
@@ -33,24 +33,24 @@ impl KeptTypes {
                 None => logs.push((events.log, vec![events])),
             }
         }
-        // Some bytes a server, for as long as the process: so that each request copies a reference.
+        // A few bytes per server, leaked: so each request copies only a reference.
         let keep = |(log, events): (_, Vec<_>)| (log, KeptInLog(Vec::leak(events)));
         KeptTypes { logs: logs.into_iter().map(keep).collect() }
     }
 
-    /// Those of the log of this name.
+    /// The types for the log of this name.
     pub fn in_log(&self, log: &str) -> KeptInLog {
         let found = self.logs.iter().find(|(name, _)| *name == log);
         found.map_or(KeptInLog::default(), |(_, kept)| *kept)
     }
 }
 
-/// The types of events that clients may not append to one log.
+/// Event types that clients may not append to one log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeptInLog(&'static [&'static KeptEvents]);
 
 impl KeptInLog {
-    /// What is wrong with an event of this type; nothing if clients may append it.
+    /// Why clients may not append an event of this type; `None` if they may.
     pub fn fault(self, event_type: &str) -> Option<String> {
         let is_kept = |events: &&&KeptEvents| {
             event_type.starts_with(events.prefix) && events.types.contains(&event_type)

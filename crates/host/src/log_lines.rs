@@ -6,18 +6,18 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// From now on lines are written, in the format and from the level on that are configured. A line
-/// that cannot be written, as the reader of standard error has gone, is lost without a word.
+/// Starts writing lines in the configured format, from the configured level. A line that cannot be
+/// written, because the reader of standard error has gone, is silently lost.
 ///
 /// # Errors
 /// A sentence about `log_level`.
 pub fn begin(config: &ProcessConfig) -> Result<(), String> {
     let level = level(&config.log_level)?;
     let lines = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
-    // The Kafka client has a line for each transaction; its users log what matters.
+    // The Kafka client logs a line for each transaction; its users log what matters.
     let client = if level > tracing::Level::INFO { level } else { tracing::Level::ERROR };
     let targets = Targets::new().with_default(level).with_target("krafka", client);
-    // It would tell of such a line on standard error, and panic there.
+    // It would report such a line on standard error, and panic there.
     let lines = lines.log_internal_errors(false);
     match config.log_format {
         LogFormat::Text => lines.with_ansi(false).finish().with(targets).init(),
@@ -26,7 +26,7 @@ pub fn begin(config: &ProcessConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// The least severity that is written.
+/// The minimum severity that is written.
 ///
 /// # Errors
 /// A sentence about `log_level`.

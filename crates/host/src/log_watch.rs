@@ -1,5 +1,5 @@
-//! Tells the operator when a log gets into trouble, and when it is over, though no request fails of
-//! it: ingest keeps what it accepted, and a subscription that meets damage just ends.
+//! Logs when a log gets into trouble and when it recovers, even if no request fails: ingest keeps
+//! accepted events, and a subscription that meets damage just ends.
 
 use crate::http::Host;
 use crate::trouble;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Corruption, Log};
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How a log stands.
+/// The state of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Standing {
+struct LogStanding {
     closed: Option<String>,
     full: bool,
     damage: Vec<Corruption>,
@@ -21,9 +21,9 @@ struct Standing {
     background_panics: u64,
 }
 
-impl Standing {
-    fn of(log: &Log, ingest_full: bool) -> Standing {
-        Standing {
+impl LogStanding {
+    fn of(log: &Log, ingest_full: bool) -> LogStanding {
+        LogStanding {
             closed: log.closed_reason(),
             full: log.is_full() || ingest_full,
             damage: log.damage(),
@@ -33,7 +33,7 @@ impl Standing {
     }
 }
 
-/// Something to tell of a log.
+/// An event to log.
 #[derive(Debug, PartialEq, Eq)]
 enum Change<'a> {
     Closed(&'a str),
@@ -50,30 +50,30 @@ impl Change<'_> {
             Change::Closed(reason) => tracing::error!(
                 log,
                 reason,
-                "the log takes no appends until the server is started again"
+                "the log accepts no appends until the server is restarted"
             ),
             Change::Full => tracing::error!(
                 log,
-                "no room left on the device: appends are refused, and events when no more fit in memory"
+                "the device is full: appends are refused, and so are events once memory is full"
             ),
-            Change::RoomAgain => tracing::info!(log, "there is room on the device again"),
+            Change::RoomAgain => tracing::info!(log, "the device has free space again"),
             Change::Damaged(Corruption { file, offset, what }) => {
-                tracing::error!(log, file, offset, what, "stored bytes are damaged");
+                tracing::error!(log, file, offset, what, "stored data is damaged");
             }
             Change::IndexesMended(indexes) => {
-                tracing::warn!(log, indexes, "damaged indexes were made anew; nothing is lost");
+                tracing::warn!(log, indexes, "damaged indexes were rebuilt; no data was lost");
             }
             Change::Panicked(panics) => tracing::error!(
                 log,
                 panics,
-                "a thread that writes indexes panicked; it is tried again, and nothing is lost"
+                "a thread that writes indexes panicked; it is restarted, and no data was lost"
             ),
         }
     }
 }
 
-/// What has changed of a log since the last look.
-fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
+/// The changes of a log since the last check.
+fn changes<'a>(before: &LogStanding, now: &'a LogStanding) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     if let (None, Some(reason)) = (&before.closed, &now.closed) {
         changes.push(Change::Closed(reason));
@@ -85,7 +85,7 @@ fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
     }
     let new = now.damage.iter().filter(|damage| !before.damage.contains(damage));
     changes.extend(new.map(Change::Damaged));
-    // Of a log that was emptied they begin anew.
+    // The counts of a log that was emptied start again.
     let mended = now.indexes_mended.saturating_sub(before.indexes_mended);
     changes.extend((mended > 0).then_some(Change::IndexesMended(mended)));
     let panics = now.background_panics.saturating_sub(before.background_panics);
@@ -93,20 +93,20 @@ fn changes<'a>(before: &Standing, now: &'a Standing) -> Vec<Change<'a>> {
     changes
 }
 
-/// Begins to watch, and to tell of requests that failed and were only counted.
+/// Starts watching, and reporting requests whose failures were only counted.
 pub(crate) fn start(host: &Arc<Host>) {
     tokio::spawn(keep(Arc::clone(host)));
     tokio::spawn(tell_passed_over(Arc::clone(host)));
 }
 
-/// Looks at all logs again and again until the server stops.
+/// Checks all logs periodically until the server stops.
 async fn keep(host: Arc<Host>) {
-    let mut before: BTreeMap<String, Standing> = BTreeMap::new();
+    let mut before: BTreeMap<String, LogStanding> = BTreeMap::new();
     while !host.is_stopping() {
         let mut now = BTreeMap::new();
         for (name, log) in host.node.all() {
             let ingest_full = host.node.account(&name).is_some_and(|account| account.full);
-            let standing = Standing::of(&log, ingest_full);
+            let standing = LogStanding::of(&log, ingest_full);
             let known = before.remove(&name).unwrap_or_default();
             changes(&known, &standing).iter().for_each(|change| change.tell(&name));
             now.insert(name, standing);
@@ -116,7 +116,7 @@ async fn keep(host: Arc<Host>) {
     }
 }
 
-/// Has the counted failures of requests told that none followed.
+/// Reports counted failures of requests that were not followed by others.
 async fn tell_passed_over(host: Arc<Host>) {
     loop {
         tokio::time::sleep(trouble::TELL_EVERY).await;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let (quiet, mut bad) = (Standing::default(), Standing::default());
+        let (quiet, mut bad) = (LogStanding::default(), LogStanding::default());
         bad.full = true;
         bad.closed = Some("broken".into());
         bad.damage = vec![Corruption { file: "1.seg".into(), offset: 7, what: "x".into() }];

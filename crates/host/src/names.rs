@@ -1,13 +1,13 @@
-//! Names of logs: the two that are always there, and what any may be called.
+//! Names of logs: the two permanent ones, and the rule for all names.
 
-/// The log that is always there after a start.
+/// The log that always exists after a start.
 pub const MAIN: &str = "main";
-/// The log of accounts and of the audit: for admins of everything only.
+/// The log of accounts and of the audit, for administrators of everything only.
 pub const SYSTEM_LOG: &str = "system";
 /// The rule for a log's name, in words.
-pub const NAME_RULE: &str = "1 to 63 of a-z, 0-9, _ and -, beginning with a letter or a digit";
+pub const NAME_RULE: &str = "1 to 63 characters a-z, 0-9, _ and -, starting with a letter or digit";
 
-/// Whether a text is a log's name. What passes is safe as a folder's name.
+/// Whether a text is a valid name of a log, which is then safe as a folder's name.
 pub fn is_name(name: &str) -> bool {
     let ordinary = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let mut bytes = name.bytes();

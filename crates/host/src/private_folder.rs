@@ -1,11 +1,11 @@
-//! Folders that only their owner may look into.
+//! Folders that only their owner may access.
 
 use std::fs;
 use std::path::Path;
 use wellspring_log::storage::create_folder;
 
-/// A folder that only its owner may look into, made durable if it is not there: whatever the mask
-/// and the folder that it lies in. Others may have been let into one of an earlier version.
+/// Creates a folder that only its owner may access, durably, whatever the umask and its parent. An
+/// existing folder of an earlier version may be open to others.
 pub(crate) fn keep_private(dir: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     create_folder(dir)?;

@@ -1,17 +1,17 @@
-//! Who a client is when proxies stand before the server.
+//! The client's address when there are proxies in front of the server.
 //!
-//! Anybody can write `X-Forwarded-For`. An entry is believed only if the one who
-//! added it is trusted: entries are added on the right, so they are read from
-//! there, and the first that is not itself a trusted proxy is the client.
+//! Any client can send `X-Forwarded-For`. An entry is believed only if a trusted proxy added it:
+//! entries are appended on the right, so they are read from there, and the first that is not itself
+//! a trusted proxy is the client.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The addresses that share so many leading bits.
+/// The addresses with a common prefix of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Prefix {
-    /// The bits as a number, the first the highest; those of IPv4 in the upper 32.
+    /// The bits as a number, most significant first; those of IPv4 in the upper 32.
     bits: u128,
-    /// How many count: at most 32 for IPv4, 128 for IPv6.
+    /// Length of the prefix: at most 32 for IPv4, 128 for IPv6.
     length: u32,
     is_ipv4: bool,
 }
@@ -53,7 +53,7 @@ fn bits(address: IpAddr) -> u128 {
 pub(crate) struct TrustedProxies(Vec<Prefix>);
 
 impl TrustedProxies {
-    /// Reads addresses and prefixes; empty entries are passed over.
+    /// Parses addresses and prefixes; empty entries are ignored.
     ///
     /// # Errors
     /// The first entry that is neither.
@@ -65,19 +65,19 @@ impl TrustedProxies {
             .map(TrustedProxies)
     }
 
-    /// Whether whoever is at the other end of a connection is one of them.
+    /// Whether the peer of a connection is one of them.
     pub(crate) fn trusts(&self, peer: Option<IpAddr>) -> bool {
         peer.is_some_and(|peer| self.holds(peer.to_canonical()))
     }
 
-    /// Whether an address is one of theirs.
+    /// Whether an address belongs to one of them.
     fn holds(&self, address: IpAddr) -> bool {
         self.0.iter().any(|prefix| prefix.covers(address))
     }
 
     /// The client of a request: the peer, unless it is a trusted proxy that names another.
-    /// `forwarded` are the values of all `X-Forwarded-For` headers, in their order. An entry that
-    /// is no address ends the reading: the last proxy that was reached counts then.
+    /// `forwarded` are the values of all `X-Forwarded-For` headers, in order. An invalid entry ends
+    /// the search: the last proxy found is then the client.
     pub(crate) fn client<'a>(
         &self,
         peer: Option<IpAddr>,
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(client(&one, "10.0.0.1", &["1.1.1.1, 2.2.2.2"]), "2.2.2.2");
         assert_eq!(client(&one, "10.0.0.1", &["1.1.1.1", "2.2.2.2"]), "2.2.2.2");
         assert_eq!(client(&one, "10.0.0.1", &["1.1.1.1, 2.2.2.2 ,10.7.7.7"]), "2.2.2.2");
-        // Even an entry forged to look like a proxy of ours is only reached through ours.
+        // Even an entry forged to look like a trusted proxy is only reached through one.
         assert_eq!(client(&one, "10.0.0.1", &["10.9.9.9, 2.2.2.2"]), "2.2.2.2");
     }
 

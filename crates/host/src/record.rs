@@ -1,5 +1,5 @@
-//! The record of a request: what is known of it when its answer is. The figures of requests, the
-//! access log, the audit and traces are all made from this one, on both HTTP stacks.
+//! The record of a request, complete once its answer is known. Request figures, the access log, the
+//! audit and traces are all made from it, on both HTTP stacks.
 
 use crate::identity::{Caller, Identity, Method};
 use std::net::IpAddr;
@@ -9,30 +9,29 @@ use wellspring_views::access::AccountName;
 /// The name of a route in figures, logs and traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteName {
-    /// Its place in the list of routes; the length of that list stands for no route.
+    /// Its index in the list of routes; the length of that list stands for no route.
     pub index: usize,
-    /// Its path, with `{…}` for what varies; `None`: the request has no route.
+    /// Its path, with `{…}` for variable segments; `None`: the request has no route.
     pub path: Option<&'static str>,
 }
 
-/// A request and its answer. Moments are on the monotonic clock.
+/// A request and its answer. Times are on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestRecord<'a> {
     pub(crate) route: RouteName,
     pub(crate) method: &'a str,
-    /// The path as it was sent, without the query.
+    /// The path as sent, without the query.
     pub(crate) path: &'a str,
-    /// The log it is about, as named in the path, which need not be a log's name; empty if it is
-    /// about none.
+    /// The log named in the path, which may be an invalid name; empty if there is none.
     pub(crate) log: &'a str,
     /// The identity that was admitted.
     pub(crate) identity: &'a Identity,
     /// The identity behind the answer, where the admitted one does not tell it.
     pub(crate) caller: Option<&'a Caller>,
-    /// Whether it was refused although it carries credentials.
+    /// Whether it was refused although it has credentials.
     pub(crate) shows_credentials: bool,
     pub(crate) status: u16,
-    /// The client's address when trusted proxies are believed.
+    /// The client's address, taking trusted proxies into account.
     pub(crate) client: Option<IpAddr>,
     /// Empty if the request has no id.
     pub(crate) request_id: &'a str,
@@ -41,10 +40,10 @@ pub(crate) struct RequestRecord<'a> {
     /// The position that the answer reflects.
     #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
     pub(crate) position: Option<Position>,
-    /// When the request came, and when its answer was known.
+    /// When the request arrived, and when its answer was known.
     pub(crate) started_us: u64,
     pub(crate) ended_us: u64,
-    /// When the log was handed something, and when it had made it durable.
+    /// When the append was submitted, and when it was durable.
     #[cfg_attr(not(feature = "otlp"), allow(dead_code))]
     pub(crate) commit_us: Option<(u64, u64)>,
 }
@@ -68,7 +67,7 @@ impl RequestRecord<'_> {
         *self.authentication() != Method::None
     }
 
-    /// The authenticated caller's name: an account, or the subject of another issuer.
+    /// The authenticated caller's name: an account, or the subject of an external issuer.
     pub(crate) fn name(&self) -> Option<&str> {
         self.account().or_else(|| self.subject())
     }
@@ -81,13 +80,13 @@ impl RequestRecord<'_> {
         }
     }
 
-    /// The subject of another issuer. Apart from accounts: the issuer's `admin` is not ours.
+    /// The subject of an external issuer. Separate from accounts: the issuer's `admin` is not ours.
     pub(crate) fn subject(&self) -> Option<&str> {
         let identity = self.authenticated();
         identity.name().filter(|_| identity.method == Method::Foreign)
     }
 
-    /// The account that a login named and did not prove to be.
+    /// The account that a failed login named.
     pub(crate) fn claimed(&self) -> Option<&str> {
         match self.caller {
             Some(Caller::Claimed(account)) => account.as_ref().map(AccountName::as_str),
@@ -103,7 +102,8 @@ impl RequestRecord<'_> {
         }
     }
 
-    /// Writes the line of the access log, at level info if the log `is_on`, else at level debug.
+    /// Writes the line of the access log, at level info if the log `is_on`, otherwise at level
+    /// debug.
     pub(crate) fn write_line(&self, is_on: bool) {
         use tracing::Level;
         if !is_on && !tracing::enabled!(target: "access", Level::DEBUG) {
@@ -112,7 +112,7 @@ impl RequestRecord<'_> {
         let &RequestRecord { method, path, status, bytes, request_id, .. } = self;
         let (route, account, took_us) = (self.route.path, self.name(), self.took_us());
         let client = self.client.map(tracing::field::display);
-        // The level of a line is part of its call site, so there are two.
+        // The level of a line is part of its call site, so there are two call sites.
         if is_on {
             tracing::info!(target: "access", method, path, route, status, took_us, bytes, account, client, request_id);
         } else {
@@ -120,7 +120,7 @@ impl RequestRecord<'_> {
         }
     }
 
-    /// A record in which nothing went wrong, for tests to change.
+    /// A record of a success, for tests to change.
     #[cfg(test)]
     pub(crate) fn for_tests(identity: &Identity) -> RequestRecord<'_> {
         RequestRecord {

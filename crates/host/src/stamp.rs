@@ -1,11 +1,11 @@
-//! What tells that a file is another than when it was read.
+//! Detects that a file has changed since it was read.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Which file, how long, and when it, its name or who may read it was last changed.
+/// Identity and length of a file, and when its content, name or permissions last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -16,8 +16,8 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// That of a file as it is now. Taken before the file is read, so that what is written
-    /// meanwhile is read the next time.
+    /// The current stamp of a file. Take it before reading the file, so that a change meanwhile is
+    /// noticed next time.
     ///
     /// # Errors
     /// The system's.
@@ -27,8 +27,8 @@ impl Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.size(),
-            // The time of status: a file of an earlier time that is moved here has a new one, and
-            // one that was open to others and no longer is.
+            // The time of the last status change: an older file moved here has a new one, and so
+            // has a file whose permissions were corrected.
             changed_s: metadata.ctime(),
             changed_ns: metadata.ctime_nsec(),
         })

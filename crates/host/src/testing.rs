@@ -6,7 +6,7 @@ use crate::cluster::ClusterKey;
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::contract::Contract;
-use crate::http::face::{Bound, Declaration, Face};
+use crate::http::face::{BoundFace, Declaration, Face};
 use crate::http::routes::{Route, Routes, Scope};
 use crate::http::server::Server;
 use crate::kept_types::KeptTypes;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wellspring_log::Clock;
 
-/// The settings of a host and of a face, as flags give them.
+/// The settings of a host and of a face, from flags.
 fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), String> {
     let words = ["x"].iter().chain(flags);
     let command = <HostConfig as Section>::Args::augment_args(Command::new("x"));
@@ -36,7 +36,7 @@ fn parsed<S: Section>(flags: &[&str]) -> Result<(HostConfig, S), String> {
 /// The settings of a face and of the host around it.
 ///
 /// # Errors
-/// A sentence about the first that is wrong.
+/// A sentence about the first invalid setting.
 pub fn settings_of<F: Face>(flags: &[&str]) -> Result<(HostConfig, F::Settings), String> {
     let (host, face) = parsed::<F::Settings>(flags)?;
     F::check(&face, host.surroundings())?;
@@ -78,12 +78,12 @@ pub fn host(data: &Path, flags: &[&str]) -> Arc<Host> {
     host_with(data, flags, Routes::new(&[], |_| false, false))
 }
 
-/// A host with these routes, which nobody answers.
+/// A host with these routes, without handlers.
 pub fn host_with(data: &Path, flags: &[&str], routes: Routes) -> Arc<Host> {
     host_of(data, flags, routes, None)
 }
 
-/// A host with these routes, which nobody answers, as a node of the cluster of this key.
+/// A host with these routes, without handlers, as a node of the cluster with this key.
 pub fn host_of(
     data: &Path,
     flags: &[&str],
@@ -120,7 +120,7 @@ pub fn server<F: Face>(data: &Path, flags: &[&str]) -> Arc<Server> {
     server_of::<F>(data, flags, None)
 }
 
-/// A server with one face, as a node of the cluster of this key.
+/// A server with one face, as a node of the cluster with this key.
 pub fn server_of<F: Face>(
     data: &Path,
     flags: &[&str],
@@ -139,7 +139,7 @@ pub fn server_of<F: Face>(
     let opened = open_with_key(config, None, (terms, routes), key);
     let opened = opened.expect("a host that opens");
     let face = F::open(settings, &opened.host).expect("a face that opens");
-    let opened = opened.with(vec![Bound::new(face)]);
+    let opened = opened.with(vec![BoundFace::new(face)]);
     std::mem::forget(opened.stop);
     opened.server
 }

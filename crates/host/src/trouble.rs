@@ -1,9 +1,9 @@
-//! The server's log of its own failures: every answer of 500 and above leaves a line that says why.
-//! Both HTTP stacks report here.
+//! The server's log of its own failures: every answer of 500 and above leaves a line with the
+//! cause. Both HTTP stacks report here.
 //!
 //! The first failure of its kind is logged at once; those that follow within `TELL_EVERY` are
-//! counted, and the next line says how many they were. So a full disk under load costs a few lines
-//! a minute.
+//! counted, and the next line gives their number. So a full disk under load costs a few lines a
+//! minute.
 
 use crate::wire::problem::{self, Kind, Problem};
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Time between two lines about the same kind of problem of the same log.
 pub(crate) const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// Most combinations of kind, log and place that are told apart: clients choose the names of the
-/// logs that they ask for.
+/// Most combinations of kind, log and place that are distinguished: clients choose the names of the
+/// logs that they request.
 const MOST_KEYS: usize = 256;
 
 /// Why an answer has a status of 500 or above.
@@ -42,7 +42,7 @@ pub(crate) struct FailedRequest<'a> {
     pub(crate) cause: &'a Cause,
     /// Path of its route, if it has one.
     pub(crate) route: Option<&'a str>,
-    /// The log it was about, used if the cause names none; empty for none.
+    /// The log concerned, used if the cause names none; empty for none.
     pub(crate) log: &'a str,
     /// Its id, if it has one.
     pub(crate) request_id: Option<&'a str>,
@@ -56,11 +56,11 @@ type Key = (&'static str, Box<str>, Box<str>);
 struct Recent {
     told_us: u64,
     passed_over: u64,
-    /// The last of those passed over.
+    /// The last failure that was not logged.
     last: Option<Cause>,
 }
 
-/// The failures of late, by key; see the module.
+/// Recent failures, by key; see the module.
 #[derive(Default)]
 pub(crate) struct Troubles(Mutex<BTreeMap<Key, Recent>>);
 
@@ -71,7 +71,7 @@ impl Troubles {
         write_line(failed, passed_over);
     }
 
-    /// Writes a line for each key whose last failures were only counted. To be called now and then.
+    /// Writes a line for each key whose last failures were only counted. Call it periodically.
     pub(crate) fn tell_passed_over(&self, now_us: u64) {
         for (cause, log, passed_over) in self.due(now_us) {
             write_line(
@@ -81,7 +81,7 @@ impl Troubles {
         }
     }
 
-    /// The number of failures passed over before this one, if this one is to be logged now.
+    /// The number of failures not logged before this one, if this one is to be logged now.
     fn note(&self, cause: &Cause, log: &str, now_us: u64) -> Option<u64> {
         let log = cause.log.as_deref().unwrap_or(log);
         let place = if cause.kind == &problem::CORRUPT { &*cause.detail } else { "" };
@@ -104,7 +104,7 @@ impl Troubles {
         Some(passed_over)
     }
 
-    /// The counted failures whose time has come; keys without recent failures are forgotten.
+    /// The counted failures that are due; keys without recent failures are forgotten.
     fn due(&self, now_us: u64) -> Vec<(Cause, Box<str>, u64)> {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due = Vec::new();
@@ -113,7 +113,7 @@ impl Troubles {
                 return true;
             }
             let Some(cause) = recent.last.take() else { return false };
-            // The line is about the last of them, which is not passed over.
+            // The line is about the last of them, which counts as logged.
             due.push((cause, log.clone(), recent.passed_over - 1));
             *recent = Recent { told_us: now_us, passed_over: 0, last: None };
             true

@@ -1,11 +1,11 @@
-//! Whole documents and the fields of their objects: what a reader of a body says of each field.
+//! Whole documents and the fields of their objects, for readers of bodies.
 
 use crate::read::{Cursor, Fault, FaultKind};
 
-/// What reading comes to.
+/// The result of reading.
 pub type Outcome<T> = Result<T, Box<Fault>>;
 
-/// Stores a field's value; a field given twice is a fault.
+/// Stores a field's value; a repeated field is a fault.
 pub fn once<T>(slot: &mut Option<T>, at: usize, value: T) -> Outcome<()> {
     match slot.replace(value) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Queries over types and tags as JSON: read here and nowhere else, written here and nowhere else.
+//! Queries over types and tags as JSON: the only reader and the only writer.
 
 use crate::document::{Outcome, once, unknown};
 use crate::read::{Cursor, Fault};

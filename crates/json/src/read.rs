@@ -1,9 +1,8 @@
 //! A pull reader over the bytes of a request.
 //!
-//! Why not a derive: a fault must name its path (`events[3].tags[0]`), payloads
-//! must stay the very bytes that were sent, and nothing may recurse on what a
-//! client controls. Texts without escapes are borrowed. Property tests hold its
-//! idea of JSON to serde_json's.
+//! Not derived, because a fault must name its path (`events[3].tags[0]`), payloads must stay byte
+//! for byte as sent, and nothing may recurse on client input. Strings without escapes are borrowed.
+//! Property tests compare its view of JSON with serde_json's.
 
 use std::borrow::Cow;
 use wellspring_types::Invalid;
@@ -15,29 +14,28 @@ pub const MAX_DEPTH: usize = 512;
 /// What is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Not JSON; carries what was expected. The position counts, the path does not.
+    /// Not JSON; names what was expected. The position matters, the path does not.
     Syntax(&'static str),
-    /// JSON, but not of the type that belongs here.
+    /// JSON, but of the wrong type.
     WrongType {
-        /// What belongs here.
+        /// The expected type.
         expected: &'static str,
-        /// What stands here.
+        /// The actual type.
         found: &'static str,
     },
-    /// A field that means nothing here; carries the names that do.
+    /// An unknown field; lists the known ones.
     Unknown(&'static str),
-    /// A field that must be there and is not.
+    /// A required field is missing.
     Missing,
-    /// A field given twice.
+    /// A repeated field.
     Duplicate,
-    /// A field beside another that says the same; carries the path of the other, from the same
-    /// object.
+    /// A field that excludes another one; names the other one in the same object.
     Beside(&'static str),
     /// Nested deeper than [`MAX_DEPTH`].
     TooDeep,
     /// A rule of the field itself.
     Rule(String),
-    /// More of something than one request may ask, though not because of its bytes.
+    /// More work than one request may ask for, whatever its size.
     TooCostly {
         /// What is too much.
         detail: String,
@@ -53,7 +51,7 @@ pub enum FaultKind {
     },
 }
 
-/// A fault, where it stands in the bytes and in the structure.
+/// A fault, with its place in the bytes and in the structure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Path of the field, empty for the document itself.
@@ -78,7 +76,6 @@ impl Fault {
     /// A broken rule of the value whose path starts here becomes a fault of the document.
     pub fn of_invalid(invalid: Invalid, at: usize) -> Box<Fault> {
         let kind = match (invalid.reason, invalid.reason.limit()) {
-            (Reason::Duplicate, _) => FaultKind::Duplicate,
             (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {
                 FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
             }
@@ -120,7 +117,7 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
 
 type Outcome<T> = Result<T, Box<Fault>>;
 
-/// The bytes of a text that mean something: its end, an escape, what must be escaped.
+/// Bytes with a meaning in a string: its end, an escape, what must be escaped.
 static SPECIAL: [bool; 256] = {
     let mut special = [false; 256];
     let mut byte = 0;
@@ -143,7 +140,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning of `bytes`, which must be UTF-8 throughout.
+    /// At the start of `bytes`, which must be valid UTF-8.
     pub fn new(bytes: &'a [u8]) -> Outcome<Cursor<'a>> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Cursor::of_text(text)),
@@ -183,7 +180,7 @@ impl<'a> Cursor<'a> {
         if self.peek() == Some(b'n') { self.word(b"null").map(|()| true) } else { Ok(false) }
     }
 
-    /// Whether the next value is an object, an array, a text.
+    /// Whether the next value is an object, an array or a string.
     pub fn next_is(&mut self, opening: u8) -> bool {
         self.peek() == Some(opening)
     }
@@ -204,13 +201,13 @@ impl<'a> Cursor<'a> {
         self.syntax("a JSON value")
     }
 
-    /// Whether this word stands here, and ends here.
+    /// Whether this whole word is next.
     fn is_at(&self, word: &[u8]) -> bool {
         let rest = self.bytes[self.at..].strip_prefix(word);
         rest.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
     }
 
-    /// The fault of a next value that is not of the type that belongs here.
+    /// The fault of a next value of the wrong type.
     pub fn wrong<T>(&mut self, expected: &'static str) -> Outcome<T> {
         let found = match self.peek() {
             Some(b'{') => "an object",
@@ -293,7 +290,7 @@ impl<'a> Cursor<'a> {
         self.text()
     }
 
-    /// A string; the cursor stands on its opening quote.
+    /// A string; the cursor is on its opening quote.
     fn text(&mut self) -> Outcome<Cow<'a, str>> {
         let start = self.at + 1;
         let escaped = self.skip_text()?;
@@ -302,12 +299,12 @@ impl<'a> Cursor<'a> {
         if escaped { unescape(inner, start).map(Cow::Owned) } else { Ok(Cow::Borrowed(inner)) }
     }
 
-    /// Passes a string and tells whether it holds escapes.
+    /// Skips a string and tells whether it contains escapes.
     fn skip_text(&mut self) -> Outcome<bool> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            // What is plain is most of a text: it is passed without being told apart.
+            // Most of a string is plain: it is skipped without further distinction.
             let rest = &self.bytes[self.at..];
             self.at +=
                 rest.iter().position(|&byte| SPECIAL[usize::from(byte)]).unwrap_or(rest.len());
@@ -349,18 +346,29 @@ impl<'a> Cursor<'a> {
     /// An unsigned integer.
     pub fn u64(&mut self) -> Outcome<u64> {
         if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
-            return self.wrong("an integer of 0 or more");
+            return self.wrong("a non-negative integer");
         }
         let at = self.at;
         let text = self.raw()?;
         let rule = || {
-            let found = "another number";
-            Fault::new(at, FaultKind::WrongType { expected: "an integer from 0 to 2^64-1", found })
+            let number = String::from_utf8_lossy(&text[..text.len().min(32)]);
+            let rule = format!("must be an integer from 0 to 2^64-1, not {number}");
+            Fault::new(at, FaultKind::Rule(rule))
         };
         std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()).ok_or_else(rule)
     }
 
-    /// Any value, as the very bytes it is written in.
+    /// `true` or `false`.
+    pub fn boolean(&mut self) -> Outcome<bool> {
+        let word: &[u8] = if self.next_is(b't') { b"true" } else { b"false" };
+        if self.peek().is_none() || !self.is_at(word) {
+            return self.wrong("true or false");
+        }
+        self.at += word.len();
+        Ok(word == b"true")
+    }
+
+    /// Any value, as its original bytes.
     pub fn raw(&mut self) -> Outcome<&'a [u8]> {
         self.skip_space();
         let start = self.at;
@@ -368,7 +376,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Passes one value. Iterative: depth costs one bit a level.
+    /// Skips one value. Iterative: each level of nesting costs one bit.
     fn skip_value(&mut self) -> Outcome<()> {
         let mut objects = [0u64; MAX_DEPTH / 64];
         let mut depth = 0usize;
@@ -398,7 +406,7 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.skip_scalar()?,
             }
-            // A value has ended: close what it closes, or go on to its sibling.
+            // A value has ended: close what it closes, or continue with its sibling.
             loop {
                 if depth == 0 {
                     return Ok(());
@@ -477,9 +485,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Resolves escapes of a text whose escapes are known to be well-formed. `at` is its offset.
+/// Resolves the escapes of a string, which must be well-formed. `at` is its offset.
 fn unescape(text: &str, at: usize) -> Outcome<String> {
-    let lone = || Fault::new(at, FaultKind::Rule("holds half of a surrogate pair".into()));
+    let lone = || Fault::new(at, FaultKind::Rule("contains half of a surrogate pair".into()));
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(slash) = rest.find('\\') {

@@ -1,5 +1,5 @@
-//! Writing JSON by hand: answers are assembled from stored bytes, so there is
-//! nothing to serialise but texts and numbers.
+//! Writing JSON by hand: answers are assembled from stored bytes, so only strings and numbers need
+//! serialising.
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
@@ -49,7 +49,7 @@ pub fn push_list<T>(
     out.push(b']');
 }
 
-/// Appends bytes as a JSON string; what is not UTF-8 becomes U+FFFD.
+/// Appends bytes as a JSON string; invalid UTF-8 becomes U+FFFD.
 pub fn push_lossy(out: &mut Vec<u8>, bytes: &[u8]) {
     push_string(out, &String::from_utf8_lossy(bytes));
 }

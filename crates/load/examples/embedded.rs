@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellspring_load::engine::{Target, Unobserved, run};
-use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
+use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
 use wellspring_load::workload::Source;
 
@@ -44,8 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         phases: false,
         spin: std::env::var_os("SPIN").is_some(),
     };
-    let insecure = std::env::var_os("INSECURE").is_some();
-    let plan = Plan { settings, target, source, pin: true, insecure };
+    let tls = match std::env::var_os("INSECURE") {
+        Some(_) => TlsTerms::accepting_any(),
+        None => TlsTerms::default(),
+    };
+    let plan = Plan { settings, target, source, pin: true, tls };
     let measured = run(&plan, &Arc::new(AtomicBool::new(false)), &mut Unobserved)?;
     let total = measured.run.total().ok_or("nothing was asked")?;
     let figure = |q| total.latency().printable_quantile_ns(q).map(|ns| ns / 1000);

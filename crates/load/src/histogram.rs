@@ -125,6 +125,12 @@ impl Histogram {
         (!self.is_empty()).then(|| self.counts.value_at_quantile(q).clamp(self.min_ns, self.max_ns))
     }
 
+    /// How many values quantile `q` needs before it may be printed: 10 ÷ (1 − q).
+    #[must_use]
+    pub fn values_needed(q: f64) -> u64 {
+        if q < 1.0 { (10.0 / (1.0 - q) - 1e-6).ceil() as u64 } else { 0 }
+    }
+
     /// Whether quantile `q` may be printed: at least ten values lie beyond it (check C4).
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
@@ -196,7 +202,7 @@ impl Serialize for Histogram {
 }
 
 impl<'de> Deserialize<'de> for Histogram {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // written by us as a whole number
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // we wrote a whole number
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let stored = Stored::deserialize(deserializer)?;
@@ -252,6 +258,13 @@ mod tests {
         histogram.record(5);
         assert!(histogram.quantile_supported(0.99));
         assert_eq!(histogram.printable_quantile_ns(0.999), None);
+        for q in crate::numbers::QUANTILES {
+            let mut histogram = Histogram::new();
+            histogram.record_n(1, Histogram::values_needed(q) - 1);
+            assert!(!histogram.quantile_supported(q), "{q}");
+            histogram.record(1);
+            assert!(histogram.quantile_supported(q), "{q}");
+        }
     }
 
     #[test]

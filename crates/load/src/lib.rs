@@ -5,19 +5,17 @@
 //! measured is kept in one [`result::Report`], from which every form of output
 //! is rendered and which the checks judge.
 
-pub mod audit;
 pub mod check;
 pub mod clock;
 pub mod compare;
 pub mod driver;
 pub mod engine;
 pub mod histogram;
-pub mod history;
-pub mod import;
 pub mod machine;
 pub mod nearest;
 pub mod null_server;
-pub mod parsers;
+pub mod numbers;
+pub mod page;
 pub mod plan;
 pub mod random;
 pub mod report;
@@ -25,5 +23,8 @@ pub mod result;
 pub mod scenario;
 pub mod selftest;
 pub mod stats;
+pub mod table;
 pub mod target;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod workload;

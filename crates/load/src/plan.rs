@@ -1,8 +1,10 @@
 //! What load to offer: [`Settings`] is the part that is recorded, [`Plan`] adds
-//! what a run needs besides.
+//! what else a run needs.
 
 use crate::target::Target;
 use crate::workload::Source;
+use rustls::RootCertStore;
+use rustls::client::ResolvesClientCert;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -17,8 +19,38 @@ pub struct Plan {
     pub source: Arc<dyn Source>,
     /// Whether workers are bound to processors of their own, where there are enough.
     pub pin: bool,
-    /// With TLS: whether any certificate is accepted.
-    pub insecure: bool,
+    /// With TLS: which certificates are accepted, and which is shown.
+    pub tls: TlsTerms,
+}
+
+/// Which certificates a client accepts over TLS, and which it shows.
+#[derive(Clone, Debug, Default)]
+pub struct TlsTerms {
+    /// Which server certificates are accepted.
+    pub accepted: Accepted,
+    /// What is shown to servers that ask for a client certificate.
+    pub shown: Option<Arc<dyn ResolvesClientCert>>,
+}
+
+/// Which server certificates are accepted.
+#[derive(Clone, Debug, Default)]
+pub enum Accepted {
+    /// Those of the authorities this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` are
+    /// heeded).
+    #[default]
+    OfThisMachine,
+    /// Those of these authorities alone.
+    Of(RootCertStore),
+    /// Any.
+    Any,
+}
+
+impl TlsTerms {
+    /// Accepts any certificate and shows none.
+    #[must_use]
+    pub fn accepting_any() -> Self {
+        TlsTerms { accepted: Accepted::Any, shown: None }
+    }
 }
 
 /// The load of one step, as recorded in the result file.

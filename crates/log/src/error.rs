@@ -189,19 +189,22 @@ impl fmt::Display for AppendError {
             ),
             AppendError::Invalid(invalid) => invalid.fmt(f),
             AppendError::KeyReused { first } => {
-                write!(f, "the request key was used at position {first} with another body")
+                write!(f, "the idempotency key was used at position {first} with another body")
             }
             AppendError::IdReused { event, position } => {
-                write!(f, "the id of event {event} is taken by the event at position {position}")
+                write!(
+                    f,
+                    "the id of event {event} is already used by the event at position {position}"
+                )
             }
             AppendError::LeaseLost => write!(f, "the lease has expired or has another holder"),
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
-            AppendError::StorageFull => write!(f, "no room left on the device"),
+            AppendError::StorageFull => write!(f, "no space left on the device"),
             AppendError::Unavailable { reason } => {
-                write!(f, "the journal could not take it now: {reason}")
+                write!(f, "the journal could not accept the append now: {reason}")
             }
             AppendError::SetBack => {
-                write!(f, "what the append was decided on came to nothing; decide again")
+                write!(f, "the append was based on events that were not stored; decide again")
             }
             AppendError::Unknown { reason } => {
                 write!(f, "the outcome is unknown: {reason}")
@@ -210,9 +213,9 @@ impl fmt::Display for AppendError {
                 write!(f, "this node does not lead the log; {leader} does")
             }
             AppendError::NotLeading { leader: None } => {
-                write!(f, "this node does not lead the log, and no node is known to")
+                write!(f, "this node does not lead the log, and no leader is known")
             }
-            AppendError::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
+            AppendError::Closed { reason } => write!(f, "the log accepts no appends: {reason}"),
             AppendError::Read(error) => error.fmt(f),
             AppendError::Stopped(stopped) => write!(f, "judging was stopped: {stopped}"),
         }
@@ -251,7 +254,7 @@ pub enum NotConfirmed {
 impl fmt::Display for NotConfirmed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotConfirmed::Closed { reason } => write!(f, "the log takes no appends: {reason}"),
+            NotConfirmed::Closed { reason } => write!(f, "the log accepts no appends: {reason}"),
             NotConfirmed::Unreachable { reason } => {
                 write!(f, "the end of the shared log could not be found out: {reason}")
             }

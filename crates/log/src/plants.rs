@@ -5,7 +5,7 @@
 //! feature, because a feature that one package of a build asks for is switched on in all of them.
 //! Everywhere else [`planted`] is `false` to the compiler.
 
-#![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // it is public to the simulator alone
+#![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // public to the simulator
 
 /// Declares the bugs, each with its name on the command line.
 macro_rules! plants {

@@ -73,7 +73,7 @@ mod postgres {
             match PostgresNode::connect(options.clone()) {
                 Err(error) if error.retry() == Retry::MayHelp && tried < TRIES => {
                     if tried == 1 {
-                        tracing::warn!("journal: {error}; it is tried for {TRIES} s");
+                        tracing::warn!("journal: {error}; retrying for {TRIES} s");
                     }
                     tried += 1;
                 }

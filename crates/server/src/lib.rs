@@ -35,11 +35,14 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves everything on one port.
-    #[command(after_help = "\
-Each setting is taken from the flag, or else from the variable, or else from the file of --config, or else it is the
-default. --print-config shows what comes of it. A variable that begins with WELLSPRING_ and means nothing is warned of.
+    #[command(after_help = "Each setting is taken from the flag, or else from the variable, or \
+                            else from the file of --config, or else it is the
+default. \
+                            --print-config shows what comes of it. The server warns of unknown \
+                            variables that begin with WELLSPRING_.
 
-Exit codes: 0 stopped by SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 usage.")]
+Exit codes: 0 stopped by \
+                            SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 usage.")]
     Serve(config::ServeArgs),
     #[command(flatten)]
     Tool(wellspring_cli::Tool),

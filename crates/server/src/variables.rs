@@ -26,11 +26,12 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     // The prefix that all of them share is no likeness.
     let candidates = || known.iter().filter_map(|name| name.strip_prefix(PREFIX));
     let sentence = |name: &String| match nearest(&name[PREFIX.len()..], candidates()) {
-        Some(near) => format!(
-            "the variable {name} means nothing and is ignored; did you mean {PREFIX}{near}?"
-        ),
+        Some(near) => {
+            format!("the variable {name} is unknown and ignored; did you mean {PREFIX}{near}?")
+        }
         None => format!(
-            "the variable {name} means nothing and is ignored; `wellspring serve --help` names those that do"
+            "the variable {name} is unknown and ignored; `wellspring serve --help` lists the \
+             known ones"
         ),
     };
     unknown.iter().map(sentence).collect()
@@ -49,7 +50,7 @@ pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Err
     };
     let one = flag.and_then(|flag| Some((variable_of(line, &flag)?, flag)));
     let tip = if let Some((variable, flag)) = one {
-        let tip = format!("{variable} is a variable of the environment; it stands for {flag}");
+        let tip = format!("the environment variable {variable} sets {flag}");
         error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
         tip
     } else {
@@ -65,7 +66,7 @@ pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Err
         match set.as_slice() {
             [] => return error,
             set => {
-                format!("{} counts as a flag, too: it is set in the environment", set.join(", "))
+                format!("{} is set in the environment and counts as a flag", set.join(", "))
             }
         }
     };

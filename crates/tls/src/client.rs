@@ -1,11 +1,9 @@
 //! How a client speaks TLS with one server.
 
-use crate::{pem, provider};
+use crate::provider;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::ServerName;
-use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
-use std::path::Path;
 use std::sync::Arc;
 
 /// How a client speaks TLS with one server, for HTTP/1.1.
@@ -17,48 +15,37 @@ pub struct ClientTerms {
     pub name: ServerName<'static>,
 }
 
-/// Why TLS cannot be spoken. Each but the first holds a sentence.
+/// Why TLS cannot be spoken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TermsFault {
     /// No certificate can be for such a host.
     Host,
-    /// The file of authorities cannot be used.
-    Authorities(String),
-    /// No file of authorities is named, and this machine trusts none.
+    /// No authorities are named, and this machine trusts none.
     NoAuthority,
-    /// The certificate to show, or its key, cannot be used.
-    Certificate(String),
-    /// rustls takes no such settings.
+    /// rustls does not take the settings, for this reason.
     Setup(String),
 }
 
 impl ClientTerms {
-    /// The terms with a host (a name, or an address without brackets): those in the PEM file
-    /// `authorities` are trusted, or else those that this machine trusts. `shown` are a certificate
-    /// with its chain and the key of it, for a server that asks for one.
+    /// The terms with a host (a name, or an address without brackets). `None` as `authorities`
+    /// stands for those that this machine trusts; `shown` is for a server that asks for a
+    /// certificate.
     ///
     /// # Errors
     /// [`TermsFault`].
     pub fn new(
         host: &str,
-        authorities: Option<&Path>,
-        shown: Option<(&Path, &Path)>,
+        authorities: Option<RootCertStore>,
+        shown: Option<Arc<dyn ResolvesClientCert>>,
     ) -> Result<ClientTerms, TermsFault> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TermsFault::Host)?;
-        let roots = match authorities {
-            Some(path) => pem::roots(path).map_err(TermsFault::Authorities)?,
-            None => of_this_machine().ok_or(TermsFault::NoAuthority)?,
-        };
+        let roots = authorities.or_else(of_this_machine).ok_or(TermsFault::NoAuthority)?;
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .map_err(|error| TermsFault::Setup(format!("TLS cannot be set up: {error}")))?
+            .map_err(|error| TermsFault::Setup(error.to_string()))?
             .with_root_certificates(roots);
         let mut config = match shown {
-            Some((certificate, key)) => {
-                let shown = pem::certified(certificate, key).map_err(TermsFault::Certificate)?;
-                let shown: Arc<dyn ResolvesClientCert> = Arc::new(SingleCertAndKey::from(shown));
-                builder.with_client_cert_resolver(shown)
-            }
+            Some(shown) => builder.with_client_cert_resolver(shown),
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -77,23 +64,15 @@ fn of_this_machine() -> Option<RootCertStore> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pem;
     use crate::testing::Authority;
 
     #[test]
-    fn the_host_the_authorities_and_what_is_shown_are_told_apart() {
+    fn terms_are_for_the_host_as_certificates_name_it() {
         let dir = tempfile::tempdir().unwrap();
-        let authority = Authority::new();
-        let file = authority.written(dir.path());
-        let (certificate, key) = authority.issue(dir.path(), "c", 2100);
-        let none = dir.path().join("none.pem");
-        let terms = |host: &str, authorities: &Path, key: &Path| {
-            ClientTerms::new(host, Some(authorities), Some((&certificate, key)))
-        };
-        assert_eq!(terms("::1", &file, &key).unwrap().name.to_str(), "::1");
-        assert_eq!(terms("a_b..c", &file, &key).unwrap_err(), TermsFault::Host);
-        let fault = terms("a", &none, &key).unwrap_err();
-        assert!(matches!(&fault, TermsFault::Authorities(why) if why.contains("none.pem")));
-        let fault = terms("a", &file, &none).unwrap_err();
-        assert!(matches!(&fault, TermsFault::Certificate(why) if why.contains("none.pem")));
+        let file = Authority::new().written(dir.path());
+        let terms = |host: &str| ClientTerms::new(host, Some(pem::roots(&file).unwrap()), None);
+        assert_eq!(terms("::1").unwrap().name.to_str(), "::1");
+        assert_eq!(terms("a_b..c").unwrap_err(), TermsFault::Host);
     }
 }

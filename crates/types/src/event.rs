@@ -144,7 +144,7 @@ impl<T: AsRef<str>> EventRef<'_, T> {
                 }));
             }
             if self.metadata[..i].iter().any(|(earlier, _)| earlier.as_ref() == key) {
-                return Err(fault(Reason::Duplicate));
+                return Err(fault(Reason::Duplicate { element: "key" }));
             }
         }
         Ok(())

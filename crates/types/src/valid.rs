@@ -48,8 +48,11 @@ pub enum Reason {
     },
     /// A text holds a control character (U+0000–U+001F, U+007F–U+009F).
     ControlCharacter,
-    /// The same element stands twice in a list that is a set.
-    Duplicate,
+    /// An element of a set repeats an earlier one.
+    Duplicate {
+        /// What the elements are, in the singular: `tag`.
+        element: &'static str,
+    },
 }
 
 impl Reason {
@@ -61,7 +64,7 @@ impl Reason {
             | Reason::TooMany { limit, .. }
             | Reason::TooManyAsked { limit, .. }
             | Reason::TooManyTerms { limit, .. } => Some(limit),
-            Reason::Empty | Reason::ControlCharacter | Reason::Duplicate => None,
+            Reason::Empty | Reason::ControlCharacter | Reason::Duplicate { .. } => None,
         }
     }
 
@@ -91,7 +94,9 @@ impl fmt::Display for Reason {
                 "name {count} types and tags in all; the limit is {limit}: ask in several queries"
             ),
             Reason::ControlCharacter => write!(f, "holds a control character; remove it"),
-            Reason::Duplicate => write!(f, "stands twice; give it once"),
+            Reason::Duplicate { element } => {
+                write!(f, "repeats an earlier {element}; remove it")
+            }
         }
     }
 }
@@ -159,7 +164,7 @@ pub fn check_tags<T: AsRef<str>>(tags: &[T]) -> Result<(), Invalid> {
         check_text(tag, limits::MAX_TAG_BYTES).map_err(fault)?;
         // At most 64 tags: comparing all pairs costs less than a hash set.
         if tags[..i].iter().any(|earlier| earlier.as_ref() == tag) {
-            return Err(fault(Reason::Duplicate));
+            return Err(fault(Reason::Duplicate { element: "tag" }));
         }
     }
     Ok(())
@@ -203,6 +208,6 @@ mod tests {
     #[test]
     fn a_duplicate_tag_is_named() {
         let fault = check_tags(&["a", "b", "a"]).unwrap_err();
-        assert_eq!(fault.to_string(), "tags[2] stands twice; give it once");
+        assert_eq!(fault.to_string(), "tags[2] repeats an earlier tag; remove it");
     }
 }

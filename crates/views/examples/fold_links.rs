@@ -1,5 +1,5 @@
-//! What folding links costs: events a second, lookups, memory.
-//! `cargo run --release -p wellspring-views --example fold_links [millions of clicks]`
+//! What folding links costs: events per second, lookups, memory. `cargo run --release -p
+//! wellspring-views --example fold_links [millions of clicks]`
 #![allow(clippy::disallowed_methods)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,35 +13,35 @@ use wellspring_views::view::{Recorded, View};
 
 const LINKS: u64 = 1_000_000;
 const KEY: [u8; 16] = *b"0123456789abcdef";
-/// Different clicks; they are told again and again.
+/// Number of different clicks; the run repeats them.
 const CLICKS: u64 = 1 << 16;
 const START_US: u64 = 1_795_225_406_952_770;
 
-/// Counts bytes asked for and not given back.
-struct Counting;
+/// Counts the bytes that are allocated and not yet freed.
+struct CountingAllocator;
 
 static HEAP_BYTES: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is the system allocator's; a count is kept beside it.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call goes to the system allocator; this only keeps a count.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HEAP_BYTES.fetch_add(layout.size() as u64, Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         HEAP_BYTES.fetch_sub(layout.size() as u64, Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract.
         unsafe { System.dealloc(at, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// An event as the log lends it.
-struct Lent<'a> {
+/// An event as the log lends it to a view.
+struct LentEvent<'a> {
     position: Position,
     at_us: u64,
     event_type: &'static str,
@@ -49,7 +49,7 @@ struct Lent<'a> {
     data: &'a str,
 }
 
-impl Recorded for Lent<'_> {
+impl Recorded for LentEvent<'_> {
     fn position(&self) -> Position {
         self.position
     }
@@ -76,7 +76,7 @@ fn mixed(n: u64) -> u64 {
     mix(n.wrapping_add(1).wrapping_mul(STEP))
 }
 
-/// Clicks as the server writes them: one in three without a referrer, one in sixteen a bot's.
+/// Clicks as the server writes them: one in three has no referrer, one in sixteen is a bot's.
 fn clicks() -> Vec<String> {
     const FAMILIES: [&str; 5] = ["Chrome", "Safari", "Firefox", "Edge", "Samsung Internet"];
     let click = |n: u64| {
@@ -85,7 +85,7 @@ fn clicks() -> Vec<String> {
         let agent = if bot { "Googlebot" } else { FAMILIES[(chance >> 8) as usize % 5] };
         let referrer = match chance >> 16 & 3 {
             0 => String::new(),
-            // Few hosts are common.
+            // A few hosts account for most clicks.
             _ => format!(
                 r#","referrer":"www.site{}.example""#,
                 (chance >> 20 & 31).min(chance >> 26 & 31)
@@ -101,13 +101,13 @@ fn row(what: &str, per_s: f64, ns: f64) {
     println!("| {what} | {per_s:.2} | {ns:.0} |");
 }
 
-/// Folds a million links; returns the view and their tags of clicks.
+/// Folds a million links; returns the view and the tags of their clicks.
 fn create(position: &mut Position) -> (Links, Vec<String>) {
     let permutation = Permutation::new(KEY);
     let mut view = Links::new();
     let key = format!(r#"{{"key":"{:032x}"}}"#, u128::from_be_bytes(KEY));
     *position += 1;
-    let opened = Lent {
+    let opened = LentEvent {
         position: *position,
         at_us: START_US,
         event_type: "LinksOpened",
@@ -126,7 +126,7 @@ fn create(position: &mut Position) -> (Links, Vec<String>) {
     let (heap, clock) = (HEAP_BYTES.load(Relaxed), Instant::now());
     for (tag, data) in &links {
         *position += 1;
-        view.apply(&Lent {
+        view.apply(&LentEvent {
             position: *position,
             at_us: START_US,
             event_type: "LinkCreated",
@@ -155,7 +155,7 @@ fn click(
         let data = &clicks[(n % CLICKS) as usize];
         // A thousand clicks a second.
         let at_us = START_US + *position * 1_000;
-        view.apply(&Lent { position: *position, at_us, event_type: "LinkClicked", tag, data });
+        view.apply(&LentEvent { position: *position, at_us, event_type: "LinkClicked", tag, data });
     }
     clock.elapsed().as_nanos() as f64 / count as f64
 }
@@ -215,7 +215,13 @@ fn main() {
         let tag = format!("link:{}", aliases(n));
         let data =
             r#"{"url":"https://www.example.com/some/page?with=a&query=1234567","chosen":"alias"}"#;
-        view.apply(&Lent { position, at_us: START_US, event_type: "LinkCreated", tag: &tag, data });
+        view.apply(&LentEvent {
+            position,
+            at_us: START_US,
+            event_type: "LinkCreated",
+            tag: &tag,
+            data,
+        });
     }
     look_up(&view, "lookup, alias, 1 M aliases beside 1 M automatic", Lookup::Found, aliases);
     look_up(&view, "lookup, no such link, then", Lookup::Unknown, |n| aliases(n + 2 * LINKS));

@@ -1,51 +1,56 @@
 //! `wellspring bench compare`: two result files, or two URLs measured in turns.
 
-use super::finish::{FinishOptions, Session, write_file};
-use super::options::{
-    ConnectionOptions, ContextOptions, LengthOptions, Offer, RequestOptions, plan, rate,
-};
-use super::quantity::crowd;
+use super::finish::{can_be_written, write_file};
+use super::options::{ConnectionOptions, ContextOptions, LengthOptions, RequestOptions, rate};
+use super::quantity::{crowd, pair, think_us};
+use super::turns;
 use super::typed::Typed;
 use crate::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use wellspring_load::compare::{
-    Color, Comparison, Options, Side, Unlike, abba, compare_reports, render_markdown, render_text,
+    Color, Comparison, Options, Unlike, compare_reports, render_markdown, render_text,
 };
-use wellspring_load::driver::PlannedStep;
-use wellspring_load::plan::{Arrivals, Plan};
-use wellspring_load::result::{Report, Step, Verdict as Trust};
-
-/// Length of one run when two URLs take turns, in milliseconds.
-const TURN_MS: u64 = 2_000;
+use wellspring_load::report::comparison_html;
+use wellspring_load::result::{Report, Verdict as Trust};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Two files: runs of both are compared; a file with a single run gives no interval. Two URLs: both are measured \
-in turns (A B B A …), which is the only way to tell a small difference from a machine that drifts.
+in turns (A B B A …), which is the only way to tell a small difference from a machine that drifts. With \
+--scenario both servers run a scenario in turns, and each of its steps is compared by itself.
 
   wellspring bench compare before.json after.json
   wellspring bench compare http://127.0.0.1:4000/health http://127.0.0.1:4001/health --pairs 20
+  wellspring bench compare --scenario links.toml http://127.0.0.1:4000 http://127.0.0.1:4001 --users 20
 
 Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 64 or 2 usage, 65 not comparable or not a result \
 file, 66 no such file, 69 not reachable, 74 a file could not be written, 75 the machine or the client was too busy for \
 an answer (a side is NOT MEASURABLE): measure again.")]
 pub(super) struct CompareArgs {
     /// The baseline: a result file or a URL.
-    a: String,
+    pub(super) a: String,
     /// What is compared with it.
-    b: String,
+    pub(super) b: String,
+    /// URLs: runs this scenario on both instead of sending one request.
+    #[arg(long, value_name = "FILE")]
+    pub(super) scenario: Option<PathBuf>,
+    /// Sets a variable of the scenario; repeats.
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = pair, requires = "scenario")]
+    pub(super) vars: Vec<(String, String)>,
+    /// How long the scenario's users think; the file's own time otherwise.
+    #[arg(long, value_name = "TIME..TIME", value_parser = think_us, requires = "scenario", conflicts_with = "rate")]
+    pub(super) think: Option<(u64, u64)>,
     /// URLs: how many pairs of runs.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
-    pairs: u32,
-    /// URLs: connections.
-    #[arg(short = 'c', long, value_name = "N", value_parser = crowd)]
-    connections: Option<u32>,
+    pub(super) pairs: u32,
+    /// URLs: connections; of a scenario, its users.
+    #[arg(short = 'c', long, visible_alias = "users", visible_short_alias = 'u', value_name = "N", value_parser = crowd)]
+    pub(super) connections: Option<u32>,
     /// URLs: requests a second (open loop).
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate)]
-    rate: Option<f64>,
+    pub(super) rate: Option<f64>,
     /// Compares even where settings differ; the report says so.
     #[arg(long)]
     force: bool,
@@ -53,16 +58,19 @@ pub(super) struct CompareArgs {
     #[arg(long)]
     fail_if_slower: bool,
     #[command(flatten)]
-    request: RequestOptions,
+    pub(super) request: RequestOptions,
     #[command(flatten)]
-    connection: ConnectionOptions,
+    pub(super) connection: ConnectionOptions,
     #[command(flatten)]
-    length: LengthOptions,
+    pub(super) length: LengthOptions,
     #[command(flatten)]
-    context: ContextOptions,
+    pub(super) context: ContextOptions,
     /// Writes the comparison as JSON; - for standard output.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes the comparison as a page with plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Writes the comparison as Markdown.
     #[arg(long, value_name = "FILE")]
     md: Option<PathBuf>,
@@ -74,39 +82,56 @@ pub(super) struct CompareArgs {
     save_b: Option<PathBuf>,
     /// Shows no progress.
     #[arg(short = 'q', long)]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 /// Flags that say something about two files, long names. The others are about measuring.
-const OF_FILES: [&str; 6] = ["force", "fail-if-slower", "seed", "json", "md", "quiet"];
+const OF_FILES: [&str; 7] = ["force", "fail-if-slower", "seed", "json", "html", "md", "quiet"];
+/// Flags that make the one request, which a scenario has of its own, long names.
+const OF_ONE_REQUEST: [&str; 5] = ["method", "data", "content-type", "expect", "template"];
 
-/// Refuses flags that would change nothing: whoever types one believes that it does.
+/// Refuses flags that would change nothing: a user who types one believes that it does.
 fn refuse_unused(typed: &Typed<CompareArgs>, is_live: bool) -> Result<(), Failure> {
     if is_live {
-        return match typed.flags.iter().any(|flag| flag == "repeat") {
-            true => Err(Failure::usage(
+        if typed.flags.iter().any(|flag| flag == "repeat") {
+            return Err(Failure::usage(
                 "--repeat is not used when two URLs are compared: they take turns, and --pairs says how \
                  often; give --pairs, or leave --repeat out",
-            )),
-            false => Ok(()),
-        };
+            ));
+        }
+        let of_request = typed.flags.iter().filter(|flag| OF_ONE_REQUEST.contains(&flag.as_str()));
+        let unused: Vec<String> = of_request.map(|flag| format!("--{flag}")).collect();
+        if typed.args.scenario.is_some() && !unused.is_empty() {
+            let why = "the file says which requests are sent. Leave it out, or change the file";
+            return Err(not_used(&unused, "with --scenario", why));
+        }
+        return Ok(());
     }
     match typed.others(&OF_FILES) {
         unused if unused.is_empty() => Ok(()),
-        unused => Err(Failure::usage(format!(
-            "{} not used when two files are compared: what they hold was measured before. Leave it out, \
-             or compare two URLs",
-            match unused.as_slice() {
-                [one] => format!("{one} is"),
-                several => format!("{} are", several.join(", ")),
-            }
-        ))),
+        unused => {
+            let why = "what they hold was measured before. Leave it out, or compare two URLs";
+            Err(not_used(&unused, "when two files are compared", why))
+        }
     }
+}
+
+fn not_used(unused: &[String], when: &str, why: &str) -> Failure {
+    let flags = match unused {
+        [one] => format!("{one} is"),
+        several => format!("{} are", several.join(", ")),
+    };
+    Failure::usage(format!("{flags} not used {when}: {why}"))
 }
 
 pub(super) fn run(typed: &Typed<CompareArgs>) -> Result<ExitCode, Failure> {
     let args = &typed.args;
     let is_url = |text: &str| text.contains("://");
+    // A slip must not cost the measuring.
+    for path in [&args.json, &args.html, &args.md, &args.save_a, &args.save_b].into_iter().flatten()
+    {
+        can_be_written(path)?;
+    }
     let comparison = match (is_url(&args.a), is_url(&args.b)) {
         (true, true) => {
             refuse_unused(typed, true)?;
@@ -144,66 +169,9 @@ pub(super) fn read_report(path: &Path) -> Result<Report, Failure> {
     Report::from_json(&text).map_err(|error| Failure::data(format!("{}: {error}", path.display())))
 }
 
-/// One of two live targets.
-struct Target {
-    plan: Plan,
-    session: Session,
-    step: Option<Step>,
-}
-
+/// Measures both sides in turns.
 fn live(args: &CompareArgs) -> Result<Comparison, Failure> {
-    let mut targets = Vec::new();
-    for url in [&args.a, &args.b] {
-        let target = args.connection.target(url)?;
-        let source = args.request.source(&target, &args.connection)?;
-        let offer = Offer {
-            connections: args.connections,
-            rate_per_s: args.rate,
-            arrivals: Arrivals::Constant,
-            think_us: (0, 0),
-        };
-        let mut plan = plan(&target, source, offer, &args.connection, &args.length)?;
-        if args.length.duration.is_none() && plan.settings.stop.requests.is_none() {
-            plan.settings.stop.duration_ms = Some(TURN_MS);
-            plan.settings.warmup_ms = plan.settings.warmup_ms.min(TURN_MS / 10);
-        }
-        let finish = FinishOptions::silent(args.quiet);
-        let session = Session::begin(&plan, &args.context, &finish)?;
-        targets.push(Target { plan, session, step: None });
-    }
-    let order = abba(args.pairs as usize);
-    let turns = order.len();
-    let mut made = [0u32; 2];
-    for (turn, side) in order.iter().enumerate() {
-        let at = usize::from(*side == Side::B);
-        if targets.iter().any(|target| target.session.stop.load(Ordering::Relaxed)) {
-            break;
-        }
-        made[at] += 1;
-        let target = &mut targets[at];
-        let letter = if at == 0 { "A" } else { "B" };
-        let name = format!("{letter}, run {} of {turns}", turn + 1);
-        let planned = PlannedStep { name, plan: target.plan.clone() };
-        // Only the first repeat asks what this client can reach: it does not change from turn to
-        // turn.
-        let measured = target.session.steps(&[planned], made[at]..=made[at])?;
-        for mut step in measured {
-            for run in &mut step.runs {
-                run.order = u32::try_from(turn).unwrap_or(u32::MAX).saturating_add(1);
-            }
-            match &mut target.step {
-                Some(there) => there.runs.append(&mut step.runs),
-                None => {
-                    "run".clone_into(&mut step.name);
-                    target.step = Some(step);
-                }
-            }
-        }
-    }
-    let reports: Vec<Report> = targets
-        .into_iter()
-        .map(|target| target.session.into_report(target.step.into_iter().collect()))
-        .collect();
+    let reports = turns::measure(args)?;
     for (path, report) in [&args.save_a, &args.save_b].into_iter().zip(&reports) {
         if let Some(path) = path {
             write_file(path, &report.to_json())?;
@@ -221,11 +189,14 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
             .map_err(|error| Failure::data(error.to_string()))?;
         write_file(path, &(text + "\n"))?;
     }
+    if let Some(path) = &args.html {
+        write_file(path, &comparison_html(comparison))?;
+    }
     if let Some(path) = &args.md {
         write_file(path, &render_markdown(comparison))?;
     }
     let dash = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    if !dash(&args.json) && !dash(&args.md) {
+    if ![&args.json, &args.html, &args.md].into_iter().any(dash) {
         let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let color = if terminal { Color::Ansi } else { Color::Plain };
         write_file(Path::new("-"), &render_text(comparison, color))?;
@@ -242,12 +213,7 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
         eprintln!("wellspring: {why}");
         return Ok(ExitCode::from(code as u8));
     }
-    use wellspring_load::compare::Verdict::{MoreFailures, Slower};
-    let worse = comparison
-        .steps
-        .iter()
-        .flat_map(|step| &step.metrics)
-        .any(|metric| matches!(metric.verdict, Slower | MoreFailures));
+    let worse = comparison.steps.iter().any(|step| step.any_worsening());
     Ok(if args.fail_if_slower && worse {
         ExitCode::from(Code::Refused as u8)
     } else {
@@ -297,8 +263,14 @@ mod tests {
         assert!(pairs.starts_with("--pairs is not used when two files"), "{pairs}");
         let several = refused(&[&files[..], &["--repeat", "3", "-c", "4"]].concat()).unwrap();
         assert!(several.contains("--connections") && several.contains("are not used"), "{several}");
-        let fine = ["--force", "--fail-if-slower", "--seed", "3", "--md", "-", "-q"];
+        let fine = ["--force", "--fail-if-slower", "--seed", "3", "--md", "-", "--html", "-", "-q"];
         assert_eq!(refused(&[&files[..], &fine].concat()), None);
+        let scenario = refused(&[&files[..], &["--scenario", "s.toml"]].concat()).unwrap();
+        assert!(scenario.starts_with("--scenario is not used when two files"), "{scenario}");
+        let of_request = [&urls[..], &["--scenario", "s.toml", "-d", "x", "-H", "a: b"]].concat();
+        let of_request = refused(&of_request).unwrap();
+        assert!(of_request.starts_with("--data is not used with --scenario"), "{of_request}");
+        assert!(Line::try_parse_from([&["x"], &urls[..], &["--var", "a=b"]].concat()).is_err());
     }
 
     #[test]
@@ -324,6 +296,7 @@ mod tests {
             left_out: 0,
             open_loop: false,
             metrics: Vec::new(),
+            endpoints: Vec::new(),
             refused: refused.map(str::to_owned),
         };
         assert_eq!(not_measurable(&sample()), Code::Data);

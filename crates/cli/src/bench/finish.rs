@@ -16,8 +16,9 @@ use wellspring_load::check::{self, Threshold};
 use wellspring_load::driver::{Driver, Options, PlannedStep};
 use wellspring_load::engine::{Clock, RunError};
 use wellspring_load::machine::describe;
+use wellspring_load::numbers;
 use wellspring_load::plan::Plan;
-use wellspring_load::report::{self, TerminalOptions, figures};
+use wellspring_load::report::{self, TerminalOptions};
 use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step};
 
 /// What becomes of the figures.
@@ -116,13 +117,23 @@ pub(super) struct Session {
     order: u32,
 }
 
+impl Shared {
+    /// A session of these options; the report is called after the URL.
+    pub(super) fn begin(&self, plan: &Plan) -> Result<Session, Failure> {
+        let measuring = (&self.connection, &self.context);
+        Session::begin(plan, &plan.settings.url, measuring, &self.finish)
+    }
+}
+
 impl Session {
+    /// `title` is what the report is called unless the user gave a name.
     pub(super) fn begin(
         plan: &Plan,
-        context: &ContextOptions,
+        title: &str,
+        (connection, context): (&ConnectionOptions, &ContextOptions),
         finish: &FinishOptions,
     ) -> Result<Self, Failure> {
-        let options = context.driver_options()?;
+        let options = context.driver_options(connection)?;
         let version = concat!("wellspring ", env!("CARGO_PKG_VERSION"));
         let mut environment = describe(version, &plan.target.authority(), plan.target.is_local());
         environment.notes.clone_from(&context.notes);
@@ -130,7 +141,7 @@ impl Session {
         let report = Report {
             format: FORMAT.to_owned(),
             tool: version.to_owned(),
-            title: context.title.clone().unwrap_or_else(|| plan.settings.url.clone()),
+            title: context.title.as_deref().unwrap_or(title).to_owned(),
             started_unix_us: Clock::unix_us(),
             command: report::redact_command(&command),
             environment,
@@ -221,7 +232,7 @@ fn write_files(report: &Report, finish: &FinishOptions) -> Result<(), Failure> {
 }
 
 /// Whether a file can be written, without changing it if it is there.
-fn can_be_written(path: &std::path::Path) -> Result<(), Failure> {
+pub(super) fn can_be_written(path: &std::path::Path) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return Ok(());
     }
@@ -266,17 +277,19 @@ fn brief(report: &Report) -> String {
     let several = report.steps.len() > 1;
     let line = |step: &Step| {
         let total = step.total()?;
-        let rates: Vec<f64> = step.runs.iter().map(Run::throughput_per_s).collect();
-        let rate = rates.iter().sum::<f64>() / rates.len() as f64;
+        let runs = match step.runs.len() {
+            1 => String::new(),
+            runs => format!(" (geometric mean of {runs} runs)"),
+        };
         let failures: u64 = step.runs.iter().map(Run::failures).sum();
         let name = if several { format!("{}: ", step.name) } else { String::new() };
         Some(format!(
-            "{name}{}, p50 {}, p99 {}, {} of {} failed\n",
-            figures::rate(rate),
-            figures::short_quantile(total.latency(), 0.5),
-            figures::short_quantile(total.latency(), 0.99),
-            figures::count(failures),
-            figures::count(total.counters.sent),
+            "{name}throughput {}{runs}, p50 {}, p99 {}, {} of {} failed\n",
+            numbers::rate(step.throughput_per_s()),
+            numbers::short_quantile(total.latency(), 0.5),
+            numbers::short_quantile(total.latency(), 0.99),
+            numbers::count(failures),
+            numbers::count(total.counters.sent),
         ))
     };
     report.steps.iter().filter_map(line).collect()

@@ -1,6 +1,6 @@
 //! `wellspring bench ladder`: the same request at several numbers of connections or users.
 
-use super::finish::{Session, Shared};
+use super::finish::Shared;
 use super::options::{Offer, plan};
 use super::quantity::{crowd, think_us};
 use crate::exit::Failure;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
             plan(&target, source.clone(), offer, &args.shared.connection, &args.shared.length)?;
         planned.push(PlannedStep { name, plan });
     }
-    let mut session = Session::begin(&planned[0].plan, &args.shared.context, &args.shared.finish)?;
+    let mut session = args.shared.begin(&planned[0].plan)?;
     let steps = session.steps(&planned, 1..=args.shared.length.repeat)?;
     session.end(steps, None, &args.shared.finish, &thresholds)
 }

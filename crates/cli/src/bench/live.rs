@@ -13,7 +13,7 @@ use ratatui::widgets::{Paragraph, Sparkline, Widget};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use std::io::{self, Stderr};
 use wellspring_load::engine::Progress;
-use wellspring_load::report::figures;
+use wellspring_load::numbers;
 use wellspring_load::result::Slice;
 
 /// Lines taken up on the terminal.
@@ -82,11 +82,11 @@ impl Widget for Picture<'_> {
             Constraint::Length(1),
         ];
         let [head, numbers, rate, heat, foot] = Layout::vertical(rows).areas(area);
-        let elapsed = figures::elapsed(self.progress.elapsed_ns);
+        let elapsed = numbers::elapsed(self.progress.elapsed_ns);
         let stage = if self.progress.warming_up { "warming up".to_owned() } else { elapsed };
         let full = (self.progress.done_share * BAR as f64).round() as usize;
         let bar = format!("{}{}", "━".repeat(full.min(BAR)), "─".repeat(BAR - full.min(BAR)));
-        let percent = format!("  {:.0} %  ", self.progress.done_share * 100.0);
+        let percent = format!("  {:.0}%  ", self.progress.done_share * 100.0);
         let line = vec![bar.cyan(), percent.into(), self.what.bold(), "  ".into(), stage.into()];
         Line::from(line).render(head, buffer);
         self.numbers().render(numbers, buffer);
@@ -101,17 +101,17 @@ impl Picture<'_> {
     fn numbers(&self) -> Line<'static> {
         let progress = self.progress;
         // Failures come first: on a narrow terminal the end of the line is cut off.
-        let failed = format!("{} failed", figures::count(progress.failures));
+        let failed = format!("{} failed", numbers::count(progress.failures));
         let mut spans = vec![
-            format!("{} answered, ", figures::count(progress.successes)).into(),
+            format!("{} answered, ", numbers::count(progress.successes)).into(),
             if progress.failures > 0 { failed.red() } else { failed.dim() },
         ];
         if let Some(last) = progress.slices.last() {
             let text = format!(
                 "   now {}/s, p50 {}, p99 {}",
-                figures::count(last.successes),
-                figures::duration(last.p50_ns),
-                figures::duration(last.p99_ns)
+                numbers::count(last.successes),
+                numbers::duration(last.p50_ns as f64),
+                numbers::duration(last.p99_ns as f64)
             );
             spans.push(text.into());
         }
@@ -130,7 +130,7 @@ impl Picture<'_> {
             Layout::horizontal([Constraint::Length(SCALE), Constraint::Min(1)]).areas(area);
         let (shown, columns) = self.shown(plot.width);
         let highest = shown.iter().map(|slice| slice.successes).max().unwrap_or(0);
-        let top = format!("{}/s", figures::count(highest));
+        let top = format!("{}/s", numbers::count(highest));
         Paragraph::new(top.dim()).render(scale, buffer);
         let data: Vec<u64> =
             shown.iter().flat_map(|slice| std::iter::repeat_n(slice.successes, columns)).collect();
@@ -147,7 +147,7 @@ impl Picture<'_> {
             let from = low + (high + 1 - low) * (rows - 1 - row) / rows;
             let to = low + (high + 1 - low) * (rows - row) / rows;
             let y = area.y + row as u16;
-            let label = figures::duration(1u64 << (from + 10).min(62));
+            let label = numbers::duration((1u64 << (from + 10).min(62)) as f64);
             buffer.set_string(area.x, y, label, Style::new().dim());
             for (place, slice) in shown.iter().enumerate() {
                 let within = slice.heat.get(from..to.min(slice.heat.len())).unwrap_or_default();
@@ -212,7 +212,7 @@ mod tests {
             done_share: 0.4,
         };
         let shown = text(&progress);
-        for part in ["c=4", "40 %", "1 234/s", "4 failed", "████████", "524 µs", "Ctrl-C"]
+        for part in ["c=4", "40%", "1,234/s", "4 failed", "████████", "524 µs", "Ctrl-C"]
         {
             assert!(shown.contains(part), "{part} is not in\n{shown}");
         }

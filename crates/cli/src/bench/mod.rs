@@ -14,6 +14,7 @@ mod outcome;
 pub(crate) mod quantity;
 mod scenario;
 mod search;
+mod turns;
 mod typed;
 mod watch;
 

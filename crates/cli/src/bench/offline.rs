@@ -6,14 +6,13 @@ use crate::exit::{Code, Failure};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wellspring_load::audit;
-use wellspring_load::compare::Color;
-use wellspring_load::history;
-use wellspring_load::import::{self, MicroReport};
 use wellspring_load::report;
 use wellspring_load::result::Report;
-use wellspring_load::scenario::{self, import::HarOptions};
 use wellspring_load::selftest::{self, Extent};
+use wellspring_load::table::Color;
+use wellspring_load_tools::micro::{self, MicroReport};
+use wellspring_load_tools::scenarios::{self, HarOptions};
+use wellspring_load_tools::{audit, history};
 
 fn color() -> Color {
     let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -98,6 +97,9 @@ pub(super) struct ReportArgs {
     /// Lists the checks that passed, too.
     #[arg(long)]
     all_checks: bool,
+    /// Writes a page with plots, in addition to the report; - for standard output instead of it.
+    #[arg(long, value_name = "FILE", conflicts_with = "form")]
+    html: Option<PathBuf>,
     /// Writes here instead of standard output.
     #[arg(short = 'o', long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -105,11 +107,11 @@ pub(super) struct ReportArgs {
 
 pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let mut reports: Vec<Report> = Vec::new();
-    let mut micro: Vec<report::MicroRow> = Vec::new();
+    let mut micro_rows: Vec<report::MicroRow> = Vec::new();
     for path in &args.files {
         let text = read_text(path)?;
         match MicroReport::from_json(&text) {
-            Ok(imported) => micro.extend(imported.benchmarks.iter().filter_map(micro_row)),
+            Ok(imported) => micro_rows.extend(imported.benchmarks.iter().filter_map(micro_row)),
             Err(_) => reports.push(
                 Report::from_json(&text)
                     .map_err(|error| Failure::data(format!("{}: {error}", path.display())))?,
@@ -117,9 +119,10 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         }
     }
     let text = if let Some(form) = args.form {
-        report::form(form, &reports, &micro).map_err(|error| Failure::data(error.to_string()))?
+        report::form(form, &reports, &micro_rows)
+            .map_err(|error| Failure::data(error.to_string()))?
     } else {
-        if !micro.is_empty() {
+        if !micro_rows.is_empty() {
             return Err(Failure::usage("imported micro-benchmarks are part of --form 5"));
         }
         let render = |report: &Report| match args.format {
@@ -131,8 +134,14 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
             ReportForm::Prometheus => report::prometheus(report),
             ReportForm::Json => report.to_json(),
         };
-        if args.format == ReportForm::Html && reports.len() > 1 {
+        if (args.format == ReportForm::Html || args.html.is_some()) && reports.len() > 1 {
             return Err(Failure::usage("a page shows one result file; run it once for each"));
+        }
+        if let (Some(path), [report]) = (&args.html, reports.as_slice()) {
+            write_file(path, &report::html(report))?;
+            if path.as_os_str() == "-" {
+                return Ok(ExitCode::SUCCESS);
+            }
         }
         reports.iter().map(render).collect::<Vec<_>>().join("\n")
     };
@@ -141,7 +150,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 /// A row of form 5; `None` for benchmarks that report no time, which cannot be ranked.
-fn micro_row(benchmark: &import::MicroBenchmark) -> Option<report::MicroRow> {
+fn micro_row(benchmark: &micro::MicroBenchmark) -> Option<report::MicroRow> {
     let time_ns = benchmark.time_ns?;
     let ops_per_s = benchmark.ops_per_s.unwrap_or(1e9 / time_ns);
     Some(report::MicroRow {
@@ -198,31 +207,30 @@ fn read_bytes(path: &str) -> Result<Vec<u8>, String> {
 pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let path = Path::new(&args.input);
     let named = |error: String| Failure::data(format!("{}: {error}", args.input));
-    let micro = |read: MicroReport| {
-        if args.table { import::render_text(&read, color()) } else { read.to_json() }
+    let shown = |read: MicroReport| {
+        if args.table { micro::render_text(&read, color()) } else { read.to_json() }
     };
     let text = match args.from {
         From::GoBench if args.input == "-" => {
-            micro(import::parse_go_bench(&read_text(path)?).map_err(|e| named(e.to_string()))?)
+            shown(micro::parse_go_bench(&read_text(path)?).map_err(|e| named(e.to_string()))?)
         }
-        From::GoBench => micro(import::read_go_bench(path).map_err(|e| named(e.to_string()))?),
-        From::Criterion => micro(import::read_criterion(path).map_err(|e| named(e.to_string()))?),
+        From::GoBench => shown(micro::read_go_bench(path).map_err(|e| named(e.to_string()))?),
+        From::Criterion => shown(micro::read_criterion(path).map_err(|e| named(e.to_string()))?),
         From::Curl => {
             let line = if args.input == "-" || path.is_file() {
                 read_text(path)?
             } else {
                 args.input.clone()
             };
-            scenario::import::curl(&line, &read_bytes)
-                .map_err(|error| Failure::data(error.to_string()))?
+            scenarios::curl(&line, &read_bytes).map_err(|error| Failure::data(error.to_string()))?
         }
         From::Har => {
             let options = HarOptions { static_assets: args.static_assets };
-            scenario::import::har(&read_text(path)?, &options)
-                .map_err(|error| named(error.to_string()))?
+            scenarios::har(&read_text(path)?, &options).map_err(|error| named(error.to_string()))?
         }
-        From::Openapi => scenario::import::openapi(&read_text(path)?)
-            .map_err(|error| named(error.to_string()))?,
+        From::Openapi => {
+            scenarios::openapi(&read_text(path)?).map_err(|error| named(error.to_string()))?
+        }
     };
     write_file(&args.output, &text)?;
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `wellspring bench URL`: one request, one load.
 
-use super::finish::{Session, Shared};
+use super::finish::Shared;
 use super::options::{Offer, plan, rate};
 use super::quantity::crowd;
 use crate::exit::Failure;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &OneArgs) -> Result<ExitCode, Failure> {
         Some(rate) => format!("{rate}/s"),
         None => format!("c={}", plan.settings.connections),
     };
-    let mut session = Session::begin(&plan, &args.shared.context, &args.shared.finish)?;
+    let mut session = args.shared.begin(&plan)?;
     let steps = session.steps(&[PlannedStep { name, plan }], 1..=args.shared.length.repeat)?;
     session.end(steps, None, &args.shared.finish, &thresholds)
 }

@@ -6,10 +6,11 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
-use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
+use wellspring_load::plan::{Accepted, Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use wellspring_load::report::redact_command;
 use wellspring_load::scenario::{
     FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
@@ -49,7 +50,7 @@ pub(super) struct RequestOptions {
     credentials: Credentials,
 }
 
-/// Who asks.
+/// How the client authenticates.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
@@ -86,8 +87,10 @@ pub(super) struct ConnectionOptions {
     #[arg(short = 'p', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     streams: u32,
     /// Accepts any certificate.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cacert")]
     insecure: bool,
+    #[command(flatten)]
+    trust: Trust,
     /// Connects to this Unix socket; the URL still names the host and path.
     #[arg(long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
@@ -117,7 +120,7 @@ pub(super) struct LengthOptions {
     /// Offers the load this long before measuring. A tenth of the duration, at most 1s, unless -n
     /// is given.
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
-    warmup: Option<u64>,
+    pub(super) warmup: Option<u64>,
     /// Measures this many times; steps take turns.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: u32,
@@ -195,6 +198,20 @@ impl ConnectionOptions {
         Ok(target)
     }
 
+    /// How TLS is spoken with a target. Files are read only if it is.
+    pub(super) fn tls(&self, target: &Target) -> Result<TlsTerms, Failure> {
+        if !target.tls {
+            return Ok(TlsTerms::default());
+        }
+        let authorities = self.trust.authorities().map_err(Failure::usage)?;
+        let accepted = match (self.insecure, authorities) {
+            (true, _) => Accepted::Any,
+            (false, Some(authorities)) => Accepted::Of(authorities),
+            (false, None) => Accepted::OfThisMachine,
+        };
+        Ok(TlsTerms { accepted, shown: self.trust.shown().map_err(Failure::usage)? })
+    }
+
     /// Sends one request outside the figures.
     pub(super) fn ask(
         &self,
@@ -202,7 +219,7 @@ impl ConnectionOptions {
         request: OwnedRequest,
     ) -> Result<driver::OwnedAnswer, Failure> {
         let what = format!("{} {}", request.method, target.url());
-        driver::ask(target, self.protocol(), self.insecure, self.timeout, request)
+        driver::ask(target, self.protocol(), &self.tls(target)?, self.timeout, request)
             .map_err(|error| Failure::new(Code::Unavailable, format!("{what}: {error}")))
     }
 }
@@ -264,6 +281,16 @@ impl Credentials {
 }
 
 impl RequestOptions {
+    /// The header fields.
+    pub(super) fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    /// The credentials.
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
     /// The one request, and a hash of everything in it but the credentials: logging
     /// in again gives another token, but asks the same of the server.
     pub(super) fn source(
@@ -380,11 +407,14 @@ pub(super) fn plan(
         spin: length.spin,
     };
     let pin = !connection.no_pin;
-    Ok(Plan { settings, target: target.clone(), source, pin, insecure: connection.insecure })
+    Ok(Plan { settings, target: target.clone(), source, pin, tls: connection.tls(target)? })
 }
 
 impl ContextOptions {
-    pub(super) fn driver_options(&self) -> Result<driver::Options, Failure> {
+    pub(super) fn driver_options(
+        &self,
+        connection: &ConnectionOptions,
+    ) -> Result<driver::Options, Failure> {
         let server_count = match &self.server_count {
             None => None,
             Some(text) => {
@@ -393,7 +423,8 @@ impl ContextOptions {
                 })?;
                 let mut target = Target::parse(url).map_err(|error| Failure::usage(error.0))?;
                 target.resolve().map_err(|error| Failure::new(Code::Unavailable, error.0))?;
-                let count = ServerCount { target, metric: metric.to_owned() };
+                let tls = connection.tls(&target)?;
+                let count = ServerCount { target, metric: metric.to_owned(), tls };
                 // Better refused now than missed after minutes of measuring.
                 count.read().map_err(|why| Failure::usage(format!("--server-count: {why}")))?;
                 Some(count)

@@ -41,7 +41,7 @@ pub(super) fn crowd(text: &str) -> Result<u32, String> {
     u32::try_from(number)
         .ok()
         .filter(|number| *number <= 1_000_000)
-        .ok_or_else(|| format!("{number} are more than the 1 000 000 that are allowed"))
+        .ok_or_else(|| format!("{number} are more than the 1,000,000 that are allowed"))
 }
 
 /// Microseconds from the same, and from `50us`.

@@ -2,22 +2,26 @@
 
 use super::finish::{FinishOptions, Session};
 use super::one::Spread;
-use super::options::{ConnectionOptions, ContextOptions, LengthOptions, Offer, plan, rate};
-use super::quantity::{crowd, pair, think_us};
+use super::options::{
+    ConnectionOptions, ContextOptions, Credentials, LengthOptions, Offer, plan, rate,
+};
+use super::quantity::{crowd, header, pair, think_us};
 use crate::exit::{Code, Failure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use wellspring_load::driver::{self, PlannedStep};
 use wellspring_load::engine::{Clock, Target};
-use wellspring_load::plan::Stop;
-use wellspring_load::scenario::{Options, Scenario, ScenarioError, Setup};
+use wellspring_load::plan::{Plan, Stop};
+use wellspring_load::scenario::{Options, Scenario, ScenarioError, Setup, SetupValues};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Ready-made scenarios are in the folder scenarios/; docs/bench/scenarios.md explains the file.
 
-  wellspring bench scenario scenarios/links.toml --url http://127.0.0.1:4000 --users 20 -z 30s")]
+  wellspring bench scenario scenarios/links.toml --url http://127.0.0.1:4000 --users 20 -z 30s
+
+To compare two servers with a scenario: wellspring bench compare --scenario FILE URL URL.")]
 pub(super) struct ScenarioArgs {
     /// The scenario file.
     file: PathBuf,
@@ -40,9 +44,14 @@ pub(super) struct ScenarioArgs {
     /// Sets a variable of the file; repeats.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = pair)]
     vars: Vec<(String, String)>,
+    /// A header field of every request to this server; repeats. A request's own comes before it.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
     /// Reads the file and says what it would do, without sending anything.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    credentials: Credentials,
     #[command(flatten)]
     connection: ConnectionOptions,
     #[command(flatten)]
@@ -53,35 +62,132 @@ pub(super) struct ScenarioArgs {
     finish: FinishOptions,
 }
 
-pub(super) fn run(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
-    let thresholds = args.finish.thresholds()?;
-    let options = Options { vars: args.vars.clone(), ..Options::default() };
-    let scenario = Scenario::load_with(&args.file, &options).map_err(|error| {
-        let code = if args.file.exists() { Code::Data } else { Code::NoInput };
-        Failure::new(code, error.to_string())
-    })?;
-    let url =
-        args.url.as_deref().or(scenario.base()).ok_or_else(|| {
+/// A scenario file and what the command line gives it.
+#[derive(Clone, Copy)]
+pub(super) struct ScenarioInput<'a> {
+    pub(super) file: &'a Path,
+    pub(super) vars: &'a [(String, String)],
+    pub(super) headers: &'a [(String, String)],
+    pub(super) credentials: &'a Credentials,
+    pub(super) connection: &'a ConnectionOptions,
+    pub(super) length: &'a LengthOptions,
+}
+
+/// The load of a scenario, as far as the command line says; the file suggests the rest.
+#[derive(Clone, Copy)]
+pub(super) struct ScenarioLoad {
+    pub(super) users: Option<u32>,
+    pub(super) rate_per_s: Option<f64>,
+    pub(super) arrivals: Spread,
+    pub(super) think_us: Option<(u64, u64)>,
+}
+
+/// A scenario made ready on one server: its setup has been sent there, and its teardown is owed.
+pub(super) struct Prepared<'a> {
+    pub(super) scenario: Scenario,
+    target: Target,
+    values: SetupValues,
+    input: ScenarioInput<'a>,
+}
+
+impl<'a> ScenarioInput<'a> {
+    /// Reads the file, without credentials.
+    fn load(&self) -> Result<Scenario, Failure> {
+        self.load_with(None)
+    }
+
+    fn load_with(&self, authorization: Option<String>) -> Result<Scenario, Failure> {
+        let (vars, headers) = (self.vars.to_vec(), self.headers.to_vec());
+        let options = Options { vars, headers, authorization, ..Options::default() };
+        Scenario::load_with(self.file, &options).map_err(|error| {
+            let code = if self.file.exists() { Code::Data } else { Code::NoInput };
+            Failure::new(code, error.to_string())
+        })
+    }
+
+    /// The server that is measured.
+    fn target(&self, scenario: &Scenario, url: Option<&str>) -> Result<Target, Failure> {
+        let url = url.or(scenario.base()).ok_or_else(|| {
             Failure::usage("the scenario has no base; say which server with --url")
         })?;
-    let target = args.connection.target(url)?;
+        self.connection.target(url)
+    }
+
+    /// Logs in, if it is asked to, and sends the setup to the server at `url`, or at the file's
+    /// `base`.
+    pub(super) fn prepare(self, url: Option<&str>) -> Result<Prepared<'a>, Failure> {
+        let mut scenario = self.load()?;
+        let target = self.target(&scenario, url)?;
+        if let Some(value) = self.credentials.authorization(&target, self.connection)? {
+            scenario = self.load_with(Some(value))?;
+        }
+        let mut setup = scenario.setup(self.length.seed, Clock::unix_ns);
+        perform(&mut setup, &target, self.connection)?;
+        Ok(Prepared { values: setup.finish(), scenario, target, input: self })
+    }
+}
+
+impl Prepared<'_> {
+    /// What to offer.
+    pub(super) fn plan(&self, load: ScenarioLoad) -> Result<Plan, Failure> {
+        let source =
+            self.scenario.source(&self.values, Clock::unix_ns).map_err(|error| wrong(&error))?;
+        let hash = driver::workload_hash(&source);
+        let suggested = self.scenario.suggested();
+        let suggested_rate = suggested.rate_per_s.filter(|_| load.users.is_none());
+        let offer = Offer {
+            connections: load.users.or(suggested.users),
+            rate_per_s: load.rate_per_s.or(suggested_rate),
+            arrivals: load.arrivals.into(),
+            think_us: load.think_us.unwrap_or_else(|| self.scenario.think_us()),
+        };
+        let (connection, length) = (self.input.connection, self.input.length);
+        plan(&self.target, (Arc::new(source), hash), offer, connection, length)
+    }
+
+    /// Sends the teardown. It is owed also when measuring failed.
+    pub(super) fn take_down(&self) -> Result<(), Failure> {
+        let seed = self.input.length.seed;
+        let mut teardown = self.scenario.teardown(&self.values, seed, Clock::unix_ns);
+        perform(&mut teardown, &self.target, self.input.connection)
+    }
+}
+
+pub(super) fn run(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
+    let thresholds = args.finish.thresholds()?;
+    let input = ScenarioInput {
+        file: &args.file,
+        vars: &args.vars,
+        headers: &args.headers,
+        credentials: &args.credentials,
+        connection: &args.connection,
+        length: &args.length,
+    };
     if args.check {
+        let scenario = input.load()?;
+        let target = input.target(&scenario, args.url.as_deref())?;
         crate::say(&format!("{} can be run against {}.\n", args.file.display(), target.url()))?;
         crate::say(scenario.outline().trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut setup = scenario.setup(args.length.seed, Clock::unix_ns);
-    perform(&mut setup, &target, &args.connection)?;
-    let values = setup.finish();
-    let planned = planned(args, &scenario, &target, &values)?;
-    let mut session = Session::begin(&planned[0].plan, &args.context, &args.finish)?;
-    let measured = session.steps(&planned, 1..=args.length.repeat);
-    // Whatever setup made is taken down again, also when measuring failed.
-    let mut teardown = scenario.teardown(&values, args.length.seed, Clock::unix_ns);
-    let taken_down = perform(&mut teardown, &target, &args.connection);
-    let code = session.end(measured?, None, &args.finish, &thresholds)?;
+    let prepared = input.prepare(args.url.as_deref())?;
+    let ended = measure(args, &prepared);
+    let taken_down = prepared.take_down();
+    let (session, steps) = ended?;
+    let code = session.end(steps?, None, &args.finish, &thresholds)?;
     taken_down?;
     Ok(code)
+}
+
+type Steps = Result<Vec<wellspring_load::result::Step>, Failure>;
+
+fn measure(args: &ScenarioArgs, prepared: &Prepared<'_>) -> Result<(Session, Steps), Failure> {
+    let planned = planned(args, prepared)?;
+    let title = prepared.scenario.name();
+    let measuring = (&args.connection, &args.context);
+    let mut session = Session::begin(&planned[0].plan, title, measuring, &args.finish)?;
+    let steps = session.steps(&planned, 1..=args.length.repeat);
+    Ok((session, steps))
 }
 
 fn wrong(error: &ScenarioError) -> Failure {
@@ -89,38 +195,36 @@ fn wrong(error: &ScenarioError) -> Failure {
 }
 
 /// One step for each number of users.
-fn planned(
-    args: &ScenarioArgs,
-    scenario: &Scenario,
-    target: &Target,
-    values: &wellspring_load::scenario::SetupValues,
-) -> Result<Vec<PlannedStep>, Failure> {
-    let source = scenario.source(values, Clock::unix_ns).map_err(|error| wrong(&error))?;
-    let hash = driver::workload_hash(&source);
-    let source: Arc<dyn wellspring_load::workload::Source> = Arc::new(source);
-    let suggested = scenario.suggested();
-    let rate_per_s = args.rate.or(if args.users.is_empty() { suggested.rate_per_s } else { None });
-    let think_us = args.think.unwrap_or_else(|| scenario.think_us());
-    let rungs: Vec<Option<u32>> = if args.users.is_empty() {
-        vec![suggested.users]
-    } else {
-        args.users.iter().copied().map(Some).collect()
+fn planned(args: &ScenarioArgs, prepared: &Prepared<'_>) -> Result<Vec<PlannedStep>, Failure> {
+    let suggested = prepared.scenario.suggested();
+    let rungs: Vec<Option<u32>> = match args.users.is_empty() {
+        true => vec![None],
+        false => args.users.iter().copied().map(Some).collect(),
     };
     let mut planned = Vec::new();
     for users in rungs {
-        let offer =
-            Offer { connections: users, rate_per_s, arrivals: args.arrivals.into(), think_us };
-        let source = (Arc::clone(&source), hash.clone());
-        let mut plan = plan(target, source, offer, &args.connection, &args.length)?;
+        let load = ScenarioLoad {
+            users,
+            rate_per_s: args.rate,
+            arrivals: args.arrivals,
+            think_us: args.think,
+        };
+        let mut plan = prepared.plan(load)?;
+        let settings = &mut plan.settings;
         if args.length.duration.is_none()
-            && plan.settings.stop.requests.is_none()
+            && settings.stop.requests.is_none()
             && suggested.duration_ms.is_some()
         {
-            plan.settings.stop = Stop { requests: None, duration_ms: suggested.duration_ms };
+            settings.stop = Stop { requests: None, duration_ms: suggested.duration_ms };
         }
-        let name = match rate_per_s {
-            Some(rate) => format!("{rate}/s, {} connections", plan.settings.connections),
-            None => format!("users={}", plan.settings.connections),
+        if let (None, Some(warmup_ms)) = (args.length.warmup, suggested.warmup_ms) {
+            settings.warmup_ms = warmup_ms;
+        }
+        let name = match settings.load {
+            wellspring_load::plan::Load::Open { rate_per_s, .. } => {
+                format!("{rate_per_s}/s, {} connections", settings.connections)
+            }
+            wellspring_load::plan::Load::Closed { .. } => format!("users={}", settings.connections),
         };
         planned.push(PlannedStep { name, plan });
     }

@@ -1,6 +1,6 @@
 //! `wellspring bench search`: the highest rate at which a condition still holds.
 
-use super::finish::{Session, Shared};
+use super::finish::Shared;
 use super::one::Spread;
 use super::options::{Offer, plan, rate};
 use super::quantity::crowd;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
         think_us: (0, 0),
     };
     let mut open = plan(&target, source, offer, &args.shared.connection, &args.shared.length)?;
-    let mut session = Session::begin(&open, &args.shared.context, &args.shared.finish)?;
+    let mut session = args.shared.begin(&open)?;
     let mut closed = open.clone();
     closed.settings.load = Load::Closed { think_min_us: 0, think_max_us: 0 };
     closed.settings.connections = args.connections.unwrap_or(16);
@@ -120,13 +120,13 @@ fn outcome(
             "it still held at {ceiling:.0} requests a second, where the search ends; try a higher --max-rate"
         ),
         Some(SearchEnd::Narrow) => {
-            "the lowest failing rate is within 5 % of the highest holding one; a failure counts \
+            "the lowest failing rate is within 5% of the highest holding one; a failure counts \
              when it happens twice"
                 .to_owned()
         }
         Some(SearchEnd::NeverHeld) => "it did not hold at any rate tried".to_owned(),
         Some(SearchEnd::TooMany(probes)) => format!(
-            "{probes} rates were tried and the limit is not known to 5 %: the same rate holds at one time and \
+            "{probes} rates were tried and the limit is not known to 5%: the same rate holds at one time and \
              fails at another; try a longer duration (-z)"
         ),
     };

@@ -3,7 +3,7 @@
 use super::live::Live;
 use std::io::IsTerminal as _;
 use wellspring_load::engine::{Observer, Progress};
-use wellspring_load::report::figures;
+use wellspring_load::numbers;
 
 /// Seconds between two plain lines.
 const LINE_EVERY_S: u64 = 5;
@@ -78,15 +78,15 @@ impl Observer for Watch {
 fn line(what: &str, second: u64, progress: &Progress<'_>) -> String {
     let mut line = format!(
         "{what}: {second} s, {} answered, {} failed",
-        figures::count(progress.successes),
-        figures::count(progress.failures)
+        numbers::count(progress.successes),
+        numbers::count(progress.failures)
     );
     if let Some(last) = progress.slices.last() {
         line.push_str(&format!(
             "; last second {}/s, p50 {}, p99 {}",
-            figures::count(last.successes),
-            figures::duration(last.p50_ns),
-            figures::duration(last.p99_ns)
+            numbers::count(last.successes),
+            numbers::duration(last.p50_ns as f64),
+            numbers::duration(last.p99_ns as f64)
         ));
     }
     line

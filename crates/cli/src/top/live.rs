@@ -224,7 +224,7 @@ impl Picture<'_> {
     fn trouble(&self) -> Option<String> {
         let (what, since_ns) = self.state.trouble.as_ref()?;
         let seconds = self.now_ns.saturating_sub(*since_ns) / 1_000_000_000;
-        let what = wellspring_load::report::figures::visible(what);
+        let what = wellspring_load::table::visible(what);
         Some(format!("no figures for {seconds} s, trying again: {what}"))
     }
 }

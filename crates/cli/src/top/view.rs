@@ -9,7 +9,8 @@ use crate::cluster::document::{EngineDocument, NodeDocument};
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use std::cmp::Ordering;
-use wellspring_load::report::figures::{bare_rate, bytes, count, duration, percent, visible};
+use wellspring_load::numbers::{bytes, count, duration, percent, significant};
+use wellspring_load::table::visible;
 
 /// Rows of a table other than the routes' when there is not room for all.
 const FEW: usize = 4;
@@ -91,7 +92,7 @@ pub(super) fn title(url: &str, figures: &Figures) -> Line<'static> {
     let mut spans = vec![
         "wellspring top  ".bold(),
         visible(url).into(),
-        format!("  over {}", duration((figures.interval_s * 1e9) as u64)).into(),
+        format!("  over {}", duration(figures.interval_s * 1e9)).into(),
     ];
     if figures.restarted {
         spans.push("  RESTARTED".red().bold());
@@ -145,11 +146,11 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
     let server = &figures.server;
     let answers = &server.answers;
     let mut first = vec![
-        format!("{} requests/s   ", bare_rate(answers.requests_per_s)).bold(),
-        format!("{} 4xx/s   ", bare_rate(answers.client_errors_per_s)).into(),
-        format!("{} refused/s   ", bare_rate(answers.refusals_per_s)).into(),
+        format!("{} requests/s   ", significant(answers.requests_per_s)).bold(),
+        format!("{} 4xx/s   ", significant(answers.client_errors_per_s)).into(),
+        format!("{} refused/s   ", significant(answers.refusals_per_s)).into(),
         alarm(
-            format!("{} 5xx/s", bare_rate(answers.server_errors_per_s)),
+            format!("{} 5xx/s", significant(answers.server_errors_per_s)),
             answers.server_errors_per_s > 0.0,
         ),
     ];
@@ -160,18 +161,18 @@ fn server(figures: &Figures) -> Vec<Line<'static>> {
     let second = vec![
         format!("{} connections   ", count(server.connections)).into(),
         alarm(
-            format!("{} turned away/s   ", bare_rate(server.connections_refused_per_s)),
+            format!("{} turned away/s   ", significant(server.connections_refused_per_s)),
             server.connections_refused_per_s > 0.0,
         ),
         format!("{} subscribers   ", count(server.subscribers)).into(),
-        format!("bodies {}   ", bytes(server.body_bytes)).into(),
-        format!("memory {}   ", bytes(server.resident_bytes)).into(),
+        format!("bodies {}   ", bytes(server.body_bytes as f64)).into(),
+        format!("memory {}   ", bytes(server.resident_bytes as f64)).into(),
         format!("{} open files", count(server.open_files)).into(),
     ];
     let third = vec![
         format!("{} in flight   ", count(server.in_flight)).into(),
-        format!("in {}/s   ", bytes(server.received_bytes_per_s as u64)).into(),
-        format!("out {}/s   ", bytes(server.sent_bytes_per_s as u64)).into(),
+        format!("in {}/s   ", bytes(server.received_bytes_per_s)).into(),
+        format!("out {}/s   ", bytes(server.sent_bytes_per_s)).into(),
         format!("processors {}   ", percent(server.processors)).into(),
         format!("{} threads", count(server.threads)).into(),
     ];
@@ -243,18 +244,18 @@ fn logs(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         vec![
             visible(&log.log).into(),
             count(log.head).into(),
-            bare_rate(log.appends_per_s).into(),
-            bare_rate(log.events_per_s).into(),
-            bare_rate(log.conflicts_per_s).into(),
-            bare_rate(log.replays_per_s).into(),
-            bare_rate(log.batches_per_s).into(),
-            log.events_per_batch.map_or("-".into(), |mean| bare_rate(mean).into()),
-            log.bytes_per_batch.map_or("-".into(), |mean| bytes(mean as u64).into()),
+            significant(log.appends_per_s).into(),
+            significant(log.events_per_s).into(),
+            significant(log.conflicts_per_s).into(),
+            significant(log.replays_per_s).into(),
+            significant(log.batches_per_s).into(),
+            log.events_per_batch.map_or("-".into(), |mean| significant(mean).into()),
+            log.bytes_per_batch.map_or("-".into(), |mean| bytes(mean).into()),
             log.barrier_us.map_or("-".into(), |mean| time(mean).into()),
             log.barrier_p99.map_or("-".into(), |p99| quantile(p99).into()),
             percent(log.barrier_share).into(),
-            bytes(log.staged_bytes).into(),
-            bytes(log.disk_bytes).into(),
+            bytes(log.staged_bytes as f64).into(),
+            bytes(log.disk_bytes as f64).into(),
             count(log.segments).into(),
             count(log.subscribers).into(),
             alarm(visible(state), is_bad),
@@ -287,15 +288,15 @@ fn ingest(logs: &[&LogFigures]) -> Vec<Line<'static>> {
         };
         vec![
             visible(&log.log).into(),
-            bare_rate(ingest.accepted_per_s).into(),
-            bare_rate(ingest.stored_per_s).into(),
-            alarm(bare_rate(ingest.shed_per_s), ingest.shed_per_s > 0.0),
-            alarm(bare_rate(ingest.dropped_per_s), ingest.dropped_per_s > 0.0),
+            significant(ingest.accepted_per_s).into(),
+            significant(ingest.stored_per_s).into(),
+            alarm(significant(ingest.shed_per_s), ingest.shed_per_s > 0.0),
+            alarm(significant(ingest.dropped_per_s), ingest.dropped_per_s > 0.0),
             count(ingest.in_flight_events).into(),
-            bytes(ingest.in_flight_bytes).into(),
-            ingest.room_bytes.map_or("-".into(), |room| bytes(room).into()),
-            duration(ingest.window_last_us.saturating_mul(1000)).into(),
-            duration(ingest.window_longest_us.saturating_mul(1000)).into(),
+            bytes(ingest.in_flight_bytes as f64).into(),
+            ingest.room_bytes.map_or("-".into(), |room| bytes(room as f64).into()),
+            duration(ingest.window_last_us as f64 * 1e3).into(),
+            duration(ingest.window_longest_us as f64 * 1e3).into(),
             alarm(state, *storage_full),
         ]
     };
@@ -313,8 +314,8 @@ fn views(views: &[ViewFigures]) -> Vec<Line<'static>> {
             alarm(state, !view.answers),
             count(view.position).into(),
             count(view.lag_events).into(),
-            duration((view.lag_s * 1e9) as u64).into(),
-            bare_rate(view.folded_per_s).into(),
+            duration((view.lag_s * 1e9).round()).into(),
+            significant(view.folded_per_s).into(),
         ]
     };
     table(head.map(Span::from).to_vec(), views.iter().map(row).collect())
@@ -334,8 +335,8 @@ fn connectors(connectors: &[ConnectorFigures]) -> Vec<Line<'static>> {
             connector.kind.into(),
             alarm(state.to_owned(), is_bad),
             count(connector.lag).into(),
-            bare_rate(connector.events_per_s).into(),
-            bytes(connector.bytes_per_s as u64).into(),
+            significant(connector.events_per_s).into(),
+            bytes(connector.bytes_per_s).into(),
             count(connector.restarts).into(),
             alarm(count(connector.set_aside), connector.set_aside > 0),
         ]
@@ -346,14 +347,14 @@ fn connectors(connectors: &[ConnectorFigures]) -> Vec<Line<'static>> {
 fn graph(graph: &GraphFigures) -> Vec<Line<'static>> {
     let cells = [
         ("Graph", String::new()),
-        ("reads/s", bare_rate(graph.reads_per_s)),
-        ("writes/s", bare_rate(graph.writes_per_s)),
-        ("commits/s", bare_rate(graph.commits_per_s)),
-        ("overtaken/s", bare_rate(graph.overtaken_per_s)),
-        ("outdated/s", bare_rate(graph.outdated_per_s)),
-        ("limited/s", bare_rate(graph.limited_per_s)),
+        ("reads/s", significant(graph.reads_per_s)),
+        ("writes/s", significant(graph.writes_per_s)),
+        ("commits/s", significant(graph.commits_per_s)),
+        ("overtaken/s", significant(graph.overtaken_per_s)),
+        ("outdated/s", significant(graph.outdated_per_s)),
+        ("limited/s", significant(graph.limited_per_s)),
         ("open", count(graph.open_transactions)),
-        ("expired/s", bare_rate(graph.expired_per_s)),
+        ("expired/s", significant(graph.expired_per_s)),
         ("plans kept", graph.plan_share.map_or("-".into(), percent)),
         ("nodes", count(graph.nodes)),
         ("relationships", count(graph.relationships)),
@@ -371,7 +372,8 @@ fn routes(routes: &[RouteFigures], order: Order) -> Vec<Line<'static>> {
         if column != order.column {
             return Span::from(name);
         }
-        let falls = (column == Column::Route) == order.reversed; // names rise unless turned round, figures fall
+        // Names ascend unless the order is reversed; figures descend.
+        let falls = (column == Column::Route) == order.reversed;
         format!("{name} {}", if falls { '▼' } else { '▲' }).underlined()
     });
     let row = |route: &&RouteFigures| {
@@ -380,9 +382,9 @@ fn routes(routes: &[RouteFigures], order: Order) -> Vec<Line<'static>> {
         let shown = |text: Option<String>| Span::from(text.unwrap_or_else(|| "-".to_owned()));
         vec![
             visible(&route.route).into(),
-            bare_rate(answers.requests_per_s).into(),
-            bare_rate(answers.client_errors_per_s).into(),
-            alarm(bare_rate(answers.server_errors_per_s), answers.server_errors_per_s > 0.0),
+            significant(answers.requests_per_s).into(),
+            significant(answers.client_errors_per_s).into(),
+            alarm(significant(answers.server_errors_per_s), answers.server_errors_per_s > 0.0),
             shown(latency.map(|l| time(l.mean_us))),
             shown(latency.map(|l| quantile(l.p50))),
             shown(latency.map(|l| quantile(l.p90))),
@@ -422,7 +424,7 @@ fn alarm(text: String, bad: bool) -> Span<'static> {
 }
 
 fn time(us: f64) -> String {
-    duration((us * 1000.0).round() as u64)
+    duration((us * 1000.0).round())
 }
 
 fn quantile(quantile: Quantile) -> String {

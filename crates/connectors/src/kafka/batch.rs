@@ -1,5 +1,5 @@
-//! A batch of records on its way to Kafka. The bytes of all its records lie in one buffer, which is
-//! used again for the next batch if Kafka's client has let go of it.
+//! A batch of records for Kafka. One buffer holds the bytes of all records; the next batch reuses
+//! it once the Kafka client has released it.
 
 use crate::sink::{PayloadFormat, cloud_event, partition_key};
 use bytes::Bytes;
@@ -16,12 +16,12 @@ const TAGS: &str = "wellspring-tags";
 const ID: &str = "wellspring-id";
 const CONTENT_TYPE: &str = "content-type";
 
-/// Bytes of a batch of one record beside key, value and headers: 61 of the batch, and at most 27 of
-/// lengths, attributes, time and offset.
+/// Size of a one-record batch without its key, value and headers: 61 bytes for the batch, at most
+/// 27 for lengths, attributes, time and offset.
 const RECORD_OVERHEAD: usize = 88;
-/// Bytes of a header beside its name and value: two lengths.
+/// Size of a header without its name and value: two lengths.
 const HEADER_OVERHEAD: usize = 4;
-/// Bytes of all names of headers and their overhead.
+/// Size of all header names and their overhead.
 const NAMES_BYTES: usize = LOG.len()
     + POSITION.len()
     + TYPE.len()
@@ -30,21 +30,21 @@ const NAMES_BYTES: usize = LOG.len()
     + CONTENT_TYPE.len()
     + 6 * HEADER_OVERHEAD;
 
-/// How events become records.
+/// How events are turned into records.
 pub(super) struct RecordFormat {
-    /// The log, which stands in a header.
+    /// The log's name, sent as a header.
     pub(super) log_name: String,
     pub(super) topic: String,
     pub(super) payload: PayloadFormat,
     pub(super) partition_by: Option<String>,
 }
 
-/// An event of a batch. Its parts lie in the batch's bytes one behind the other, from `begin` on:
-/// key, value, position, type, tags, id.
+/// An event of a batch. The batch's buffer holds its parts consecutively from `begin` on: key,
+/// value, position, type, tags, id.
 struct Entry {
     position: Position,
     timestamp_ms: i64,
-    /// `None`: it has no key, and goes where the batch's other events without one go.
+    /// `None`: the event has no key and goes to the partition for events without keys.
     partition: Option<i32>,
     content_type: &'static str,
     has_id: bool,
@@ -52,22 +52,22 @@ struct Entry {
     ends: [usize; 6],
 }
 
-/// Events to be delivered together.
+/// Events that are delivered together.
 pub(super) struct Batch {
     format: RecordFormat,
     log_header: Bytes,
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Where events without a key go. Another partition for each batch, so that positions grow
+    /// The partition for events without keys. It changes with each batch, so that positions ascend
     /// within each partition and a batch is not spread thin.
     keyless_partition: i32,
 }
 
-/// A record is larger than the topic takes; its size in bytes.
+/// Error: a record exceeds the topic's maximum. Contains its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Oversize(pub(super) usize);
 
-/// Appends an id as it is displayed, several times faster: it may stand in each record.
+/// Appends an id in display form, several times faster than `Display`: every record may have one.
 fn push_id(out: &mut Vec<u8>, id: EventId) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (at, byte) in id.0.iter().enumerate() {
@@ -111,15 +111,15 @@ impl Batch {
         self.entries.len()
     }
 
-    /// The position of the first event.
+    /// The first event's position.
     pub(super) fn first_position(&self) -> Option<Position> {
         self.entries.first().map(|entry| entry.position)
     }
 
-    /// Adds an event to a batch for a topic of so many partitions.
+    /// Adds an event to a batch for a topic with this many partitions.
     ///
     /// # Errors
-    /// Its record exceeds `max_bytes`; the event is not in the batch then.
+    /// Its record exceeds `max_bytes`; the batch is then unchanged.
     pub(super) fn push(
         &mut self,
         event: &RecordView<'_>,
@@ -201,8 +201,8 @@ impl Batch {
         }
     }
 
-    /// The batch as records for a topic of so many partitions, with room for `more`, and its bytes,
-    /// which [`reuse`](Self::reuse) takes back. The batch is empty afterwards.
+    /// Takes the batch as records for a topic with this many partitions, with capacity for `more`,
+    /// and its buffer, which [`reuse`](Self::reuse) takes back. The batch is empty afterwards.
     pub(super) fn take(&mut self, partitions: i32, more: usize) -> (Vec<OutgoingRecord>, Bytes) {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         let keyless = self.keyless_partition % partitions;
@@ -215,7 +215,7 @@ impl Batch {
         (records, bytes)
     }
 
-    /// Takes the bytes of a batch that was delivered, so that the next one need not allocate.
+    /// Takes back the buffer of a delivered batch, so that the next one need not allocate.
     pub(super) fn reuse(&mut self, bytes: Bytes) {
         if let Ok(bytes) = bytes.try_into_mut() {
             self.bytes = Vec::from(bytes);

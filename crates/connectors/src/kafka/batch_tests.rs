@@ -1,4 +1,4 @@
-//! What records are made of events.
+//! How events are turned into records.
 
 use super::*;
 use proptest::prelude::*;

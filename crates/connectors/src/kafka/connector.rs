@@ -5,8 +5,8 @@ use crate::fault::Fault;
 use std::sync::Arc;
 use wellspring_kafka::{Cluster, ConnectionSettings, KafkaCluster};
 
-/// Makes a new connection to brokers each time it is called, with the settings of that moment: a
-/// password may have been changed.
+/// Returns a function that connects to the brokers. Each call uses the current settings, because a
+/// password may have changed.
 #[must_use]
 pub fn connector(
     settings: impl Fn() -> Result<ConnectionSettings, Fault> + Send + 'static,

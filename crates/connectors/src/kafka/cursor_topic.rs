@@ -1,5 +1,5 @@
-//! The topic that keeps the cursors of exactly-once sinks, in the same transactions as what they
-//! deliver.
+//! The topic that stores the cursors of exactly-once sinks, in the same transactions as the records
+//! they deliver.
 
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
@@ -12,39 +12,39 @@ use wellspring_kafka::{
 };
 use wellspring_log::Clock;
 
-/// Where all cursors lie. Each topic has this partition, and no later change to their number moves
-/// a cursor to another, which would lose it.
+/// The partition of all cursors. Every topic has it, and a later change of the partition count
+/// cannot move a cursor to another partition and so lose it.
 const PARTITION: i32 = 0;
-/// Brokers compact whole segments alone. With small ones a start reads thousands of cursors, and
-/// not the millions that a segment of 1 GiB holds.
+/// Brokers compact only whole segments. With small ones a start reads thousands of cursors instead
+/// of the millions in a segment of 1 GiB.
 const CREATED_WITH: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("segment.bytes", "16777216"),
     ("min.cleanable.dirty.ratio", "0.1"),
 ];
-/// How often a topic that was created just now is looked for, and how long to wait in between.
+/// Number of attempts to describe a newly created topic, and the wait between them.
 const NEW_TOPIC_LOOKS: u32 = 30;
 const NEW_TOPIC_WAIT: Duration = Duration::from_millis(100);
-/// Longest wait for a record before the reader looks at the time.
+/// Maximum wait for a record before the reader checks the time.
 const POLL: Duration = Duration::from_millis(200);
-/// Longest wait for a further record. Brokers end a transaction that holds back readers after 30 s
-/// (the timeout that our own producers set), and look for such transactions every 10 s.
+/// Maximum wait for a further record. Brokers end a transaction that blocks readers after 30 s (the
+/// timeout set by our producers) and check for such transactions every 10 s.
 const STALLED_US: u64 = 45_000_000;
-/// How long a newer owner is looked for after this one was fenced.
+/// How long to look for a newer owner after this one was fenced.
 const NEW_OWNER_US: u64 = 2_000_000;
 
-/// A cursor as it lies in the topic.
+/// A cursor as the topic stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CursorDocument {
     generation: u64,
     position: u64,
     anchor: u32,
-    /// The topic that was delivered to, in hexadecimal digits.
+    /// Id of the target topic, in hexadecimal digits.
     pub(super) topic_id: String,
-    /// For people who read the topic.
+    /// Informative.
     log: String,
-    /// For people who read the topic.
+    /// Informative.
     sink: String,
 }
 
@@ -54,12 +54,12 @@ impl CursorDocument {
     }
 }
 
-/// The id of a topic, in hexadecimal digits.
+/// A topic's id in hexadecimal digits.
 pub(super) fn hex(id: [u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(id))
 }
 
-/// The cursor of one sink in the topic.
+/// One sink's cursor in the topic.
 pub(super) struct CursorTopic {
     pub(super) topic: String,
     /// Key of the cursor's records.
@@ -69,7 +69,7 @@ pub(super) struct CursorTopic {
 }
 
 impl CursorTopic {
-    /// Makes sure that the topic is there, and is compacted.
+    /// Ensures that the topic exists and is compacted.
     ///
     /// # Errors
     /// [`StopCode::Unusable`] if it is not compacted; a fault of the cluster.
@@ -92,7 +92,7 @@ impl CursorTopic {
         Err(Fault::stop(StopCode::Unusable, detail))
     }
 
-    /// Describes the topic once it is known: brokers learn of a new one one after the other.
+    /// Describes the topic once it is known: not all brokers learn of a new topic at once.
     fn describe_new(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
         let mut looks = 0;
         loop {
@@ -118,7 +118,7 @@ impl CursorTopic {
             settings: settings.to_vec(),
         };
         if cluster.create_topic(&new)? == Creation::Created {
-            tracing::info!(topic = self.topic, "the topic of cursors is created");
+            tracing::info!(topic = self.topic, "created the cursor topic");
         }
         Ok(())
     }
@@ -166,14 +166,14 @@ impl CursorTopic {
         cluster.reader(&self.topic, &[(PARTITION, from)]).map_err(reading_fault)
     }
 
-    /// Reads the newest cursor, after the producer has taken the transactional id. Gives the offset
-    /// of its probe, too: a record that is delivered now and then read. Everything that earlier
-    /// owners committed lies before it; offsets alone cannot tell that all was read, as readers do
-    /// not see markers of transactions.
+    /// Reads the newest cursor, after the producer has taken the transactional id. Also returns the
+    /// offset of its probe: a record that this call delivers and then reads. Everything that
+    /// earlier owners committed lies before the probe. Offsets alone cannot show that all records
+    /// were read, because readers do not see transaction markers.
     ///
     /// # Errors
-    /// [`StopCode::Unusable`] if the cursor cannot be read. [`Fault::Transient`] if another's open
-    /// transaction holds back the probe for too long. A fault of the cluster.
+    /// [`StopCode::Unusable`] if the cursor cannot be read. [`Fault::Transient`] if another
+    /// producer's open transaction blocks the probe for too long. A fault of the cluster.
     pub(super) fn take_over(
         &self,
         cluster: &dyn Cluster,
@@ -192,7 +192,7 @@ impl CursorTopic {
                 progress_us = now_us;
             } else if now_us.saturating_sub(progress_us) > STALLED_US {
                 let detail = format!(
-                    "the topic of cursors {} cannot be read to its end: a transaction of another producer is open",
+                    "the cursor topic {} cannot be read to its end: a transaction of another producer is open",
                     self.topic
                 );
                 return Err(Fault::Transient(detail));
@@ -209,7 +209,7 @@ impl CursorTopic {
     }
 
     fn parse(&self, record: Option<Record>) -> Result<Option<CursorDocument>, Fault> {
-        // A tombstone is how a cursor is deleted from a compacted topic.
+        // A tombstone deletes a cursor from a compacted topic.
         let Some(Record { value: Some(value), offset, .. }) = record else { return Ok(None) };
         let parsed = serde_json::from_slice(&value).map(Some);
         parsed.map_err(|error| {
@@ -221,7 +221,8 @@ impl CursorTopic {
         })
     }
 
-    /// Whether another has taken over since this owner's probe: it has left a probe of its own.
+    /// Whether another owner has taken over since this one's probe; it would have left its own
+    /// probe.
     ///
     /// # Errors
     /// A fault of the cluster.
@@ -246,7 +247,7 @@ impl CursorTopic {
 /// The fault of a reader of this topic.
 fn reading_fault(fault: wellspring_kafka::Fault) -> Fault {
     match fault.kind {
-        // Somebody has deleted records just now; the next attempt begins where the topic does.
+        // Records have just been deleted; the next attempt starts at the topic's new beginning.
         FaultKind::OutOfRange => Fault::Transient(fault.detail),
         _ => fault.into(),
     }

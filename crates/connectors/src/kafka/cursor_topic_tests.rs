@@ -1,4 +1,4 @@
-//! Taking over: what is read of the topic of cursors, and when it is refused.
+//! Takeovers: what is read from the cursor topic, and when it is refused.
 
 use super::super::simulation::{Bench, CURSORS, IDENTITY};
 use super::*;
@@ -21,7 +21,7 @@ fn record(key: &str, value: Option<&str>) -> OutgoingRecord {
     }
 }
 
-/// A cursor of an earlier generation, whose topic does not matter.
+/// A cursor of an earlier generation; its topic does not matter.
 fn document(position: u64) -> String {
     format!(
         r#"{{"generation":0,"position":{position},"anchor":9,"topic_id":"00","log":"main","sink":"orders"}}"#

@@ -15,60 +15,60 @@ use wellspring_kafka::{Cluster, FaultKind, Producer, TopicDescription};
 use wellspring_log::{Clock, RecordView};
 use wellspring_types::Position;
 
-/// Most events of a batch, and most bytes of them as they lie in the log.
+/// Maximum number of events in a batch, and of their bytes in the log.
 const BATCH_EVENTS: usize = 10_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// Longest that a batch waits for more events. A transaction costs several requests, records alone
-/// one.
+/// Maximum wait of a batch for more events. A transaction costs several requests; plain records
+/// cost one.
 const LINGER_EXACTLY_ONCE: Duration = Duration::from_millis(50);
 const LINGER_AT_LEAST_ONCE: Duration = Duration::from_millis(20);
-/// A topic that takes less at once gets smaller batches. The client puts up to 512 KiB of a
-/// partition together.
+/// Topics with a lower limit get smaller batches. The client combines up to 512 KiB for a
+/// partition.
 const COMMON_MESSAGE_BYTES: usize = 1024 * 1024;
-/// A batch that the brokers found too large becomes so many times smaller.
+/// Factor by which a batch is reduced after brokers found it too large.
 const SHRINK: usize = 4;
-/// Least time between two looks at the topic, in µs.
+/// Minimum time between two checks of the topic, in µs.
 const LOOK_US: u64 = 1_000_000;
 
-/// Makes a connection to the cluster.
+/// Connects to the cluster.
 pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Cluster>, Fault> + Send>;
 
-/// What a [`KafkaDestination`] needs to know.
+/// Settings of a [`KafkaDestination`].
 pub struct KafkaDestinationSettings {
-    /// The log, which stands in a header of each record.
+    /// The log's name, sent as a header of each record.
     pub log_name: String,
-    /// Tells this sink from all others that use the cluster: key of its cursor, and the
-    /// transactional id after `wellspring-`. Two destinations with the same identity fence each
+    /// Identifies this sink among all that use the cluster: key of its cursor and, after
+    /// `wellspring-`, its transactional id. Two destinations with the same identity fence each
     /// other.
     pub identity: String,
-    /// Name of the sink, shown in the cursor and in faults.
+    /// The sink's name, used in the cursor and in faults.
     pub sink_name: String,
-    /// Number of times the sink was told where to begin.
+    /// Number of times a start position was set for the sink.
     pub generation: u64,
-    /// Where to deliver.
+    /// The target.
     pub target: KafkaTarget,
-    /// What a record's value is.
+    /// The content of a record's value.
     pub format: PayloadFormat,
-    /// The key of a record is the rest of the event's first tag that begins with this and a colon;
-    /// `None`: records have no key.
+    /// Prefix of the key tag: a record's key is the text after this and a colon in the event's
+    /// first such tag; `None`: records have no key.
     pub partition_by: Option<String>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Delivers events to a Kafka topic. In each partition positions grow.
+/// Delivers events to a Kafka topic. Within each partition, positions ascend.
 ///
-/// - [`DeliveryMode::ExactlyOnce`]: records and the cursor are one transaction. `open` fences any
-///   earlier owner of this sink, then reads the cursor.
+/// - [`DeliveryMode::ExactlyOnce`]: one transaction holds the records and the cursor. `open` fences
+///   any earlier owner of this sink, then reads the cursor.
 /// - [`DeliveryMode::AtLeastOnce`]: records are delivered without transactions, and the cursor is
-///   kept elsewhere.
+///   stored elsewhere.
 ///
-/// The number of partitions counts that the topic has at `open`: partitions that are added later
-/// are used after the next one. Otherwise a key would move to another partition while it runs, and
-/// its readers could see events of the key out of order without anybody having restarted anything.
+/// The destination uses the partitions that exist at `open`; partitions added later are used after
+/// the next `open`. Otherwise a key would move to another partition during operation, and readers
+/// could see its events out of order without any restart.
 ///
-/// A topic that is deleted and made again is noticed within about a second; until then records may
-/// go to the new one.
+/// A topic that is deleted and created again is detected within about a second; until then records
+/// may go to the new one.
 pub struct KafkaDestination {
     topic: String,
     sink_name: String,
@@ -79,27 +79,26 @@ pub struct KafkaDestination {
     clock: Arc<dyn Clock>,
     connect: Connect,
     batch: Batch,
-    /// Most events of a batch; fewer after brokers have refused one as too large.
+    /// Maximum number of events in a batch; reduced after brokers refused one as too large.
     most_events: usize,
-    link: Option<Link>,
+    opened: Option<OpenCluster>,
     warnings: Arc<KafkaWarnings>,
 }
 
-/// A connection, and what was found there.
-struct Link {
+/// An open connection and the properties of its topic.
+struct OpenCluster {
     cluster: Arc<dyn Cluster>,
     producer: Box<dyn Producer>,
     topic: TopicDescription,
-    /// Number of partitions when it was opened.
+    /// Number of partitions at `open`.
     partitions: i32,
-    /// Offset of our probe in the topic of cursors (exactly-once).
+    /// Offset of this destination's probe in the cursor topic (exactly-once).
     probe_offset: i64,
     looked_us: u64,
 }
 
 impl KafkaDestination {
-    /// A destination that is not connected yet. `connect` is called at each
-    /// [`open`](Destination::open).
+    /// A destination that is not connected yet. Each [`open`](Destination::open) calls `connect`.
     #[must_use]
     pub fn new(settings: KafkaDestinationSettings, connect: Connect) -> KafkaDestination {
         let target = settings.target;
@@ -126,18 +125,18 @@ impl KafkaDestination {
             connect,
             batch: Batch::new(format),
             most_events: BATCH_EVENTS,
-            link: None,
+            opened: None,
             warnings: Arc::default(),
         }
     }
 
-    /// What a person should know although the sink works; it stays up to date while the sink runs.
+    /// Warnings that are not faults; kept up to date while the sink runs.
     #[must_use]
     pub fn warnings(&self) -> Arc<KafkaWarnings> {
         Arc::clone(&self.warnings)
     }
 
-    /// The topic as it is now.
+    /// Describes the topic.
     fn describe(&self, cluster: &dyn Cluster) -> Result<TopicDescription, Fault> {
         let topic = cluster.topic(&self.topic)?;
         if topic.partitions < 1 {
@@ -147,7 +146,7 @@ impl KafkaDestination {
         Ok(topic)
     }
 
-    /// The cursor that a document is, if it belongs to this topic and definition.
+    /// The document's cursor, if it belongs to this topic and definition.
     fn check_cursor(&self, document: &CursorDocument, topic_id: [u8; 16]) -> Result<Cursor, Fault> {
         let cursor = document.cursor();
         if cursor.generation > self.generation {
@@ -158,8 +157,7 @@ impl KafkaDestination {
             );
             return Err(Fault::stop(StopCode::AnotherHistory, detail));
         }
-        // In an earlier generation it says nothing: a person has told the sink where to begin
-        // since.
+        // A cursor of an earlier generation is irrelevant: a start position has been set since.
         if cursor.generation == self.generation && document.topic_id != hex(topic_id) {
             return Err(recreated(&self.topic));
         }
@@ -174,7 +172,7 @@ impl KafkaDestination {
         Fault::stop(StopCode::Fenced, detail)
     }
 
-    /// The fault of an attempt to take over.
+    /// Converts a fault of a takeover.
     fn opening_fault(&self, fault: Fault) -> Fault {
         match fault {
             Fault::Stop { code: StopCode::Fenced, .. } => self.fenced(),
@@ -182,7 +180,7 @@ impl KafkaDestination {
         }
     }
 
-    /// The fault that a delivery of so many events came to.
+    /// Converts a fault of delivering this many events.
     fn delivery_fault(
         &mut self,
         fault: wellspring_kafka::Fault,
@@ -194,12 +192,12 @@ impl KafkaDestination {
                 Fault::stop(StopCode::TooLarge, self.too_large(position, &fault.detail))
                     .at(position)
             }
-            // Smaller batches pass, or tell in the end which event it is. Whatever this one left is
-            // made sure of by beginning again from the cursor.
+            // Smaller batches succeed or eventually identify the event. Starting over from the
+            // cursor determines what this batch left behind.
             (FaultKind::TooLarge, Some(_)) => {
                 self.most_events = (events / SHRINK).max(1);
                 Fault::transient(format!(
-                    "{}; going on with batches of {} events",
+                    "{}; retrying with batches of {} events",
                     fault.detail, self.most_events
                 ))
             }
@@ -208,19 +206,19 @@ impl KafkaDestination {
         }
     }
 
-    /// Tells a newer owner from a transaction that the brokers have ended because it took too long:
-    /// they answer both alike. A new owner has left a probe.
+    /// Distinguishes a newer owner from a transaction that timed out: brokers report both alike,
+    /// but a new owner has left a probe.
     fn fencing_fault(&self, fault: wellspring_kafka::Fault) -> Fault {
-        let Some(link) = &self.link else { return fault.into() };
+        let Some(opened) = &self.opened else { return fault.into() };
         let clock = &*self.clock;
-        match self.cursors.has_newer_owner(&*link.cluster, link.probe_offset, clock) {
+        match self.cursors.has_newer_owner(&*opened.cluster, opened.probe_offset, clock) {
             Ok(true) => self.fenced(),
             Ok(false) => Fault::transient(format!(
-                "{}, and no other server delivers: the brokers have ended the transaction, as it took too long",
+                "{}, although no other server delivers: the brokers ended the transaction because it took too long",
                 fault.detail
             )),
-            // Beginning again is safe: it fences and reads the cursor, and one of two owners stops
-            // in the end.
+            // Starting over is safe: it fences and reads the cursor, so of two owners one
+            // eventually stops.
             Err(unknown) => Fault::transient(format!("{}; {unknown}", fault.detail)),
         }
     }
@@ -233,23 +231,23 @@ impl KafkaDestination {
         )
     }
 
-    /// Looks at the topic, unless that was done a moment ago.
+    /// Checks the topic unless it was checked recently.
     fn look_if_due(&mut self) -> Result<(), Fault> {
         let now_us = self.clock.monotonic_us();
-        let due = |link: &Link| now_us.saturating_sub(link.looked_us) >= LOOK_US;
-        if self.link.as_ref().is_some_and(due) { self.look() } else { Ok(()) }
+        let due = |opened: &OpenCluster| now_us.saturating_sub(opened.looked_us) >= LOOK_US;
+        if self.opened.as_ref().is_some_and(due) { self.look() } else { Ok(()) }
     }
 }
 
 fn recreated(topic: &str) -> Fault {
     let detail = format!(
-        "the topic {topic} was deleted and made again: what the sink had delivered is gone. Tell the sink where to \
-         begin"
+        "the topic {topic} was deleted and created again: everything the sink had delivered is gone. Reset the sink to a \
+         start position"
     );
     Fault::stop(StopCode::TopicRecreated, detail)
 }
 
-/// The fault of a call before `open`, or after a fault.
+/// The fault of a call before `open` or after a fault.
 fn not_open() -> Fault {
     Fault::transient("the destination is not open")
 }
@@ -257,7 +255,7 @@ fn not_open() -> Fault {
 impl Destination for KafkaDestination {
     fn open(&mut self) -> Result<Option<Cursor>, Fault> {
         self.batch.clear();
-        self.link = None;
+        self.opened = None;
         let cluster = (self.connect)()?;
         let topic = self.describe(&*cluster)?;
         let looked_us = self.clock.monotonic_us();
@@ -265,8 +263,8 @@ impl Destination for KafkaDestination {
             DeliveryMode::AtLeastOnce => (cluster.idempotent_producer()?, 0, None),
             DeliveryMode::ExactlyOnce => {
                 self.cursors.require(&*cluster)?;
-                // First the id, then the cursor: what an earlier owner commits in between would be
-                // missed.
+                // The id comes before the cursor: otherwise commits of an earlier owner in between
+                // would be missed.
                 let producer = cluster.transactional_producer(&self.transactional_id);
                 let mut producer = producer.map_err(|fault| self.opening_fault(fault.into()))?;
                 let taken = self.cursors.take_over(&*cluster, &mut *producer, &*self.clock);
@@ -277,12 +275,13 @@ impl Destination for KafkaDestination {
         let kept = document.map(|document| self.check_cursor(&document, topic.id)).transpose()?;
         let partitions = topic.partitions;
         self.warnings.described(&topic, partitions, self.clock.wall_us());
-        self.link = Some(Link { cluster, producer, topic, partitions, probe_offset, looked_us });
+        self.opened =
+            Some(OpenCluster { cluster, producer, topic, partitions, probe_offset, looked_us });
         Ok(kept)
     }
 
     fn limits(&self) -> BatchLimits {
-        let most = self.link.as_ref().map_or(usize::MAX, |link| link.topic.max_message_bytes);
+        let most = self.opened.as_ref().map_or(usize::MAX, |opened| opened.topic.max_message_bytes);
         let bytes = if most < COMMON_MESSAGE_BYTES { (most / 2).max(1) } else { BATCH_BYTES };
         let linger = match self.mode {
             DeliveryMode::ExactlyOnce => LINGER_EXACTLY_ONCE,
@@ -292,9 +291,9 @@ impl Destination for KafkaDestination {
     }
 
     fn push(&mut self, event: &RecordView<'_>) -> Result<(), Fault> {
-        let link = self.link.as_ref().ok_or_else(not_open)?;
-        let limit = link.topic.max_message_bytes;
-        if let Err(Oversize(size)) = self.batch.push(event, link.partitions, limit) {
+        let opened = self.opened.as_ref().ok_or_else(not_open)?;
+        let limit = opened.topic.max_message_bytes;
+        if let Err(Oversize(size)) = self.batch.push(event, opened.partitions, limit) {
             let why = format!("its record has {size} bytes, and max.message.bytes is {limit}");
             let detail = self.too_large(event.position(), &why);
             return Err(Fault::stop(StopCode::TooLarge, detail).at(event.position()));
@@ -305,15 +304,15 @@ impl Destination for KafkaDestination {
 
     fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<DeliveryEnd, Fault> {
         self.look_if_due()?;
-        let link = self.link.as_mut().ok_or_else(not_open)?;
+        let opened = self.opened.as_mut().ok_or_else(not_open)?;
         let (events, first) = (self.batch.len(), self.batch.first_position());
-        let (mut records, bytes) = self.batch.take(link.partitions, 1);
+        let (mut records, bytes) = self.batch.take(opened.partitions, 1);
         if self.mode == DeliveryMode::ExactlyOnce {
-            records.push(self.cursors.cursor_record(cursor, link.topic.id, &*self.clock));
+            records.push(self.cursors.cursor_record(cursor, opened.topic.id, &*self.clock));
         }
-        if let Err(fault) = link.producer.deliver(records) {
+        if let Err(fault) = opened.producer.deliver(records) {
             let fault = self.delivery_fault(fault, events, first);
-            self.link = None;
+            self.opened = None;
             return Err(fault);
         }
         self.batch.reuse(bytes);
@@ -321,15 +320,15 @@ impl Destination for KafkaDestination {
     }
 
     fn look(&mut self) -> Result<(), Fault> {
-        let cluster = Arc::clone(&self.link.as_ref().ok_or_else(not_open)?.cluster);
+        let cluster = Arc::clone(&self.opened.as_ref().ok_or_else(not_open)?.cluster);
         let topic = self.describe(&*cluster)?;
-        let link = self.link.as_mut().ok_or_else(not_open)?;
-        if topic.id != link.topic.id {
+        let opened = self.opened.as_mut().ok_or_else(not_open)?;
+        if topic.id != opened.topic.id {
             return Err(recreated(&self.topic));
         }
-        self.warnings.described(&topic, link.partitions, self.clock.wall_us());
-        link.topic = topic;
-        link.looked_us = self.clock.monotonic_us();
+        self.warnings.described(&topic, opened.partitions, self.clock.wall_us());
+        opened.topic = topic;
+        opened.looked_us = self.clock.monotonic_us();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The destination by itself, against the simulated cluster.
+//! The destination alone, against the simulated cluster.
 
 use super::super::simulation::{Bench, CURSORS, TOPIC, position};
 use super::*;
@@ -34,7 +34,7 @@ fn records_and_the_cursor_are_committed_together_and_read_by_the_next_owner() {
     let (mut second, cursor) = bench.opened();
     let cursor = cursor.expect("a cursor");
     assert_eq!((cursor.generation, cursor.position), (1, 20));
-    assert_eq!(cursor.misfit(&bench.log), Ok(None));
+    assert_eq!(cursor.mismatch(&bench.log), Ok(None));
     assert_eq!(bench.deliver(&mut second, 20), Ok(25));
     assert_eq!(bench.positions().len(), 25);
 }
@@ -69,7 +69,7 @@ fn a_zombie_delivers_nothing_after_another_has_taken_over() {
     assert_eq!(bench.positions(), (1..=20).collect::<Vec<_>>());
 }
 
-/// A cluster where something happens just before a transactional id is taken.
+/// A cluster on which something happens just before a transactional id is taken.
 struct LastMoment {
     cluster: SimulatedCluster,
     event: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -147,7 +147,7 @@ fn a_topic_that_is_made_again_or_gone_stops_it() {
     assert_eq!(stop_code(&fault), Some(StopCode::TopicRecreated), "{fault}");
     let fault = destination.open().unwrap_err();
     assert_eq!(stop_code(&fault), Some(StopCode::TopicRecreated), "{fault}");
-    // A person tells it where to begin.
+    // An operator sets a start position.
     let anew = Bench { generation: 2, ..bench };
     let (mut destination, cursor) = anew.opened();
     assert_eq!(cursor.map(|cursor| cursor.generation), Some(1), "the pump passes it over");
@@ -164,7 +164,7 @@ fn it_looks_at_the_topic_while_it_delivers_without_a_pause() {
     bench.append(10);
     let (mut destination, _) = bench.opened();
     bench.cluster.recreate_topic(TOPIC);
-    // The clock of the tests moves by 250 ms each time it is asked.
+    // The tests' clock advances by 250 ms on each call.
     let deliver = |_| destination.deliver(Cursor::start(1), &Control::default()).err();
     let fault = (0..100).find_map(deliver).expect("a fault");
     assert_eq!(stop_code(&fault), Some(StopCode::TopicRecreated), "{fault}");
@@ -221,7 +221,7 @@ fn a_batch_that_brokers_refuse_becomes_smaller_until_the_event_is_known() {
         }
         sizes.push(most);
         bench.cluster.fail_next(Operation::Deliver, PlannedFault::new(FaultKind::TooLarge));
-        // Opening delivers a probe, and does so before.
+        // Opening delivers a probe, which happens earlier.
         match destination.deliver(last, &Control::default()).unwrap_err() {
             Fault::Transient(_) => {}
             fault @ Fault::Stop { .. } => break fault,
@@ -254,7 +254,7 @@ fn more_partitions_are_used_after_the_next_start_and_warned_of() {
 fn events_that_the_topic_does_not_keep_are_warned_of() {
     let bench = Bench::without_topic();
     bench.cluster.add_topic_with(TOPIC, 1, &[("retention.ms", "1000")]);
-    bench.append(3); // recorded at the time of this machine, before that of the tests' clock
+    bench.append(3); // recorded at this machine's time, before that of the tests' clock
     let (mut destination, _) = bench.opened();
     bench.deliver(&mut destination, 0).unwrap();
     assert!(destination.warnings().texts()[0].contains("position 3"));

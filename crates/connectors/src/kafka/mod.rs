@@ -1,4 +1,4 @@
-//! Kafka as a destination, and how it is reached.
+//! Kafka as a destination, and connections to it.
 
 mod batch;
 #[cfg(feature = "kafka")]

@@ -1,5 +1,5 @@
-//! The destination driven by the pump, against the simulated cluster: whatever fails, and whoever
-//! else runs.
+//! The destination driven by the pump against the simulated cluster, under faults and concurrent
+//! servers.
 
 use super::simulation::{Bench, TOPIC, position, wait_until};
 use crate::fault::StopCode;
@@ -33,15 +33,15 @@ fn faults() -> impl Strategy<Value = PlannedFault> {
     ]
 }
 
-/// What happens between two appends.
+/// A step between two appends.
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),
     Fail(Operation, PlannedFault),
     Unreachable,
-    /// The pump is stopped and another made.
+    /// Stops the pump and starts another.
     Restart,
-    /// Another server begins to run the sink, and this one does not know.
+    /// Another server starts running the sink, unknown to this one.
     TakeOver,
 }
 
@@ -56,7 +56,7 @@ fn steps(with_others: bool) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..9)
 }
 
-/// Does the steps while pumps run, and waits until everything is delivered.
+/// Performs the steps while pumps run, and waits until everything is delivered.
 fn play(bench: &Bench, steps: &[Step]) {
     std::thread::scope(|scope| {
         let begin = || {
@@ -78,7 +78,7 @@ fn play(bench: &Bench, steps: &[Step]) {
                 }
                 Step::TakeOver => all.push(begin()),
             }
-            // So that batches begin and end elsewhere than steps do.
+            // Varies where batches begin and end relative to the steps.
             std::thread::sleep(Duration::from_millis(2));
         }
         let head = bench.log.head();
@@ -138,7 +138,7 @@ fn a_cursor_on_an_event_of_another_log_stops_it() {
     let bench = Bench::new(1);
     bench.append(10);
     assert_eq!(bench.run(), ConnectorState::Ended);
-    // The log is lost and filled anew; the cursor lies in Kafka as it was.
+    // The log is lost and filled again; the cursor remains in Kafka.
     let cluster = bench.cluster.clone();
     let other = Bench { cluster, ..Bench::without_topic() };
     for appended in [5, 10] {

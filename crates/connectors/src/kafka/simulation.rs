@@ -1,4 +1,4 @@
-//! A log, a simulated cluster and a clock for the tests of this folder.
+//! A log, a simulated cluster and a clock for the tests in this folder.
 
 use super::destination::{KafkaDestination, KafkaDestinationSettings};
 use crate::connection::KafkaConnection;
@@ -22,7 +22,7 @@ pub(super) const TOPIC: &str = "t";
 pub(super) const CURSORS: &str = "cursors";
 pub(super) const IDENTITY: &str = "c1/main/orders";
 
-/// A clock that moves on each time it is asked, so that no test waits for seconds to pass.
+/// A clock that advances on each call, so tests do not wait for real time.
 pub(super) struct SteppingClock {
     now_us: AtomicU64,
     pub(super) step_us: AtomicU64,
@@ -44,7 +44,7 @@ impl Clock for SteppingClock {
     }
 }
 
-/// Keeps a cursor as the server does.
+/// Stores a cursor as the server does.
 #[derive(Clone, Default)]
 pub(super) struct Store(Arc<Mutex<Option<Cursor>>>);
 
@@ -59,7 +59,7 @@ impl CursorStore for Store {
     }
 }
 
-/// A pump that runs, or has.
+/// A running or finished pump.
 pub(super) struct Running {
     pub(super) status: Arc<Status>,
     pub(super) control: Arc<Control>,
@@ -74,14 +74,14 @@ pub(super) struct Bench {
     pub(super) mode: DeliveryMode,
     pub(super) generation: u64,
     pub(super) skip: BTreeSet<Position>,
-    /// Connections made.
+    /// Number of connections made.
     pub(super) connected: Arc<AtomicU64>,
-    /// Attempts to connect that are to fail before one succeeds.
+    /// Number of connection attempts that fail before one succeeds.
     pub(super) unreachable: Arc<AtomicU64>,
 }
 
 impl Bench {
-    /// An empty log and a topic of so many partitions.
+    /// An empty log and a topic with this many partitions.
     pub(super) fn new(partitions: i32) -> Bench {
         let bench = Bench::without_topic();
         bench.cluster.add_topic(TOPIC, partitions);
@@ -150,14 +150,14 @@ impl Bench {
         )
     }
 
-    /// A destination that is open.
+    /// An open destination.
     pub(super) fn opened(&self) -> (KafkaDestination, Option<Cursor>) {
         let mut destination = self.destination();
         let cursor = destination.open().unwrap();
         (destination, cursor)
     }
 
-    /// Pushes the events behind a position and delivers them.
+    /// Pushes the events after a position and delivers them.
     pub(super) fn deliver(
         &self,
         destination: &mut KafkaDestination,
@@ -190,7 +190,7 @@ impl Bench {
         (Pump::new(settings, Box::new(self.destination()), keeper, status, control), running)
     }
 
-    /// Runs a pump until something holds, or it ends by itself. Gives its last state.
+    /// Runs a pump until a condition holds or it ends by itself; returns its last state.
     pub(super) fn run_until(&self, done: impl Fn(&Status) -> bool) -> ConnectorState {
         let (pump, running) = self.pump();
         std::thread::scope(|scope| {
@@ -201,7 +201,7 @@ impl Bench {
         running.status.state()
     }
 
-    /// Runs a pump until everything is delivered, or it ends by itself.
+    /// Runs a pump until everything is delivered or it ends by itself.
     pub(super) fn run(&self) -> ConnectorState {
         let head = self.log.head();
         self.run_until(|status| status.position() == head)
@@ -211,7 +211,7 @@ impl Bench {
         self.cluster.committed(TOPIC)
     }
 
-    /// The positions delivered, sorted, after making sure that they grow within each partition.
+    /// The delivered positions, sorted; checks that they ascend within each partition.
     pub(super) fn positions(&self) -> Vec<Position> {
         let delivered = self.delivered();
         for pair in delivered.windows(2) {
@@ -224,7 +224,7 @@ impl Bench {
     }
 }
 
-/// Waits until something holds, at most for 20 s.
+/// Waits up to 20 s for a condition.
 pub(super) fn wait_until(holds: impl Fn() -> bool) -> bool {
     (0..4_000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));

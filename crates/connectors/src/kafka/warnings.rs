@@ -1,24 +1,23 @@
-//! What a person should know about a Kafka sink although it works.
+//! Warnings about a Kafka sink that works.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use wellspring_kafka::{Retention, TopicDescription};
 use wellspring_types::Position;
 
-/// What a person should know about a Kafka sink although it works; written by its thread, read by
-/// anybody.
+/// Warnings about a Kafka sink that works. Written by its thread, read by any.
 #[derive(Debug, Default)]
 pub struct KafkaWarnings {
-    /// The topic does not keep events that were recorded before, µs since 1970 UTC.
+    /// The topic does not retain events recorded before this, µs since 1970 UTC.
     kept_from_us: AtomicU64,
-    /// The last event that was delivered though the topic does not keep it; 0 for none.
+    /// The last event delivered although the topic does not retain it; 0 for none.
     expired: AtomicU64,
-    /// That the topic has got more partitions.
+    /// Set when the topic has gained partitions.
     grown: Mutex<Option<String>>,
 }
 
 impl KafkaWarnings {
-    /// The warnings, each a sentence without its full stop. None: all is well.
+    /// The warnings, each a sentence without its full stop. Empty if there are none.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let expired = self.expired.load(Relaxed);
@@ -33,7 +32,7 @@ impl KafkaWarnings {
         expired.into_iter().chain(grown).collect()
     }
 
-    /// The topic was described; the sink delivers to so many of its partitions.
+    /// Notes a description of the topic, of which the sink uses this many partitions.
     pub(super) fn described(&self, topic: &TopicDescription, partitions: i32, now_us: u64) {
         let kept_from_us = match topic.retention {
             Retention::Unlimited => 0,
@@ -55,7 +54,7 @@ impl KafkaWarnings {
         *self.grown.lock().unwrap_or_else(PoisonError::into_inner) = grown;
     }
 
-    /// An event is about to be delivered.
+    /// Notes an event about to be delivered.
     pub(super) fn pushed(&self, position: Position, recorded_at_us: u64) {
         if recorded_at_us < self.kept_from_us.load(Relaxed) {
             self.expired.store(position, Relaxed);

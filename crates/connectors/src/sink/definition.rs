@@ -1,99 +1,100 @@
-//! What a sink is told to do.
+//! The definition of a sink.
 
 use crate::connection::KafkaConnection;
 use wellspring_types::{Position, Query};
 
-/// Where a sink or source begins that has delivered nothing yet.
+/// Where a new sink or source starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartAt {
-    /// With the first event or record there is.
+    /// At the first existing event or record.
     #[default]
     Beginning,
-    /// With what comes after the moment of its definition.
+    /// After the time of its definition.
     Now,
-    /// A sink: behind this position.
+    /// Only for sinks: after this position.
     After(Position),
 }
 
-/// What a record's value or a request's body is.
+/// The content of a record's value or a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PayloadFormat {
-    /// The event's data as it was appended; the rest stands in headers.
+    /// The event's data as appended; headers carry the rest.
     #[default]
     Data,
     /// A CloudEvents 1.0 document in JSON (structured mode).
     CloudEvents,
 }
 
-/// What a Kafka sink promises.
+/// The delivery guarantee of a Kafka sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeliveryMode {
-    /// Each event once, for readers of what is committed: records and cursor are one transaction.
+    /// Each event once, for readers of committed records: one transaction holds records and cursor.
     #[default]
     ExactlyOnce,
-    /// Each event once or more: no transactions, the cursor follows.
+    /// Each event at least once: no transactions; the cursor is saved after delivery.
     AtLeastOnce,
 }
 
-/// Where a Kafka sink delivers to.
+/// The target of a Kafka sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KafkaTarget {
-    /// How to reach the cluster.
+    /// The connection to the cluster.
     pub connection: KafkaConnection,
-    /// The topic. It has to be there.
+    /// The topic, which must exist.
     pub topic: String,
-    /// What is promised.
+    /// The delivery guarantee.
     pub mode: DeliveryMode,
-    /// The compacted topic of cursors (exactly-once). It is made if it is not there.
+    /// The compacted topic of cursors (exactly-once), created if necessary.
     pub cursor_topic: String,
 }
 
-/// Where a webhook sink delivers to.
+/// The target of a webhook sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookTarget {
     /// `http://…` or `https://…`.
     pub url: String,
-    /// Name of the secret that signs requests; `None`: they are not signed.
+    /// Name of the secret that signs requests; `None`: requests are not signed.
     pub secret: Option<String>,
-    /// Further headers, sent as they are.
+    /// Additional headers, sent unchanged.
     pub headers: Vec<(String, String)>,
-    /// Names of secrets whose content is sent as the value of a header, by the header's name.
+    /// Additional headers whose values are secrets: header name and secret name.
     pub secret_headers: Vec<(String, String)>,
-    /// PEM file of authorities to trust instead of those this program knows.
+    /// PEM file of certificate authorities that replace the built-in ones.
     pub ca_file: Option<std::path::PathBuf>,
-    /// Most requests at a time, from 1.
+    /// Maximum number of concurrent requests, from 1.
     pub in_flight: usize,
-    /// Longest that a request may take, in ms.
+    /// Timeout of a request, in ms.
     pub timeout_ms: u64,
-    /// Attempts at one event before it goes to the dead-letter log; `None`: without end.
+    /// Maximum number of attempts for an event before it goes to the dead-letter log; `None`:
+    /// unlimited.
     pub max_tries: Option<u32>,
-    /// Where events go that were refused too often.
+    /// The log for events that were refused too often.
     pub dead_letter_log: Option<String>,
 }
 
-/// Where a sink delivers to.
+/// The target of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A Kafka topic.
     Kafka(KafkaTarget),
-    /// A URL that takes one event a request.
+    /// A URL that receives one event per request.
     Webhook(WebhookTarget),
 }
 
-/// What a sink is told to do.
+/// The definition of a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkDefinition {
-    /// The log it reads.
+    /// The log to read.
     pub log: String,
-    /// The events it delivers.
+    /// The events to deliver.
     pub query: Query,
-    /// Where it begins.
+    /// Where to start.
     pub start: StartAt,
-    /// The key of an event is the rest of its first tag that begins with this and a colon; `None`:
-    /// events have no key. Events of one key are delivered in order.
+    /// Prefix of the key tag: an event's key is the text after this and a colon in its first such
+    /// tag; `None`: events have no key. Events with the same key are delivered in order.
     pub partition_by: Option<String>,
-    /// What is delivered of an event.
+    /// The content to deliver.
     pub format: PayloadFormat,
-    /// Where to.
+    /// The target.
     pub target: Target,
 }

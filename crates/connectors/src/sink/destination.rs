@@ -1,4 +1,4 @@
-//! The seam between the pump and where events go.
+//! The interface between the pump and a destination.
 
 use crate::control::Control;
 use crate::cursor::Cursor;
@@ -7,67 +7,67 @@ use std::time::Duration;
 use wellspring_log::RecordView;
 use wellspring_types::Position;
 
-/// How much one batch may hold.
+/// The limits of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Most events.
+    /// Maximum number of events.
     pub events: usize,
-    /// Most bytes of records as they lie in the log. The event that exceeds it is the last.
+    /// Maximum total size of the records in the log. The event that exceeds it is the batch's last.
     pub bytes: usize,
-    /// Longest that a batch waits for more events once it has one.
+    /// Maximum wait for more events once the batch has one.
     pub linger: Duration,
 }
 
-/// How far a delivery came.
+/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryEnd {
-    /// Everything up to here is delivered: the position of the cursor, or less if the destination
-    /// was told to stop or met a fault.
+    /// Everything up to this position is delivered: the cursor's position, or less after a stop or
+    /// a fault.
     pub through: Position,
-    /// What ended it early, if a fault did.
+    /// The fault that ended it early, if any.
     pub fault: Option<Fault>,
 }
 
 impl DeliveryEnd {
-    /// Everything is delivered.
+    /// A complete delivery.
     #[must_use]
     pub fn complete(cursor: Cursor) -> DeliveryEnd {
         DeliveryEnd { through: cursor.position, fault: None }
     }
 }
 
-/// Where a sink delivers to: Kafka or a webhook. Driven by one thread.
+/// The destination of a sink: Kafka or a webhook. Driven by one thread.
 ///
 /// ```text
 /// open ─► (push* ─► deliver)* ─► a fault ─► open …
 /// ```
 pub trait Destination: Send {
-    /// Connects, forgets what was pushed and not delivered, and makes sure that no earlier
-    /// incarnation of this sink can still deliver. Gives the cursor of what is delivered, if the
-    /// destination keeps it (`None` if it keeps none, or nothing was delivered yet).
+    /// Connects, discards what was pushed but not delivered, and ensures that no earlier
+    /// incarnation of this sink can still deliver. Returns the cursor of what is delivered, if the
+    /// destination stores one (`None` if it does not, or nothing was delivered yet).
     ///
     /// # Errors
     /// A fault.
     fn open(&mut self) -> Result<Option<Cursor>, Fault>;
 
-    /// How much one batch may hold.
+    /// The limits of one batch.
     fn limits(&self) -> BatchLimits;
 
     /// Adds an event to the batch.
     ///
     /// # Errors
-    /// A fault; the event is not in the batch then.
+    /// A fault; the batch is then unchanged.
     fn push(&mut self, event: &RecordView<'_>) -> Result<(), Fault>;
 
-    /// Delivers the batch, which may be empty, and keeps the cursor, if it keeps cursors. Ends
-    /// early if `control` tells it to stop.
+    /// Delivers the batch, which may be empty, and stores the cursor if the destination does that.
+    /// Ends early if `control` asks it to stop.
     ///
     /// # Errors
-    /// A fault after which it is not known what was delivered: [`open`](Self::open) finds that out.
+    /// A fault after which it is unknown what was delivered; [`open`](Self::open) determines that.
     fn deliver(&mut self, cursor: Cursor, control: &Control) -> Result<DeliveryEnd, Fault>;
 
-    /// Called about once a second while there is nothing to deliver: looks whether the destination
-    /// is still the one that was opened.
+    /// Called about once a second while there is nothing to deliver: checks that the destination is
+    /// still the one that was opened.
     ///
     /// # Errors
     /// A fault.

@@ -1,4 +1,4 @@
-//! What is delivered of an event: its key, and the event as a CloudEvents document.
+//! What is delivered of an event: its key, and its CloudEvents document.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,13 +7,13 @@ use wellspring_log::RecordView;
 use wellspring_types::DataKind;
 use wellspring_types::moment::push_rfc3339;
 
-/// The key of an event: the rest of its first tag that begins with `prefix` and a colon.
+/// The event's key: the text after `prefix` and a colon in its first such tag.
 #[must_use]
 pub fn partition_key<'a>(event: &RecordView<'a>, prefix: &str) -> Option<&'a str> {
     event.tags().find_map(|tag| tag.strip_prefix(prefix)?.strip_prefix(':'))
 }
 
-/// Appends a member of a JSON object, with its comma before it.
+/// Appends a comma and a member of a JSON object.
 fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
@@ -26,8 +26,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON
-/// format), with the extensions that `wellspring export` writes, too: position, tags, time and
-/// metadata.
+/// format) with the same extensions as `wellspring export`: position, tags, time and metadata.
 pub fn cloud_event(out: &mut Vec<u8>, log: &str, event: &RecordView<'_>) {
     let tag = |name: &str| partition_key(event, name);
     let mut moment = Vec::with_capacity(27);

@@ -1,4 +1,4 @@
-//! Sinks: from a log to somewhere else.
+//! Sinks: from a log to another system.
 
 mod definition;
 mod destination;

@@ -1,4 +1,4 @@
-//! What moves events from a log to a destination: one thread, one subscription, batch after batch.
+//! Moves events from a log to a destination in batches, with one thread and one subscription.
 
 use super::destination::{BatchLimits, DeliveryEnd, Destination};
 use crate::backoff::Backoff;
@@ -12,39 +12,39 @@ use std::time::Duration;
 use wellspring_log::{Clock, Log, Subscription};
 use wellspring_types::{Position, Query};
 
-/// Longest wait for an event before the pump looks whether it is to stop.
+/// Maximum wait for an event before the pump checks whether to stop.
 const IDLE_WAIT: Duration = Duration::from_millis(50);
-/// Time between two looks at a destination that has nothing to deliver, in µs.
+/// Time between two checks of an idle destination, in µs.
 const LOOK_US: u64 = 1_000_000;
-/// Least time between two saves of a cursor, in µs. What was delivered since the last one is
-/// delivered again after a crash.
+/// Minimum time between two saves of a cursor, in µs. After a crash, everything delivered since the
+/// last save is delivered again.
 const SAVE_US: u64 = 1_000_000;
-/// The same of a cursor that only witnesses that of the destination.
+/// The same for a cursor that only backs up the destination's own.
 const WITNESS_US: u64 = 30_000_000;
-/// The first wait after a fault that goes away by itself, and the longest.
+/// First and longest wait after a fault that resolves by itself.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Who keeps the cursor.
+/// Where the cursor is stored.
 pub enum CursorKeeper {
-    /// The destination, together with what it delivers. A store of ours has one of the last minute:
-    /// if the destination has lost its cursor, or has an older one, the sink stops instead of
-    /// delivering again.
+    /// In the destination, together with the records. The local store holds a recent copy: if the
+    /// destination has lost its cursor or has an older one, the sink stops instead of delivering
+    /// again.
     Destination(Box<dyn CursorStore>),
-    /// A store of ours, a little later.
+    /// In the local store, shortly after delivery.
     Store(Box<dyn CursorStore>),
 }
 
-/// What a pump is to do.
+/// Settings of a pump.
 pub struct PumpSettings {
     /// The log.
     pub log: Log,
     /// The events to deliver.
     pub query: Query,
-    /// Number of times the sink was told where to begin.
+    /// Number of times a start position was set for the sink.
     pub generation: u64,
-    /// Where it begins in this generation.
+    /// The start position of this generation.
     pub start: Position,
-    /// Events that a person wants passed over.
+    /// Events that an operator skips.
     pub skip: BTreeSet<Position>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -57,40 +57,40 @@ pub struct Pump {
     keeper: CursorKeeper,
     status: Arc<Status>,
     control: Arc<Control>,
-    saved: Saved,
+    saved: SavedCursor,
 }
 
-/// What the store has of the cursor.
+/// The state of the cursor's store.
 #[derive(Default)]
-struct Saved {
-    /// Delivered, and not in the store yet.
+struct SavedCursor {
+    /// The cursor of what is delivered but not saved yet.
     due: Option<Cursor>,
-    /// When it was saved last, µs on the monotonic clock.
+    /// Time of the last save, µs on the monotonic clock.
     at_us: u64,
 }
 
-/// Why one attempt came to an end without a fault.
+/// Why an attempt ended without a fault.
 enum AttemptEnd {
-    /// It was told to stop.
-    Told,
+    /// The pump was asked to stop.
+    Stopped,
     /// The log was closed.
     LogClosed,
 }
 
-/// A batch that is filled.
+/// A filled batch.
 #[derive(Default)]
 struct Batch {
-    /// A cursor on each event in it, skipped ones among them.
+    /// A cursor for each of its events, including skipped ones.
     cursors: Vec<Cursor>,
     bytes: u64,
     record_bytes: usize,
     skipped: u64,
-    /// What kept the next event out.
+    /// The fault that kept the next event out.
     fault: Option<Fault>,
 }
 
 impl Pump {
-    /// A pump that has not begun.
+    /// A pump that has not started.
     pub fn new(
         settings: PumpSettings,
         destination: Box<dyn Destination>,
@@ -98,11 +98,11 @@ impl Pump {
         status: Arc<Status>,
         control: Arc<Control>,
     ) -> Pump {
-        Pump { settings, destination, keeper, status, control, saved: Saved::default() }
+        Pump { settings, destination, keeper, status, control, saved: SavedCursor::default() }
     }
 
-    /// Delivers until it is told to stop, the log is closed, or a person has to decide. How it goes
-    /// is in the status.
+    /// Delivers until the pump is asked to stop, the log is closed or an operator must intervene.
+    /// The status shows the progress.
     pub fn run(mut self) {
         let seed = self.settings.clock.monotonic_us();
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1, seed);
@@ -111,7 +111,7 @@ impl Pump {
             let ended = self.attempt();
             let saved = self.save(true);
             match ended.and_then(|end| saved.map(|()| end)) {
-                Ok(AttemptEnd::Told | AttemptEnd::LogClosed) => {
+                Ok(AttemptEnd::Stopped | AttemptEnd::LogClosed) => {
                     self.status.set_state(ConnectorState::Ended);
                     return;
                 }
@@ -133,7 +133,7 @@ impl Pump {
         }
     }
 
-    /// Connects, and delivers until something is in the way.
+    /// Connects and delivers until interrupted.
     fn attempt(&mut self) -> Result<AttemptEnd, Fault> {
         let start = self.begin()?;
         let log = self.settings.log.clone();
@@ -144,7 +144,7 @@ impl Pump {
         let mut looked_us = self.settings.clock.monotonic_us();
         loop {
             if self.control.is_stopping() {
-                return Ok(AttemptEnd::Told);
+                return Ok(AttemptEnd::Stopped);
             }
             let batch = self.fill(&mut subscription, limits)?;
             let now_us = self.settings.clock.monotonic_us();
@@ -170,7 +170,7 @@ impl Pump {
         }
     }
 
-    /// Opens the destination. Gives the position behind which to go on.
+    /// Opens the destination; returns the position after which to continue.
     fn begin(&mut self) -> Result<Position, Fault> {
         self.status.set_state(ConnectorState::Starting);
         let generation = self.settings.generation;
@@ -193,8 +193,8 @@ impl Pump {
                 let (start, head) = (self.settings.start, self.settings.log.head());
                 if start > head {
                     let detail = format!(
-                        "the sink was to begin behind position {start}, and the log ends at {head}: it was \
-                         emptied, made again or restored"
+                        "the sink was to start after position {start}, and the log ends at {head}: it was \
+                         emptied, created again or restored"
                     );
                     return Err(Fault::stop(StopCode::AnotherHistory, detail));
                 }
@@ -203,7 +203,7 @@ impl Pump {
         }
     }
 
-    /// Fills a batch; it is empty if nothing came.
+    /// Fills a batch; empty if there are no events.
     fn fill(
         &mut self,
         subscription: &mut Subscription,
@@ -214,8 +214,8 @@ impl Pump {
         let mut has_lingered = false;
         loop {
             let Some(event) = subscription.next(wait)? else {
-                // One sleep, and then all that came meanwhile: to be woken by every event would
-                // cost the appends.
+                // Sleeps once and then takes everything that arrived: waking for every event would
+                // slow the appends down.
                 if has_lingered || batch.cursors.is_empty() || self.control.sleep(limits.linger) {
                     break;
                 }
@@ -240,7 +240,7 @@ impl Pump {
         Ok(batch)
     }
 
-    /// Delivers a batch; tells if that was the end.
+    /// Delivers a batch; returns the end of the attempt, if it ended.
     fn deliver(&mut self, batch: &Batch) -> Result<Option<AttemptEnd>, Fault> {
         let Some(last) = batch.cursors.last() else { return Ok(None) };
         let DeliveryEnd { through, fault } = self.destination.deliver(*last, &self.control)?;
@@ -248,7 +248,7 @@ impl Pump {
         let upto = batch.cursors.partition_point(|cursor| cursor.position <= through);
         let ended = |is_early: bool| match fault {
             Some(fault) => Err(fault),
-            None => Ok(is_early.then_some(AttemptEnd::Told)),
+            None => Ok(is_early.then_some(AttemptEnd::Stopped)),
         };
         let Some(reached) = upto.checked_sub(1).map(|at| batch.cursors[at]) else {
             return ended(true);
@@ -267,7 +267,7 @@ impl Pump {
         ended(reached != *last)
     }
 
-    /// Saves the cursor, if it has moved and is ours to keep: now, or if the last time is long
+    /// Saves the cursor if it has moved and this pump stores it: now, or if the last save is long
     /// enough ago.
     fn save(&mut self, now: bool) -> Result<(), Fault> {
         let (store, every_us) = match &mut self.keeper {
@@ -280,22 +280,22 @@ impl Pump {
             return Ok(());
         }
         store.save(cursor)?;
-        self.saved = Saved { due: None, at_us: now_us };
+        self.saved = SavedCursor { due: None, at_us: now_us };
         Ok(())
     }
 }
 
-/// Makes sure that a destination knows at least what it once knew.
+/// Checks that a destination has not lost its cursor.
 fn require_no_loss(kept: Option<&Cursor>, witness: Option<&Cursor>) -> Result<(), Fault> {
     let Some(witness) = witness else { return Ok(()) };
     let found = match kept {
         Some(kept) if kept.position >= witness.position => return Ok(()),
-        Some(kept) => format!("has one of position {}", kept.position),
-        None => "has none".to_owned(),
+        Some(kept) => format!("has a cursor at position {}", kept.position),
+        None => "has no cursor".to_owned(),
     };
     let detail = format!(
         "the sink had delivered up to position {}, and the destination {found}: its cursor was deleted or restored, so \
-         going on would deliver events again. Tell the sink where to begin",
+         continuing would deliver events again. Reset the sink to a start position",
         witness.position
     );
     Err(Fault::stop(StopCode::AnotherHistory, detail))

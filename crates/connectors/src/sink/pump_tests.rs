@@ -1,30 +1,30 @@
-//! The pump against a destination that keeps what it was given, and fails when told to.
+//! The pump against a destination that records deliveries and fails on demand.
 
 use super::*;
 use std::sync::Mutex;
 use wellspring_log::{Append, EncodedEvents, Options, RecordView, SystemClock};
 use wellspring_types::Event;
 
-/// What the destination has, as another system would.
+/// The state of the simulated destination.
 #[derive(Default)]
-struct Elsewhere {
+struct TestDestinationState {
     delivered: Vec<Position>,
     cursor: Option<Cursor>,
-    /// Faults to come, the next one last.
-    faults: Vec<Planned>,
+    /// PlannedFault faults; the next one is last.
+    faults: Vec<PlannedFault>,
     opened: usize,
 }
 
-/// What goes wrong at a delivery.
-enum Planned {
+/// A fault during delivery.
+enum PlannedFault {
     /// Nothing is delivered.
     Before(Fault),
-    /// All is delivered, and nobody is told.
+    /// Everything is delivered, but the caller gets a fault.
     After(Fault),
 }
 
 struct RecordingDestination {
-    elsewhere: Arc<Mutex<Elsewhere>>,
+    elsewhere: Arc<Mutex<TestDestinationState>>,
     batch: Vec<Position>,
     keeps_cursor: bool,
     /// An event that is refused.
@@ -55,13 +55,13 @@ impl Destination for RecordingDestination {
     fn deliver(&mut self, cursor: Cursor, _: &Control) -> Result<DeliveryEnd, Fault> {
         let mut elsewhere = self.elsewhere.lock().unwrap();
         let planned = elsewhere.faults.pop();
-        if let Some(Planned::Before(fault)) = planned {
+        if let Some(PlannedFault::Before(fault)) = planned {
             return Err(fault);
         }
         elsewhere.delivered.append(&mut self.batch);
         elsewhere.cursor = Some(cursor);
         match planned {
-            Some(Planned::After(fault)) => Err(fault),
+            Some(PlannedFault::After(fault)) => Err(fault),
             _ => Ok(DeliveryEnd::complete(cursor)),
         }
     }
@@ -70,7 +70,7 @@ impl Destination for RecordingDestination {
 struct Bench {
     _dir: tempfile::TempDir,
     log: Log,
-    elsewhere: Arc<Mutex<Elsewhere>>,
+    elsewhere: Arc<Mutex<TestDestinationState>>,
     store: Arc<Mutex<Option<Cursor>>>,
     status: Arc<Status>,
     control: Arc<Control>,
@@ -142,7 +142,7 @@ impl Bench {
         Pump::new(settings, Box::new(kept), keeper, status, control)
     }
 
-    /// Runs a pump until so much is delivered, or it stops by itself.
+    /// Runs a pump until this much is delivered, or it stops by itself.
     fn run_until(&self, pump: Pump, delivered: usize) {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| pump.run());
@@ -169,8 +169,11 @@ fn every_match_is_delivered_once_and_in_order_whatever_is_in_doubt() {
         bench.append("B", 2);
     }
     let passing = || Fault::transient("away");
-    bench.elsewhere.lock().unwrap().faults =
-        vec![Planned::After(passing()), Planned::Before(passing()), Planned::After(passing())];
+    bench.elsewhere.lock().unwrap().faults = vec![
+        PlannedFault::After(passing()),
+        PlannedFault::Before(passing()),
+        PlannedFault::After(passing()),
+    ];
     bench.run_until(bench.pump(true, |_, _| {}), 60);
     let expected: Vec<Position> = (1..=100).filter(|position| (position - 1) % 5 < 3).collect();
     assert_eq!(bench.delivered(), expected);
@@ -183,7 +186,7 @@ fn every_match_is_delivered_once_and_in_order_whatever_is_in_doubt() {
 fn with_a_cursor_in_a_store_a_doubt_delivers_again_and_misses_nothing() {
     let bench = Bench::new();
     bench.append("A", 30);
-    bench.elsewhere.lock().unwrap().faults = vec![Planned::After(Fault::transient("away"))];
+    bench.elsewhere.lock().unwrap().faults = vec![PlannedFault::After(Fault::transient("away"))];
     bench.run_until(bench.pump(false, |_, _| {}), 37);
     let mut delivered = bench.delivered();
     assert_eq!(delivered.len(), 37, "seven of them twice: {delivered:?}");
@@ -274,7 +277,7 @@ fn a_destination_that_has_lost_its_cursor_stops_it_before_anything_comes_again()
             matches!(state, ConnectorState::Stopped { code: StopCode::AnotherHistory, .. });
         assert!(stopped, "{state:?}");
     }
-    // A person says where to begin.
+    // An operator sets a start position.
     let anew = Bench { control: Arc::default(), status: Arc::default(), ..bench };
     anew.run_until(anew.pump(true, |settings, _| settings.generation = 2), 20);
     assert_eq!(anew.delivered().len(), 20);

@@ -1,5 +1,5 @@
-//! How far a source has read a partition: the event that says so, in the log that the records went
-//! into.
+//! The event that records how far a source has read a partition, stored in the log that receives
+//! the records.
 
 use super::origin::{Origin, SOURCE_ADVANCED};
 use crate::fault::Fault;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use wellspring_log::{EncodedEvents, Log, Order, ReadOptions};
 use wellspring_types::{AppendCondition, DataKind, EventRef, Position, Query};
 
-/// Everything up to an offset of a partition is in the log, or in the reject log. Appended together
-/// with the events.
+/// Records that everything up to an offset of a partition is in the log or the reject log. Appended
+/// together with the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceAdvanced {
     pub(super) source: String,
@@ -17,14 +17,15 @@ pub(super) struct SourceAdvanced {
     pub(super) topic: String,
     pub(super) topic_id: String,
     pub(super) partition: i32,
-    /// The last offset that was read; one before the first to read where nothing was, so -1 and up.
+    /// The last offset read, or one before the first offset to read if nothing was read; so -1 or
+    /// more.
     pub(super) offset: i64,
-    /// Records read since the event before it.
+    /// Records read since the previous such event.
     pub(super) records: u64,
 }
 
 impl SourceAdvanced {
-    /// The event that a source has read a partition up to an offset.
+    /// The event of a source that has read a partition up to an offset.
     pub(super) fn new(
         origin: &Origin,
         partition: i32,
@@ -43,10 +44,10 @@ impl SourceAdvanced {
         }
     }
 
-    /// Adds it to an append that has room for it.
+    /// Adds it to an append with enough room.
     ///
     /// # Errors
-    /// None if the tags are valid and there is room; else why it is refused.
+    /// None if the tags are valid and there is room; otherwise why it is refused.
     pub(super) fn push(
         &self,
         origin: &Origin,
@@ -64,12 +65,13 @@ impl SourceAdvanced {
     }
 }
 
-/// A cursor as it was found in the log.
+/// A cursor as found in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct StoredAdvance {
-    /// Position of the newest event that a condition would find; 0 for none. Appends rest on it.
+    /// Position of the newest event that a condition would match; 0 for none. Appends are
+    /// conditioned on it.
     pub(super) position: Position,
-    /// What the newest such event says that can be read.
+    /// The newest readable event of this kind.
     pub(super) advance: Option<SourceAdvanced>,
 }
 
@@ -86,7 +88,7 @@ impl StoredAdvance {
         StoredAdvance::newest(log, &origin.partition_query(SOURCE_ADVANCED, partition))
     }
 
-    /// The newest cursor of the source, whatever it is of.
+    /// The newest cursor of the source, whatever its topic.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -102,7 +104,7 @@ impl StoredAdvance {
             if found.position == 0 {
                 found.position = event.position();
             }
-            // Anybody who may append may append such an event; what makes no sense is passed over.
+            // Any client with write access can append such an event; an invalid one is ignored.
             if let Ok(advance) = serde_json::from_slice(event.data()) {
                 found.advance = Some(advance);
                 break;
@@ -112,7 +114,7 @@ impl StoredAdvance {
     }
 }
 
-/// The condition that nothing matches a query behind a position.
+/// The condition that no event after a position matches a query.
 pub(super) fn unchanged_since(query: Query, position: Position) -> Option<AppendCondition> {
     Some(AppendCondition::no_match_after(query, position))
 }

@@ -1,8 +1,8 @@
-//! Where a source begins or goes on: the cursors in the log against what the topic is now.
+//! Where a source starts or continues: compares the cursors in the log with the current topic.
 //!
-//! When a source begins in a generation, it appends a cursor for each partition before it reads
-//! anything: so a restart knows where "now" was, and which partitions were added since. The cursor
-//! of partition 0 is appended with the last of them and tells that all are there.
+//! When a source starts a generation, it appends a cursor for each partition before it reads
+//! anything, so a restart knows where "now" was and which partitions were added since. The cursor
+//! of partition 0 is appended last, with the last of the others, and shows that all exist.
 
 use super::advance::{SourceAdvanced, StoredAdvance, unchanged_since};
 use super::intake::Lane;
@@ -16,8 +16,8 @@ use wellspring_log::{Append, EncodedEvents, Log};
 use wellspring_types::Position;
 use wellspring_types::limits::MAX_EVENTS;
 
-/// Finds out where to go on in each partition of a topic, and appends cursors for those that have
-/// none.
+/// Determines where to continue in each partition of a topic, and appends cursors for partitions
+/// without one.
 ///
 /// # Errors
 /// An [`Interruption`].
@@ -52,7 +52,7 @@ pub(super) fn lanes(
     let nexts = missing.into_iter().rev().map(|partition| {
         let range = ranges[&partition];
         let next = match start {
-            // It was added since: everything in it came after the beginning.
+            // The partition was added later, so everything in it came after the start.
             _ if has_begun => range.first,
             StartAt::Now => range.end,
             StartAt::Beginning | StartAt::After(_) => range.first,
@@ -92,11 +92,11 @@ fn append_cursors(
     Ok(())
 }
 
-/// Makes sure that the newest cursor of the source is of this topic, or of an earlier generation.
+/// Checks that the source's newest cursor is of this topic or of an earlier generation.
 fn require_same_topic(origin: &Origin, newest: &SourceAdvanced) -> Result<(), Fault> {
     if newest.generation > origin.generation {
         let detail = format!(
-            "the source runs in generation {} elsewhere, and this server knows generation {}",
+            "the source runs in generation {} elsewhere, while this server has generation {}",
             newest.generation, origin.generation
         );
         return Err(Fault::stop(StopCode::Fenced, detail));
@@ -118,7 +118,7 @@ fn require_same_topic(origin: &Origin, newest: &SourceAdvanced) -> Result<(), Fa
     Err(Fault::stop(StopCode::TopicRecreated, detail))
 }
 
-/// Makes sure that a partition holds the offset to read next, or ends there.
+/// Checks that a partition holds the next offset to read, or ends there.
 pub(super) fn require_range(
     origin: &Origin,
     partition: i32,

@@ -1,4 +1,4 @@
-//! A source between a simulated cluster and logs on simulated disks, and what must be true of them.
+//! A source between a simulated cluster and logs on simulated disks, with its invariants.
 
 use super::*;
 use crate::connection::KafkaConnection;
@@ -14,7 +14,7 @@ use wellspring_types::Query;
 
 pub(super) const TOPIC: &str = "orders";
 
-/// A clock on which ten seconds pass in a fifth of one.
+/// A clock that runs fifty times as fast as real time.
 struct FastClock;
 
 impl Clock for FastClock {
@@ -53,8 +53,8 @@ impl DiskLog {
         DiskLog { storage, log }
     }
 
-    /// The log as a power loss leaves it. The pump that used it before may go on: nothing it does
-    /// is seen here.
+    /// The log after a power loss. The pump that used it may continue, but none of its writes
+    /// appear here.
     pub(super) fn crash(&self) -> DiskLog {
         DiskLog::open(self.storage.crash())
     }
@@ -67,12 +67,12 @@ pub(super) struct Bench {
     pub(super) definition: SourceDefinition,
     pub(super) generation: u64,
     pub(super) with_rejects: bool,
-    /// Whether events get ids. Without them the conditions alone keep what comes twice out.
+    /// Whether events get ids. Without them, the append conditions alone prevent duplicates.
     pub(super) with_ids: bool,
     pub(super) connections: Arc<AtomicUsize>,
 }
 
-/// A pump that runs.
+/// A running pump.
 pub(super) struct Running {
     pub(super) status: Arc<Status>,
     pub(super) control: Arc<Control>,
@@ -80,7 +80,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits until something is so, for 20 seconds at most.
+    /// Waits up to 20 seconds for a condition.
     pub(super) fn wait_for(&self, mut is_so: impl FnMut(&Status) -> bool) {
         for _ in 0..4_000 {
             if is_so(&self.status) {
@@ -88,7 +88,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("it does not come: {:?}", self.status);
+        panic!("the condition never held: {:?}", self.status);
     }
 
     pub(super) fn stop(self) -> Arc<Status> {
@@ -111,7 +111,7 @@ impl Running {
     }
 }
 
-/// By partition, the offsets of what a log holds, in its order.
+/// The offsets in a log, by partition, in log order.
 pub(super) type Offsets = BTreeMap<i32, Vec<i64>>;
 
 impl Bench {
@@ -167,7 +167,7 @@ impl Bench {
         Running { status, control, thread }
     }
 
-    /// Runs a pump until the logs hold so many records.
+    /// Runs a pump until the logs hold this many records.
     pub(super) fn run_until(&self, records: usize) -> Arc<Status> {
         let running = self.start();
         running.wait_for(|status| {
@@ -177,7 +177,7 @@ impl Bench {
         running.stop()
     }
 
-    /// Appends a record; `None` is rubbish.
+    /// Appends a record; `None` appends an invalid one.
     pub(super) fn produce(&self, partition: i32, value: Option<&str>) {
         self.cluster.append(vec![self.record(partition, value)]);
     }
@@ -230,8 +230,8 @@ impl Bench {
         found
     }
 
-    /// Every record of the topic stands once in one of the logs, in order: rubbish in the one, the
-    /// rest in the other.
+    /// Checks that every record of the topic is in exactly one of the logs, in order: invalid ones
+    /// in the reject log, the rest in the main log.
     pub(super) fn require_each_once(&self) {
         let (mut good, mut bad) = (Offsets::new(), Offsets::new());
         for record in self.cluster.committed(TOPIC) {

@@ -1,5 +1,5 @@
-//! The pump killed at any moment, beside others, with faults on both sides: each record comes once
-//! all the same.
+//! The pump killed at any moment, beside other pumps, with faults on both sides: each record still
+//! arrives exactly once.
 
 use super::bench::{Bench, DiskLog, Random};
 use super::*;
@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use wellspring_kafka::simulated::{Operation, PlannedFault};
 use wellspring_log::storage::simulated::Faults;
 
-/// Appends some records, in transactions or not, rubbish among them; the number of those that
-/// readers will see.
+/// Appends records, with and without transactions, some invalid; returns the number that readers
+/// will see.
 fn produce(bench: &Bench, random: &mut Random, partitions: u64) -> usize {
     let count = random.below(3_000);
     for n in 0..count {
@@ -38,8 +38,8 @@ fn plan_faults(bench: &Bench, random: &mut Random) {
     }
 }
 
-/// A history of crashes. The power goes at any moment; the reject log is copied a moment after the
-/// main one, as if it had been written ahead.
+/// A history of crashes. Power fails at any moment; the reject log is copied shortly after the main
+/// one, as if it had been written ahead.
 fn history(seed: u64) {
     let random = &mut Random(seed);
     let partitions = 1 + random.below(3);
@@ -97,7 +97,8 @@ fn a_zombie_goes_on_where_the_living_one_is() {
     bench.with_ids = false;
     let zombie = bench.start();
     zombie.wait_for(|status| status.state() == ConnectorState::Running);
-    // While its barrier is held, another has the same log: here, the same log of the same process.
+    // While its barrier is held, another server has the same log: here, the same log in the same
+    // process.
     bench.main.storage.hold_barriers();
     bench.produce(0, Some("1"));
     bench.main.storage.wait_for_held_barrier();
@@ -120,7 +121,7 @@ fn a_crash_between_the_two_logs_stores_no_record_twice() {
     for n in 0..3_000 {
         bench.produce(0, (n % 2 == 0).then_some("1"));
     }
-    // Nothing of the main log survives; each time, more of the reject log does.
+    // Nothing in the main log survives, but each time more of the reject log does.
     for _ in 0..3 {
         let lost = bench.main.storage.contents();
         let running = bench.start();

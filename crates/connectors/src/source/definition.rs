@@ -1,37 +1,37 @@
-//! What a source is told to do.
+//! The definition of a source.
 
 use super::template::Template;
 use crate::connection::KafkaConnection;
 use crate::sink::StartAt;
 
-/// What a record's value becomes.
+/// How a record's value becomes an event's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordData {
-    /// The event's data, which has to be JSON; a tombstone becomes `null`.
+    /// The event's data, which must be JSON; a tombstone becomes `null`.
     #[default]
     Json,
-    /// Bytes, whatever they are; a tombstone becomes none.
+    /// Arbitrary bytes; a tombstone becomes empty data.
     Binary,
 }
 
-/// What a source is told to do.
+/// The definition of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceDefinition {
-    /// The log it appends to.
+    /// The log to append to.
     pub log: String,
-    /// How to reach the cluster.
+    /// The connection to the cluster.
     pub connection: KafkaConnection,
     /// The topic.
     pub topic: String,
-    /// Where it begins in a partition of which nothing was read: [`StartAt::Beginning`] or
+    /// Where to start in a partition that has not been read: [`StartAt::Beginning`] or
     /// [`StartAt::Now`].
     pub start: StartAt,
-    /// The type of a record's event.
+    /// Template of the event type.
     pub event_type: Template,
-    /// The tags of a record's event.
+    /// Templates of the event tags.
     pub tags: Vec<Template>,
-    /// What its value becomes.
+    /// How values become data.
     pub data: RecordData,
-    /// Where records go that cannot be made an event; `None`: the source stops at the first.
+    /// The log for records that cannot become events; `None`: the source stops at the first one.
     pub reject_log: Option<String>,
 }

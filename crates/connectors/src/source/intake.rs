@@ -1,5 +1,5 @@
-//! From records to appends: gathers them by partition, stages each append upon the one before, and
-//! hears later what became of them. So one barrier makes many appends durable, also those of a
+//! Turns records into appends: gathers them by partition, stages each append on top of the previous
+//! one, and learns the outcomes later. One barrier thus makes many appends durable, even of a
 //! single partition.
 
 use super::advance::{SourceAdvanced, unchanged_since};
@@ -19,28 +19,28 @@ use wellspring_log::{Append, AppendError, Appended, Basis, CommitOn, EncodedEven
 use wellspring_types::Position;
 use wellspring_types::limits::MAX_EVENTS;
 
-/// Records of one append: its last event is the cursor.
+/// Maximum number of records in an append, whose last event is the cursor.
 const CHUNK_RECORDS: u64 = MAX_EVENTS as u64 - 1;
-/// Encoded bytes after which an append is full; one more event and the cursor always fit.
+/// Encoded size at which an append is full; one more event and the cursor always fit.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Encoded bytes that may be staged and not yet durable.
+/// Maximum encoded size of staged appends that are not durable yet.
 const STAGED_BYTES: usize = 16 << 20;
-/// Bytes of values kept for the reject log before they are stored.
+/// Maximum size of values gathered for the reject log.
 const REJECT_BYTES: usize = 16 << 20;
-/// How long what is staged is waited for when the source is to stop, in looks of [`LOOK`].
+/// Maximum number of waits of [`LOOK`] for staged appends when the source stops.
 const LAST_LOOKS: usize = 50;
-/// How long to wait for an answer before looking whether the source is to stop.
+/// Maximum wait for an outcome before checking whether the source should stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A partition that is read.
+/// A partition being read.
 pub(super) struct Lane {
-    /// The offset to read next: what comes with a lower one was read before.
+    /// The next offset to read; records with lower offsets have been read.
     pub(super) next: i64,
-    /// Where the partition ended when it was last asked.
+    /// The partition's end at the last check.
     pub(super) end: i64,
-    /// Position of the newest cursor, staged ones counted.
+    /// Position of the newest cursor, including staged ones.
     pub(super) position: Position,
-    /// The number of setbacks at which that was staged, as long as it is not durable.
+    /// The setback count at which that cursor was staged, while it is not durable.
     setbacks: Option<u64>,
     in_flight: usize,
     ids: EventIds,
@@ -48,7 +48,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// A partition that is read from an offset on, with its newest cursor at a position.
+    /// A partition read from an offset on, whose newest cursor has this position.
     pub(super) fn new(origin: &Origin, partition: i32, next: i64, position: Position) -> Lane {
         Lane {
             next,
@@ -62,13 +62,13 @@ impl Lane {
     }
 }
 
-/// An append that is filled.
+/// An append being filled.
 #[derive(Default)]
 struct Chunk {
     events: EncodedEvents,
     rejects: Vec<Reject>,
     reject_bytes: usize,
-    /// All records, rejected ones counted.
+    /// Number of records, including rejected ones.
     records: u64,
     /// Offset of the first one.
     first: i64,
@@ -86,20 +86,20 @@ impl Chunk {
     }
 }
 
-/// What became of an append.
+/// The outcome of an append.
 struct Answer {
     partition: i32,
     /// Offset of its first record.
     first: i64,
     /// Encoded bytes.
     staged_bytes: usize,
-    /// Events besides the cursor.
+    /// Number of events without the cursor.
     events: u64,
     bytes: u64,
     outcome: Result<Appended, AppendError>,
 }
 
-/// Appends what is read.
+/// Appends the records read.
 pub(super) struct Intake {
     log: Log,
     origin: Origin,
@@ -142,15 +142,15 @@ impl Intake {
         }
     }
 
-    /// Records that are in the topic and were not read, as far as known.
+    /// Known number of records in the topic that have not been read.
     pub(super) fn records_behind(&self) -> u64 {
         self.lanes.values().map(|lane| u64::try_from(lane.end - lane.next).unwrap_or(0)).sum()
     }
 
-    /// Takes records, in order of each partition, and stages them all.
+    /// Takes records, in order within each partition, and stages them all.
     ///
     /// # Errors
-    /// An [`Interruption`]: the intake is spent.
+    /// An [`Interruption`]; the intake cannot be used any more.
     pub(super) fn take(&mut self, records: Vec<Record>) -> Result<(), Interruption> {
         for record in records {
             let partition = record.partition;
@@ -169,7 +169,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Puts a record into its chunk; tells if that is full.
+    /// Adds a record to its chunk; returns whether the chunk is full.
     fn push(&mut self, record: Record) -> Result<bool, Interruption> {
         let (partition, offset) = (record.partition, record.offset);
         let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(false) };
@@ -209,7 +209,7 @@ impl Intake {
         Ok(lane.chunk.is_full())
     }
 
-    /// Stages what a partition's chunk holds, its rejects first.
+    /// Stages a partition's chunk, its rejects first.
     fn flush(&mut self, partition: i32) -> Result<(), Interruption> {
         let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(()) };
         let Chunk { mut events, rejects, records, first, last, bytes, .. } =
@@ -232,7 +232,7 @@ impl Intake {
         let done = Box::new(move |outcome| {
             let answer =
                 Answer { partition, first, staged_bytes, events: event_count, bytes, outcome };
-            // Nobody listens any more when the source has gone on without this append.
+            // The receiver is gone if the source has continued without this append.
             let _ = tell.send(answer);
         });
         self.in_flight += 1;
@@ -243,7 +243,7 @@ impl Intake {
                 lane.position = last;
                 lane.setbacks = Some(setbacks);
             }
-            // Refused, or about to be: what comes behind it must not be staged.
+            // Refused, or about to be: later appends must not be staged on top of it.
             Staged::Answered | Staged::WaitsFor { .. } => {
                 self.settle()?;
                 let detail = format!("an append for partition {partition} was not placed");
@@ -256,7 +256,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Waits until all is durable that is staged.
+    /// Waits until everything staged is durable.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -264,8 +264,8 @@ impl Intake {
         self.wait_until(0)
     }
 
-    /// Waits until no more than so many bytes are staged. Every append that is not durable then is
-    /// heard of later or never.
+    /// Waits until at most this many bytes are staged. The outcomes of the other appends arrive
+    /// later or never.
     fn wait_until(&mut self, staged_bytes: usize) -> Result<(), Interruption> {
         self.log.commit(CommitOn::JournalThread);
         let mut looks = 0;
@@ -275,7 +275,9 @@ impl Intake {
                 Err(RecvTimeoutError::Timeout) if self.control.is_stopping() => {
                     looks += 1;
                     if looks >= LAST_LOOKS {
-                        return Err(Fault::transient("the log does not answer an append").into());
+                        return Err(
+                            Fault::transient("the log did not complete an append in time").into()
+                        );
                     }
                 }
                 Err(_) => {}
@@ -284,7 +286,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Hears what became of appends meanwhile, without waiting.
+    /// Handles the outcomes that have arrived, without waiting.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -320,12 +322,12 @@ impl Intake {
         Ok(())
     }
 
-    /// Hears of everything that is staged, whatever comes of it, so that the cursors found next are
-    /// the newest.
+    /// Waits for the outcome of everything staged, whatever it is, so that the cursors read next
+    /// are the newest.
     pub(super) fn drain(&mut self) {
         while self.in_flight > 0 && !self.log.feed().is_closed() {
             if let Err(Interruption::Fault(fault)) = self.settle() {
-                tracing::debug!(%fault, "an append came to nothing");
+                tracing::debug!(%fault, "an append was discarded");
                 if self.control.is_stopping() {
                     return;
                 }

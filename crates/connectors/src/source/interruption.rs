@@ -1,25 +1,25 @@
-//! Why a source cannot go on as it was.
+//! Why a source cannot continue as it was.
 
 use crate::fault::{Fault, StopCode};
 use wellspring_log::AppendError;
 
-/// Why a source cannot go on as it was. In no case does the outcome of the append matter: the
-/// source begins again from the cursors that the log holds.
+/// Why a source cannot continue as it was. The append's outcome never matters, because the source
+/// starts over from the cursors in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// Something that goes away by itself, or that a person has to decide about.
+    /// A fault.
     Fault(Fault),
-    /// The cursor in the log is another than was known: another server runs the source, or an
-    /// append of ours that was in doubt has come through.
+    /// The cursor in the log has changed: another server runs the source, or an append of this
+    /// source with an unknown outcome has taken effect.
     Conflict(String),
-    /// An event's id is in the log. As a rule that is a [`Conflict`](Interruption::Conflict), met
-    /// by its id first.
+    /// The log already contains an event's id. Usually this is a
+    /// [`Conflict`](Interruption::Conflict), detected by its id first.
     IdReused {
-        /// The partition of the append.
+        /// The append's partition.
         partition: i32,
-        /// Offset of its first record.
+        /// Offset of the append's first record.
         first: i64,
-        /// What the log said.
+        /// The log's message.
         detail: String,
     },
 }
@@ -43,10 +43,9 @@ impl From<AppendError> for Interruption {
                 return Interruption::Conflict(error.to_string());
             }
             AppendError::Read(error) => error.into(),
-            // Every event was checked when it was encoded: this would be a fault of ours, and
-            // trying again a loop.
+            // Encoding checked every event, so this is a bug, and retrying would loop.
             AppendError::Invalid(invalid) => {
-                Fault::stop(StopCode::Rejected, format!("the log refuses an append: {invalid}"))
+                Fault::stop(StopCode::Rejected, format!("the log refused an append: {invalid}"))
             }
             passing => Fault::transient(passing.to_string()),
         };

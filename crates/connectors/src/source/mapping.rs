@@ -1,4 +1,4 @@
-//! A record as an event.
+//! Maps a record to an event.
 
 use super::definition::{RecordData, SourceDefinition};
 use super::origin::{EventIds, RECORD_REJECTED, SOURCE_ADVANCED};
@@ -9,7 +9,7 @@ use wellspring_log::EncodedEvents;
 use wellspring_types::limits::MAX_METADATA_VALUE_BYTES;
 use wellspring_types::{DataKind, EventRef};
 
-/// Makes events of records. Keeps its buffers from one to the next.
+/// Maps records to events; reuses its buffers.
 pub(super) struct Mapper {
     topic: String,
     event_type: Template,
@@ -20,7 +20,7 @@ pub(super) struct Mapper {
 }
 
 impl Mapper {
-    /// As the definition says.
+    /// Creates a mapper for the definition.
     pub(super) fn new(definition: &SourceDefinition) -> Mapper {
         Mapper {
             topic: definition.topic.clone(),
@@ -32,12 +32,12 @@ impl Mapper {
         }
     }
 
-    /// Adds the event of a record; gives the bytes of its payload. There has to be room for it.
-    /// Without `ids` it gets no id.
+    /// Adds the event of a record, for which there must be room; returns its payload's size in
+    /// bytes. Without `ids` the event gets no id.
     ///
     /// # Errors
-    /// Why the record cannot be made an event, as a sentence without its full stop; nothing is
-    /// added then.
+    /// Why the record cannot become an event, as a sentence without its full stop; nothing is added
+    /// then.
     pub(super) fn push(
         &mut self,
         events: &mut EncodedEvents,
@@ -90,16 +90,16 @@ fn render_type(
     text.clear();
     if template.render(parts, text).map_err(|fault| format!("type: {fault}"))? == Rendering::Omitted
     {
-        return Err(format!("the record has nothing for the type {}", template.as_str()));
+        return Err(format!("the record has no value for the type {}", template.as_str()));
     }
-    // An event of these types, with tags taken from a record, could pass for a cursor.
+    // An event of these types, with tags from a record, could be mistaken for a cursor.
     if text == SOURCE_ADVANCED || text == RECORD_REJECTED {
         return Err(format!("the type {text} is reserved for sources"));
     }
     Ok(())
 }
 
-/// Writes the tags into the first texts, each once; gives their number.
+/// Renders the tags without duplicates into the first texts; returns their number.
 fn render_tags(
     templates: &[Template],
     parts: &RecordParts<'_>,

@@ -30,7 +30,7 @@ fn record(key: Option<&[u8]>, value: Option<&[u8]>) -> Record {
     }
 }
 
-/// Maps one record, and looks at the event.
+/// Maps one record and passes the event to `look`.
 fn mapped<R>(
     definition: &SourceDefinition,
     record: &Record,

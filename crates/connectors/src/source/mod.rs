@@ -1,9 +1,9 @@
-//! Sources: from a Kafka topic into a log, each record once.
+//! Sources: copy a Kafka topic into a log, each record once.
 //!
-//! Every append of events carries one `SourceAdvanced`, the cursor of its partition, under the
-//! condition that there is no newer one. So a record and the cursor behind it are durable together,
-//! and of two servers that run the same source the slower is refused, reads the newest cursor and
-//! goes on from there. Nothing rests on the ids of events.
+//! Every append contains one `SourceAdvanced`, the cursor of its partition, on the condition that
+//! no newer one exists. Records and cursor thus become durable together. If two servers run the
+//! same source, the slower one is refused, reads the newest cursor and continues from there. Event
+//! ids play no part in this.
 
 mod advance;
 mod beginning;

@@ -1,4 +1,4 @@
-//! Which source an event comes from: its tags, its id, and who else may have written it.
+//! The origin of a source's events: their tags, their ids, and the queries that find them.
 
 use crate::fault::{Fault, StopCode};
 use ring::digest;
@@ -7,33 +7,33 @@ use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
 use wellspring_types::{EventId, Query};
 
-/// Type of the event that moves a source's cursor, in the log it appends to.
+/// Type of the event that advances a source's cursor, in the log it appends to.
 pub const SOURCE_ADVANCED: &str = "SourceAdvanced";
-/// Type of the event that keeps a record which could not be made an event, in the reject log.
+/// Type of the event that stores a record that could not become an event, in the reject log.
 pub const RECORD_REJECTED: &str = "RecordRejected";
 
 /// A source, in one generation, and the topic that it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Name of the source.
+    /// The source's name.
     pub(super) source: String,
-    /// Number of times the source was told where to begin.
+    /// Number of times a start position was set for the source.
     pub(super) generation: u64,
-    /// Id of the cluster.
+    /// The cluster's id.
     pub(super) cluster: String,
-    /// Name of the topic.
+    /// The topic's name.
     pub(super) topic: String,
-    /// Id of the topic, in hexadecimal digits.
+    /// The topic's id, in hexadecimal digits.
     pub(super) topic_id: String,
-    /// The tag of everything that the source keeps for itself.
+    /// The tag of the source's own bookkeeping events.
     pub(super) connector_tag: String,
 }
 
 impl Origin {
-    /// The origin of what a source reads in a topic.
+    /// The origin of a source's events from a topic.
     ///
     /// # Errors
-    /// [`StopCode::Unusable`]: the names do not make valid tags.
+    /// [`StopCode::Unusable`]: the names do not form valid tags.
     pub(super) fn new(
         source: &str,
         generation: u64,
@@ -55,7 +55,7 @@ impl Origin {
         };
         for tag in [&origin.connector_tag, &origin.partition_tag(i32::MAX)] {
             check_text(tag, MAX_TAG_BYTES).map_err(|reason| {
-                Fault::stop(StopCode::Unusable, format!("the tag {tag:?} of the source {reason}"))
+                Fault::stop(StopCode::Unusable, format!("the source's tag {tag:?} {reason}"))
             })?;
         }
         Ok(origin)
@@ -66,18 +66,18 @@ impl Origin {
         format!("source:{}/{}/{partition}", self.cluster, self.topic_id)
     }
 
-    /// The events of a type that the source keeps for itself, of one partition. The source's tag is
-    /// part of it, as two sources may carry the same topic into the same log.
+    /// The source's bookkeeping events of a type for one partition. The query includes the source's
+    /// tag, because two sources may copy the same topic into the same log.
     pub(super) fn partition_query(&self, event_type: &str, partition: i32) -> Query {
         Query::item(&[event_type], &[&self.partition_tag(partition), &self.connector_tag])
     }
 
-    /// The source's cursors, whatever topic they are of.
+    /// The source's cursors, whatever their topic.
     pub(super) fn source_query(&self) -> Query {
         Query::item(&[SOURCE_ADVANCED], &[&self.connector_tag])
     }
 
-    /// What makes the ids of a partition's events.
+    /// Generates the ids of a partition's events.
     pub(super) fn event_ids(&self, partition: i32) -> EventIds {
         let mut context = digest::Context::new(&digest::SHA256);
         for part in ["wellspring source 1", &self.source, &self.cluster, &self.topic_id] {
@@ -90,14 +90,14 @@ impl Origin {
     }
 }
 
-/// Makes the ids of one partition's events: always the same for the same record, source and
-/// generation. They serve to look an event up; that each record comes once does not rest on them.
+/// Generates the ids of one partition's events: the same record, source and generation always give
+/// the same id. Ids serve to look events up; they do not prevent duplicates.
 pub(super) struct EventIds {
     context: digest::Context,
 }
 
 impl EventIds {
-    /// The id of the event of the record at an offset: a UUID of version 8.
+    /// The id of the event for the record at an offset: a UUID of version 8.
     pub(super) fn id(&self, offset: i64) -> EventId {
         let mut context = self.context.clone();
         context.update(&offset.to_le_bytes());

@@ -1,15 +1,15 @@
-//! A record. Its value is parsed as JSON on first use.
+//! The parts of a record. Its value is parsed as JSON on first use.
 
 use std::cell::OnceCell;
 use wellspring_kafka::Record;
 use wellspring_types::moment::push_rfc3339;
 
-/// Deepest nesting of arrays and objects in the data of an event: what the server's own API takes.
+/// Maximum nesting of arrays and objects in an event's data, as in the server's API.
 const MAX_DEPTH: usize = 512;
-/// The last millisecond that RFC 3339 can write: that of the year 9999.
+/// The last millisecond that RFC 3339 can represent, in the year 9999.
 const LAST_MOMENT_MS: u64 = 253_402_300_799_999;
 
-/// A record of a topic. Its value is read as JSON once, when it is first asked for.
+/// A record of a topic. Its value is parsed as JSON on first use.
 #[derive(Debug)]
 pub struct RecordParts<'a> {
     topic: &'a str,
@@ -32,7 +32,7 @@ impl<'a> RecordParts<'a> {
         self.record
     }
 
-    /// The value as JSON text, without space around it; `None` for a tombstone.
+    /// The value as JSON text without surrounding white space; `None` for a tombstone.
     ///
     /// # Errors
     /// Why it is not JSON, as a sentence without its full stop.
@@ -40,8 +40,7 @@ impl<'a> RecordParts<'a> {
         self.json.get_or_init(|| self.record.value.as_deref().map(read_json).transpose()).clone()
     }
 
-    /// When the record was made, as RFC 3339 writes it; `None` if it has no time that can be
-    /// written.
+    /// The record's creation time in RFC 3339; `None` if it has no representable time.
     pub(super) fn timestamp(&self) -> Option<String> {
         let ms = u64::try_from(self.record.timestamp_ms).ok().filter(|ms| *ms <= LAST_MOMENT_MS)?;
         let mut out = Vec::with_capacity(27);

@@ -1,5 +1,4 @@
-//! Moves records from a Kafka topic into a log, again and again from the cursors that the log
-//! holds.
+//! Moves records from a Kafka topic into a log, always starting from the cursors in the log.
 
 use super::beginning::{lanes, require_range};
 use super::definition::SourceDefinition;
@@ -19,39 +18,39 @@ use std::time::Duration;
 use wellspring_kafka::{Cluster, FaultKind, Reader};
 use wellspring_log::{Clock, Log};
 
-/// Longest wait for a record before the pump looks whether it is to stop.
+/// Maximum wait for a record before the pump checks whether to stop.
 const IDLE_WAIT: Duration = Duration::from_millis(100);
-/// Time between two looks at the topic: whether it is the same, has more partitions, and where they
-/// end, in µs.
+/// Time between two checks of the topic (its identity, partition count and ends), in µs.
 const LOOK_US: u64 = 10_000_000;
-/// The first wait after a fault that goes away by itself, and the longest.
+/// First and longest wait after a fault that resolves by itself.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// The same after a conflict.
 const CONFLICT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
-/// Conflicts that follow within this time are of one row, in µs.
+/// Conflicts within this time of each other count as consecutive, in µs.
 const CONFLICT_ROW_US: u64 = 60_000_000;
-/// So many conflicts in a row are no zombie's: another server runs the source.
+/// This many consecutive conflicts are not caused by a dying process: another server runs the
+/// source.
 const CONFLICTS_TO_TELL: u32 = 3;
 
-/// What a source's pump is to do.
+/// Settings of a source's pump.
 pub struct SourcePumpSettings {
-    /// Name of the source: 1 to 245 bytes without control characters. Its cursors in the log are
-    /// found by it.
+    /// The source's name: 1 to 245 bytes without control characters. Identifies its cursors in the
+    /// log.
     pub name: String,
-    /// Number of times the source was told where to begin. A cursor of an earlier beginning means
-    /// nothing.
+    /// Number of times a start position was set for the source. Cursors of earlier generations are
+    /// invalid.
     pub generation: u64,
-    /// What to read and what to make of it. Its names of logs and its connection are not looked at.
+    /// The definition. Its log names and its connection are not used.
     pub definition: SourceDefinition,
     /// The log to append to.
     pub log: Log,
-    /// The log of records that cannot be made events; `None`: the source stops at the first.
+    /// The log for records that cannot become events; `None`: the source stops at the first one.
     pub reject_log: Option<Log>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Moves records from a Kafka topic into a log, each once: as an event, or into the reject log.
+/// Moves records from a Kafka topic into a log, each once: as an event or into the reject log.
 pub struct SourcePump {
     settings: SourcePumpSettings,
     connect: Connect,
@@ -59,31 +58,30 @@ pub struct SourcePump {
     control: Arc<Control>,
     cluster: Option<Arc<dyn Cluster>>,
     conflicts: ConflictRow,
-    /// Whether events get ids: no longer when these are in the log already, in events that are not
-    /// the source's.
+    /// Whether events get ids: no longer once foreign events in the log have the same ids.
     with_ids: bool,
-    /// Partition and first offset of the append that met an id that was in the log.
+    /// Partition and first offset of the append whose id was already in the log.
     id_reused_at: Option<(i32, i64)>,
 }
 
-/// Conflicts that came shortly one after another.
+/// Consecutive conflicts.
 struct ConflictRow {
     count: u32,
     last_us: u64,
     backoff: Backoff,
 }
 
-/// Why one attempt came to an end without a fault.
+/// Why an attempt ended without a fault.
 enum AttemptEnd {
-    /// It was told to stop.
-    Told,
+    /// The pump was asked to stop.
+    Stopped,
     /// The log was closed.
     LogClosed,
-    /// The topic has more partitions than are read.
+    /// The topic has gained partitions.
     MorePartitions,
 }
 
-/// What an attempt works with.
+/// The state of an attempt.
 struct Attempt {
     cluster: Arc<dyn Cluster>,
     origin: Origin,
@@ -94,7 +92,7 @@ struct Attempt {
 }
 
 impl SourcePump {
-    /// A pump that has not begun. It connects again after faults.
+    /// A pump that has not started. It reconnects after faults.
     #[must_use]
     pub fn new(
         settings: SourcePumpSettings,
@@ -116,8 +114,8 @@ impl SourcePump {
         }
     }
 
-    /// Reads and appends until it is told to stop, the log is closed, or a person has to decide.
-    /// How it goes is in the status.
+    /// Reads and appends until the pump is asked to stop, the log is closed or an operator must
+    /// intervene. The status shows the progress.
     pub fn run(mut self) {
         let mut backoff = Backoff::new(BACKOFF.0, BACKOFF.1, self.settings.clock.monotonic_us());
         loop {
@@ -125,7 +123,7 @@ impl SourcePump {
             let ended = self.attempt();
             let has_advanced = self.status.position() > before;
             let wait = match ended {
-                Ok(AttemptEnd::Told | AttemptEnd::LogClosed) => break,
+                Ok(AttemptEnd::Stopped | AttemptEnd::LogClosed) => break,
                 Ok(AttemptEnd::MorePartitions) => continue,
                 Err(Interruption::Fault(fault)) => {
                     self.cluster = None;
@@ -155,7 +153,7 @@ impl SourcePump {
         self.status.set_state(ConnectorState::Ended);
     }
 
-    /// Counts a conflict, and tells of it if there are many; gives how long to wait.
+    /// Counts a conflict and reports it if there are many; returns how long to wait.
     fn after_conflict(&mut self, detail: &str) -> Duration {
         Counters::add(&self.status.counters.conflicts, 1);
         let row = &mut self.conflicts;
@@ -178,21 +176,21 @@ impl SourcePump {
         row.backoff.next_wait()
     }
 
-    /// An event's id is in the log. If the same append meets it again, with the newest cursor
-    /// known, it is not the source's own event that has it: events get no ids from here on, as they
-    /// serve to look events up and for nothing else.
+    /// Handles an id that the log already contains. If the same append fails again with the newest
+    /// cursor known, the id belongs to a foreign event, so events get no ids from here on: ids only
+    /// serve to look events up.
     fn look_at_reused_id(&mut self, at: (i32, i64), detail: &str) {
         if self.id_reused_at == Some(at) {
             tracing::warn!(
                 source = self.settings.name,
-                "events of this source get no ids from here on: {detail}"
+                "this source's events get no ids from here on: {detail}"
             );
             self.with_ids = false;
         }
         self.id_reused_at = Some(at);
     }
 
-    /// Connects, finds out where to go on, and reads until something is in the way.
+    /// Connects, determines where to continue, and reads until interrupted.
     fn attempt(&mut self) -> Result<AttemptEnd, Interruption> {
         self.status.set_state(ConnectorState::Starting);
         let mut attempt = self.begin()?;
@@ -206,8 +204,7 @@ impl SourcePump {
         let SourcePumpSettings { name, generation, definition, log, reject_log, clock } =
             &self.settings;
         if let StartAt::After(_) = definition.start {
-            let detail =
-                "a source begins with the first record or with what comes now, not at a position";
+            let detail = "a source starts at the beginning or now, not at a position";
             return Err(Fault::stop(StopCode::Unusable, detail).into());
         }
         let role = log.role();
@@ -238,8 +235,8 @@ impl SourcePump {
         intake.lanes = lanes;
         self.status.set_records_behind(intake.records_behind());
         let reader = cluster.reader(&definition.topic, &starts)?;
-        // The reader reads the topic as it was when it was opened: the one that the cursors are of,
-        // unless it was deleted and made again just now.
+        // The reader has the topic as it was at opening, which is the cursors' topic unless it was
+        // deleted and created again just now.
         require_id(&*cluster, &definition.topic, topic.id)?;
         let (topic_id, looked_us) = (topic.id, clock.monotonic_us());
         Ok(Attempt { cluster, origin, topic_id, reader, intake, looked_us })
@@ -249,7 +246,7 @@ impl SourcePump {
         loop {
             if self.control.is_stopping() {
                 attempt.intake.settle()?;
-                return Ok(AttemptEnd::Told);
+                return Ok(AttemptEnd::Stopped);
             }
             if self.settings.log.feed().is_closed() {
                 return Ok(AttemptEnd::LogClosed);
@@ -281,15 +278,15 @@ impl SourcePump {
 }
 
 impl Attempt {
-    /// Looks at the topic; tells if it has more partitions than are read.
+    /// Checks the topic; returns whether it has gained partitions.
     fn look_at_topic(&mut self) -> Result<bool, Interruption> {
         let partitions = require_id(&*self.cluster, &self.origin.topic, self.topic_id)?;
         self.look_at_ends()?;
         Ok(partitions as usize > self.intake.lanes.len())
     }
 
-    /// Looks where partitions end. That they begin behind what is to be read next is no fault here:
-    /// the reader may have passed markers of transactions there, which are no records.
+    /// Updates the partitions' ends. A partition that starts after the next offset is no fault
+    /// here: the reader may have passed transaction markers, which are not records.
     fn look_at_ends(&mut self) -> Result<(), Interruption> {
         for (partition, lane) in &mut self.intake.lanes {
             lane.end = self.cluster.offsets(&self.origin.topic, *partition)?.end;
@@ -297,7 +294,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// Names the partition that does not hold what is to be read next, if one does not.
+    /// Reports a partition that no longer holds the next offset to read.
     fn require_ranges(&self) -> Result<(), Interruption> {
         for (partition, lane) in &self.intake.lanes {
             let range = self.cluster.offsets(&self.origin.topic, *partition)?;
@@ -307,11 +304,11 @@ impl Attempt {
     }
 }
 
-/// Makes sure that a topic has this id; gives the number of its partitions.
+/// Checks that a topic has this id; returns its number of partitions.
 fn require_id(cluster: &dyn Cluster, topic: &str, id: [u8; 16]) -> Result<i32, Interruption> {
     let now = cluster.topic(topic)?;
     if now.id != id {
-        let detail = format!("the topic {topic} was deleted and made again");
+        let detail = format!("the topic {topic} was deleted and created again");
         return Err(Fault::stop(StopCode::TopicRecreated, detail).into());
     }
     Ok(now.partitions)

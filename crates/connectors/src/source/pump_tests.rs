@@ -127,7 +127,7 @@ fn records_that_go_while_it_runs_stop_it_too() {
     bench.produce(0, Some("1"));
     let running = bench.start();
     running.wait_for(|_| bench.count() == 1);
-    // No reader gets past an open transaction, so the next three are not read.
+    // No reader gets past an open transaction, so the next three records are not read.
     let _open = bench.cluster.append_uncommitted(bench.record(0, Some("1")));
     bench.produce(0, Some("1"));
     bench.produce(0, Some("1"));
@@ -151,7 +151,7 @@ fn who_has_its_cursor_moved_again_and_again_says_that_another_runs() {
     };
     let mut conflicts = 0;
     while !is_told(&running.status) && conflicts < 10 {
-        // Another server says what is so already: that nothing is read behind here.
+        // Another server records what is already true: that nothing has been read after this point.
         let mut events = EncodedEvents::new();
         let advance = SourceAdvanced::new(&origin, 0, conflicts - 1, 0);
         advance.push(&origin, &mut events).unwrap();
@@ -196,7 +196,7 @@ fn what_was_rejected_stays_rejected_though_the_definition_has_changed() {
     }
     let empty = bench.main.storage.contents();
     bench.run_until(6);
-    // The crash took everything from the main log, and nothing from the other.
+    // The crash lost everything in the main log and nothing in the other.
     let storage = wellspring_log::storage::simulated::SimulatedStorage::with_contents(1, &empty);
     bench.main = super::bench::DiskLog::open(storage);
     bench.definition.data = RecordData::Binary;
@@ -249,7 +249,7 @@ fn a_full_disk_is_waited_for() {
         bench.produce(0, Some("1"));
     }
     running.wait_for(|status| matches!(status.state(), ConnectorState::Retrying { .. }));
-    // Small appends may still have found room in what the segment had reserved.
+    // Small appends may still fit into the segment's reserved space.
     assert!(bench.count() < 2_000);
     bench.main.storage.set_faults(Faults::default());
     running.wait_for(|_| bench.count() == 2_000);

@@ -1,8 +1,8 @@
-//! Records that cannot be made events: kept whole in a log of their own, each once.
+//! Records that cannot become events, stored completely in a separate log, each once.
 //!
-//! They are appended before the cursor passes them, so a crash between the two leaves records in
-//! the reject log that the cursor has not passed. At the next start these are looked up by their
-//! offsets: they are rejected already, whatever the definition says by then.
+//! They are appended before the cursor passes them, so after a crash the reject log may contain
+//! records that the cursor has not passed. The next start finds them by their offsets: they stay
+//! rejected, whatever the definition says by then.
 
 use super::advance::unchanged_since;
 use super::interruption::Interruption;
@@ -18,12 +18,12 @@ use wellspring_log::{Append, EncodedEvents, Log, Order, ReadOptions};
 use wellspring_types::limits::{MAX_DATA_BYTES, MAX_EVENTS};
 use wellspring_types::{DataKind, EventRef, Position};
 
-/// Bytes of a document that one part holds: with what BASE64 adds they fit an event.
+/// Maximum size of a document's part in bytes; in BASE64 it still fits into an event.
 const PART_BYTES: usize = 700_000;
-/// Encoded bytes after which an append is full; one more event always fits.
+/// Encoded size at which an append is full; one more event always fits.
 const APPEND_BYTES: usize = 8 << 20;
 
-/// A record, and why it cannot be made an event.
+/// A record and why it cannot become an event.
 pub(super) struct Reject {
     pub(super) record: Record,
     pub(super) reason: String,
@@ -35,16 +35,16 @@ pub(super) struct RejectStore {
     partitions: HashMap<i32, StoredRejects>,
 }
 
-/// What the reject log holds of a partition.
+/// The reject log's content for a partition.
 #[derive(Default)]
 struct StoredRejects {
-    /// Position of the newest event that a condition would find.
+    /// Position of the newest event that a condition would match.
     position: Position,
-    /// Records behind the cursor that are there.
+    /// Stored records after the cursor.
     ahead: BTreeMap<i64, StoredParts>,
 }
 
-/// How much of a record is there.
+/// How much of a record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 struct StoredParts {
     generation: u64,
@@ -64,8 +64,7 @@ impl RejectStore {
         RejectStore { log, partitions: HashMap::new() }
     }
 
-    /// Looks up what is stored of a partition behind the offset of its cursor, which was read
-    /// before.
+    /// Loads what is stored of a partition after its cursor's offset.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -87,24 +86,24 @@ impl RejectStore {
             if stored.generation != origin.generation || stored.offset <= cursor {
                 break;
             }
-            // The newest comes first, and it is the last part there is.
+            // The newest event comes first, and it holds the record's last stored part.
             found.ahead.entry(stored.offset).or_insert(stored);
         }
         self.partitions.insert(partition, found);
         Ok(())
     }
 
-    /// Whether a record is there, or a part of it.
+    /// Whether a record is stored, at least in part.
     pub(super) fn holds(&self, partition: i32, offset: i64) -> bool {
         let ahead = self.partitions.get(&partition).map(|stored| &stored.ahead);
         ahead.is_some_and(|ahead| ahead.contains_key(&offset))
     }
 
-    /// Stores records of one partition, in order, as far as they are not there; durable when it
-    /// returns. Gives the number of those that were not there, or not whole.
+    /// Stores records of one partition, in order, unless they are stored already; durable on
+    /// return. Returns the number of records that were not completely stored before.
     ///
     /// # Errors
-    /// An [`Interruption`]; some may be stored.
+    /// An [`Interruption`]; some records may be stored.
     pub(super) fn store(
         &mut self,
         origin: &Origin,
@@ -156,9 +155,8 @@ impl RejectStore {
     }
 }
 
-/// The data of the events that keep a record: one, or as many as its size takes. The parts of a
-/// record that is too large for one event hold, put together, the document that would have been the
-/// data of that one.
+/// The data of the events that store a record: one event, or as many as its size requires.
+/// Concatenated, the parts of a large record form the document that a single event would have held.
 fn documents(origin: &Origin, reject: &Reject) -> Vec<Vec<u8>> {
     let Reject { record, reason } = reject;
     let about = json!({
@@ -203,8 +201,8 @@ fn written(document: Map<String, Value>) -> Vec<u8> {
     Value::Object(document).to_string().into_bytes()
 }
 
-/// Adds bytes as text if they are, else in BASE64 under a name that says so; `null` if there are
-/// none.
+/// Adds bytes as text if they are UTF-8, otherwise as BASE64 under a suffixed name; `null` if there
+/// are none.
 fn put(object: &mut Map<String, Value>, name: &str, bytes: Option<&[u8]>) {
     match bytes.map(|bytes| (bytes, std::str::from_utf8(bytes))) {
         None => object.insert(name.into(), Value::Null),

@@ -1,4 +1,4 @@
-//! Types and tags of events, made from the parts of a record.
+//! Templates for event types and tags, rendered from the parts of a record.
 
 use super::parts::RecordParts;
 use std::fmt;
@@ -9,11 +9,11 @@ use wellspring_types::valid::check_text;
 /// Most steps of a pointer; finding a value recurses once for each.
 const MAX_POINTER_STEPS: usize = 128;
 
-/// A text with places that are filled from a record: `{key}`, `{topic}`, `{partition}`, `{offset}`,
-/// `{timestamp}` (RFC 3339), `{header:NAME}` (the last of that name), `{value:/json/pointer}` (RFC
-/// 6901, a scalar). `{{` and `}}` stand for braces. A `?` at the end of a place (`{key?}`) makes it
-/// optional: where there is nothing to fill it with, the whole text is left out. Names and pointers
-/// hold no braces.
+/// A text with placeholders for parts of a record: `{key}`, `{topic}`, `{partition}`, `{offset}`,
+/// `{timestamp}` (RFC 3339), `{header:NAME}` (the last header of that name),
+/// `{value:/json/pointer}` (RFC 6901, a scalar). `{{` and `}}` stand for braces. A `?` at the end
+/// of a placeholder (`{key?}`) makes it optional: if it has no value, the whole text is omitted.
+/// Names and pointers cannot contain braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
@@ -27,7 +27,7 @@ enum Piece {
     Place { source: PlaceSource, is_optional: bool },
 }
 
-/// The part of a record that fills a place.
+/// The part of a record that fills a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PlaceSource {
     Key,
@@ -53,21 +53,20 @@ impl fmt::Display for PlaceSource {
     }
 }
 
-/// Result of filling a template.
+/// The result of rendering a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rendering {
-    /// Every place was filled.
+    /// Every placeholder was filled.
     Complete,
-    /// An optional place could not be filled: the text is to be left out.
+    /// An optional placeholder has no value: omit the text.
     Omitted,
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// What is wrong with it, and the byte at which, as a sentence without its full stop. A retry
-    /// does not help.
+    /// What is wrong and at which byte, as a sentence without its full stop. A retry fails again.
     pub fn parse(text: &str) -> Result<Template, String> {
         if text.is_empty() {
             return Err("a template must not be empty".into());
@@ -85,13 +84,15 @@ impl Template {
                 continue;
             }
             if rest.starts_with('}') {
-                return Err(format!("`}}` at byte {at} closes nothing; a brace itself is `}}}}`"));
+                return Err(format!(
+                    "`}}` at byte {at} has no opening brace; write a literal brace as `}}}}`"
+                ));
             }
             let Some(end) =
                 rest[1..].find(['{', '}']).filter(|end| rest[1 + end..].starts_with('}'))
             else {
                 return Err(format!(
-                    "the place that begins at byte {at} is not closed; a brace itself is `{{{{`"
+                    "the placeholder at byte {at} is not closed; write a literal brace as `{{{{`"
                 ));
             };
             if !literal.is_empty() {
@@ -110,25 +111,24 @@ impl Template {
         });
         let literals: String = literals.collect();
         if !literals.is_empty() {
-            check_text(&literals, MAX_TAG_BYTES).map_err(|reason| {
-                format!("the text of the template without its places {reason}")
-            })?;
+            check_text(&literals, MAX_TAG_BYTES)
+                .map_err(|reason| format!("the template's text without placeholders {reason}"))?;
         }
         Ok(Template { text: text.to_owned(), pieces })
     }
 
-    /// The template as it was written.
+    /// The template's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Fills the places and appends the text to `out`. Whether it is a valid type or tag is not
-    /// checked. Unless it is complete, `out` holds a piece of it.
+    /// Fills the placeholders and appends the text to `out`, without checking that it is a valid
+    /// type or tag. Unless the result is complete, `out` holds a part of it.
     ///
     /// # Errors
-    /// Why a place cannot be filled, as a sentence without its full stop. It is always so for this
-    /// record.
+    /// Why a placeholder cannot be filled, as a sentence without its full stop. It always fails for
+    /// this record.
     pub fn render(&self, record: &RecordParts<'_>, out: &mut String) -> Result<Rendering, String> {
         let mut rendering = Rendering::Complete;
         for piece in &self.pieces {
@@ -139,7 +139,7 @@ impl Template {
                         continue;
                     }
                     if !is_optional {
-                        return Err(format!("the record has nothing for {{{source}}}"));
+                        return Err(format!("the record has no value for {{{source}}}"));
                     }
                     rendering = Rendering::Omitted;
                 }
@@ -149,7 +149,7 @@ impl Template {
     }
 }
 
-/// Reads a place without its braces; it begins at byte `at` of its template.
+/// Parses a placeholder without its braces; it starts at byte `at` of its template.
 fn place(written: &str, at: usize) -> Result<Piece, String> {
     let (name, is_optional) = match written.strip_suffix('?') {
         Some(name) => (name, true),
@@ -188,7 +188,7 @@ fn place(written: &str, at: usize) -> Result<Piece, String> {
     Ok(Piece::Place { source, is_optional })
 }
 
-/// Appends what fills a place; tells if there is anything.
+/// Appends the placeholder's value; returns whether there is one.
 fn fill(source: &PlaceSource, record: &RecordParts<'_>, out: &mut String) -> Result<bool, String> {
     use std::fmt::Write as _;
     match source {

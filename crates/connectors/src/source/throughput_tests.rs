@@ -1,5 +1,5 @@
-//! How many records a second go from a topic into a log on disk. The topic costs nothing here: what
-//! is measured is the source and the log.
+//! Records per second from a topic into a log on disk. The topic costs nothing, so this measures
+//! the source and the log.
 
 use super::bench::{Bench, TOPIC};
 use super::*;
@@ -11,11 +11,11 @@ use wellspring_kafka::{
 };
 use wellspring_log::{Options, SystemClock};
 
-/// A topic whose records are made when they are read.
+/// A topic whose records are generated on reading.
 #[derive(Clone)]
 struct EndlessTopic {
     partitions: i32,
-    /// Records of each partition.
+    /// Number of records in each partition.
     records: i64,
 }
 

@@ -1,4 +1,4 @@
-//! One attempt at one event, and what came of it.
+//! One attempt at delivering one event.
 
 use super::connection::Connection;
 use super::endpoint::Endpoint;
@@ -23,11 +23,11 @@ static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Most bytes that are read of an answer's body. A connection with more to come is closed.
+/// Maximum size read of a response body. A connection with more data is closed.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// Bytes of a refusal that are looked at, and characters of it that are repeated to people.
+/// Bytes of a refusal that are examined, and characters that are shown.
 const REFUSAL: (usize, usize) = (4 << 10, 200);
-/// Longest wait that a receiver may ask for.
+/// Longest wait that a receiver can request.
 const LONGEST_RETRY_AFTER_S: u64 = 300;
 
 /// The body of a request.
@@ -55,7 +55,7 @@ impl Body for Payload {
 
 /// Sends requests to one receiver.
 pub(super) struct Client {
-    /// Where to.
+    /// The receiver's address.
     pub(super) endpoint: Endpoint,
     /// TLS, if the URL is `https://`.
     pub(super) tls: Option<ClientTerms>,
@@ -63,45 +63,45 @@ pub(super) struct Client {
     pub(super) template: HeaderMap,
     /// Signs requests.
     pub(super) signer: Option<Signer>,
-    /// What must not be repeated to people, should an answer repeat it.
+    /// Secrets that must not be shown even if a response repeats them.
     pub(super) secrets: Vec<Zeroizing<String>>,
-    /// Longest that an attempt may take.
+    /// Timeout of an attempt.
     pub(super) timeout: Duration,
-    /// Gives the time of signatures.
+    /// The clock for signatures.
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// What a receiver said that did not accept an event.
+/// The response of a receiver that did not accept an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// Its status.
     pub(super) status: StatusCode,
-    /// When it wants to be asked again.
+    /// When to retry, if the receiver says so.
     pub(super) retry_after: Option<Duration>,
-    /// The first characters of its answer, as far as they can be printed.
+    /// The first printable characters of its body.
     pub(super) text: String,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The receiver has it.
+    /// The receiver accepted the event.
     Accepted,
-    /// The receiver answered, and does not have it.
+    /// The receiver answered but did not accept the event.
     Refused(Refusal),
-    /// There was a connection, and no answer to this.
+    /// The connection brought no response.
     Unanswered(String),
-    /// There was no connection.
+    /// The connection failed.
     Unreachable(String),
 }
 
-/// An attempt that is over.
+/// A finished attempt.
 pub(super) struct Attempt {
     /// What came of it.
     pub(super) outcome: Outcome,
-    /// Its connection, if that can be used again.
+    /// Its connection, if it can be reused.
     pub(super) connection: Option<Connection>,
-    /// Whether a new connection was made.
+    /// Whether it opened a new connection.
     pub(super) connected: bool,
 }
 
@@ -128,16 +128,16 @@ impl Client {
                     let connection = ended.then_some(connection);
                     return Attempt { outcome, connection, connected };
                 }
-                // A receiver may close an idle connection at any time. If it had handled the
-                // request before, it knows the idempotency key.
+                // A receiver may close an idle connection at any time. If it processed the request
+                // anyway, it recognizes the idempotency key.
                 Ok(Err(error)) if !connected && !error.is_parse() => {}
                 Ok(Err(error)) => {
-                    let reason = format!("{} sent no answer: {error}", self.endpoint.origin());
+                    let reason = format!("{} sent no response: {error}", self.endpoint.origin());
                     return over(Outcome::Unanswered(reason), connected);
                 }
                 Err(_) => {
                     let reason = format!(
-                        "{} sent no answer within {} ms",
+                        "{} sent no response within {} ms",
                         self.endpoint.origin(),
                         self.timeout.as_millis()
                     );
@@ -171,8 +171,7 @@ impl Client {
         }
         let body = (!message.body.is_empty()).then(|| message.body.clone());
         if body.is_none() {
-            // hyper says nothing about a body that is empty; of a `POST`, receivers may insist on a
-            // length.
+            // hyper sends no length for an empty body, but receivers may require one for a `POST`.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let mut request = Request::new(Payload(body));
@@ -182,7 +181,7 @@ impl Client {
         request
     }
 
-    /// Reads an answer. Tells, too, whether it was read to its end.
+    /// Reads a response; also returns whether it was read to its end.
     async fn read(&self, answer: Response<Incoming>, deadline: Instant) -> (Outcome, bool) {
         let (head, mut body) = answer.into_parts();
         let mut text = Vec::new();
@@ -200,7 +199,7 @@ impl Client {
         (Outcome::Refused(refusal), ended)
     }
 
-    /// The first characters of a text, without what cannot be printed and without credentials.
+    /// The first characters of a text, without unprintable characters and credentials.
     fn printable(&self, bytes: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         let mut longest = 0;
@@ -208,7 +207,7 @@ impl Client {
             text = text.replace(secret.as_str(), "…");
             longest = longest.max(secret.chars().count());
         }
-        // Where the text was cut off, it may end with a part of a secret.
+        // A text that was cut off may end with part of a secret.
         let cut = if bytes.len() >= REFUSAL.0 { longest } else { 0 };
         let length = text.chars().count().saturating_sub(cut).min(REFUSAL.1);
         let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
@@ -216,7 +215,7 @@ impl Client {
     }
 }
 
-/// Reads a body, of which `keep` bytes are kept. Tells whether it ended within the limit.
+/// Reads a body and keeps `keep` bytes of it. Returns whether it ended within the limit.
 async fn drain(body: &mut Incoming, kept: &mut Vec<u8>, keep: usize) -> bool {
     let mut count = 0;
     loop {
@@ -239,13 +238,13 @@ async fn drain(body: &mut Incoming, kept: &mut Vec<u8>, keep: usize) -> bool {
     }
 }
 
-/// The seconds of a `Retry-After`, at most five minutes. A date is passed over: clocks differ.
+/// The seconds of a `Retry-After`, at most five minutes. Dates are ignored because clocks differ.
 fn retry_after(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // What overflows is more than five minutes as well.
+    // A number that overflows also exceeds five minutes.
     let seconds = text.parse().unwrap_or(u64::MAX).min(LONGEST_RETRY_AFTER_S);
     Some(Duration::from_secs(seconds))
 }

@@ -15,14 +15,13 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use wellspring_tls::ClientTerms;
 
-/// Longest that a connection may have been idle to be used again. Receivers and what lies between
-/// close or forget idle connections after 5 s to some minutes; one forgotten in silence costs a
-/// whole timeout.
+/// Longest idle time after which a connection is reused. Receivers and middleboxes close or drop
+/// idle connections after 5 s to a few minutes; one dropped silently costs a whole timeout.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
-/// Most bytes of an answer's head.
+/// Maximum size of a response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// One connection. It is closed when this is dropped.
+/// One connection; dropping it closes it.
 pub(super) struct Connection {
     sender: http1::SendRequest<Payload>,
     driver: AbortHandle,
@@ -50,7 +49,7 @@ impl Connection {
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port))
             .await
             .map_err(|error| failed("connecting to", &error))?;
-        // Without it, the body of a request could wait for the acknowledgement of its head.
+        // Otherwise a request's body could wait for the acknowledgement of its head.
         stream.set_nodelay(true).map_err(|error| failed("connecting to", &error))?;
         let opened = match tls {
             None => Connection::over(stream).await,
@@ -74,21 +73,21 @@ impl Connection {
             .handshake(TokioIo::new(stream))
             .await?;
         let driver = tokio::spawn(async move {
-            // The caller that waits for an answer gets the error.
+            // The caller waiting for the response gets the error.
             let _ = connection.await;
         });
         Ok(Connection { sender, driver: driver.abort_handle(), used: Instant::now() })
     }
 
-    /// Whether it is worth a try; if it is closed, the sending tells.
+    /// Whether a request can be attempted; sending reports if it is closed.
     pub(super) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.used.elapsed() < LONGEST_IDLE
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the response head.
     ///
     /// # Errors
-    /// There was none.
+    /// There was no response.
     pub(super) async fn send(
         &mut self,
         request: Request<Payload>,

@@ -13,14 +13,14 @@ use wellspring_types::{DataKind, EventRef, limits};
 /// Type of the events that it appends.
 const EVENT_TYPE: &str = "WebhookDeadLettered";
 
-/// The log of events that a receiver refused too often. It must not be a log whose dead letters the
-/// same sink delivers.
+/// The log of events that a receiver refused too often. The same sink must not deliver this log's
+/// events.
 ///
 /// Each becomes an event of type `WebhookDeadLettered`, tagged `sink:NAME` and with the tags of the
 /// original (as many as fit), whose data is a JSON object of `sink`, `log`, `position`, `type`,
 /// `tries`, `status` and `answer` (the first 200 printable characters of the last refusal), and
-/// `data` (JSON) or `data_base64` of the original. Where this does not fit into an event,
-/// `data_omitted` is `true` instead: the original lies at `position`. A dead letter is stored once,
+/// `data` (JSON) or `data_base64` of the original. If that does not fit into an event,
+/// `data_omitted` is `true` instead; the original is at `position`. A dead letter is stored once,
 /// however often the event is delivered again.
 #[derive(Clone)]
 pub struct DeadLetters {
@@ -34,14 +34,13 @@ impl DeadLetters {
         DeadLetters { log }
     }
 
-    /// Stores a letter, durably before it returns.
+    /// Stores a letter durably.
     ///
     /// # Errors
     /// [`Fault::Transient`] if a retry helps.
     pub(super) async fn store(&self, append: Append) -> Result<(), Fault> {
         let (tell, outcome) = oneshot::channel();
-        // Nobody waits any more if the sink was stopped meanwhile; the letter is stored all the
-        // same.
+        // The receiver is gone if the sink has been stopped; the letter is stored all the same.
         self.log.submit(append, Box::new(move |stored| drop(tell.send(stored))));
         match outcome.await {
             Ok(Ok(_)) => Ok(()),
@@ -51,7 +50,7 @@ impl DeadLetters {
     }
 }
 
-/// What an append error means for a sink.
+/// Converts an append error to a fault of the sink.
 fn fault(error: &AppendError) -> Fault {
     let detail = format!("a dead letter cannot be stored: {error}");
     match error {
@@ -68,26 +67,29 @@ fn fault(error: &AppendError) -> Fault {
 
 /// An event that was refused too often.
 pub(super) struct Letter<'a> {
-    /// Name of the sink.
+    /// The sink's name.
     pub(super) sink: &'a str,
-    /// Name of the log it reads.
+    /// Name of the log that the sink reads.
     pub(super) log: &'a str,
     /// The event.
     pub(super) message: &'a Message,
-    /// Attempts that were answered.
+    /// Number of attempts that got a response.
     pub(super) tries: u32,
-    /// The last answer.
+    /// The last response.
     pub(super) refusal: &'a Refusal,
 }
 
 impl Letter<'_> {
-    /// The append that stores it: the same request however often it is made, whatever was answered.
+    /// The append that stores it: always the same request, whatever the response was.
     ///
     /// # Errors
-    /// The name of the sink or what is kept of the event makes no event.
+    /// The sink's name or the stored part of the event does not form a valid event.
     pub(super) fn append(&self) -> Result<Append, Fault> {
         let Some(original) = &self.message.original else {
-            return Err(Fault::stop(StopCode::Unusable, "the events of dead letters are not kept"));
+            return Err(Fault::stop(
+                StopCode::Unusable,
+                "the original events of dead letters were not kept",
+            ));
         };
         let own = format!("sink:{}", self.sink);
         let mut tags: Vec<&str> = vec![&own];

@@ -19,50 +19,49 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
-use wellspring_tls::{ClientTerms, TermsFault};
+use wellspring_tls::{ClientTerms, TermsFault, pem};
 use wellspring_types::url::Scheme;
 use zeroize::Zeroizing;
 
-/// How much a batch holds. A round ends with its slowest event, so it has to be long compared with
-/// a request.
+/// The limits of a batch. A round ends with its slowest event, so it must be long compared with a
+/// request.
 const LIMITS: BatchLimits =
     BatchLimits { events: 4096, bytes: 8 << 20, linger: Duration::from_millis(2) };
 
-/// What a [`WebhookDestination`] is made of.
+/// Settings of a [`WebhookDestination`].
 pub struct WebhookDestinationSettings {
-    /// Name of the sink, for dead letters.
+    /// The sink's name, for dead letters.
     pub sink_name: String,
-    /// Identity of the sink: the first part of idempotency keys, the same after every restart and
-    /// unlike that of any other sink of the receiver.
+    /// The sink's identity, the first part of idempotency keys: stable across restarts and unique
+    /// among the receiver's sinks.
     pub identity: String,
-    /// Name of the log, for headers and documents.
+    /// The log's name, for headers and documents.
     pub log_name: String,
-    /// Where to deliver.
+    /// The target.
     pub target: WebhookTarget,
-    /// What a body is.
+    /// The content of a body.
     pub format: PayloadFormat,
-    /// The key of an event is the rest of its first tag that begins with this and a colon. Events
-    /// without a key are delivered in any order.
+    /// Prefix of the key tag: an event's key is the text after this and a colon in its first such
+    /// tag. Events without a key are delivered in any order.
     pub partition_by: Option<String>,
-    /// Where events go that were refused [`WebhookTarget::max_tries`] times; `None`: the sink
+    /// Storage for events that were refused [`WebhookTarget::max_tries`] times; `None`: the sink
     /// stops.
     pub dead_letters: Option<DeadLetters>,
-    /// Gives the time of signatures.
+    /// The clock for signatures.
     pub clock: Arc<dyn Clock>,
-    /// Retries and dead letters are counted here. Its state becomes `retrying` while nothing was
-    /// accepted for 5 s although it was tried.
+    /// Counts retries and dead letters. Its state becomes `retrying` when attempts have been
+    /// failing for 5 s.
     pub status: Arc<Status>,
 }
 
 type Secrets = Box<dyn Fn(&str) -> Result<Zeroizing<String>, Fault> + Send>;
 
-/// Delivers each event as a `POST` to a URL, at least once; the events of one key one after the
-/// other. It keeps no cursor. It does everything on the thread that drives it, except looking up
-/// names.
+/// Delivers each event as a `POST` to a URL, at least once; events with the same key one after the
+/// other. It stores no cursor. All work except name resolution happens on the calling thread.
 ///
-/// It gives no [`Fault::Transient`] from a delivery: what is in the way is waited for, so that what
-/// is accepted already is not sent again. An earlier incarnation of the sink cannot be fenced off;
-/// a receiver that must not handle an event twice has to keep idempotency keys.
+/// A delivery never returns [`Fault::Transient`]: it waits for the obstacle to pass, so that
+/// accepted events are not sent again. An earlier incarnation of the sink cannot be fenced, so a
+/// receiver that must not process an event twice has to remember idempotency keys.
 pub struct WebhookDestination {
     target: WebhookTarget,
     clock: Arc<dyn Clock>,
@@ -73,7 +72,7 @@ pub struct WebhookDestination {
     opened: Option<OpenDestination>,
 }
 
-/// What is there from `open` on. Fields are dropped in this order.
+/// The state between `open` and the next fault. The field order determines the drop order.
 struct OpenDestination {
     client: Arc<Client>,
     idle: Vec<Connection>,
@@ -83,8 +82,8 @@ struct OpenDestination {
 impl Drop for OpenDestination {
     fn drop(&mut self) {
         self.idle.clear();
-        // A name that is being looked up holds a thread for many seconds, for which an ordinary
-        // drop waits.
+        // A name lookup can occupy a thread for many seconds, and an ordinary drop would wait for
+        // it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -99,8 +98,8 @@ impl fmt::Debug for WebhookDestination {
 }
 
 impl WebhookDestination {
-    /// A destination that is not open. `secret` gives a secret by its name; it is asked at every
-    /// [`open`](Destination::open).
+    /// A destination that is not open. `secret` returns a secret by name; each
+    /// [`open`](Destination::open) calls it.
     pub fn new(
         settings: WebhookDestinationSettings,
         secret: impl Fn(&str) -> Result<Zeroizing<String>, Fault> + Send + 'static,
@@ -140,7 +139,10 @@ impl WebhookDestination {
         let tls = match endpoint.scheme {
             Scheme::Http => None,
             Scheme::Https => {
-                let terms = ClientTerms::new(&endpoint.host, self.target.ca_file.as_deref(), None);
+                let authorities = self.target.ca_file.as_deref().map(pem::roots).transpose();
+                let authorities = authorities
+                    .map_err(|why| unusable(format!("the file of authorities: {why}")))?;
+                let terms = ClientTerms::new(&endpoint.host, authorities, None);
                 Some(terms.map_err(|fault| unusable(in_words(fault, &endpoint.host)))?)
             }
         };
@@ -188,8 +190,7 @@ fn in_words(fault: TermsFault, host: &str) -> String {
         TermsFault::NoAuthority => "this machine trusts no authority: name one with a file of \
                                     authorities, or install the package `ca-certificates`"
             .to_owned(),
-        TermsFault::Authorities(why) => format!("the file of authorities: {why}"),
-        TermsFault::Certificate(why) | TermsFault::Setup(why) => why,
+        TermsFault::Setup(why) => format!("TLS cannot be set up: {why}"),
     }
 }
 
@@ -202,7 +203,7 @@ impl Destination for WebhookDestination {
             .enable_io()
             .enable_time()
             .build()
-            .map_err(|error| Fault::transient(format!("no requests can be sent: {error}")))?;
+            .map_err(|error| Fault::transient(format!("cannot send requests: {error}")))?;
         self.opened = Some(OpenDestination { client, idle: Vec::new(), runtime: Some(runtime) });
         Ok(None)
     }
@@ -225,7 +226,7 @@ impl Destination for WebhookDestination {
         let round = Round::new(&self.round, client, &batch, idle);
         let end = runtime.block_on(round.run(control));
         let through = match batch.get(end.handled) {
-            // Everything before it is handled, or was not for this sink.
+            // All earlier events are handled or did not match.
             Some(first_unhandled) => first_unhandled.position.saturating_sub(1),
             None => cursor.position,
         };

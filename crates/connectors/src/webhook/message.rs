@@ -1,4 +1,4 @@
-//! An event as the request that carries it.
+//! Turns an event into the request that delivers it.
 
 use crate::sink::{PayloadFormat, cloud_event, partition_key};
 use bytes::Bytes;
@@ -13,42 +13,42 @@ static POSITION: HeaderName = HeaderName::from_static("wellspring-position");
 static TYPE: HeaderName = HeaderName::from_static("wellspring-type");
 static TAGS: HeaderName = HeaderName::from_static("wellspring-tags");
 
-/// Longest content of `wellspring-tags`, in bytes. Widespread servers refuse a header beyond 8 KiB,
-/// and an event that every attempt fails at would hold up its key.
+/// Maximum length of `wellspring-tags`, in bytes. Common servers refuse headers above 8 KiB, and an
+/// event that fails every attempt would block its key.
 const MAX_TAGS_HEADER_BYTES: usize = 7 << 10;
 
-/// What is the same for all events of a sink.
+/// The properties common to all of a sink's events.
 pub(super) struct MessageForm {
-    /// The log, as it is named in documents.
+    /// The log's name in documents.
     pub(super) log_name: String,
-    /// Identity of the sink as the first part of idempotency keys ([`key_part`]).
+    /// The sink's identity as the first part of idempotency keys ([`key_part`]).
     pub(super) identity: String,
-    /// What a body is.
+    /// The content of a body.
     pub(super) format: PayloadFormat,
-    /// Where an event's key is found.
+    /// Prefix of the key tag.
     pub(super) partition_by: Option<String>,
-    /// Whether what a dead letter needs is kept.
+    /// Whether to keep the originals for dead letters.
     pub(super) keep_originals: bool,
 }
 
-/// An event to be delivered.
+/// An event to deliver.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// Where the event lies.
+    /// The event's position.
     pub(super) position: Position,
-    /// Events of the same key are delivered in order; `None`: in any order.
+    /// Events with the same key are delivered in order; `None`: in any order.
     pub(super) key: Option<Box<str>>,
-    /// `Idempotency-Key` and `webhook-id`.
+    /// Value of `Idempotency-Key` and `webhook-id`.
     pub(super) id: HeaderValue,
     /// The event's own headers.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is sent.
+    /// The request body.
     pub(super) body: Bytes,
-    /// What a dead letter needs.
+    /// The original for a dead letter.
     pub(super) original: Option<Original>,
 }
 
-/// The event itself.
+/// The original event.
 #[derive(Debug, Clone)]
 pub(super) struct Original {
     pub(super) event_type: Box<str>,
@@ -58,7 +58,7 @@ pub(super) struct Original {
 }
 
 impl MessageForm {
-    /// The request of an event.
+    /// The request that delivers an event.
     pub(super) fn message(&self, event: &RecordView<'_>) -> Message {
         let position = event.position();
         let (content_type, body) = match (self.format, event.kind()) {
@@ -95,8 +95,8 @@ impl MessageForm {
     }
 }
 
-/// The identity of a sink as part of an idempotency key. What is neither letter, digit, `-` nor `_`
-/// is percent-encoded: full stops delimit the parts of what is signed.
+/// The sink's identity as part of an idempotency key. Characters other than letters, digits, `-`
+/// and `_` are percent-encoded, because full stops delimit the signed parts.
 pub(super) fn key_part(identity: &str) -> String {
     let mut out = String::with_capacity(identity.len());
     for byte in identity.bytes() {
@@ -109,8 +109,8 @@ pub(super) fn key_part(identity: &str) -> String {
     out
 }
 
-/// A text as the value of a header: the inside of a JSON string. Spaces at its ends are escaped,
-/// since receivers cut them off.
+/// A text as a header value: the inside of a JSON string. Leading and trailing spaces are escaped
+/// because receivers trim them.
 pub(super) fn text_value(text: &str) -> HeaderValue {
     let inner = text.trim_matches(' ');
     let before = text.len() - text.trim_start_matches(' ').len();
@@ -135,7 +135,7 @@ fn tags_value(event: &RecordView<'_>) -> Option<HeaderValue> {
     Some(ascii_value(out))
 }
 
-/// Appends the inside of a JSON string of visible ASCII and spaces.
+/// Appends the inside of a JSON string, using only visible ASCII and spaces.
 fn push_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

@@ -1,4 +1,4 @@
-//! Webhooks: one `POST` an event, at least once, the events of one key in order.
+//! Webhooks: one `POST` per event, at least once; events with the same key in order.
 //!
 //! ```text
 //! push ─► Message (headers, body)      deliver ─► Round: which event may be sent now, and when again
@@ -10,26 +10,27 @@
 //!
 //! | header | content |
 //! |---|---|
-//! | `Idempotency-Key` | the sink's identity and the event's position, the same at every repetition |
+//! | `Idempotency-Key` | the sink's identity and the event's position, the same for every retry |
 //! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | a signature by [Standard Webhooks], if there is a secret |
-//! | `wellspring-log`, `wellspring-position`, `wellspring-type` | where the event lies, and its type |
-//! | `wellspring-tags` | its tags as a JSON array; left out beyond 7 KiB, where servers refuse a header |
+//! | `wellspring-log`, `wellspring-position`, `wellspring-type` | the event's log, position and type |
+//! | `wellspring-tags` | its tags as a JSON array; omitted above 7 KiB, because servers refuse longer headers |
 //!
-//! Texts in headers are the inside of a JSON string: what is not visible ASCII is written `\uXXXX`.
+//! Texts in headers are the inside of a JSON string: characters outside visible ASCII are written
+//! `\uXXXX`.
 //!
 //! # What counts as an attempt
 //!
-//! An attempt counts towards `max_tries` if the receiver answered it with a status other than 2xx;
-//! redirects are such answers and are never followed. An attempt without an answer (no connection,
-//! a timeout, a connection closed early, an answer that is not HTTP) is repeated without being
+//! An attempt counts towards `max_tries` if the receiver responded with a status other than 2xx;
+//! redirects count too and are never followed. An attempt without a response (no connection, a
+//! timeout, a connection closed early, a response that is not HTTP) is repeated without being
 //! counted: an outage of the receiver must not push a backlog into the dead-letter log. The price:
-//! an event that the receiver never answers holds up the sink. The state of the sink is `retrying`
-//! then and names the position, which a person can skip.
+//! an event to which the receiver never responds blocks the sink. The sink's state is then
+//! `retrying` and names the position, which an operator can skip.
 //!
-//! # What waits for what
+//! # What a failing event blocks
 //!
-//! A failing event holds up the later events of its key, and all events of later batches: a batch
-//! (4,096 events) is delivered as a whole before the next one begins.
+//! A failing event blocks the later events with its key, and all events of later batches: a batch
+//! (4,096 events) is delivered completely before the next one starts.
 //!
 //! [Standard Webhooks]:
 //! https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md

@@ -1,4 +1,4 @@
-//! The delivery of one batch: which event is sent when, and what follows from each outcome.
+//! Delivers one batch: decides which event is sent when, and handles each outcome.
 
 use super::client::{Attempt, Client, Outcome, Refusal};
 use super::connection::Connection;
@@ -15,19 +15,19 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Longest between two looks whether the sink is to stop.
+/// Maximum time between two checks whether the sink should stop.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long things take.
+/// The time settings of a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     /// First and longest wait between two attempts at an event.
     pub(super) event: (Duration, Duration),
-    /// First and longest wait between two attempts to connect while none succeeds.
+    /// First and longest wait between two connection attempts while none succeeds.
     pub(super) connect: (Duration, Duration),
-    /// Time without success after which the state of the sink is `retrying`.
+    /// Time without success after which the sink's state is `retrying`.
     pub(super) patience: Duration,
-    /// Longest that a stop waits for what is under way.
+    /// Maximum time that a stop waits for attempts in flight.
     pub(super) farewell: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Default for Pace {
     }
 }
 
-/// What is the same for every round.
+/// Settings common to every round.
 pub(super) struct RoundSettings {
     pub(super) sink_name: String,
     pub(super) log_name: String,
@@ -51,66 +51,66 @@ pub(super) struct RoundSettings {
     pub(super) dead_letters: Option<DeadLetters>,
     pub(super) status: Arc<Status>,
     pub(super) pace: Pace,
-    /// Where the randomness of waits begins.
+    /// Seed for the jitter of waits.
     pub(super) seed: u64,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(super) struct RoundEnd {
-    /// Number of messages from the first on of which every one is accepted or set aside.
+    /// Number of leading messages that are all accepted or set aside.
     pub(super) handled: usize,
-    /// Why it ended before all were.
+    /// The fault that ended it early, if any.
     pub(super) fault: Option<Fault>,
 }
 
-/// The delivery of one batch. It is driven by one task; attempts and appends of dead letters are
-/// tasks of their own.
+/// The delivery of one batch. One task drives it; attempts and appends of dead letters are separate
+/// tasks.
 pub(super) struct Round<'a> {
     settings: &'a RoundSettings,
     client: &'a Arc<Client>,
     messages: &'a [Arc<Message>],
-    /// Connections that nothing is sent over, the one used last at the end.
+    /// Idle connections, the most recently used last.
     idle: &'a mut Vec<Connection>,
-    /// The next message of the same key, by message.
+    /// For each message, the next one with the same key.
     following: Vec<Option<usize>>,
     handled: Vec<bool>,
     unhandled: usize,
-    /// Messages that may be sent now: each the first of its key that is not handled.
+    /// Messages that can be sent now: the first unhandled one of each key.
     ready: VecDeque<usize>,
-    /// Messages that may be sent later.
+    /// Messages that can be sent later.
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// What went wrong with messages that are not handled.
-    troubles: HashMap<usize, Trouble>,
+    /// Failures of messages that are not handled yet.
+    troubles: HashMap<usize, MessageFailures>,
     tasks: JoinSet<TaskEnd>,
-    /// Attempts under way.
+    /// Number of attempts in flight.
     sending: usize,
     outage: Option<Outage>,
-    /// Since when nothing succeeded and something failed.
-    failing: Option<Failing>,
+    /// Set while attempts fail and none succeeds.
+    failing: Option<FailureStreak>,
     fault: Option<Fault>,
 }
 
-/// What went wrong with a message.
-struct Trouble {
-    /// Attempts that were answered.
+/// The failures of a message.
+struct MessageFailures {
+    /// Number of attempts that got a response.
     tries: u32,
     backoff: Backoff,
-    /// The last refusal of one that is to become a dead letter.
+    /// The last refusal, if the message becomes a dead letter.
     verdict: Option<Arc<Refusal>>,
 }
 
-/// New connections fail. While they do, one is tried at a time, so that a receiver that is down, or
-/// takes no more connections, is not flooded; connections that are open go on.
+/// An outage: new connections fail. Meanwhile only one is tried at a time, so that a receiver that
+/// is down or accepts no more connections is not flooded; open connections are still used.
 struct Outage {
     backoff: Backoff,
     until: Instant,
     probing: bool,
 }
 
-struct Failing {
+struct FailureStreak {
     since: Instant,
     reason: String,
-    /// The state that the status shows.
+    /// The state shown in the status.
     told: Option<String>,
 }
 
@@ -120,7 +120,7 @@ enum TaskEnd {
 }
 
 impl<'a> Round<'a> {
-    /// A round of these messages, which lie in the order of the log.
+    /// A round of these messages, which are in log order.
     pub(super) fn new(
         settings: &'a RoundSettings,
         client: &'a Arc<Client>,
@@ -156,7 +156,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Delivers until every message is handled, a fault ends it, or `control` does.
+    /// Delivers until every message is handled, or a fault or `control` ends it.
     pub(super) async fn run(mut self, control: &Control) -> RoundEnd {
         while self.unhandled > 0 && self.fault.is_none() && !control.is_stopping() {
             let now = Instant::now();
@@ -182,7 +182,7 @@ impl<'a> Round<'a> {
         RoundEnd { handled, fault: self.fault }
     }
 
-    /// Starts what may start.
+    /// Starts everything that can start.
     fn start(&mut self, now: Instant) {
         while let Some(Reverse((due, index))) = self.waiting.peek().copied() {
             if due > now {
@@ -234,7 +234,7 @@ impl<'a> Round<'a> {
         });
     }
 
-    /// The append of a message that is to become a dead letter.
+    /// The append of a message that becomes a dead letter.
     fn letter(&self, index: usize) -> Option<Result<wellspring_log::Append, Fault>> {
         let trouble = self.troubles.get(&index)?;
         let refusal = trouble.verdict.as_deref()?;
@@ -254,13 +254,15 @@ impl<'a> Round<'a> {
             let stored = match (append, letters) {
                 (Ok(append), Some(letters)) => letters.store(append).await,
                 (Err(fault), _) => Err(fault),
-                (Ok(_), None) => Err(Fault::stop(StopCode::Unusable, "no dead-letter log")),
+                (Ok(_), None) => {
+                    Err(Fault::stop(StopCode::Unusable, "no dead-letter log is configured"))
+                }
             };
             TaskEnd::Stored { index, stored }
         });
     }
 
-    /// When to look again at the latest.
+    /// The latest time for the next check.
     fn wake(&self, now: Instant) -> Instant {
         let due = self.waiting.peek().map(|Reverse((due, _))| *due);
         let outage = self.outage.as_ref().filter(|outage| !outage.probing);
@@ -278,7 +280,7 @@ impl<'a> Round<'a> {
                 Counters::add(&counters.set_aside, 1);
                 let position = self.messages[index].position;
                 let sink = self.settings.sink_name.as_str();
-                tracing::warn!(sink, position, "an event was put into the dead-letter log");
+                tracing::warn!(sink, position, "wrote an event to the dead-letter log");
                 self.succeeded(index);
             }
             Ok(TaskEnd::Stored { index, stored: Err(fault @ Fault::Transient(_)) }) => {
@@ -290,7 +292,7 @@ impl<'a> Round<'a> {
             }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Nothing aborts tasks before the round is dropped.
+                // Tasks are aborted only when the round is dropped.
                 Err(error) => self.stop(Fault::transient(error.to_string())),
             },
         }
@@ -318,7 +320,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The message is handled; the next of its key may be sent.
+    /// Marks a message as handled; the next one with its key can be sent.
     fn succeeded(&mut self, index: usize) {
         self.handled[index] = true;
         self.unhandled -= 1;
@@ -349,7 +351,7 @@ impl<'a> Round<'a> {
             self.ready.push_front(index);
         } else {
             let detail = format!(
-                "the event at position {position} was refused {max_tries} times, the last time with {answered}"
+                "the event at position {position} was refused {max_tries} times, most recently with {answered}"
             );
             self.stop(Fault::stop(StopCode::Rejected, detail).at(position));
         }
@@ -368,22 +370,22 @@ impl<'a> Round<'a> {
                 outage.probing = false;
                 outage.until = now + outage.backoff.next_wait();
             }
-            // It was under way when the outage began.
+            // The attempt was in flight when the outage began.
             Some(_) => {}
         }
     }
 
-    fn trouble(&mut self, index: usize) -> &mut Trouble {
+    fn trouble(&mut self, index: usize) -> &mut MessageFailures {
         let (first, longest) = self.settings.pace.event;
         let seed = self.settings.seed ^ self.messages[index].position;
-        self.troubles.entry(index).or_insert_with(|| Trouble {
+        self.troubles.entry(index).or_insert_with(|| MessageFailures {
             tries: 0,
             backoff: Backoff::new(first, longest, seed),
             verdict: None,
         })
     }
 
-    /// Puts a message off, at least for so long.
+    /// Delays a message by at least this long.
     fn wait(&mut self, index: usize, at_least: Duration) {
         let wait = self.trouble(index).backoff.next_wait().max(at_least);
         self.waiting.push(Reverse((Instant::now() + wait, index)));
@@ -393,7 +395,7 @@ impl<'a> Round<'a> {
         match &mut self.failing {
             Some(failing) => failing.reason = reason,
             None => {
-                self.failing = Some(Failing { since: Instant::now(), reason, told: None });
+                self.failing = Some(FailureStreak { since: Instant::now(), reason, told: None });
             }
         }
     }
@@ -410,7 +412,7 @@ impl<'a> Round<'a> {
         self.settings.status.set_state(ConnectorState::Retrying { reason });
     }
 
-    /// Ends the round; the first fault counts.
+    /// Ends the round; the first fault wins.
     fn stop(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
     }

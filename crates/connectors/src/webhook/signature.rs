@@ -1,11 +1,11 @@
-//! Signatures of requests by Standard Webhooks 1.0.
+//! Signatures of requests according to Standard Webhooks 1.0.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::hmac;
 use zeroize::Zeroizing;
 
-/// Before a secret in base64.
+/// Prefix of a base64 secret.
 const PREFIX: &str = "whsec_";
 
 /// Signs requests with one secret.
@@ -14,10 +14,10 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// A signer with a secret: `whsec_` and base64, or else the bytes of the text itself.
+    /// A signer with a secret: `whsec_` and base64, or else the text's own bytes.
     ///
     /// # Errors
-    /// What is wrong with the secret, without a word of it.
+    /// What is wrong with the secret, without quoting it.
     pub(super) fn new(secret: &str) -> Result<Signer, &'static str> {
         let bytes = match secret.strip_prefix(PREFIX) {
             Some(encoded) => Zeroizing::new(
@@ -31,7 +31,7 @@ impl Signer {
         Ok(Signer { key: hmac::Key::new(hmac::HMAC_SHA256, &bytes) })
     }
 
-    /// Content of the header `webhook-signature`.
+    /// Value of the header `webhook-signature`.
     pub(super) fn sign(&self, id: &[u8], timestamp: &str, body: &[u8]) -> String {
         let mut context = hmac::Context::with_key(&self.key);
         for part in [id, b".", timestamp.as_bytes(), b".", body] {
@@ -48,9 +48,9 @@ impl Signer {
 mod tests {
     use super::*;
 
-    /// The example of the specification's libraries; checked with Python:
-    /// `base64.b64encode(hmac.new(base64.b64decode(S), b"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330." + BODY, "sha256")
-    /// .digest())`.
+    /// The example of the specification's libraries; checked with Python, where `SIGNED` is
+    /// `b"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330." + BODY`:
+    /// `base64.b64encode(hmac.new(base64.b64decode(S), SIGNED, "sha256").digest())`.
     #[test]
     fn it_signs_as_the_reference_does() {
         let signer = Signer::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

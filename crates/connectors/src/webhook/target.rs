@@ -1,10 +1,10 @@
-//! What a target must be like to be usable.
+//! Checks of a webhook's target.
 
 use super::endpoint::Endpoint;
 use crate::sink::WebhookTarget;
 use hyper::header::{HeaderName, HeaderValue};
 
-/// Headers that delimit a message or steer its connection.
+/// Headers that frame a message or control its connection.
 const OF_THE_CONNECTION: [&str; 9] = [
     "connection",
     "host",
@@ -21,8 +21,8 @@ const OF_THE_CONNECTION: [&str; 9] = [
 /// and that its numbers are not 0.
 ///
 /// # Errors
-/// A sentence without its full stop that says what is wrong. It repeats neither the URL nor the
-/// value of a header.
+/// What is wrong, as a sentence without its full stop. It quotes neither the URL nor a header's
+/// value.
 pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
     Endpoint::parse(&target.url)?;
     for (name, value) in &target.headers {
@@ -32,7 +32,7 @@ pub fn check_target(target: &WebhookTarget) -> Result<(), String> {
         header_name(name)?;
     }
     if target.in_flight == 0 {
-        return Err("at least one request must be allowed at a time".into());
+        return Err("at least one concurrent request must be allowed".into());
     }
     if target.timeout_ms == 0 {
         return Err("a request needs a timeout of at least 1 ms".into());
@@ -60,15 +60,16 @@ pub(super) fn header_name(name: &str) -> Result<HeaderName, String> {
     let ours = lower == "idempotency-key"
         || ["webhook-", "wellspring-"].iter().any(|prefix| lower.starts_with(prefix));
     if ours || OF_THE_CONNECTION.contains(&lower) {
-        return Err(format!("the header {lower} cannot be set: the sink sets it itself"));
+        return Err(format!("the header {lower} cannot be set, because the sink sets it itself"));
     }
     Ok(parsed)
 }
 
 /// The value of a header: visible ASCII, spaces and tabs.
 pub(super) fn header_value(name: &str, value: &str) -> Result<HeaderValue, String> {
-    HeaderValue::from_str(value)
-        .map_err(|_| format!("the value of the header {name} holds other than visible ASCII"))
+    HeaderValue::from_str(value).map_err(|_| {
+        format!("the value of the header {name} contains characters other than visible ASCII")
+    })
 }
 
 #[cfg(test)]

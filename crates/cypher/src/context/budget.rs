@@ -1,44 +1,45 @@
-//! What a statement may spend.
+//! The resources that a statement may use.
 
 use super::pool::{Grant, Pool};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// What a statement may spend, and who may stop it. Every loop over data of a user's size charges
-/// it.
+/// The resources that a statement may use, and its stop signal. Every loop over data of
+/// user-controlled size charges it.
 pub struct Budget {
     steps: u64,
-    /// Bytes that may be taken without asking anybody.
+    /// Bytes available without the pool.
     bytes: u64,
-    /// Bytes that may be taken besides, as far as the pool has them.
+    /// Bytes available beyond those, if the pool has them.
     ungranted: u64,
-    /// What was taken of the pool, if there is one.
+    /// Memory taken from the pool, if there is one.
     grant: Option<Grant>,
-    /// What the pool was charged with for what the transaction wrote.
+    /// Memory that the pool was charged for the transaction's writes.
     written: u64,
-    /// How many steps are left before `stop` is asked again.
+    /// Steps left before `stop` is checked again.
     unasked: u64,
     stop: Box<dyn FnMut() -> Option<Stop> + Send>,
 }
 
-/// Why a statement is to end now.
+/// Why a statement must end now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Its time is over.
+    /// Its deadline has passed.
     Deadline,
-    /// Nobody waits for it any more.
+    /// Its client has gone.
     Cancelled,
 }
 
 impl Budget {
-    /// How many steps pass between two questions whether to stop.
+    /// Number of steps between two checks of `stop`.
     const STEPS_PER_QUESTION: u64 = 4096;
-    /// What is taken of a pool at a time. Who needs no more than that takes nothing of it.
+    /// Amount taken from the pool at a time. A statement that needs no more than this takes nothing
+    /// from it.
     const BLOCK_BYTES: u64 = 256 << 10;
-    /// What is kept of it for a while, though it is not used.
+    /// Unused amount that is kept for a while.
     const SPARE_BYTES: u64 = 4 * Self::BLOCK_BYTES;
 
-    /// At most so many steps and bytes of memory; `stop` is asked every 4,096 steps.
+    /// A budget of this many steps and bytes of memory; `stop` is checked every 4,096 steps.
     pub fn new(
         steps: u64,
         bytes: u64,
@@ -55,7 +56,7 @@ impl Budget {
         }
     }
 
-    /// The same, with all bytes but the first from a pool that others share.
+    /// The same budget, with all but the first block of bytes taken from a shared pool.
     #[must_use]
     pub fn sharing(mut self, pool: &Arc<Pool>) -> Self {
         self.ungranted = self.bytes.saturating_sub(Self::BLOCK_BYTES);
@@ -64,18 +65,18 @@ impl Budget {
         self
     }
 
-    /// What was taken of the pool, to be kept as long as what it was taken for is there: the
-    /// result, the transaction.
+    /// The memory taken from the pool; keep it as long as the data it was taken for: the result,
+    /// the transaction.
     pub fn into_grant(self) -> Option<Grant> {
         self.grant
     }
 
-    /// Without any bound: for tests.
+    /// An unlimited budget, for tests.
     pub fn unlimited() -> Self {
         Self::new(u64::MAX, u64::MAX, || None)
     }
 
-    /// Takes steps. An error if there are not so many left, or if the statement is to end.
+    /// Charges steps. An error if too few are left, or if the statement must end.
     pub fn charge_steps(&mut self, steps: u64) -> Result<()> {
         match self.steps.checked_sub(steps) {
             Some(left) => self.steps = left,
@@ -88,7 +89,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes bytes of memory. An error if there are not so many left.
+    /// Charges bytes of memory. An error if too few are left.
     pub fn charge_bytes(&mut self, bytes: u64) -> Result<()> {
         match self.bytes.checked_sub(bytes) {
             Some(left) => self.bytes = left,
@@ -97,7 +98,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes bytes of which the first are there, and the others in blocks of the pool.
+    /// Charges bytes: the first block is the statement's own, the others come in blocks from the
+    /// pool.
     #[cold]
     fn grow(&mut self, bytes: u64) -> Result<()> {
         let missing = bytes.saturating_sub(self.bytes);
@@ -112,11 +114,11 @@ impl Budget {
         Ok(())
     }
 
-    /// Charges the pool with what the transaction has come to hold, in bytes. Of what the statement
-    /// may take by itself it takes nothing: a transaction has bounds of its own.
+    /// Charges the pool for the memory held by the transaction, in bytes. The statement's own
+    /// allowance is unaffected: a transaction has its own limits.
     ///
     /// # Errors
-    /// The pool has not so much left.
+    /// The pool has too little left.
     pub fn charge_written(&mut self, bytes: impl FnOnce() -> usize) -> Result<()> {
         if self.grant.is_none() {
             return Ok(());
@@ -127,7 +129,7 @@ impl Budget {
         self.charge_bytes(more)
     }
 
-    /// Gives bytes back that are no longer held.
+    /// Returns bytes that are no longer used.
     pub fn return_bytes(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         if let Some(grant) = &mut self.grant
@@ -140,12 +142,12 @@ impl Budget {
         }
     }
 
-    /// The bytes of memory that are left.
+    /// Bytes of memory left.
     pub fn bytes_left(&self) -> u64 {
         self.bytes.saturating_add(self.ungranted)
     }
 
-    /// The steps that are left.
+    /// Steps left.
     pub fn steps_left(&self) -> u64 {
         self.steps
     }
@@ -158,7 +160,7 @@ impl Budget {
             Some(Stop::Deadline) => Err(Error::runtime(
                 ErrorKind::Terminated,
                 Detail::TimeLimit,
-                "The statement took longer than it may.",
+                "The statement exceeded its time limit.",
             )),
             Some(Stop::Cancelled) => Err(Error::runtime(
                 ErrorKind::Terminated,
@@ -172,14 +174,14 @@ impl Budget {
 #[cold]
 fn pool_empty(most: u64) -> Error {
     let message = format!(
-        "Statements under way hold the {most} bytes of memory that they may take together. This one has changed nothing. Try again."
+        "Running statements have used up their {most} bytes of shared memory. This statement has changed nothing; try again."
     );
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }
 
 #[cold]
 fn exhausted(what: &str) -> Error {
-    let message = format!("The statement needs more {what} than it may take.");
+    let message = format!("The statement exceeded its limit of {what}.");
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }
 

@@ -1,4 +1,5 @@
-//! What a statement is executed with: everything an expression may read besides its row.
+//! The environment of a statement's execution: everything an expression can read apart from its
+//! row.
 
 mod budget;
 mod names;
@@ -17,40 +18,40 @@ use std::sync::Arc;
 use wellspring_graph::Transaction;
 use wellspring_types::random::SplitMix64;
 
-/// Values by the names of parameters.
+/// Values by parameter name.
 pub type Parameters = BTreeMap<Arc<str>, Value>;
 
-/// The surroundings of one statement's execution.
+/// The environment of one statement's execution.
 pub struct Context<'a> {
-    /// The graph as the statement sees it.
+    /// The transaction in which the statement runs.
     pub transaction: &'a mut Transaction,
     /// The statement's parameters.
     pub parameters: &'a Parameters,
-    /// What `elementId()` calls the database: `4:…:7` has it in the middle.
+    /// The database's name in element ids: the middle of `4:…:7`.
     pub database: &'a str,
     /// When the statement began.
     pub time: StatementTime,
-    /// Where `rand()` comes from.
+    /// The source of `rand()`.
     pub random: &'a mut SplitMix64,
-    /// What the statement may still spend.
+    /// The statement's remaining budget.
     pub budget: &'a mut Budget,
-    /// The regular expressions met so far; empty at first.
+    /// Compiled regular expressions; empty at first.
     pub patterns: Patterns,
-    /// The names met so far; empty at first.
+    /// Names looked up so far; empty at first.
     pub names: Names,
-    /// Who answers subqueries.
+    /// The evaluator of subqueries.
     pub subqueries: &'a dyn Subqueries,
 }
 
 impl Context<'_> {
-    /// Charges what the transaction has come to hold, if others share the memory.
+    /// Charges the memory held by the transaction, if it comes from a shared pool.
     pub(crate) fn charge_written(&mut self) -> Result<()> {
         let transaction = &*self.transaction;
         self.budget.charge_written(|| transaction.written_bytes())
     }
 }
 
-/// Answers `Expression::Subquery`: the executor does.
+/// Evaluates `Expression::Subquery`; implemented by the executor.
 pub trait Subqueries {
     /// The value of the subquery with this number for a row.
     fn evaluate(
@@ -61,7 +62,7 @@ pub trait Subqueries {
     ) -> Result<Value>;
 }
 
-/// For what has no subqueries.
+/// For expressions without subqueries.
 pub struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {
@@ -70,12 +71,12 @@ impl Subqueries for NoSubqueries {
     }
 }
 
-/// The instant at which a statement began: what `datetime()` and its kin say throughout the
-/// statement. In UTC.
+/// The time at which a statement began, in UTC: `datetime()` and related functions return it
+/// throughout the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementTime {
     /// Seconds since 1970-01-01T00:00Z.
     pub seconds: i64,
-    /// Nanoseconds of the second, below 10⁹.
+    /// Nanoseconds within the second, below 10⁹.
     pub nanoseconds: u32,
 }

@@ -1,4 +1,4 @@
-//! Regular expressions, each compiled once for a statement.
+//! Regular expressions, each compiled once per statement.
 
 use crate::error::{Detail, Error, Result};
 use regex_automata::meta::{Config, Regex};
@@ -6,31 +6,31 @@ use regex_automata::util::syntax;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The regular expressions that a statement has met.
+/// The compiled regular expressions of a statement.
 #[derive(Default)]
 pub struct Patterns {
     compiled: HashMap<Arc<str>, Regex>,
 }
 
 impl Patterns {
-    /// How many are kept; a statement that meets more compiles some again.
+    /// Number of expressions kept; a statement with more recompiles some.
     const KEPT: usize = 16;
-    /// How much memory one may take when compiled.
+    /// Maximum memory of a compiled expression.
     const BYTES: usize = 512 << 10;
-    /// How much more it may take for what it learns of texts.
+    /// Maximum memory of its lazy DFA cache.
     const LEARNT_BYTES: usize = 256 << 10;
-    /// What compiling one takes.
+    /// Steps charged for compiling one.
     const STEPS: u64 = 1_000;
 
-    /// How many steps it will take before a text can be looked at.
+    /// Steps charged before a text can be matched.
     pub fn steps(&self, pattern: &str) -> u64 {
         if self.compiled.contains_key(pattern) { 0 } else { Self::STEPS }
     }
 
-    /// Whether a regular expression matches a text from beginning to end.
+    /// Whether a regular expression matches a text completely.
     ///
     /// # Errors
-    /// A malformed expression, or one too large.
+    /// The expression is malformed or too large.
     pub fn matches(&mut self, pattern: &Arc<str>, text: &str) -> Result<bool> {
         if let Some(regex) = self.compiled.get(pattern) {
             return Ok(regex.is_match(text));

@@ -1,55 +1,55 @@
-//! Memory that statements under way share.
+//! Memory shared by running statements.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Memory that statements under way may take together, in bytes.
+/// The memory that running statements may use together, in bytes.
 #[derive(Debug)]
 pub struct Pool {
     most: u64,
     left: AtomicU64,
 }
 
-/// What was taken of a pool; given back when it is dropped.
+/// Memory taken from a pool; returned on drop.
 #[derive(Debug)]
 pub struct Grant {
     pool: Arc<Pool>,
     bytes: u64,
 }
 
-/// A pool has less left than was wanted.
+/// The pool has less left than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolEmpty;
 
 impl Pool {
-    /// A pool of so many bytes.
+    /// A pool of this many bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(Self { most, left: AtomicU64::new(most) })
     }
 
-    /// How many bytes there are in all.
+    /// Its size in bytes.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// How many are taken.
+    /// Number of bytes taken.
     pub fn taken(&self) -> u64 {
         self.most - self.left.load(Relaxed)
     }
 }
 
 impl Grant {
-    /// Of a pool, nothing yet.
+    /// A grant of nothing yet.
     pub fn none(pool: &Arc<Pool>) -> Self {
         Self { pool: Arc::clone(pool), bytes: 0 }
     }
 
-    /// How many bytes it is.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// How many bytes its pool has in all.
+    /// The size of its pool in bytes.
     pub(super) fn most(&self) -> u64 {
         self.pool.most
     }
@@ -62,7 +62,7 @@ impl Grant {
         Ok(())
     }
 
-    /// Gives some of it back.
+    /// Returns a part of it.
     pub(super) fn give_back(&mut self, bytes: u64) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;

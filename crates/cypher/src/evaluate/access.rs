@@ -1,4 +1,4 @@
-//! Parts of values: properties, elements, slices, projections, labels.
+//! Access to parts of values: properties, elements, slices, projections, labels.
 
 use super::nested;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::value::{Entries, Value, from_property};
 use std::sync::Arc;
 use wellspring_graph::{Name, Value as Property};
 
-/// `subject.key`, with a key of the statement's text.
+/// `subject.key`, with a key from the statement's text.
 pub(super) fn property(
     subject: &Value,
     key: &Arc<str>,
@@ -24,7 +24,7 @@ pub(super) fn property(
     }
 }
 
-/// `subject[key]`, with a key that was computed.
+/// `subject[key]`, with a computed key.
 fn computed_property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
     match subject {
         Value::Node(_) | Value::Relationship(_) => {
@@ -52,10 +52,10 @@ fn part(subject: &Value, key: &str) -> Result<Value> {
     }
 }
 
-/// Bytes of a row that are gone through in one step.
+/// Number of row bytes scanned per step.
 const ROW_BYTES_PER_STEP: u64 = 1024;
 
-/// A property as it was read: from a copy that was made for the purpose.
+/// Converts a stored property, which is a copy made for this purpose.
 fn read(stored: Option<Property>, context: &mut Context<'_>) -> Result<Value> {
     let value = stored.map(from_property).unwrap_or_default();
     let walked = context.transaction.take_walked() / ROW_BYTES_PER_STEP;
@@ -93,8 +93,8 @@ pub(super) fn index(subject: &Value, index: &Value, context: &mut Context<'_>) -
     }
 }
 
-/// The place of an index that counts from the end if it is negative; `None` if it lies before the
-/// first.
+/// The place of an index, which counts from the end if negative; `None` if it is before the first
+/// element.
 fn place(index: i64, length: usize) -> Option<usize> {
     let from_start =
         if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
@@ -161,7 +161,7 @@ pub(super) fn has_labels(
         other => Err(Error::runtime(
             ErrorKind::TypeError,
             Detail::InvalidArgumentType,
-            format!("Nodes have labels, {} has none.", other.type_name()),
+            format!("Only nodes have labels, not {}.", other.type_name()),
         )),
     }
 }

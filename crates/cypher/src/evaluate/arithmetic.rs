@@ -1,4 +1,4 @@
-//! Arithmetic. Integers that leave 64 bits are errors, floats follow IEEE 754.
+//! Arithmetic. Integer overflow is an error; floats follow IEEE 754.
 
 use crate::context::Context;
 use crate::error::{Detail, Error, ErrorKind, Result};
@@ -24,14 +24,14 @@ pub(super) fn unary(operator: UnaryOperator, operand: Value) -> Result<Value> {
         }
         (UnaryOperator::Plus | UnaryOperator::Minus, other) => Err(Error::type_error(
             Detail::InvalidArgumentType,
-            format!("A sign stands before a number, not before {}.", other.type_name()),
+            format!("A sign must precede a number, not {}.", other.type_name()),
         )),
     }
 }
 
 #[cold]
 fn overflow(operation: String) -> Error {
-    let message = format!("{operation} has more than 64 bits.");
+    let message = format!("{operation} does not fit into 64 bits.");
     Error::runtime(ErrorKind::ArithmeticError, Detail::IntegerOverflow, message)
 }
 
@@ -39,7 +39,7 @@ fn overflow(operation: String) -> Error {
 fn unfit(operator: &str, left: &Value, right: &Value) -> Error {
     Error::type_error(
         Detail::InvalidArgumentType,
-        format!("There is no {} {operator} {}.", left.type_name(), right.type_name()),
+        format!("{operator} is not defined for {} and {}.", left.type_name(), right.type_name()),
     )
 }
 
@@ -88,7 +88,7 @@ fn joined(left: &str, right: &str, context: &mut Context<'_>) -> Result<Value> {
     Ok(Value::String([left, right].concat().into()))
 }
 
-/// In place if nobody else has the list.
+/// Appends in place if the list is not shared.
 fn appended(mut list: Arc<List>, items: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let (length, more) = (list.len() as u64, items.len() as u64);
     let copied = if Arc::get_mut(&mut list).is_some() { more } else { length.saturating_add(more) };
@@ -140,7 +140,7 @@ pub(super) fn divide(left: &Value, right: &Value) -> Result<Value> {
 pub(super) fn modulo(left: &Value, right: &Value) -> Result<Value> {
     match (left, right) {
         (Value::Integer(_), Value::Integer(0)) => Err(by_zero()),
-        // The least integer by -1 has a remainder, though no quotient.
+        // The least integer divided by -1 has a remainder although its quotient overflows.
         (Value::Integer(_), Value::Integer(-1)) => Ok(Value::Integer(0)),
         _ => of_numbers("%", left, right, i64::checked_rem, |a, b| a % b),
     }

@@ -1,4 +1,4 @@
-//! Comprehensions, quantifiers and `reduce`: expressions with variables of their own.
+//! Comprehensions, quantifiers and `reduce`: expressions that declare variables.
 
 use super::{arithmetic, assign, nested, truth};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::ir::{
 use crate::value::{List, Value};
 use std::sync::Arc;
 
-/// The elements to go through; `None` for null.
+/// The elements of a list; `None` for null.
 fn elements(
     list: &Expression,
     row: &mut [Value],
@@ -96,8 +96,7 @@ pub(super) fn reduce(
         assign(reduce.accumulator, accumulated, row)?;
         assign(reduce.variable, item.clone(), row)?;
         accumulated = match appended(reduce) {
-            // The accumulator is taken out of the row, so that a list that nobody else has grows in
-            // place.
+            // The accumulator is taken out of the row, so that an unshared list grows in place.
             Some(addend) => {
                 let addend = nested(addend, row, context)?;
                 arithmetic::add(take(reduce.accumulator, row), addend, context)?
@@ -105,7 +104,7 @@ pub(super) fn reduce(
             None => nested(&reduce.step, row, context)?,
         };
         if accumulated.depth() == 0 {
-            // A text or a number holds nothing of the steps before: what they took is free again.
+            // A text or a number holds nothing of the previous steps, so their memory is returned.
             context.budget.return_bytes(taken);
             taken = left.saturating_sub(context.budget.bytes_left().saturating_sub(taken));
         } else {
@@ -115,7 +114,7 @@ pub(super) fn reduce(
     Ok(accumulated)
 }
 
-/// What is added to the accumulator, if that is the whole of a step: `accumulator + addend`.
+/// The addend, if a step is just `accumulator + addend`.
 fn appended(reduce: &Reduce) -> Option<&Expression> {
     match &reduce.step {
         Expression::Binary(BinaryOperator::Add, left, addend)

@@ -1,4 +1,4 @@
-//! Operators on two values: truth of three values, comparison, and the way to all others.
+//! Operators on two values: three-valued logic, comparison, and dispatch to the others.
 
 use super::{arithmetic, nested, text};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 /// A truth value; `None` is null.
 ///
 /// # Errors
-/// A value that is neither a boolean nor null.
+/// The value is neither a boolean nor null.
 pub fn truth(value: &Value) -> Result<Option<bool>> {
     match value {
         Value::Boolean(truth) => Ok(Some(*truth)),
@@ -31,7 +31,7 @@ pub(super) fn binary(
 ) -> Result<Value> {
     let left = nested(left, row, context)?;
     match operator {
-        // What decides alone: the other side is not looked at.
+        // One side may decide alone; the other is then not evaluated.
         BinaryOperator::And | BinaryOperator::Or => {
             let decisive = operator == BinaryOperator::Or;
             let left = truth(&left)?;
@@ -114,7 +114,7 @@ fn contained(element: &Value, list: &Value, context: &mut Context<'_>) -> Result
     Ok(so_far.into())
 }
 
-/// `a < b <= c`: every neighbouring pair compares so; each operand is evaluated once.
+/// `a < b <= c`: true if every neighbouring pair compares so; each operand is evaluated once.
 pub(super) fn comparison(
     first: &Expression,
     rest: &[(Comparison, Expression)],

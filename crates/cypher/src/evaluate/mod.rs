@@ -1,4 +1,4 @@
-//! What expressions come to.
+//! Evaluates expressions.
 
 mod access;
 mod arithmetic;
@@ -16,19 +16,19 @@ use crate::ir::{Case, Expression, Slot};
 use crate::value::{Value, equals};
 use std::sync::Arc;
 
-/// How much stack an expression may need before the next look whether there is enough.
+/// Stack that must be left before an expression is evaluated.
 const STACK_LEFT: usize = 128 * 1024;
-/// How much more stack is then taken.
+/// Size of the stack segment added otherwise.
 const STACK_MORE: usize = 2 * 1024 * 1024;
 
-/// What an expression comes to for a row.
+/// Evaluates an expression for a row.
 ///
-/// The row has a place for every slot of the expression; those of variables of its own (of a
-/// comprehension, say) are written to and hold nothing of meaning afterwards. Memory that is
-/// charged on the way is given back at the end: who keeps the value charges for it.
+/// The row has a place for every slot of the expression. The slots of variables that the expression
+/// declares (in a comprehension, say) are overwritten and have no meaning afterwards. Memory
+/// charged during evaluation is returned at the end; a caller that keeps the value charges for it.
 ///
 /// # Errors
-/// Whatever the language makes an error at run time, and a budget used up.
+/// Runtime errors of the language, and an exhausted budget.
 pub fn evaluate(
     expression: &Expression,
     row: &mut [Value],
@@ -41,15 +41,15 @@ pub fn evaluate(
     value
 }
 
-/// Whether a predicate holds for a row: null counts as no.
+/// Whether a predicate is true for a row; null counts as false.
 ///
 /// # Errors
-/// As [`evaluate`]; a value that is neither a boolean nor null.
+/// As for [`evaluate`]; a value that is neither a boolean nor null.
 pub fn holds(predicate: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<bool> {
     Ok(truth(&evaluate(predicate, row, context)?)? == Some(true))
 }
 
-/// Leaves at once, everything else where there is stack enough.
+/// Evaluates leaves directly and everything else after checking the stack.
 fn nested(expression: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<Value> {
     match expression {
         Expression::Null => Ok(Value::Null),
@@ -141,7 +141,7 @@ fn variable(slot: Slot, row: &[Value]) -> Result<&Value> {
     row.get(slot.0 as usize).ok_or_else(|| Error::defect(format!("A row has no slot {}.", slot.0)))
 }
 
-/// Writes the value of a variable of an expression's own.
+/// Assigns a variable that an expression declares.
 fn assign(slot: Slot, value: Value, row: &mut [Value]) -> Result<()> {
     match row.get_mut(slot.0 as usize) {
         Some(place) => *place = value,
@@ -182,7 +182,7 @@ fn function(
     context: &mut Context<'_>,
 ) -> Result<Value> {
     let function = lookup(name).ok_or_else(|| Error::defect(format!("No function {name}.")))?;
-    // Most functions take one argument: no list of arguments is made for it.
+    // Most functions take one argument, which needs no list.
     if let [argument] = arguments {
         let argument = nested(argument, row, context)?;
         return function.call(std::slice::from_ref(&argument), context);

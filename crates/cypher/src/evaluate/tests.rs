@@ -1,4 +1,4 @@
-//! Expressions by what they come to. What the TCK asks already is not asked again.
+//! Values of expressions that the TCK does not test.
 
 use super::{evaluate, truth};
 use crate::context::{Budget, Context, Names, NoSubqueries, Parameters, Patterns, StatementTime};
@@ -178,7 +178,7 @@ fn deep_expressions_find_stack() {
     }
     let sum = value(&chain).expect("a number");
     assert!(equivalent(&sum, &Value::from(50_000)));
-    // Dropping it goes as deep.
+    // Dropping it recurses as deeply.
     stacker::grow(256 << 20, || drop(chain));
 }
 

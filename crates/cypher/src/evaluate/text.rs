@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::value::Value;
 
-/// A question about two strings; null if one of the values is none.
+/// A predicate on two strings; null if either value is null.
 pub(super) fn pair(text: &Value, part: &Value, question: impl Fn(&str, &str) -> bool) -> Value {
     match (text, part) {
         (Value::String(text), Value::String(part)) => Value::Boolean(question(text, part)),
@@ -12,7 +12,7 @@ pub(super) fn pair(text: &Value, part: &Value, question: impl Fn(&str, &str) -> 
     }
 }
 
-/// `text =~ pattern`: the whole of the text.
+/// `text =~ pattern`: matches the whole text.
 pub(super) fn matches(text: &Value, pattern: &Value, context: &mut Context<'_>) -> Result<Value> {
     match (text, pattern) {
         (Value::String(text), Value::String(pattern)) => {

@@ -1,11 +1,11 @@
-//! `x IS :: INTEGER`: what type a value is of.
+//! `x IS :: INTEGER`: tests a value's type.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::ir::{BaseType, ValueType};
 use crate::value::{Value, to_property};
 
-/// Whether a value is of a type: never null.
+/// Whether a value has a type; never null.
 pub(super) fn is_of_type(value: &Value, of: &ValueType, context: &mut Context<'_>) -> Result<bool> {
     for alternative in &of.alternatives {
         let holds = match value {

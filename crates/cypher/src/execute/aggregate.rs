@@ -12,14 +12,14 @@ use crate::ir::Slot;
 use crate::plan::Aggregation;
 use crate::value::{Distinct, Value};
 
-/// Groups, in the order in which they came up.
+/// Groups, in order of first appearance.
 #[derive(Default)]
 pub(super) struct Groups {
     places: HashMap<Box<[Distinct]>, usize>,
     groups: Vec<Group>,
-    /// The bytes that all this is charged with.
+    /// The bytes charged for them.
     bytes: u64,
-    /// The slots that are the pipeline's own.
+    /// The pipeline's own slots.
     own: Vec<Slot>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn add(
             accumulator.add_row();
         }
     }
-    // More is left if a better extreme is smaller than the one before.
+    // The budget grows if a new extreme is smaller than the previous one.
     let after = context.budget.bytes_left();
     groups.bytes = (groups.bytes + before).saturating_sub(after);
     Ok(Flow::Continue)
@@ -113,7 +113,7 @@ pub(super) fn release(
 ) -> Result<()> {
     let Groups { groups: mut all, bytes, own, .. } = groups;
     if all.is_empty() && aggregation.keys.is_empty() {
-        // Aggregations of nothing are something: a count is 0.
+        // Aggregations without rows have a value: a count is 0.
         all.push(Group::new(aggregation, Box::default()));
     }
     for group in all {

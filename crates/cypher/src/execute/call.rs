@@ -1,4 +1,4 @@
-//! Subqueries and procedures that are called.
+//! Calls of subqueries and procedures.
 
 use super::pipeline::{Flow, Next, set};
 use super::result::run_query;
@@ -40,7 +40,7 @@ pub(super) fn procedure(
     }
     let rows = call.procedure.call(&arguments, context)?;
     if call.procedure.yields().is_empty() {
-        // A procedure that only does something lets the row pass.
+        // A procedure without columns passes the row on.
         return next.push(row, context);
     }
     for values in rows {

@@ -10,7 +10,7 @@ use crate::value::{NodeId, RelationshipId, Value};
 use std::sync::Arc;
 use wellspring_graph::{Name, Value as Property};
 
-/// What can be changed.
+/// The target of a change.
 #[derive(Clone, Copy)]
 enum Subject {
     Node(NodeId),
@@ -29,8 +29,8 @@ pub(super) fn set_all(
     })
 }
 
-/// Charges what was gone through of rows: who sets one property of a node with very many writes all
-/// of them. And what the transaction holds of what was written.
+/// Charges for the row bytes scanned (setting one property of a node with very many rewrites all of
+/// them) and for the memory that the transaction holds.
 fn charge_walked(context: &mut Context<'_>) -> Result<()> {
     const BYTES_PER_STEP: u64 = 128;
     let walked = context.transaction.take_walked();
@@ -150,7 +150,7 @@ fn delete_node(id: NodeId, detach: bool, context: &mut Context<'_>) -> Result<()
     Ok(())
 }
 
-/// What is to be changed; nothing for null.
+/// The target of a change; `None` for null.
 fn self_or_nothing(
     subject: &Expression,
     row: &mut [Value],
@@ -168,7 +168,7 @@ fn key_of(key: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Res
     match evaluate(key, row, context)? {
         Value::String(key) => key_name(&key, context),
         other => {
-            let message = format!("A property is named by a String, not by {}", other.type_name());
+            let message = format!("A property name must be a String, not {}", other.type_name());
             Err(Error::type_error(Detail::MapElementAccessByNonString, message))
         }
     }

@@ -49,7 +49,7 @@ fn end(row: &[Value], slot: Slot) -> Result<NodeId> {
     }
 }
 
-/// The properties that a pattern says; those that are null are none.
+/// The properties of a pattern, without those that are null.
 fn properties(
     properties: &Properties,
     row: &mut [Value],
@@ -69,7 +69,7 @@ fn properties(
     }
 }
 
-/// The properties that a map, a node or a relationship has.
+/// The properties of a map, a node or a relationship.
 pub(super) fn properties_of(
     map: &Expression,
     row: &mut [Value],
@@ -82,7 +82,7 @@ pub(super) fn properties_of(
     Ok(all)
 }
 
-/// The entries of a map, a node or a relationship; null is kept as nothing.
+/// The entries of a map, a node or a relationship; `None` stands for null.
 pub(super) fn entries_of(
     map: &Expression,
     row: &mut [Value],
@@ -109,14 +109,14 @@ pub(super) fn entries_of(
     Ok(all)
 }
 
-/// A value as a property, which is a copy of a list: charged by its length.
+/// Converts a value to a property, which copies a list; charged by its length.
 pub(super) fn property_of(value: &Value, context: &mut Context<'_>) -> Result<Option<Property>> {
     context.budget.charge_steps(value.steps())?;
     to_property(value)
 }
 
-/// Charges for properties that are about to be written: a step for each, and room for the list of
-/// them, which is gone when they are. What stays is the transaction's.
+/// Charges for properties about to be written: a step for each, and memory for their list, which is
+/// returned afterwards. The transaction pays for what is stored.
 fn charge_entries(count: usize, context: &mut Context<'_>) -> Result<()> {
     let bytes = (count * size_of::<(Name, Option<Property>)>()) as u64;
     context.budget.charge_steps(count as u64)?;
@@ -137,7 +137,7 @@ fn add(
     Ok(())
 }
 
-/// The graph's name for a key, if it can have one.
+/// The graph's name for a key, if it is valid.
 pub(super) fn key_name(key: &str, context: &Context<'_>) -> Result<Name> {
     match context.transaction.name(key) {
         Name::UNKNOWN => {

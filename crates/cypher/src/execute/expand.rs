@@ -50,7 +50,7 @@ pub(super) fn expand(
     }
 }
 
-/// The relationship is known; its ends are in question.
+/// The relationship is bound; binds or checks its end nodes.
 fn along(
     connection: &Connection,
     row: &mut [Value],
@@ -85,7 +85,7 @@ fn along(
             continue;
         }
         set(row, connection.from, Value::Node(*from));
-        // A loop in the pattern has one slot for both ends.
+        // A loop in the pattern uses one slot for both ends.
         if connection.from == connection.to && from != to {
             continue;
         }
@@ -97,7 +97,7 @@ fn along(
     Ok(Flow::Continue)
 }
 
-/// The node in a slot; none for null.
+/// The node in a slot; `None` for null.
 pub(super) fn node(row: &[Value], slot: Slot) -> Result<Option<NodeId>> {
     match get(row, slot) {
         Value::Node(id) => Ok(Some(*id)),
@@ -106,13 +106,13 @@ pub(super) fn node(row: &[Value], slot: Slot) -> Result<Option<NodeId>> {
     }
 }
 
-/// The error for a value that is no part of a graph.
+/// The error for a value that is not the expected part of a graph.
 pub(super) fn unfit(found: &Value, expected: &str) -> Error {
     let message = format!("Expected {expected}, but got {}", found.type_name());
     Error::type_error(Detail::InvalidArgumentType, message)
 }
 
-/// The graph's names for types.
+/// The graph's names of relationship types.
 pub(super) fn names(types: &[std::sync::Arc<str>], context: &Context<'_>) -> Vec<Name> {
     types.iter().map(|name| context.transaction.name(name)).collect()
 }
@@ -125,7 +125,7 @@ pub(super) fn direction(direction: ir::Direction) -> Direction {
     }
 }
 
-/// Whether another part of the pattern has the relationship.
+/// Whether another part of the pattern uses the relationship.
 pub(super) fn is_taken(id: RelationshipId, unlike: &[Slot], row: &[Value]) -> bool {
     let is_it = |value: &Value| matches!(value, Value::Relationship(other) if *other == id);
     unlike.iter().any(|slot| match get(row, *slot) {

@@ -1,4 +1,4 @@
-//! What operators keep from row to row, and those that do little else.
+//! The state that operators keep between rows, and operators that do little else.
 
 use std::collections::HashSet;
 
@@ -12,25 +12,25 @@ use crate::ir::{Expression, Slot};
 use crate::plan::{Operator, Pipeline};
 use crate::value::{Distinct, Value};
 
-/// What an operator keeps.
+/// The state of an operator.
 #[derive(Default)]
 pub(super) enum State {
-    /// Nothing (any more).
+    /// No state, or none any more.
     #[default]
     Nothing,
-    /// Rows that wait for the others, and the slots that are the pipeline's own.
+    /// Rows waiting for the others, and the pipeline's own slots.
     Rows { rows: Vec<KeptRow>, own: Vec<Slot> },
-    /// Rows that were seen.
+    /// Rows seen so far.
     Seen(SeenRows),
-    /// Rows still to be skipped or to come.
+    /// Number of rows still to skip or to pass.
     Remaining(u64),
-    /// Rows to be sorted.
+    /// Rows to sort.
     Sorted(Sorted),
     /// Groups.
     Groups(Groups),
 }
 
-/// Rows that were seen, and the bytes that they are charged with.
+/// Rows seen so far, and the bytes charged for them.
 #[derive(Default)]
 pub(super) struct SeenRows {
     rows: HashSet<Box<[Distinct]>>,
@@ -38,14 +38,14 @@ pub(super) struct SeenRows {
 }
 
 impl SeenRows {
-    /// Whether a row is seen for the first time.
+    /// Whether a row is new.
     pub(super) fn is_new<'v>(
         &mut self,
         values: impl Iterator<Item = &'v Value> + Clone,
         context: &mut Context<'_>,
     ) -> Result<bool> {
         let sum = |of: fn(&Value) -> u64| values.clone().map(of).sum::<u64>();
-        // Before it is gone through.
+        // Charged before hashing.
         let bytes = SEEN_BYTES + sum(Value::share_of_bytes);
         context.budget.charge_steps(1 + sum(Value::steps))?;
         context.budget.charge_bytes(bytes)?;
@@ -58,34 +58,34 @@ impl SeenRows {
         Ok(is_new)
     }
 
-    /// Gives its bytes back.
+    /// Returns its bytes.
     pub(super) fn forget(self, context: &mut Context<'_>) {
         context.budget.return_bytes(self.bytes);
     }
 }
 
-/// What a row takes in a table besides its values.
+/// Overhead of a row in the table.
 const SEEN_BYTES: u64 = 48;
 
-/// Of these slots, those that nothing outside of a pipeline that begins now has put something into.
+/// The slots among these that nothing outside of the starting pipeline has set.
 pub(super) fn own_slots(slots: impl Iterator<Item = Slot>, row: &[Value]) -> Vec<Slot> {
     slots.filter(|slot| get(row, *slot).is_null()).collect()
 }
 
-/// Values that are kept, and the bytes that they were charged with.
+/// Kept values and the bytes charged for them.
 pub(super) struct KeptRow {
     values: Box<[Value]>,
     bytes: u64,
 }
 
-/// The states that the operators of a pipeline begin with.
+/// The initial states of a pipeline's operators.
 pub(super) fn states(
     pipeline: &Pipeline,
     row: &mut [Value],
     context: &mut Context<'_>,
 ) -> Result<Vec<State>> {
     let mut states = Vec::new();
-    // Not every number is some operator's: one may have been replaced since by what keeps nothing.
+    // Some numbers are unused, because a stateless operator has replaced another.
     states.resize_with(pipeline.states, State::default);
     for operator in &pipeline.operators {
         let state = match operator {
@@ -115,7 +115,7 @@ pub(super) fn states(
     Ok(states)
 }
 
-/// The number of rows that `SKIP` or `LIMIT` says.
+/// The row count of `SKIP` or `LIMIT`.
 pub(super) fn amount(
     clause: &str,
     count: &Expression,
@@ -124,7 +124,7 @@ pub(super) fn amount(
 ) -> Result<u64> {
     let refused = |detail, value: &str| {
         let message = format!(
-            "Invalid input. {value} is not a valid value for {clause}: it must be an integer from 0 on."
+            "Invalid input. {value} is not a valid value for {clause}: it must be a non-negative integer."
         );
         Err(Error::runtime(ErrorKind::SyntaxError, detail, message))
     };
@@ -139,25 +139,24 @@ pub(super) fn amount(
 
 /// Copies the values of slots.
 pub(super) fn copy(slots: &[Slot], row: &[Value], context: &mut Context<'_>) -> Result<KeptRow> {
-    // Before they are copied: what only this row has is to be charged as a whole.
+    // Charged before copying, while values owned only by this row count in full.
     let bytes = weight(slots.iter().map(|slot| get(row, *slot)));
     context.budget.charge_bytes(bytes)?;
     let values: Box<[Value]> = slots.iter().map(|slot| get(row, *slot).clone()).collect();
     Ok(KeptRow { values, bytes })
 }
 
-/// The bytes that values are charged with when they are kept. Other ones later, if others keep them
-/// too.
+/// The bytes to charge for keeping values. The share changes when others keep them too.
 pub(super) fn weight<'v>(values: impl IntoIterator<Item = &'v Value>) -> u64 {
     32 + values.into_iter().map(Value::share_of_bytes).sum::<u64>()
 }
 
-/// Gives back what a row was charged with that is not wanted after all.
+/// Returns the bytes charged for a row that is not needed after all.
 pub(super) fn forget(kept: &KeptRow, context: &mut Context<'_>) {
     context.budget.return_bytes(kept.bytes);
 }
 
-/// Puts values back where they were copied from.
+/// Restores the values to their slots.
 pub(super) fn restore(slots: &[Slot], kept: KeptRow, row: &mut [Value], context: &mut Context<'_>) {
     forget(&kept, context);
     for (slot, value) in slots.iter().zip(kept.values) {

@@ -1,4 +1,4 @@
-//! `MERGE`: what is there, or else new.
+//! `MERGE`: matches the pattern or creates it.
 
 use super::pipeline::{Flow, Next, get, run};
 use super::{change, create, keep};
@@ -15,7 +15,7 @@ pub(super) fn merge(
     next: &mut Next<'_>,
 ) -> Result<Flow> {
     check(merge, row, context)?;
-    // All matches are found before anything is set, or the search could meet what was set.
+    // All matches are found before anything is set, so that the search cannot see the changes.
     let mut found = Vec::new();
     run(&merge.matching, row, context, &mut |row, context| {
         found.push(keep::copy(&merge.introduced, row, context)?);
@@ -36,7 +36,7 @@ pub(super) fn merge(
     Ok(Flow::Continue)
 }
 
-/// What has null in it would never be matched, and so created every time.
+/// A pattern with null would never match and so be created every time.
 fn check(merge: &MergeOperator, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
     for slot in &merge.bound {
         if get(row, *slot).is_null() {

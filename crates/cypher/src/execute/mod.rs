@@ -1,8 +1,9 @@
 //! Executes plans on a transaction.
 //!
 //! Rows are pushed through a pipeline one by one: each operator writes its slots into the same row
-//! and calls the next one. So nothing is copied, and who has enough says [`Flow::Stop`]. Operators
-//! that keep rows (sorting, grouping, barriers) release them when all have come.
+//! and calls the next operator. This copies nothing, and an operator that needs no more rows
+//! returns [`Flow::Stop`]. Operators that keep rows (sorting, grouping, barriers) release them once
+//! all have arrived.
 
 mod aggregate;
 mod call;

@@ -1,4 +1,4 @@
-//! Paths out of their parts.
+//! Assembles paths from their parts.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn assemble(
     Ok(Value::Path(Arc::new(path)))
 }
 
-/// The end of a relationship that is not this one; the same for a loop.
+/// The other end of a relationship; the same node for a loop.
 pub(super) fn other_end(id: RelationshipId, node: NodeId, context: &Context<'_>) -> Result<NodeId> {
     let found = context.transaction.relationship(id)?;
     Ok(if found.from == node { found.to } else { found.from })

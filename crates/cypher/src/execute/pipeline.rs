@@ -1,4 +1,4 @@
-//! How rows go from operator to operator.
+//! How rows pass from operator to operator.
 
 use super::{
     aggregate, call, change, create, expand, keep, merge, path, scan, shortest, sort, unwind,
@@ -11,22 +11,22 @@ use crate::ir::{Expression, ProjectionItem, Slot};
 use crate::plan::{Operator, Pipeline};
 use crate::value::Value;
 
-/// Whether more rows are wanted.
+/// Whether more rows are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The next one, please.
+    /// More rows are needed.
     Continue,
-    /// No more.
+    /// No more rows are needed.
     Stop,
 }
 
-/// Takes rows.
+/// A consumer of rows.
 pub(super) type Sink<'s> = dyn FnMut(&mut [Value], &mut Context<'_>) -> Result<Flow> + 's;
 
-/// The stack that must be left for an operator and all that it evaluates.
+/// Stack that must be left for an operator and its expressions.
 const RED_ZONE: usize = 256 << 10;
 
-/// The stack that is added if less is left.
+/// Size of the stack segment added otherwise.
 const MORE_STACK: usize = 4 << 20;
 
 /// The value in a slot.
@@ -41,7 +41,7 @@ pub(super) fn set(row: &mut [Value], slot: Slot, value: Value) {
     }
 }
 
-/// What comes after an operator.
+/// The operators after the current one.
 pub(super) struct Next<'n> {
     operators: &'n [Operator],
     states: &'n mut [keep::State],
@@ -55,7 +55,7 @@ impl Next<'_> {
             return (self.sink)(row, context);
         };
         let mut next = Next { operators: rest, states: &mut *self.states, sink: &mut *self.sink };
-        // Long pipelines recurse deeply; looking at every fourth operator is often enough.
+        // Long pipelines recurse deeply; checking at every fourth operator suffices.
         if rest.len() % 4 == 3 {
             stacker::maybe_grow(RED_ZONE, MORE_STACK, || step(operator, row, context, &mut next))
         } else {
@@ -63,14 +63,13 @@ impl Next<'_> {
         }
     }
 
-    /// What an operator keeps.
+    /// The state of an operator.
     pub(super) fn state(&mut self, number: usize) -> Option<&mut keep::State> {
         self.states.get_mut(number)
     }
 }
 
-/// Runs a pipeline for a row. Rows that come out go to the sink; whether that has enough is the
-/// result.
+/// Runs a pipeline for a row. The resulting rows go to the sink; returns whether it needs more.
 pub(super) fn run(
     pipeline: &Pipeline,
     row: &mut [Value],
@@ -88,7 +87,7 @@ pub(super) fn run(
         return Ok(enough);
     }
     let mut states = keep::states(pipeline, row, context)?;
-    // A LIMIT inside stops the operators before it, not the one who asks for rows.
+    // A LIMIT inside stops the operators before it, not the consumer of rows.
     let mut enough = Flow::Continue;
     let mut sink = |row: &mut [Value], context: &mut Context<'_>| {
         enough = sink(row, context)?;
@@ -108,7 +107,7 @@ pub(super) fn run(
     Ok(enough)
 }
 
-/// Lets go of what an operator has kept.
+/// Releases the rows that an operator has kept.
 fn release(
     operator: &Operator,
     kept: keep::State,
@@ -191,7 +190,7 @@ fn step(
     }
 }
 
-/// What changes the graph and lets the row pass.
+/// Changes the graph and passes the row on.
 fn update(operator: &Operator, row: &mut [Value], context: &mut Context<'_>) -> Result<()> {
     match operator {
         Operator::Create(creation) => create::create(creation, row, context),
@@ -205,7 +204,7 @@ fn update(operator: &Operator, row: &mut [Value], context: &mut Context<'_>) -> 
     }
 }
 
-/// Puts values into the row, which are charged as long as it goes on with them.
+/// Adds values to the row, charged as long as the row uses them.
 fn compute(
     items: &[ProjectionItem],
     row: &mut [Value],
@@ -223,14 +222,14 @@ fn compute(
     let flow = next.push(row, context)?;
     if held > 0 {
         context.budget.return_bytes(held);
-        // One that a variable stays in may be read by whoever asked for rows.
+        // A value that a variable still holds may be read by the consumer of rows.
         let is_new = |item: &&ProjectionItem| item.expression != Expression::Variable(item.slot);
         clear(items.iter().filter(is_new).map(|item| item.slot), row);
     }
     Ok(flow)
 }
 
-/// Forgets values that nobody reads any more.
+/// Clears values that are no longer read.
 pub(super) fn clear(slots: impl IntoIterator<Item = Slot>, row: &mut [Value]) {
     for slot in slots {
         set(row, slot, Value::Null);

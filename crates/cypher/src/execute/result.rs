@@ -1,4 +1,4 @@
-//! The rows of a query, and what is made of those of a subquery.
+//! The rows of a query, and the values of subqueries.
 
 use super::keep::SeenRows;
 use super::pipeline::{Flow, get, run};
@@ -8,10 +8,10 @@ use crate::ir::SubqueryKind;
 use crate::plan::{QueryPlan, SubqueryPlan};
 use crate::value::Value;
 
-/// Takes the columns of a row; the row itself is the one that the query ran in.
+/// Takes the columns of a row and the row in which the query ran.
 pub(super) type Rows<'s> = dyn FnMut(&[Value], &mut [Value], &mut Context<'_>) -> Result<Flow> + 's;
 
-/// Runs a query for a row. A query without a result gives no rows.
+/// Runs a query for a row. A query without a result produces no rows.
 pub(crate) fn run_query(
     query: &QueryPlan,
     row: &mut [Value],

@@ -1,4 +1,4 @@
-//! Rows from nodes and relationships.
+//! Produces rows from nodes and relationships.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -75,7 +75,7 @@ fn run_through(
     }
 }
 
-/// Looks values up, each once.
+/// Looks up values, each once.
 fn seek(
     seeks: &[Seek],
     slot: Slot,
@@ -97,10 +97,10 @@ fn seek(
     match &seek.wanted {
         SoughtValue::One(value) => {
             let nodes = match to_property(&evaluate(value, row, context)?) {
-                // Nothing is equal to null.
+                // Nothing equals null.
                 Ok(None) => return Ok(Flow::Continue),
                 Ok(Some(value)) => context.transaction.seek_nodes(label, key, &value),
-                // No property is that, but the predicate that follows is to say so.
+                // No property equals this, but the following predicate decides.
                 Err(_) => context.transaction.scan_label(label),
             };
             run_through(nodes, slot, row, context, next)
@@ -125,8 +125,8 @@ fn seek(
     }
 }
 
-/// The nodes that an index of several keys has for values of all of them; nothing if there is none,
-/// or a better one.
+/// The nodes that a multi-key index lists for values of all its keys; `None` if there is no such
+/// index, or a better one.
 fn seek_by_all(
     seeks: &[Seek],
     row: &mut [Value],
@@ -154,14 +154,15 @@ fn seek_by_all(
     let mut wanted = Vec::with_capacity(keys.len());
     for key in keys {
         let Some((_, value)) = equal.iter().find(|(it, _)| *it == key) else { return Ok(None) };
-        // Nothing is equal to null, and no property to what cannot be one: the predicate says so.
+        // Nothing equals null, and no property equals a value that cannot be stored; the predicate
+        // decides.
         let Ok(Some(value)) = to_property(&evaluate(value, row, context)?) else { return Ok(None) };
         wanted.push((key, value));
     }
     Ok(context.transaction.seek_nodes_by_all(label, &wanted))
 }
 
-/// The nodes that are found for any element of a list.
+/// The nodes found for any element of a list.
 fn any_of(
     [label, key]: [Name; 2],
     list: &Value,
@@ -174,7 +175,7 @@ fn any_of(
     let mut found = Vec::new();
     for item in items.iter() {
         context.budget.charge_steps(1)?;
-        // Nothing is equal to null, and no property to what cannot be one.
+        // Nothing equals null, and no property equals a value that cannot be stored.
         let Ok(Some(value)) = to_property(item) else { continue };
         context.budget.charge_steps(item.steps())?;
         context.budget.charge_bytes(SOUGHT_BYTES)?;
@@ -192,22 +193,22 @@ fn any_of(
             }
         }
     }
-    // From here on who goes through the nodes pays for them.
+    // From here on the consumer pays for the nodes.
     context.budget.return_bytes(before.saturating_sub(context.budget.bytes_left()));
     Ok(nodes)
 }
 
-/// What a value that is looked up takes in its table.
+/// Overhead of a looked-up value in its table.
 const SOUGHT_BYTES: u64 = 56;
 
-/// Charges a set of so many ids; with how many bytes.
+/// Charges for a set of this many ids; returns the bytes charged.
 fn charge_entries(entries: usize, context: &mut Context<'_>) -> Result<u64> {
     let bytes = entries as u64 * 16;
     context.budget.charge_bytes(bytes)?;
     Ok(bytes)
 }
 
-/// The numbers that ids say: of `id()` integers, of `elementId()` the last part of a text.
+/// The id numbers: integers for `id()`, the last part of a text for `elementId()`.
 fn ids(
     wanted: &SoughtValue,
     row: &mut [Value],
@@ -248,12 +249,12 @@ pub(super) fn scan_relationships(
             let transaction = &*context.transaction;
             let (kind, key) = (transaction.name(kind), transaction.name(key));
             match to_property(&evaluate(wanted, row, context)?) {
-                // Nothing is equal to null.
+                // Nothing equals null.
                 Ok(None) => return Ok(Flow::Continue),
                 Ok(Some(value)) => {
                     scans.push_back(context.transaction.seek_relationships(kind, key, &value));
                 }
-                // No property is that, but the predicate that follows is to say so.
+                // No property equals this, but the following predicate decides.
                 Err(_) => scans.push_back(context.transaction.scan_type(kind)),
             }
         }
@@ -294,7 +295,7 @@ pub(super) fn scan_relationships(
     Ok(Flow::Continue)
 }
 
-/// What the graph has counted along.
+/// A count that the graph maintains.
 pub(super) fn stored_count(counted: &StoredCount, context: &mut Context<'_>) -> Value {
     let transaction = &context.transaction;
     let count = match counted {

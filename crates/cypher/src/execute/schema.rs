@@ -1,4 +1,4 @@
-//! Changes of indexes and constraints.
+//! Schema changes.
 
 use crate::error::{Error, Result};
 use crate::ir::{self, SchemaChange, SchemaTarget};
@@ -42,14 +42,14 @@ pub(crate) fn change_schema(change: &SchemaChange, transaction: &mut Transaction
     }
 }
 
-/// A name for what was given none: the same for the same definition.
+/// A generated name for an item without one; equal definitions get equal names.
 fn made_up(kind: SchemaKind, on: SchemaTarget, label: &str, keys: &[Arc<str>]) -> Arc<str> {
     let kind = if kind.is_constraint() { "constraint" } else { "index" };
     let on = match on {
         SchemaTarget::Nodes => "node",
         SchemaTarget::Relationships => "relationship",
     };
-    // FNV-1a: names must be short, whatever the label and the keys are.
+    // FNV-1a keeps names short, whatever the label and the keys.
     let parts = std::iter::once(label).chain(keys.iter().map(|key| &**key));
     let bytes = parts.flat_map(|part| part.bytes().chain(std::iter::once(0)));
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,4 +1,4 @@
-//! The shortest chains between two nodes: breadth first.
+//! The shortest chains between two nodes, by breadth-first search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::ir::{Expression, Shortest};
 use crate::plan::ShortestPath;
 use crate::value::{NodeId, Path, RelationshipId, Value};
 
-/// What a node that was reached is charged with.
+/// Bytes charged for a visited node.
 const REACHED_BYTES: u64 = 96;
 
-/// How nodes were reached: the last steps to them, and at which level.
-type Reached = HashMap<NodeId, (u32, Vec<(RelationshipId, NodeId)>)>;
+/// How nodes were reached: the level and the last steps to them.
+type ReachedNodes = HashMap<NodeId, (u32, Vec<(RelationshipId, NodeId)>)>;
 
 pub(super) fn expand(
     shortest: &ShortestPath,
@@ -32,7 +32,7 @@ pub(super) fn expand(
         return Ok(Flow::Continue);
     };
     if from == to {
-        // A node has a way to itself only if none at all will do.
+        // A node reaches itself only by an empty chain.
         if shortest.length.from > 0 {
             return Ok(Flow::Continue);
         }
@@ -66,7 +66,7 @@ pub(super) fn expand(
     }
 }
 
-/// Puts a chain into the row, and says whether it fulfils what is asked of it as a whole.
+/// Puts a chain into the row, and checks the conditions on the whole chain.
 pub(super) fn fits(
     shortest: &ShortestPath,
     chain: &[RelationshipId],
@@ -89,8 +89,8 @@ pub(super) fn fits(
     all_hold(&shortest.asked, row, context)
 }
 
-/// Whether a step fulfils what is asked of every node and relationship on the way: as a path of its
-/// own it must.
+/// Whether a step satisfies the conditions on every node and relationship, checked as a path of its
+/// own.
 pub(super) fn leads(
     shortest: &ShortestPath,
     at: NodeId,
@@ -120,20 +120,20 @@ fn all_hold(asked: &[Expression], row: &mut [Value], context: &mut Context<'_>) 
     Ok(true)
 }
 
-/// What so many last steps to a node are charged with.
+/// Bytes charged for this many last steps to a node.
 fn bytes_of(steps: usize) -> u64 {
     steps as u64 * REACHED_BYTES
 }
 
-/// Goes out level by level until the target is reached.
+/// Searches level by level until the target is reached.
 fn search(
     shortest: &ShortestPath,
     steps: &Steps,
     [from, to]: [NodeId; 2],
     row: &mut [Value],
     context: &mut Context<'_>,
-) -> Result<Reached> {
-    let mut reached: Reached = HashMap::from([(from, (0, Vec::new()))]);
+) -> Result<ReachedNodes> {
+    let mut reached: ReachedNodes = HashMap::from([(from, (0, Vec::new()))]);
     let (mut level, mut frontier) = (0_u32, vec![from]);
     let most = shortest.length.to.unwrap_or(u32::MAX);
     while !frontier.is_empty() && level < most && !reached.contains_key(&to) {
@@ -165,17 +165,17 @@ fn search(
     Ok(reached)
 }
 
-/// Walks back from the target by all shortest ways.
+/// Walks back from the target along all shortest chains.
 struct Chains<'r> {
-    reached: &'r Reached,
+    reached: &'r ReachedNodes,
     from: NodeId,
-    /// Nodes on the way back, each with the number of the step to be tried next.
+    /// Nodes on the way back, each with the index of the next step to try.
     open: Vec<(NodeId, usize)>,
     chain: Vec<RelationshipId>,
 }
 
 impl Chains<'_> {
-    /// The next chain, from its end to its beginning.
+    /// The next chain, from its end to its start.
     fn next(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<RelationshipId>>> {
         while let Some((at, tried)) = self.open.last_mut() {
             context.budget.charge_steps(1)?;

@@ -11,18 +11,18 @@ use crate::ir::Slot;
 use crate::plan::SortOperator;
 use crate::value::{Value, order};
 
-/// Rows to be sorted.
+/// Rows to sort.
 pub(super) struct Sorted {
     rows: Vec<SortedRow>,
-    /// Only so many of the first are wanted.
+    /// Only this many of the first rows are needed.
     top: Option<usize>,
-    /// The slots that are the pipeline's own.
+    /// The pipeline's own slots.
     own: Vec<Slot>,
 }
 
 struct SortedRow {
     keys: Box<[Value]>,
-    /// The bytes that the keys were charged with.
+    /// The bytes charged for the keys.
     key_bytes: u64,
     kept: KeptRow,
 }
@@ -33,7 +33,7 @@ impl Sorted {
     }
 }
 
-/// How many of the first rows are wanted, if that is known.
+/// Number of the first rows that are needed, if known.
 pub(super) fn top_of(
     sort: &SortOperator,
     row: &mut [Value],
@@ -60,7 +60,7 @@ pub(super) fn add(
     context.budget.charge_bytes(key_bytes)?;
     let Some(State::Sorted(sorted)) = next.state(sort.state) else { return Ok(Flow::Continue) };
     sorted.rows.push(SortedRow { keys, key_bytes, kept });
-    // What cannot be among the first is dropped from time to time.
+    // Rows that cannot be among the first are dropped periodically.
     if let Some(top) = sorted.top
         && sorted.rows.len() >= top.saturating_mul(2).saturating_add(1_000)
     {

@@ -1,5 +1,5 @@
-//! The shortest chains between two nodes that fulfil a predicate, where those that are shortest of
-//! all do not: every chain is tried, the short ones first.
+//! The shortest chains between two nodes that satisfy a predicate, if the overall shortest ones do
+//! not: tries every chain, shorter ones first.
 
 use super::expand::is_taken;
 use super::pipeline::{Flow, Next};
@@ -19,21 +19,21 @@ pub(super) struct Search<'s> {
     pub(super) to: NodeId,
 }
 
-/// What there is of chains of a length.
+/// The chains found for a length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChainsFound {
-    /// None at all: there is no longer one either.
+    /// None, so there is no longer one either.
     Nothing,
-    /// Some, but none that is sought.
+    /// Some, but none satisfies the predicate.
     Chains,
-    /// Some that are sought.
+    /// Some that satisfy the predicate.
     Sought,
 }
 
 impl Search<'_> {
-    /// Passes on what is shortest among the chains that are longer than so many steps and fulfil
-    /// the conditions. With every length the search begins again: it takes the memory of a single
-    /// chain, and steps of the budget.
+    /// Passes on the shortest chains that are longer than this many steps and satisfy the
+    /// conditions. The search restarts for every length, so it needs memory for a single chain
+    /// only, and steps of the budget.
     pub(super) fn beyond(
         &self,
         length: u32,

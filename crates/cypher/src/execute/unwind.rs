@@ -1,4 +1,4 @@
-//! Rows from lists.
+//! Produces rows from lists.
 
 use super::pipeline::{Flow, Next, run, set};
 use crate::context::Context;
@@ -40,8 +40,7 @@ pub(super) fn unwind(
     Ok(flow)
 }
 
-/// The value of an expression that is held as long as its items are gone through, and the bytes
-/// that it is charged with meanwhile.
+/// A list's value, held while its items are processed, and the bytes charged for it.
 fn held(list: &Expression, row: &mut [Value], context: &mut Context<'_>) -> Result<(Value, u64)> {
     let value = evaluate(list, row, context)?;
     let bytes = value.share_of_outer_bytes();

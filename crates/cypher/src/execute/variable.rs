@@ -12,7 +12,7 @@ use crate::plan::ExpandVariable;
 use crate::value::{NodeId, RelationshipId, Value, equals, from_property};
 use wellspring_graph::{Adjacent, Direction, Name};
 
-/// What every relationship of a chain must be.
+/// The conditions on every relationship of a chain.
 pub(super) struct Steps {
     direction: Direction,
     types: Vec<Name>,
@@ -36,7 +36,7 @@ impl Steps {
         Ok(Self { direction: direction(way), types, properties: wanted })
     }
 
-    /// The steps that lead on from a node.
+    /// The steps that continue from a node.
     pub(super) fn from(&self, node: NodeId, context: &mut Context<'_>) -> Result<Vec<Adjacent>> {
         let mut scan = context.transaction.adjacent(node, self.direction, &self.types, None);
         let mut found = Vec::new();
@@ -74,20 +74,20 @@ impl Steps {
     }
 }
 
-/// The bytes of so many steps.
+/// The size of this many steps in bytes.
 fn bytes_of(steps: usize) -> u64 {
     steps as u64 * size_of::<Adjacent>() as u64
 }
 
-/// Ways on that are still to be tried, for each relationship of a chain. A chain may be as long as
-/// the graph is large, so they are charged.
+/// Steps still to be tried, for each relationship of a chain. A chain can be as long as the graph
+/// is large, so they are charged.
 #[derive(Default)]
 pub(super) struct OpenLevels {
     levels: Vec<(std::vec::IntoIter<Adjacent>, u64)>,
 }
 
 impl OpenLevels {
-    /// What a level takes besides its steps, the relationship in the chain included.
+    /// Overhead of a level, including its relationship in the chain.
     const LEVEL_BYTES: u64 = 64;
 
     pub(super) fn push(&mut self, steps: Vec<Adjacent>, context: &mut Context<'_>) -> Result<()> {
@@ -145,8 +145,8 @@ pub(super) fn expand(
             walk.chain.pop();
             continue;
         };
-        // The longer the chain, the longer it takes to look whether it has the relationship
-        // already.
+        // The check whether the chain already contains the relationship takes longer for longer
+        // chains.
         context.budget.charge_steps(1 + walk.chain.len() as u64 / 16)?;
         let id = adjacent.relationship;
         if walk.chain.contains(&id) || is_taken(id, &connection.unlike, row) {
@@ -174,7 +174,7 @@ struct Walk<'e> {
 }
 
 impl Walk<'_> {
-    /// Passes the chain on, if it is long enough and ends where it should.
+    /// Passes the chain on, if it is long enough and ends at the right node.
     fn give(
         &self,
         end: NodeId,
@@ -195,7 +195,7 @@ impl Walk<'_> {
     }
 }
 
-/// The chain is known; whether it leads from one node to the other is in question.
+/// The chain is bound; checks whether it leads from one node to the other.
 fn along(
     expand: &ExpandVariable,
     steps: &Steps,

@@ -1,4 +1,4 @@
-//! Aggregations: functions of many rows.
+//! Aggregations: functions over many rows.
 
 use super::arguments::{number, unfit};
 use crate::context::Budget;
@@ -11,9 +11,9 @@ use std::collections::HashSet;
 /// Which aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aggregate {
-    /// `count(*)`: of rows. [`aggregate`] does not find it, as it has a syntax of its own.
+    /// `count(*)`: counts rows. [`aggregate`] does not return it, because it has its own syntax.
     CountRows,
-    /// `count(x)`: of values that are not null.
+    /// `count(x)`: counts values that are not null.
     Count,
     /// `sum(x)`
     Sum,
@@ -27,16 +27,16 @@ pub enum Aggregate {
     Collect,
     /// `stDev(x)`: of a sample.
     Deviation,
-    /// `stDevP(x)`: of the whole.
+    /// `stDevP(x)`: of the population.
     PopulationDeviation,
-    /// `percentileCont(x, p)`: between the two nearest values.
+    /// `percentileCont(x, p)`: interpolates between the two nearest values.
     PercentileContinuous,
     /// `percentileDisc(x, p)`: the nearest value.
     PercentileDiscrete,
 }
 
 impl Aggregate {
-    /// How many arguments it takes.
+    /// Number of arguments.
     pub fn arity(self) -> usize {
         match self {
             Self::CountRows => 0,
@@ -46,7 +46,7 @@ impl Aggregate {
     }
 }
 
-/// The aggregation of a name, in whatever case.
+/// The aggregation with this name, ignoring case.
 pub fn aggregate(name: &str) -> Option<Aggregate> {
     Some(match name.to_ascii_lowercase().as_str() {
         "count" => Aggregate::Count,
@@ -63,14 +63,14 @@ pub fn aggregate(name: &str) -> Option<Aggregate> {
     })
 }
 
-/// What a value that was seen takes in its table.
+/// Overhead of a seen value in its table.
 const SEEN_BYTES: u64 = 56;
 
-/// An aggregation in progress: values go in row by row, one comes out.
+/// An aggregation in progress: consumes values row by row and produces one.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     progress: Progress,
-    /// The values seen, if equivalent ones count once.
+    /// The values seen, for `DISTINCT`.
     seen: Option<HashSet<Distinct>>,
 }
 
@@ -82,7 +82,7 @@ enum Progress {
         sum: Sum,
         count: i64,
     },
-    /// With the bytes that the best is charged with.
+    /// The best value, with the bytes charged for it.
     Extreme {
         best: Value,
         bytes: u64,
@@ -103,7 +103,7 @@ enum Progress {
 }
 
 impl Accumulator {
-    /// An aggregation that has seen nothing; of values that are not equivalent if `distinct`.
+    /// An aggregation without values; counts equivalent values once if `distinct`.
     pub fn new(aggregate: Aggregate, distinct: bool) -> Self {
         let extreme = |wanted| Progress::Extreme { best: Value::Null, bytes: 0, wanted };
         let progress = match aggregate {
@@ -130,25 +130,25 @@ impl Accumulator {
         Self { progress, seen: distinct.then(HashSet::new) }
     }
 
-    /// One more row, for `count(*)`.
+    /// Adds a row, for `count(*)`.
     pub fn add_row(&mut self) {
         if let Progress::Count(count) = &mut self.progress {
             *count = count.saturating_add(1);
         }
     }
 
-    /// One more value; null is passed over. `fraction` is the second argument of the percentiles
-    /// and null for others.
+    /// Adds a value; ignores null. `fraction` is the second argument of percentiles, and null for
+    /// others.
     ///
     /// # Errors
-    /// A value that cannot be added up, a fraction outside 0 to 1, a sum beyond 64 bits, memory
-    /// used up.
+    /// A value that cannot be added, a fraction outside 0 to 1, a sum beyond 64 bits, or exhausted
+    /// memory.
     pub fn add(&mut self, value: Value, fraction: &Value, budget: &mut Budget) -> Result<()> {
         if value.is_null() {
             return Ok(());
         }
         if let Some(seen) = &mut self.seen {
-            // Before it is gone through.
+            // Charged before hashing.
             let bytes = SEEN_BYTES.saturating_add(value.share_of_outer_bytes());
             budget.charge_steps(value.steps())?;
             budget.charge_bytes(bytes)?;
@@ -178,7 +178,7 @@ impl Accumulator {
                 values.push(value);
             }
             Progress::Deviation { count, mean, squares, .. } => {
-                // Welford's: no difference of large sums.
+                // Welford's algorithm avoids differences of large sums.
                 let number = number("stDev", &value)?;
                 *count += 1.0;
                 let before = number - *mean;
@@ -197,7 +197,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// What the values came to.
+    /// The result.
     ///
     /// # Errors
     /// A sum beyond 64 bits.
@@ -220,7 +220,7 @@ impl Accumulator {
     }
 }
 
-/// A sum, in integers as long as only integers come.
+/// A sum, in integers as long as all values are integers.
 #[derive(Debug, Clone)]
 enum Sum {
     Integer(i128),
@@ -231,7 +231,7 @@ enum Sum {
 impl Sum {
     fn add(&mut self, function: &str, value: &Value) -> Result<()> {
         *self = match (&*self, value) {
-            // 2^64 integers of 64 bits are needed to overflow 128.
+            // Overflowing 128 bits takes 2^64 integers of 64 bits.
             (Self::Integer(sum), Value::Integer(integer)) => {
                 Self::Integer(sum.saturating_add(i128::from(*integer)))
             }
@@ -253,7 +253,7 @@ impl Sum {
                 Error::runtime(
                     ErrorKind::ArithmeticError,
                     Detail::IntegerOverflow,
-                    format!("The sum {sum} has more than 64 bits."),
+                    format!("The sum {sum} does not fit into 64 bits."),
                 )
             }),
             Self::Float(sum) => Ok(Value::Float(sum)),
@@ -277,11 +277,11 @@ fn checked_fraction(fraction: &Value) -> Result<f64> {
     if (0.0..=1.0).contains(&float) {
         return Ok(float);
     }
-    let message = format!("A percentile is a number from 0.0 to 1.0, not {float}.");
+    let message = format!("A percentile must be a number from 0.0 to 1.0, not {float}.");
     Err(Error::argument(Detail::NumberOutOfRange, message))
 }
 
-/// The value at a fraction of the way through the values in order; null if there are none.
+/// The value at a fraction of the sorted values; null if there are none.
 fn percentile(mut values: Vec<Value>, fraction: f64, continuous: bool) -> Value {
     values.sort_by(order);
     let Some(last) = values.len().checked_sub(1) else { return Value::Null };

@@ -1,15 +1,15 @@
-//! Arguments of the types that functions want.
+//! Typed access to arguments.
 
 use crate::error::{Detail, Error, Result};
 use crate::value::Value;
 use std::sync::Arc;
 
-/// The argument at a place; null if there is none.
+/// The argument at an index; null if it is missing.
 pub(super) fn at(arguments: &[Value], index: usize) -> &Value {
     arguments.get(index).unwrap_or(&Value::Null)
 }
 
-/// An argument has a type that the function cannot take.
+/// The error for an argument of a type that the function does not accept.
 pub(super) fn unfit(function: &str, value: &Value, wanted: &str) -> Error {
     Error::type_error(
         Detail::InvalidArgumentValue,
@@ -25,7 +25,7 @@ pub(super) fn integer(function: &str, value: &Value) -> Result<i64> {
     }
 }
 
-/// A number, as a float.
+/// A number as a float.
 pub(super) fn number(function: &str, value: &Value) -> Result<f64> {
     match value {
         Value::Integer(integer) => Ok(*integer as f64),

@@ -1,4 +1,4 @@
-//! Which functions there are.
+//! The catalogue of functions.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -6,34 +6,35 @@ use crate::value::Value;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What computes a function from its arguments; there are as many as the function takes.
+/// Computes a function from its arguments, whose number is valid.
 pub(super) type Computation = fn(&[Value], &mut Context<'_>) -> Result<Value>;
 
-/// What a function does about an argument that is null.
+/// How a function treats null arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
-    /// It comes to null.
+    /// The result is null.
     Propagated,
-    /// It looks at it.
+    /// The function handles nulls itself.
     Regarded,
 }
 
-/// A function that is computed from one row.
+/// A function computed from one row.
 pub struct Function {
-    /// As it is written in the manual, and as an expression names it.
+    /// Its name as in the manual and in expressions.
     pub name: &'static str,
-    /// The least number of arguments.
+    /// Minimum number of arguments.
     pub least: usize,
-    /// The greatest number of arguments.
+    /// Maximum number of arguments.
     pub most: usize,
-    /// Whether it comes to the same for the same arguments within a statement: `rand()` does not.
+    /// Whether it returns the same value for the same arguments within a statement; `rand()` does
+    /// not.
     pub repeatable: bool,
     nulls: Nulls,
     compute: Computation,
 }
 
 impl Function {
-    /// A function with `least` to `most` arguments that comes to null if one of them is.
+    /// A function with `least` to `most` arguments that returns null if one of them is null.
     pub(super) const fn new(
         name: &'static str,
         least: usize,
@@ -43,22 +44,22 @@ impl Function {
         Self { name, least, most, repeatable: true, nulls: Nulls::Propagated, compute }
     }
 
-    /// The same function, looking at nulls itself.
+    /// The same function, handling nulls itself.
     pub(super) const fn regarding_nulls(mut self) -> Self {
         self.nulls = Nulls::Regarded;
         self
     }
 
-    /// The same function, coming to something else each time.
+    /// The same function, not repeatable.
     pub(super) const fn unrepeatable(mut self) -> Self {
         self.repeatable = false;
         self
     }
 
-    /// What it comes to for arguments, whose number has been checked.
+    /// Calls the function with a valid number of arguments.
     ///
     /// # Errors
-    /// Arguments of types or sizes that it cannot take.
+    /// Arguments of types or sizes that it does not accept.
     pub fn call(&self, arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
         if self.nulls == Nulls::Propagated && arguments.iter().any(Value::is_null) {
             return Ok(Value::Null);
@@ -66,7 +67,8 @@ impl Function {
         let before = context.budget.bytes_left();
         let value = (self.compute)(arguments, context)?;
         let charged = before.saturating_sub(context.budget.bytes_left());
-        // Many charge for what they make before they make it; the others are charged here.
+        // Many functions charge for their result before they create it; the others are charged
+        // here.
         let uncharged = value.share_of_outer_bytes().saturating_sub(charged);
         if uncharged > 0 {
             context.budget.charge_steps(uncharged / 256)?;
@@ -76,12 +78,12 @@ impl Function {
     }
 }
 
-/// All functions, in no order.
+/// All functions in unspecified order.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     TABLES.iter().flat_map(|table| table.iter())
 }
 
-/// The tables of functions, one for each kind.
+/// The tables of functions, one for each category.
 static TABLES: &[&[Function]] = &[
     super::conversion::TABLE,
     super::entity::TABLE,
@@ -97,14 +99,13 @@ static TABLES: &[&[Function]] = &[
     super::text::TABLE,
 ];
 
-/// By names as they are written in the manual, which is how expressions name them, and in lower
-/// case.
+/// By name as in the manual, which expressions use, and in lower case.
 static BY_NAME: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
     let lower = functions().map(|function| (function.name.to_ascii_lowercase(), function));
     lower.chain(functions().map(|function| (function.name.to_owned(), function))).collect()
 });
 
-/// The function of a name, in whatever case.
+/// The function with this name, ignoring case.
 pub fn lookup(name: &str) -> Option<&'static Function> {
     match BY_NAME.get(name) {
         Some(function) => Some(function),

@@ -1,4 +1,4 @@
-//! Functions from one type to another.
+//! Functions that convert between types.
 
 use super::arguments::{at, list, unfit};
 use super::catalogue::Function;
@@ -8,7 +8,7 @@ use crate::temporal;
 use crate::value::{Value, float_text};
 use std::collections::BTreeSet;
 
-/// A conversion: `None` if a value of this type cannot be converted at all.
+/// A conversion: `None` if a value of this type cannot be converted.
 type Conversion = fn(&Value) -> Option<Value>;
 
 pub(super) static TABLE: &[Function] = &[
@@ -86,7 +86,7 @@ fn to_integer(value: &Value) -> Option<Value> {
     }
 }
 
-/// Without the fraction; null if it is no number or has more than 64 bits.
+/// Truncates the fraction; null if it is not a number or does not fit into 64 bits.
 fn from_float(float: f64) -> Value {
     // Both bounds are exact: ±2^63.
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float) {
@@ -108,7 +108,7 @@ fn to_string(value: &Value) -> Option<Value> {
     }
 }
 
-/// The type of a value as Cypher 5 writes it.
+/// The name of a value's type in Cypher 5.
 fn value_type(value: &Value) -> String {
     let name = match value {
         Value::Null => return "NULL".to_owned(),

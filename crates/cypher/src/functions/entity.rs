@@ -1,4 +1,4 @@
-//! Functions of nodes, relationships, paths and maps.
+//! Functions on nodes, relationships, paths and maps.
 
 use super::arguments::{at, unfit};
 use super::catalogue::Function;
@@ -90,7 +90,7 @@ fn ends(function: &str, value: &Value, context: &mut Context<'_>) -> Result<(Nod
 /// The properties of a node or relationship, or the entries of a map.
 ///
 /// # Errors
-/// A value that is none of these, an entity that has been deleted.
+/// Another value, or a deleted entity.
 pub fn properties(subject: &Value, context: &mut Context<'_>) -> Result<Vec<(Arc<str>, Value)>> {
     let stored = match subject {
         Value::Node(id) => context.transaction.node_properties(*id)?,

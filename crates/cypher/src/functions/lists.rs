@@ -1,4 +1,4 @@
-//! Functions of lists, and those that take strings or maps as well.
+//! Functions on lists, and those that also accept strings or maps.
 
 use super::arguments::{at, list, unfit};
 use super::catalogue::Function;
@@ -48,7 +48,7 @@ pub(super) static TABLE: &[Function] = &[
     }),
 ];
 
-/// For a new list of so many elements.
+/// Charges for a new list of this many elements.
 pub(super) fn charge(context: &mut Context<'_>, length: usize) -> Result<()> {
     context.budget.charge_steps(length as u64 / 8)?;
     context.budget.charge_bytes((length as u64).saturating_mul(size_of::<Value>() as u64))
@@ -66,7 +66,7 @@ fn size(value: &Value, context: &mut Context<'_>) -> Result<Value> {
     Ok(Value::Integer(length as i64))
 }
 
-/// What no budget allows: so many numbers fit into no memory.
+/// Exceeds every budget: this many numbers fit into no memory.
 const LONGEST_RANGE: u64 = 1 << 32;
 
 /// `range(start, end, step)`, both ends included.
@@ -88,7 +88,7 @@ fn range(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let against = (end < start && step > 0) || (end > start && step < 0);
     let length = if against { 0 } else { u64::try_from(distance + 1).unwrap_or(u64::MAX) };
     if length > LONGEST_RANGE {
-        let message = format!("range() makes at most {LONGEST_RANGE} numbers.");
+        let message = format!("range() returns at most {LONGEST_RANGE} numbers.");
         return Err(Error::argument(Detail::LimitExceeded, message));
     }
     context.budget.charge_steps(length)?;

@@ -1,4 +1,4 @@
-//! Functions of numbers.
+//! Functions on numbers.
 
 use super::arguments::{at, integer, number, text, unfit};
 use super::catalogue::Function;
@@ -52,7 +52,7 @@ fn float(arguments: &[Value], function: &str, computation: fn(f64) -> f64) -> Re
 fn absolute(value: &Value) -> Result<Value> {
     match value {
         Value::Integer(integer) => integer.checked_abs().map(Value::Integer).ok_or_else(|| {
-            let message = format!("abs({integer}) has more than 64 bits.");
+            let message = format!("abs({integer}) does not fit into 64 bits.");
             Error::runtime(ErrorKind::ArithmeticError, Detail::IntegerOverflow, message)
         }),
         Value::Float(float) => Ok(Value::Float(float.abs())),
@@ -71,7 +71,7 @@ fn sign(value: &Value) -> Result<Value> {
 }
 
 /// `round(x)` rounds halves up; `round(x, digits)` away from zero; `round(x, digits, mode)` as
-/// told.
+/// specified.
 fn rounded(arguments: &[Value]) -> Result<Value> {
     let float = number("round", at(arguments, 0))?;
     if arguments.len() == 1 {
@@ -97,10 +97,10 @@ fn rounded(arguments: &[Value]) -> Result<Value> {
         "HALF_DOWN" => (scaled.abs() - 0.5).ceil().copysign(scaled),
         "HALF_EVEN" => scaled.round_ties_even(),
         _ => {
-            let message = format!("round() knows no mode {mode}.");
+            let message = format!("round() has no mode {mode}.");
             return Err(Error::argument(Detail::InvalidArgumentValue, message));
         }
     };
-    // A number too large to be scaled has no digits after its point.
+    // A number too large to be scaled has no fractional digits.
     Ok(Value::Float(if scaled.is_finite() { whole / scale } else { float }))
 }

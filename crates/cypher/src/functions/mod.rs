@@ -1,8 +1,6 @@
-//! The functions of the language: what they are called, how many arguments they take, and what they
-//! come to.
+//! The functions of the language: their names, arities and results.
 //!
-//! [`lookup`] finds those that are computed from one row, [`aggregate`] those that are computed
-//! from many.
+//! [`lookup`] finds those computed from one row, [`aggregate`] those computed from many.
 
 mod aggregation;
 mod arguments;
@@ -25,7 +23,7 @@ use crate::value::Value;
 /// A component of a temporal value or a point: `date.year`, `point.x`.
 ///
 /// # Errors
-/// A value that has no components, a component that it does not have.
+/// A value without components, or an unknown component.
 pub fn component(subject: &Value, key: &str) -> Result<Value> {
     let component = match subject {
         Value::Point(point) => spatial::component(point, key),
@@ -37,7 +35,7 @@ pub fn component(subject: &Value, key: &str) -> Result<Value> {
         | Value::Duration(_) => crate::temporal::component(subject, key),
         other => {
             let message = format!(
-                "{} has no property {key}: it is no map, node or relationship.",
+                "{} has no property {key}: it is not a map, node or relationship.",
                 other.type_name()
             );
             return Err(Error::type_error(Detail::InvalidArgumentType, message));

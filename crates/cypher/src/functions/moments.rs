@@ -1,4 +1,4 @@
-//! Functions that make points in time and durations.
+//! Functions that create points in time and durations.
 
 use super::arguments::{at, integer, text, unfit};
 use super::catalogue::{Computation, Function};
@@ -7,7 +7,7 @@ use crate::error::{Detail, Error, Result};
 use crate::temporal::{self, Kind, Measure};
 use crate::value::{Entries, Value};
 
-/// A type's function, its clocks and its truncation.
+/// A type's constructor, clocks and truncation.
 macro_rules! kind {
     ($kind:expr, $name:literal) => {
         [
@@ -67,11 +67,11 @@ pub(super) static TABLE: &[Function] = &[
     }),
 ];
 
-/// Of an argument, or now.
+/// From an argument, or the current time.
 fn made(kind: Kind, arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     match arguments.first() {
         None => temporal::now(kind, None, context.time),
-        // A zone alone: what the clock there shows now.
+        // A zone alone means the current time in that zone.
         Some(zone @ Value::Map(entries))
             if entries.len() == 1 && entries.contains_key("timezone") =>
         {
@@ -81,7 +81,7 @@ fn made(kind: Kind, arguments: &[Value], context: &mut Context<'_>) -> Result<Va
     }
 }
 
-/// `kind.truncate(unit, value, fields)`; without a value now.
+/// `kind.truncate(unit, value, fields)`; without a value, the current time.
 fn truncated(kind: Kind, arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let unit = text("truncate", at(arguments, 0))?;
     let none = Entries::new();
@@ -104,7 +104,7 @@ fn difference(arguments: &[Value], measure: Measure) -> Result<Value> {
     match (from, to) {
         (Value::Duration(_), _) | (_, Value::Duration(_)) => Err(Error::type_error(
             Detail::InvalidArgumentValue,
-            "There is no duration between durations.",
+            "A duration cannot be computed between durations.",
         )),
         _ => temporal::between(from, to, measure).map(Value::duration),
     }

@@ -30,7 +30,7 @@ pub(super) static TABLE: &[Function] = &[
     }),
 ];
 
-/// The mean radius of the earth in metres that Neo4j takes.
+/// The mean radius of the earth in metres, as in Neo4j.
 const EARTH_RADIUS: f64 = 6_378_140.0;
 
 fn point(entries: &Entries) -> Result<Value> {
@@ -49,7 +49,7 @@ fn point(entries: &Entries) -> Result<Value> {
     );
     let malformed = |message: &str| Error::argument(Detail::InvalidArgumentValue, message);
     let (Some(x), Some(y)) = (x, y) else {
-        return Err(malformed("A point has x and y, or longitude and latitude."));
+        return Err(malformed("A point needs x and y, or longitude and latitude."));
     };
     let system = match (system_named(entries)?, geographic, z.is_some()) {
         (Some(system), _, _) => system,
@@ -59,14 +59,13 @@ fn point(entries: &Entries) -> Result<Value> {
         (None, false, true) => CoordinateSystem::Cartesian3d,
     };
     if system.has_z() != z.is_some() {
-        return Err(malformed("The point has not as many coordinates as its coordinate system."));
+        return Err(malformed("The number of coordinates does not match the coordinate system."));
     }
     Ok(Value::Point(Arc::new(Point { system, x, y, z: z.unwrap_or(0.0) })))
 }
 
 fn system_named(entries: &Entries) -> Result<Option<CoordinateSystem>> {
-    let unknown =
-        || Error::argument(Detail::InvalidArgumentValue, "There is no such coordinate system.");
+    let unknown = || Error::argument(Detail::InvalidArgumentValue, "Unknown coordinate system.");
     match (entries.get("crs"), entries.get("srid")) {
         (Some(Value::String(name)), _) => {
             let system = match name.to_ascii_lowercase().as_str() {
@@ -96,7 +95,7 @@ fn system_name(system: CoordinateSystem) -> &'static str {
     }
 }
 
-/// A component of a point; `None` if it has none of this name.
+/// A component of a point; `None` if it has no such component.
 pub(super) fn component(point: &Point, key: &str) -> Option<Value> {
     let geographic =
         matches!(point.system, CoordinateSystem::Wgs84 | CoordinateSystem::Wgs84With3d);
@@ -113,7 +112,7 @@ pub(super) fn component(point: &Point, key: &str) -> Option<Value> {
     })
 }
 
-/// As `toString()` writes it.
+/// The text that `toString()` returns.
 pub(super) fn text(point: &Point) -> String {
     let (x, y, name) = (float_text(point.x), float_text(point.y), system_name(point.system));
     if point.system.has_z() {
@@ -122,7 +121,8 @@ pub(super) fn text(point: &Point) -> String {
     format!("point({{x: {x}, y: {y}, crs: '{name}'}})")
 }
 
-/// In the unit of the coordinates, or in metres over the earth's surface; null between two systems.
+/// In the unit of the coordinates, or in metres over the earth's surface; null for different
+/// systems.
 fn distance(left: &Value, right: &Value) -> Result<Value> {
     let (Value::Point(left), Value::Point(right)) = (left, right) else {
         return Ok(Value::Null);

@@ -1,4 +1,4 @@
-//! Whatever a function is given, it comes to a value or an error.
+//! Whatever arguments a function gets, it returns a value or an error.
 
 use super::{Accumulator, Aggregate, functions, lookup};
 use crate::context::{Budget, Context, Names, NoSubqueries, Parameters, Patterns, StatementTime};
@@ -29,7 +29,7 @@ fn float() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Texts that look like something.
+/// Texts that resemble valid input.
 fn text() -> impl Strategy<Value = String> {
     let words = [
         "day",
@@ -169,7 +169,7 @@ fn every_function_is_in_the_guide() {
     let guide = include_str!("../../../../docs/cypher.md");
     let is_named = |name: &str| guide.contains(&format!("`{name}`"));
     for function in functions() {
-        // Those of the five types of points in time are named by their last part.
+        // Functions of the five temporal types are listed by their last part.
         let parts = function.name.split_once('.');
         let listed = is_named(function.name)
             || parts.is_some_and(|(kind, part)| is_named(kind) && is_named(&format!(".{part}")));
@@ -185,7 +185,7 @@ proptest! {
         with_context(|context| {
             for function in functions() {
                 for count in function.least..=function.most.min(3) {
-                    // Whether it can take them is its own affair.
+                    // Whether it accepts them does not matter.
                     _ = function.call(&arguments[..count], context);
                 }
             }
@@ -229,7 +229,7 @@ proptest! {
             _ => "datetime",
         };
         let written = temporal::text(&moment).expect("temporal");
-        // A zone's name with an offset that the place never had is not what anything here makes.
+        // No function here creates a zone name with an offset that the zone never had.
         prop_assume!(!written.contains('['));
         let read = with_context(|context| lookup(kind).expect("a function").call(&[Value::from(written.as_str())], context));
         prop_assert!(equivalent(&read.expect("readable"), &moment), "{}", written);

@@ -1,4 +1,4 @@
-//! Functions of strings.
+//! Functions on strings.
 
 use super::arguments::{at, integer, text, unfit};
 use super::catalogue::Function;
@@ -54,7 +54,7 @@ pub(super) static TABLE: &[Function] = &[
     .unrepeatable(),
 ];
 
-/// A string, paid for as one that is gone through and copied.
+/// A string, charged as one that is scanned and copied.
 fn charged<'a>(function: &str, value: &'a Value, context: &mut Context<'_>) -> Result<&'a str> {
     let text = text(function, value)?;
     context.budget.charge_steps(text.len() as u64 / 32)?;
@@ -66,7 +66,8 @@ fn charged<'a>(function: &str, value: &'a Value, context: &mut Context<'_>) -> R
 fn count(function: &str, value: &Value) -> Result<usize> {
     let integer = integer(function, value)?;
     usize::try_from(integer).map_err(|_| {
-        let message = format!("{function}() takes no negative number of characters: {integer}.");
+        let message =
+            format!("{function}() does not accept a negative number of characters: {integer}.");
         Error::argument(Detail::NumberOutOfRange, message)
     })
 }
@@ -114,7 +115,7 @@ fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     Ok(Value::string(original.replace(&**old, new)))
 }
 
-/// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter stands between
+/// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter splits between
 /// all characters.
 fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let original = charged("split", at(arguments, 0), context)?;
@@ -136,7 +137,7 @@ fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut place = 0;
-    // At every place the first delimiter of the list that stands there cuts.
+    // At each position the first matching delimiter of the list splits.
     context
         .budget
         .charge_steps((original.len() as u64).saturating_mul(delimiters.len() as u64) / 16)?;

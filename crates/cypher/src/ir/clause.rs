@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Expression, PathPattern, Projection, Query, Slot};
 
-/// A clause. A query is a chain of them: each takes the rows of the one before it.
+/// A clause. A query is a chain of clauses: each takes the rows of the previous one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clause {
     /// `MATCH`, `OPTIONAL MATCH`
@@ -36,11 +36,11 @@ pub enum Clause {
 pub struct Match {
     /// A row without a match passes once, with nulls.
     pub optional: bool,
-    /// What is looked for; no relationship stands for two of them.
+    /// The patterns; each relationship of the graph matches at most one of theirs.
     pub patterns: Vec<PathPattern>,
-    /// `WHERE`, and what labels and types beyond a plain list ask.
+    /// `WHERE`, and conditions on labels and types beyond a plain list.
     pub predicate: Option<Expression>,
-    /// The slots that this clause binds, those without a name too.
+    /// The slots that this clause binds, including unnamed ones.
     pub introduced: Vec<Slot>,
 }
 
@@ -49,18 +49,18 @@ pub struct Match {
 pub struct Unwind {
     /// The list.
     pub list: Expression,
-    /// Where its elements go.
+    /// The slot of its elements.
     pub variable: Slot,
 }
 
 /// `CALL name(arguments) YIELD field AS slot`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallProcedure {
-    /// The name, as it was written.
+    /// The name as written.
     pub name: Arc<str>,
-    /// The arguments; of `CALL name` alone the parameters of their names.
+    /// The arguments; for a bare `CALL name`, the parameters with the arguments' names.
     pub arguments: Vec<Expression>,
-    /// The fields taken over and their slots.
+    /// The yielded fields and their slots.
     pub yields: Vec<(Arc<str>, Slot)>,
     /// `YIELD … WHERE`
     pub predicate: Option<Expression>,
@@ -69,20 +69,20 @@ pub struct CallProcedure {
 /// `CALL { query }`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallSubquery {
-    /// What is run for every row. Without a result it passes the row on once.
+    /// The query to run for every row. Without a result, it passes the row on once.
     pub query: Query,
-    /// The slots its columns go to, in their order; empty if it returns nothing.
+    /// The slots of its columns, in order; empty if it returns nothing.
     pub introduced: Vec<Slot>,
 }
 
 /// `MERGE pattern ON CREATE SET … ON MATCH SET …`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merge {
-    /// What is matched as a whole or created as a whole.
+    /// The pattern, which is matched or created as a whole.
     pub pattern: PathPattern,
-    /// What is set if it was created.
+    /// What to set if it was created.
     pub on_create: Vec<SetItem>,
-    /// What is set if it was matched.
+    /// What to set if it was matched.
     pub on_match: Vec<SetItem>,
     /// The slots that this clause binds.
     pub introduced: Vec<Slot>,
@@ -95,12 +95,12 @@ pub enum SetItem {
     Property {
         /// A node or relationship.
         subject: Expression,
-        /// Which property.
+        /// The property.
         key: Expression,
-        /// Its value; null removes it.
+        /// Its value; null removes the property.
         value: Expression,
     },
-    /// `subject = map`: all others are removed.
+    /// `subject = map`: removes all other properties.
     Replace {
         /// A node or relationship.
         subject: Expression,
@@ -130,7 +130,7 @@ pub enum RemoveItem {
     Property {
         /// A node or relationship.
         subject: Expression,
-        /// Which property.
+        /// The property.
         key: Expression,
     },
     /// `subject:A:B`
@@ -145,7 +145,7 @@ pub enum RemoveItem {
 /// `[DETACH] DELETE targets`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
-    /// Relationships of a deleted node go as well.
+    /// Also deletes the relationships of a deleted node.
     pub detach: bool,
     /// Nodes, relationships and paths.
     pub targets: Vec<Expression>,

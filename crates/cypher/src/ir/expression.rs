@@ -6,13 +6,13 @@ use std::sync::Arc;
 /// The place of a variable in a row.
 ///
 /// A row is one `&mut [Value]` as wide as the whole statement: `syntax` gives every declaration its
-/// own slot, those of comprehensions, quantifiers, `reduce` and subqueries too. So the evaluator
-/// binds such a variable by writing it to its slot of the same row; nobody reads a slot outside the
-/// scope of its declaration.
+/// own slot, including those of comprehensions, quantifiers, `reduce` and subqueries. The evaluator
+/// thus binds such a variable by writing to its slot in the same row; a slot is never read outside
+/// the scope of its declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
-/// An expression. Evaluating one reads a row, the parameters and the graph, and changes nothing.
+/// An expression. Evaluation reads a row, the parameters and the graph, and changes nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
     /// `null`
@@ -23,7 +23,7 @@ pub enum Expression {
     Integer(i64),
     /// A float literal.
     Float(f64),
-    /// A string literal, escapes resolved.
+    /// A string literal with resolved escapes.
     String(Arc<str>),
     /// `$name`
     Parameter(Arc<str>),
@@ -37,7 +37,7 @@ pub enum Expression {
     Slice(Box<Expression>, Option<Box<Expression>>, Option<Box<Expression>>),
     /// `[a, b]`
     List(Vec<Expression>),
-    /// `{key: value}`; a key that stands twice takes the last value.
+    /// `{key: value}`; the last value of a repeated key wins.
     Map(Vec<(Arc<str>, Expression)>),
     /// `subject{.key, .*, key: value, variable}`
     MapProjection(Box<Expression>, Vec<MapProjectionItem>),
@@ -49,11 +49,11 @@ pub enum Expression {
     Comparison(Box<Expression>, Vec<(Comparison, Expression)>),
     /// `subject:A:B`, of a node (labels) or relationship (type).
     HasLabels(Box<Expression>, Vec<Arc<str>>),
-    /// `subject IS :: TYPE`: true or false, also of null.
+    /// `subject IS :: TYPE`: true or false, even for null.
     HasType(Box<Expression>, Box<ValueType>),
     /// `CASE …`
     Case(Box<Case>),
-    /// `name(a, b)`: a function that is no aggregation. The name is as in the catalogue of
+    /// `name(a, b)`: a function that is not an aggregation. The name is as in the catalogue of
     /// functions.
     Function(Arc<str>, Vec<Expression>),
     /// `[x IN list WHERE p | e]`
@@ -62,7 +62,7 @@ pub enum Expression {
     Quantifier(Box<Quantifier>),
     /// `reduce(acc = init, x IN list | e)`
     Reduce(Box<Reduce>),
-    /// A pattern comprehension, pattern predicate, `EXISTS {}` or `COUNT {}`: answered by the
+    /// A pattern comprehension, pattern predicate, `EXISTS {}` or `COUNT {}`, evaluated by the
     /// executor, which knows it by this number within the query.
     Subquery(usize),
 }
@@ -135,11 +135,11 @@ pub enum Comparison {
 /// `CASE [subject] WHEN … THEN … ELSE … END`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What the alternatives are compared with; without it they are predicates.
+    /// The value to compare the alternatives with; without it they are predicates.
     pub subject: Option<Expression>,
     /// The alternatives and their results, in order.
     pub alternatives: Vec<(Expression, Expression)>,
-    /// The result if no alternative holds; without it null.
+    /// The result if no alternative matches; without it, null.
     pub otherwise: Option<Expression>,
 }
 
@@ -150,13 +150,13 @@ pub struct ListComprehension {
     pub variable: Slot,
     /// The list.
     pub list: Expression,
-    /// Elements for which it is not true are left out.
+    /// Elements for which it is not true are omitted.
     pub predicate: Option<Expression>,
-    /// What stands for an element; without it the element.
+    /// The result for an element; without it, the element.
     pub result: Option<Expression>,
 }
 
-/// Which quantifier.
+/// The kind of quantifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// `all(…)`
@@ -172,7 +172,7 @@ pub enum Quantity {
 /// `all(variable IN list WHERE predicate)`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantifier {
-    /// Which.
+    /// The kind.
     pub quantity: Quantity,
     /// The slot of the element.
     pub variable: Slot,
@@ -187,7 +187,7 @@ pub struct Quantifier {
 pub struct Reduce {
     /// The slot of the accumulator.
     pub accumulator: Slot,
-    /// What it begins with.
+    /// Its initial value.
     pub initial: Expression,
     /// The slot of the element.
     pub variable: Slot,

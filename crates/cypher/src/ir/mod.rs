@@ -1,7 +1,7 @@
 //! The intermediate representation: a query whose names are resolved to slots of a row.
 //!
 //! `syntax` lowers text to it, `plan` turns it into a plan, `evaluate` computes its expressions. It
-//! knows neither the parser nor the graph.
+//! depends on neither the parser nor the graph.
 
 mod clause;
 mod expression;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Expression, Slot};
 
-/// A path: a node, then relationships and nodes in turn.
+/// A path: a node, then alternating relationships and nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathPattern {
     /// The slot of the whole path, if it has a name.
@@ -13,11 +13,11 @@ pub struct PathPattern {
     pub shortest: Option<Shortest>,
     /// The first node.
     pub start: NodePattern,
-    /// The rest.
+    /// The other elements.
     pub steps: Vec<(RelationshipPattern, NodePattern)>,
 }
 
-/// Which of the paths between two nodes.
+/// Which of the paths between two nodes to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortest {
     /// One of the shortest.
@@ -29,34 +29,34 @@ pub enum Shortest {
 /// A node of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodePattern {
-    /// Its slot; nodes without a name have one too.
+    /// Its slot; unnamed nodes have one too.
     pub slot: Slot,
-    /// Whether the slot has its value from before this clause or from earlier in its pattern.
+    /// Whether the slot is bound before this clause or earlier in its pattern.
     pub bound: bool,
-    /// Labels it must have or gets.
+    /// The labels to match or to create.
     pub labels: Vec<Arc<str>>,
-    /// Properties it must have or gets.
+    /// The properties to match or to create.
     pub properties: Properties,
 }
 
-/// A relationship of a pattern, or a chain of them if it has a length.
+/// A relationship of a pattern, or a chain of relationships if it has a length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationshipPattern {
-    /// Its slot (a list if it has a length); relationships without a name have one too.
+    /// Its slot (a list if it has a length); unnamed relationships have one too.
     pub slot: Slot,
-    /// Whether the slot has its value from before this clause.
+    /// Whether the slot is bound before this clause.
     pub bound: bool,
-    /// Types of which it must have one; empty for any.
+    /// Its possible types; empty for any.
     pub types: Vec<Arc<str>>,
-    /// Seen from the node before it.
+    /// Relative to the preceding node.
     pub direction: Direction,
-    /// Properties it must have or gets.
+    /// The properties to match or to create.
     pub properties: Properties,
     /// `*`, `*2`, `*1..3`
     pub length: Option<Length>,
 }
 
-/// A direction, seen from the node written first.
+/// A direction, relative to the node written first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// `-->`
@@ -68,7 +68,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The same seen from the other end.
+    /// The direction relative to the other end.
     pub fn reversed(self) -> Self {
         match self {
             Direction::Outgoing => Direction::Incoming,
@@ -78,16 +78,16 @@ impl Direction {
     }
 }
 
-/// How many relationships in a row.
+/// The number of relationships in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// At least.
+    /// Minimum.
     pub from: u32,
-    /// At most.
+    /// Maximum.
     pub to: Option<u32>,
 }
 
-/// What a pattern says about properties.
+/// The properties in a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Properties {
     /// `{key: value}`, or nothing.

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::{Expression, Slot};
 
-/// `WITH …`, `RETURN …`: first the items (grouped if there are aggregations), then `DISTINCT`,
+/// `WITH …`, `RETURN …`: evaluates the items (grouped if there are aggregations), then `DISTINCT`,
 /// `ORDER BY`, `SKIP`, `LIMIT`, `WHERE`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
-    /// The items. With aggregations, those before them are the grouping keys.
+    /// The items. With aggregations, these are the grouping keys.
     pub items: Vec<ProjectionItem>,
     /// The aggregations. If there are any, or `grouped` is set, rows are grouped.
     pub aggregates: Vec<Aggregate>,
-    /// Items computed from grouping keys and aggregations, after them.
+    /// Items computed from grouping keys and aggregations.
     pub after: Vec<ProjectionItem>,
-    /// Equivalent rows pass once.
+    /// Whether equivalent rows pass only once.
     pub distinct: bool,
     /// `ORDER BY`
     pub order: Vec<SortKey>,
@@ -26,27 +26,27 @@ pub struct Projection {
     pub predicate: Option<Expression>,
     /// The slots of the columns, in order.
     pub columns: Vec<Slot>,
-    /// Slots that are read after sorting though they are no column.
+    /// Slots read after sorting that are not columns.
     pub also_read: Vec<Slot>,
 }
 
-/// An expression and where its value goes.
+/// An expression and the slot of its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectionItem {
-    /// Where.
+    /// The slot.
     pub slot: Slot,
-    /// What.
+    /// The expression.
     pub expression: Expression,
 }
 
-/// An aggregation and where its result goes.
+/// An aggregation and the slot of its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    /// Where.
+    /// The slot.
     pub slot: Slot,
     /// The name as in the catalogue of functions; `count` without arguments is `count(*)`.
     pub function: Arc<str>,
-    /// Equivalent values count once.
+    /// Whether equivalent values count once.
     pub distinct: bool,
     /// The arguments.
     pub arguments: Vec<Expression>,
@@ -55,8 +55,8 @@ pub struct Aggregate {
 /// A key of `ORDER BY`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
-    /// What is compared.
+    /// The expression to compare.
     pub expression: Expression,
-    /// Largest first.
+    /// Whether the largest comes first.
     pub descending: bool,
 }

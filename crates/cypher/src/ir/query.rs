@@ -9,15 +9,15 @@ use super::{Clause, SchemaChange, Slot};
 pub struct Statement {
     /// `EXPLAIN`: planned, not executed.
     pub explain: bool,
-    /// What it does.
+    /// Its body.
     pub body: StatementBody,
-    /// How wide its rows are.
+    /// The width of its rows.
     pub width: usize,
-    /// What `Expression::Subquery` stands for, by number.
+    /// The subqueries of `Expression::Subquery`, by number.
     pub subqueries: Vec<Subquery>,
 }
 
-/// What a statement does.
+/// The body of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementBody {
     /// Reads and writes data.
@@ -26,12 +26,12 @@ pub enum StatementBody {
     Schema(SchemaChange),
 }
 
-/// One or more single queries whose rows are united.
+/// One or more single queries, combined by `UNION`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// At least one.
     pub branches: Vec<SingleQuery>,
-    /// `UNION ALL`: equivalent rows of two branches both pass.
+    /// `UNION ALL`: keeps equivalent rows of different branches.
     pub all: bool,
     /// The names of the columns; empty without `RETURN`.
     pub columns: Vec<Arc<str>>,
@@ -42,27 +42,27 @@ pub struct Query {
 pub struct SingleQuery {
     /// The clauses in order; `RETURN` is a projection at the end.
     pub clauses: Vec<Clause>,
-    /// The slots of the columns; none if there is no `RETURN`.
+    /// The slots of the columns; `None` without `RETURN`.
     pub result: Option<Vec<Slot>>,
-    /// After each clause, the slots of variables that later ones may read.
+    /// For each clause, the slots of variables that later clauses may read.
     pub visible: Vec<Vec<Slot>>,
 }
 
 /// A query inside an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subquery {
-    /// What is made of its rows.
+    /// How its rows become a value.
     pub kind: SubqueryKind,
-    /// The query; it reads the slots of the row around it.
+    /// The query, which can read the slots of the surrounding row.
     pub query: Query,
 }
 
-/// What a subquery's value is.
+/// How a subquery's rows become a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubqueryKind {
     /// Whether there is a row.
     Exists,
-    /// How many rows there are.
+    /// The number of rows.
     Count,
     /// A list of the values of its only column.
     Collect,

@@ -1,4 +1,4 @@
-//! Changes of the schema.
+//! Schema changes.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use std::sync::Arc;
 pub enum SchemaChange {
     /// `CREATE … [IF NOT EXISTS]`
     Create {
-        /// The name; without it one is made up from what it is on.
+        /// The name; without it, one is generated from the definition.
         name: Option<Arc<str>>,
-        /// What is created.
+        /// The kind of item to create.
         kind: SchemaKind,
         /// Nodes or relationships.
         on: SchemaTarget,
@@ -17,34 +17,34 @@ pub enum SchemaChange {
         label: Arc<str>,
         /// The properties.
         keys: Vec<Arc<str>>,
-        /// `IF NOT EXISTS`: no error if it is there.
+        /// `IF NOT EXISTS`: no error if it exists.
         if_not_exists: bool,
     },
     /// `DROP INDEX|CONSTRAINT name [IF EXISTS]`
     Drop {
         /// The name.
         name: Arc<str>,
-        /// Whether a constraint is meant.
+        /// Whether it must be a constraint.
         constraint: bool,
-        /// `IF EXISTS`: no error if it is not there.
+        /// `IF EXISTS`: no error if it does not exist.
         if_exists: bool,
     },
 }
 
-/// What kind of index or constraint.
+/// The kind of an index or constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaKind {
-    /// An index that finds equal values.
+    /// An index for equality lookups.
     Range,
     /// No two entities have the same values.
     Unique,
     /// Every entity has the properties.
     Exists,
-    /// Both.
+    /// Both of the above.
     Key,
 }
 
-/// What an index or constraint is on.
+/// The target of an index or constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaTarget {
     /// Nodes with a label.

@@ -23,8 +23,8 @@ pub fn for_each_slot(
     for_each_child(expression, &mut |child| for_each_slot(child, visit, subquery));
 }
 
-/// Replaces every part of the expression that `replacement` has something for; parts of what was
-/// put in are left.
+/// Replaces every subexpression for which `replacement` returns something; does not descend into
+/// replacements.
 pub fn replace_all(
     expression: &mut Expression,
     replacement: &mut dyn FnMut(&Expression) -> Option<Expression>,
@@ -37,7 +37,7 @@ pub fn replace_all(
 }
 
 fn for_each_child(expression: &Expression, visit: &mut dyn FnMut(&Expression)) {
-    // The children are the same for both walks; this one only looks.
+    // Both walks visit the same children; this one only reads.
     match expression {
         Expression::Property(a, _)
         | Expression::Unary(_, a)

@@ -1,22 +1,22 @@
-//! Types of values, as `x IS :: INTEGER NOT NULL` names them.
+//! Types of values, as in `x IS :: INTEGER NOT NULL`.
 
-/// A type: a value is of it if it is of one of the alternatives.
+/// A type: a union of alternatives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueType {
     /// The alternatives.
     pub alternatives: Vec<TypeAlternative>,
 }
 
-/// A type that is no union.
+/// A type that is not a union.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeAlternative {
-    /// What values other than null are.
+    /// The type of values other than null.
     pub base: BaseType,
-    /// Whether null is of it.
+    /// Whether null belongs to it.
     pub nullable: bool,
 }
 
-/// What values other than null may be.
+/// A type of values other than null.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the types of the language, under their names")]
 pub enum BaseType {
@@ -37,21 +37,21 @@ pub enum BaseType {
     Relationship,
     Map,
     Path,
-    /// What a property may have.
+    /// Any value that a property can have.
     Property,
     /// A list of values of a type.
     List(Box<ValueType>),
 }
 
 impl ValueType {
-    /// The type of a text in capitals: `LIST<STRING NOT NULL>`, `INTEGER | FLOAT`. `None` if it
-    /// names none.
+    /// Parses a type in capitals: `LIST<STRING NOT NULL>`, `INTEGER | FLOAT`. `None` if it is
+    /// invalid.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text, MAX_DEPTH)
     }
 }
 
-/// How deeply lists may be nested in a type.
+/// Maximum nesting of lists in a type.
 const MAX_DEPTH: u32 = 64;
 
 fn parse(text: &str, depth: u32) -> Option<ValueType> {
@@ -65,7 +65,7 @@ fn parse(text: &str, depth: u32) -> Option<ValueType> {
     Some(ValueType { alternatives: alternatives.collect::<Option<Vec<_>>>()? })
 }
 
-/// What stands between bars outside of brackets.
+/// The parts between bars outside of brackets.
 fn parts(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     text.split(|character| {
@@ -91,7 +91,7 @@ fn alternative(text: &str, depth: u32) -> Option<TypeAlternative> {
         }
         None => base(name)?,
     };
-    // Nothing is of the type NOTHING, and only null of the type NULL.
+    // The type NOTHING has no values, and the type NULL only null.
     let nullable = required.is_none() && name != "NOTHING";
     Some(TypeAlternative { base, nullable })
 }

@@ -1,4 +1,4 @@
-//! Clauses become operators, with barriers between them.
+//! Compiles clauses to operators, with barriers between them.
 
 use super::operator::{Operator, Pipeline, ProcedureCall, QueryPlan, SubqueryPlan};
 use super::{matching, projecting, writing};
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::procedure::Procedures;
 
-/// Compiles the query of a statement and its subqueries; nothing for a schema command.
+/// Compiles a statement's query and its subqueries; `None` for a schema command.
 pub(crate) fn compile(
     statement: &Statement,
     procedures: &dyn Procedures,
@@ -63,8 +63,8 @@ fn compile_single(query: &SingleQuery, procedures: &dyn Procedures) -> Result<Pi
     Ok(compiler.pipeline)
 }
 
-/// Most nodes and relationships in the patterns of one clause that matches: to order them takes the
-/// square.
+/// Maximum number of nodes and relationships in the patterns of one matching clause: ordering them
+/// takes quadratic time.
 const MOST_MATCHED: usize = 250;
 
 fn check_size(clause: &Clause) -> Result<()> {
@@ -78,7 +78,7 @@ fn check_size(clause: &Clause) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "A pattern to be matched has at most {MOST_MATCHED} nodes and relationships, not {size}; match it in several clauses"
+        "A pattern to match can have at most {MOST_MATCHED} nodes and relationships, not {size}; match it in several clauses"
     );
     Err(Error::compile(ErrorKind::SyntaxError, Detail::LimitExceeded, message))
 }
@@ -87,25 +87,25 @@ fn check_size(clause: &Clause) -> Result<()> {
 #[derive(Default)]
 pub(super) struct Compiler {
     pipeline: Pipeline,
-    /// The graph was read since the last barrier.
+    /// Whether the graph was read since the last barrier.
     reads: bool,
-    /// The graph was written since the last barrier, by a clause of this kind.
+    /// The kind of clause that wrote the graph since the last barrier, if any.
     writes: Option<WriteKind>,
-    /// At most one row passes here, so that a clause has ended when it has passed.
+    /// Whether at most one row passes here, so that a clause is complete once it has passed.
     pub(super) single: bool,
 }
 
-/// What wrote.
+/// The kind of a writing clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WriteKind {
-    /// Only `CREATE`: what it did before changes nothing for another one.
+    /// `CREATE` only, whose effects do not influence another `CREATE`.
     Created,
-    /// Anything.
+    /// Any other.
     Changed,
 }
 
 impl Compiler {
-    /// A compiler for what is run within one row.
+    /// A compiler for a pipeline that runs within one row.
     pub(super) fn inner() -> Self {
         Self::default()
     }
@@ -118,7 +118,7 @@ impl Compiler {
         self.pipeline.operators.push(operator);
     }
 
-    /// The number for what an operator keeps.
+    /// A new state number for an operator.
     pub(super) fn state(&mut self) -> usize {
         self.pipeline.states += 1;
         self.pipeline.states - 1
@@ -133,7 +133,7 @@ impl Compiler {
         self.writes = None;
     }
 
-    /// Before a clause that reads the graph.
+    /// Prepares for a clause that reads the graph.
     fn before_reading(&mut self, visible: &[Slot]) {
         if self.writes.is_some() {
             self.barrier(visible);
@@ -141,7 +141,7 @@ impl Compiler {
         self.reads = true;
     }
 
-    /// Before a clause that writes.
+    /// Prepares for a clause that writes.
     fn before_writing(&mut self, visible: &[Slot], written: WriteKind) {
         let meets = self
             .writes
@@ -202,7 +202,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Clauses that change what is there.
+    /// Compiles clauses that change existing data.
     pub(super) fn update(&mut self, clause: &Clause) {
         match clause {
             Clause::Create(patterns) => self.push(Operator::Create(writing::creation(patterns))),
@@ -247,7 +247,7 @@ impl Compiler {
     }
 }
 
-/// The procedure of a call, and the numbers of the columns it takes.
+/// The procedure of a call, and the numbers of the columns that it yields.
 fn procedure(call: &CallProcedure, procedures: &dyn Procedures) -> Result<ProcedureCall> {
     let missing = || {
         let message = format!("There is no procedure with the name `{}` registered", call.name);

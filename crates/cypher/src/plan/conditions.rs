@@ -1,4 +1,4 @@
-//! Conditions taken apart, so that each is asked as soon as all that it reads is bound.
+//! Splits conditions, so that each is evaluated as soon as its inputs are bound.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::operator::SoughtValue;
 use crate::ir::{BinaryOperator, Comparison, Expression, Quantity, Slot, for_each_slot};
 
-/// A condition that is to be asked somewhere.
+/// A condition still to be placed.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) expression: Expression,
     /// The slots of this clause that it reads.
     reads: Vec<Slot>,
-    /// It has a subquery, which may read anything.
+    /// Whether it has a subquery, which may read anything.
     last: bool,
 }
 
@@ -23,18 +23,18 @@ impl Condition {
         Self { expression, reads, last }
     }
 
-    /// The slots that it reads, each as often as it does.
+    /// The slots that it reads, with repetitions.
     pub(super) fn reads(&self) -> &[Slot] {
         &self.reads
     }
 
-    /// Whether all of this clause that it reads is bound. What the clause does not introduce is
-    /// bound from before.
+    /// Whether all slots that it reads are bound. Slots that the clause does not introduce are
+    /// bound already.
     pub(super) fn is_ready(&self, open: &HashSet<Slot>) -> bool {
         if self.last { open.is_empty() } else { !self.reads.iter().any(|slot| open.contains(slot)) }
     }
 
-    /// Whether it reads one of these slots, and nothing else that is open.
+    /// Whether it reads one of these slots and no other open one.
     pub(super) fn is_about(&self, slots: &[Slot], open: &HashSet<Slot>) -> bool {
         let ready = |slot: &Slot| !open.contains(slot) || slots.contains(slot);
         self.reads.iter().any(|slot| slots.contains(slot))
@@ -42,7 +42,7 @@ impl Condition {
             && (!self.last || open.iter().all(|slot| slots.contains(slot)))
     }
 
-    /// Whether it is asked of every element of the path or list in one of these slots: `all(x IN
+    /// Whether it constrains every element of the path or list in one of these slots: `all(x IN
     /// nodes(p) WHERE …)` or `none(…)`, with a predicate that does not read the whole.
     pub(super) fn is_about_each(&self, slots: &[Slot]) -> bool {
         let Expression::Quantifier(quantifier) = &self.expression else { return false };
@@ -60,8 +60,8 @@ impl Condition {
         each && of_elements && is_closed(&quantifier.predicate, &open)
     }
 
-    /// `slot.key = value`, `slot.key IN list` with a value that reads nothing open: the key and the
-    /// value.
+    /// The key and value of `slot.key = value` or `slot.key IN list`, if the value reads nothing
+    /// open.
     pub(super) fn property(
         &self,
         slot: Slot,
@@ -76,7 +76,7 @@ impl Condition {
         self.wanted(&key, open)
     }
 
-    /// `id(slot) = value`, `elementId(slot) IN list` and the like.
+    /// The value of `id(slot) = value`, `elementId(slot) IN list` and the like.
     pub(super) fn id(&self, slot: Slot, open: &HashSet<Slot>) -> Option<SoughtValue> {
         let is_id = |side: &Expression| match side {
             Expression::Function(name, arguments) => {
@@ -89,7 +89,7 @@ impl Condition {
         self.wanted(&is_id, open).map(|found| found.1)
     }
 
-    /// The values that what `is_it` knows must be equal to.
+    /// The values that the expression recognized by `is_it` must equal.
     fn wanted<T>(
         &self,
         is_it: &dyn Fn(&Expression) -> Option<T>,
@@ -113,7 +113,7 @@ impl Condition {
     }
 }
 
-/// Whether an expression reads nothing that is open, and has no subquery.
+/// Whether an expression reads no open slot and has no subquery.
 fn is_closed(expression: &Expression, open: &HashSet<Slot>) -> bool {
     let mut closed = true;
     let mut subquery = false;
@@ -123,7 +123,7 @@ fn is_closed(expression: &Expression, open: &HashSet<Slot>) -> bool {
     closed && !subquery
 }
 
-/// The parts of a condition that must all be true.
+/// Splits a conjunction into its parts.
 pub(super) fn split(expression: Expression, into: &mut Vec<Condition>) {
     match expression {
         Expression::Binary(BinaryOperator::And, left, right) => {

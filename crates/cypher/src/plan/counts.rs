@@ -1,5 +1,5 @@
-//! `MATCH (n:L) RETURN count(n)`, `MATCH ()-[r:T]->() RETURN count(*)` and the like are answered
-//! without a scan: the graph counts along.
+//! Answers `MATCH (n:L) RETURN count(n)`, `MATCH ()-[r:T]->() RETURN count(*)` and the like without
+//! a scan, from counts that the graph maintains.
 
 use super::operator::{
     Aggregation, Expand, Operator, Pipeline, RelationshipScan, RelationshipSource, Scan,
@@ -8,7 +8,7 @@ use super::operator::{
 use crate::functions::Aggregate;
 use crate::ir::{Direction, Expression, Slot};
 
-/// Replaces a scan and the counting of all of it.
+/// Replaces a scan whose rows are only counted.
 pub(super) fn use_stored(pipeline: &mut Pipeline) {
     let (counted, slot, length) = match pipeline.operators.as_slice() {
         [Operator::Scan(scan), Operator::Aggregate(aggregation), ..] => {
@@ -55,13 +55,12 @@ fn relationships(scan: &RelationshipScan, expand: &Expand) -> Option<StoredCount
     }
 }
 
-/// Where the count goes, if nothing but all rows, or all values of a slot that is never null, are
-/// counted.
+/// The slot of the count, if only rows, or values of a slot that is never null, are counted.
 fn counts(aggregation: &Aggregation, scanned: Slot) -> Option<Slot> {
     let [only] = aggregation.aggregates.as_slice() else { return None };
     let all = match &only.value {
         None => only.aggregate == Aggregate::CountRows,
-        // Each passes once, so that counting distinct ones is the same.
+        // Each value passes once, so DISTINCT makes no difference.
         Some(value) => {
             only.aggregate == Aggregate::Count && *value == Expression::Variable(scanned)
         }

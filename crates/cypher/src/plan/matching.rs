@@ -1,4 +1,4 @@
-//! The order in which a pattern is matched: from what is bound outwards, else from where the fewest
+//! The order of matching a pattern: outwards from bound elements, otherwise from where the fewest
 //! nodes are expected.
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use crate::ir::{
     UnaryOperator,
 };
 
-/// A relationship of the pattern that is not walked yet.
+/// A relationship of the pattern that is not planned yet.
 pub(super) struct Edge<'p> {
     pub(super) relationship: &'p RelationshipPattern,
     pub(super) left: &'p NodePattern,
@@ -23,14 +23,14 @@ pub(super) struct Edge<'p> {
 /// The state of planning one `MATCH`.
 pub(super) struct Planner<'p, 'c> {
     pub(super) compiler: &'c mut Compiler,
-    /// Slots of this clause that have no value yet.
+    /// Slots of this clause that are not bound yet.
     pub(super) open: HashSet<Slot>,
-    /// Conditions that are not asked yet.
+    /// Conditions that are not placed yet.
     pub(super) conditions: Vec<Condition>,
-    /// Relationships that are not walked yet.
+    /// Relationships that are not planned yet.
     pub(super) edges: Vec<Edge<'p>>,
     pub(super) nodes: Vec<&'p NodePattern>,
-    /// Relationships that were walked: no other may be the same.
+    /// Planned relationships, which later ones must differ from.
     walked: Vec<Slot>,
     paths: Vec<PathAssembly>,
 }
@@ -108,12 +108,12 @@ impl<'p> Planner<'p, '_> {
             self.compiler.push(Operator::Path(path));
             self.place_conditions();
         }
-        // Whatever is still open has no value in any pattern: it cannot hold anything up.
+        // Slots that are still open occur in no pattern, so they cannot delay anything.
         self.open.clear();
         self.place_conditions();
     }
 
-    /// A node that is bound may be null, from `OPTIONAL MATCH`: no pattern has it.
+    /// A bound node may be null after `OPTIONAL MATCH`, and then matches no pattern.
     fn check_bound(&mut self) {
         for node in &self.nodes {
             let walked = self
@@ -128,7 +128,7 @@ impl<'p> Planner<'p, '_> {
         }
     }
 
-    /// Asks every condition whose slots are all bound.
+    /// Places every condition whose slots are all bound.
     fn place_conditions(&mut self) {
         let conditions = std::mem::take(&mut self.conditions);
         for condition in conditions {
@@ -140,13 +140,12 @@ impl<'p> Planner<'p, '_> {
         }
     }
 
-    /// The next edge to walk: one that has both ends bound, else one end, else none.
+    /// The next edge: preferably with both ends bound, then with one, then with none.
     fn next_edge(&self) -> Option<usize> {
         let bound = |node: &NodePattern| !self.open.contains(&node.slot);
         let ends = |edge: &Edge<'_>| {
             let count = usize::from(bound(edge.left)) + usize::from(bound(edge.right));
-            // A relationship that is bound says both of its ends; a shortest path needs both of
-            // them.
+            // A bound relationship determines both of its ends; a shortest path needs both.
             let relationship = &edge.relationship;
             match count {
                 2 => 3,
@@ -162,8 +161,8 @@ impl<'p> Planner<'p, '_> {
         self.edges.get(best).filter(|edge| ends(edge) > 0).map(|_| best)
     }
 
-    /// The shortest path that an edge is, and the conditions that take part in the search for it:
-    /// they are asked there and not afterwards.
+    /// The shortest path that an edge stands for, and the conditions evaluated during its search
+    /// rather than afterwards.
     fn asked_of_path(
         &mut self,
         edge: &Edge<'p>,
@@ -188,7 +187,8 @@ impl<'p> Planner<'p, '_> {
         (path, asked, asked_of_each)
     }
 
-    /// Goes along a relationship, from an end that is bound or, if the relationship is, from any.
+    /// Plans the step along a relationship, from a bound end or, if the relationship is bound, from
+    /// either.
     pub(super) fn walk(&mut self, edge: &Edge<'p>) {
         let relationship = edge.relationship;
         let forward = !self.open.contains(&edge.left.slot);

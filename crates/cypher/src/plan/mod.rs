@@ -1,9 +1,9 @@
-//! Plans: in which order a query is executed, and by what.
+//! Plans: the order and the operators of a query's execution.
 //!
-//! A query becomes a pipeline of operators for each of its branches. Rows are pushed through it one
-//! by one, in place; only some operators keep them ([`Operator::keeps`]). A barrier stands wherever
-//! a clause must have ended before the next begins: reading must not meet what its own statement
-//! writes later, and what reads must meet all that was written before.
+//! Each branch of a query becomes a pipeline of operators. Rows are pushed through it one by one,
+//! in place; only some operators keep them ([`Operator::keeps`]). A barrier separates clauses where
+//! one must be complete before the next begins: reads must not see later writes of their own
+//! statement, and must see all earlier ones.
 
 mod compile;
 mod conditions;

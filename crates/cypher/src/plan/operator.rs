@@ -1,4 +1,4 @@
-//! What a pipeline is made of.
+//! The elements of a pipeline.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::procedure::Procedure;
 
 /// A query's plan.
 pub(crate) struct QueryPlan {
-    /// The parts of a union, in order; each with the slots of its result.
+    /// The branches of a union, in order, each with the slots of its result.
     pub(crate) branches: Vec<(Pipeline, Option<Vec<Slot>>)>,
     /// `UNION`: equivalent rows pass once.
     pub(crate) distinct: bool,
@@ -19,7 +19,7 @@ pub(crate) struct QueryPlan {
 
 /// A subquery's plan.
 pub(crate) struct SubqueryPlan {
-    /// What is made of its rows.
+    /// How its rows become a value.
     pub(crate) kind: SubqueryKind,
     /// The query.
     pub(crate) query: QueryPlan,
@@ -30,79 +30,79 @@ pub(crate) struct SubqueryPlan {
 pub(crate) struct Pipeline {
     /// In the order in which rows pass them.
     pub(crate) operators: Vec<Operator>,
-    /// How many of them keep something; each of these has its number.
+    /// Number of operators with state, each of which has a number.
     pub(crate) states: usize,
 }
 
 /// One operator.
 pub(crate) enum Operator {
-    /// Binds a slot to nodes one after the other.
+    /// Binds a slot to each node in turn.
     Scan(Scan),
-    /// Binds a slot to relationships one after the other.
+    /// Binds a slot to each relationship in turn.
     ScanRelationships(RelationshipScan),
-    /// Binds a slot to relationships of bound nodes, and another to their other ends.
+    /// Binds a slot to the relationships of a bound node, and another to their other ends.
     Expand(Expand),
     /// The same for chains of relationships.
     ExpandVariable(ExpandVariable),
     /// Binds the shortest chain between two bound nodes.
     Shortest(ShortestPath),
-    /// Binds a slot to a path whose parts are bound.
+    /// Binds a slot to a path of bound parts.
     Path(PathAssembly),
-    /// Rows pass for which it is true.
+    /// Passes rows for which it is true.
     Filter(Expression),
-    /// Binds a slot to the elements of a list one after the other.
+    /// Binds a slot to each element of a list in turn.
     Unwind {
         /// The list.
         list: Expression,
         /// The slot.
         variable: Slot,
     },
-    /// Rows of the inner pipeline, or the row itself with nulls.
+    /// The rows of the inner pipeline, or the row itself with nulls.
     Optional {
-        /// What is tried.
+        /// The inner pipeline.
         inner: Pipeline,
-        /// What is null if it finds nothing.
+        /// The slots set to null if it produces no row.
         introduced: Vec<Slot>,
     },
     /// Binds slots to the values of expressions.
     Compute(Vec<ProjectionItem>),
-    /// Binds a slot to a count that the graph has ready.
+    /// Binds a slot to a count that the graph maintains.
     StoredCount {
         /// The slot.
         slot: Slot,
-        /// Of what.
+        /// The objects counted.
         counted: StoredCount,
     },
     /// One row for each group.
     Aggregate(Aggregation),
     /// Equivalent rows pass once.
     Distinct {
-        /// By what they are compared.
+        /// The columns to compare.
         columns: Vec<Slot>,
-        /// Its number among those that keep something.
+        /// Its state number.
         state: usize,
     },
-    /// Rows in order.
+    /// Sorts rows.
     Sort(SortOperator),
-    /// Leaves the first rows out.
+    /// Skips the first rows.
     Skip {
-        /// How many.
+        /// Number of rows.
         count: Expression,
-        /// Its number among those that keep something.
+        /// Its state number.
         state: usize,
     },
-    /// Ends after so many rows.
+    /// Ends after this many rows.
     Limit {
-        /// How many.
+        /// Number of rows.
         count: Expression,
-        /// Its number among those that keep something.
+        /// Its state number.
         state: usize,
     },
-    /// A barrier: nothing passes before all have come.
+    /// A barrier: rows pass only after all have arrived.
     Eager {
-        /// What is read after it.
+        /// Slots read after it.
         keep: Vec<Slot>,
-        /// Its number among those that keep something.
+        /// Its state number.
         state: usize,
     },
     /// `CREATE`
@@ -121,14 +121,14 @@ pub(crate) enum Operator {
         variable: Slot,
         /// The list.
         list: Expression,
-        /// What is done for each.
+        /// The updates for each element.
         updates: Pipeline,
     },
     /// `CALL { … }`
     Call {
-        /// What is run for each row.
+        /// The query to run for each row.
         query: QueryPlan,
-        /// Where its columns go; without any the row passes once.
+        /// The slots of its columns; without any, the row passes once.
         introduced: Vec<Slot>,
     },
     /// `CALL name(…)`
@@ -136,7 +136,7 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// The number of what it keeps from row to row, if it does.
+    /// Its state number, if it keeps state between rows.
     pub(crate) fn keeps(&self) -> Option<usize> {
         match self {
             Operator::Distinct { state, .. }
@@ -150,7 +150,7 @@ impl Operator {
     }
 }
 
-/// What the graph counts.
+/// Objects that the graph counts.
 pub(crate) enum StoredCount {
     /// Nodes with a label, or all.
     Nodes(Option<Arc<str>>),
@@ -160,20 +160,20 @@ pub(crate) enum StoredCount {
 
 /// A scan of nodes.
 pub(crate) struct Scan {
-    /// Where they go.
+    /// The slot of the nodes.
     pub(crate) slot: Slot,
-    /// Which.
+    /// The source of the nodes.
     pub(crate) source: ScanSource,
 }
 
-/// Where a scan gets its nodes.
+/// The source of a node scan.
 pub(crate) enum ScanSource {
     /// All.
     All,
     /// Those with a label.
     Label(Arc<str>),
-    /// Those with a label and a property: by the first of these for which there is an index, else
-    /// by the first.
+    /// Those with a label and a property: through the first of these with an index, otherwise
+    /// through the first.
     Seek(Vec<Seek>),
     /// Those with an id.
     Ids(SoughtValue),
@@ -185,11 +185,11 @@ pub(crate) struct Seek {
     pub(crate) label: Arc<str>,
     /// The property.
     pub(crate) key: Arc<str>,
-    /// Its values.
+    /// The values.
     pub(crate) wanted: SoughtValue,
 }
 
-/// Values that are looked for. What is found for them is still to be compared.
+/// Values to look up. The results must still be compared.
 #[derive(Clone)]
 pub(crate) enum SoughtValue {
     /// Equal to a value.
@@ -200,19 +200,19 @@ pub(crate) enum SoughtValue {
 
 /// A scan of relationships.
 pub(crate) struct RelationshipScan {
-    /// Where they go.
+    /// The slot of the relationships.
     pub(crate) slot: Slot,
-    /// Which.
+    /// The source of the relationships.
     pub(crate) source: RelationshipSource,
 }
 
-/// Where a scan gets its relationships.
+/// The source of a relationship scan.
 pub(crate) enum RelationshipSource {
     /// All.
     All,
     /// Those of a type.
     Types(Vec<Arc<str>>),
-    /// Those of a type with a property that is equal to a value.
+    /// Those of a type with a property equal to a value.
     Seek {
         /// The type.
         kind: Arc<str>,
@@ -225,71 +225,71 @@ pub(crate) enum RelationshipSource {
     Ids(SoughtValue),
 }
 
-/// Where a relationship of a pattern leads.
+/// The ends of a relationship in a pattern.
 pub(crate) struct Connection {
-    /// The node walked from.
+    /// The node to start from.
     pub(crate) from: Slot,
-    /// Whether that is bound; if not, the relationship is.
+    /// Whether it is bound; otherwise the relationship is.
     pub(crate) from_bound: bool,
     /// The relationship, or the list of them.
     pub(crate) relationship: Slot,
     /// The other node.
     pub(crate) to: Slot,
-    /// Whether that is bound.
+    /// Whether it is bound.
     pub(crate) to_bound: bool,
-    /// As seen from the bound node.
+    /// Relative to the bound node.
     pub(crate) direction: Direction,
-    /// Types of which it has one; empty for any.
+    /// Its possible types; empty for any.
     pub(crate) types: Vec<Arc<str>>,
-    /// Relationships, or lists of them, that it is not among.
+    /// Relationships, or lists of them, that it must differ from.
     pub(crate) unlike: Vec<Slot>,
 }
 
 /// A step of a pattern.
 pub(crate) struct Expand {
-    /// Where it leads.
+    /// The connection.
     pub(crate) connection: Connection,
-    /// Whether the relationship is bound, so that only its ends are in question.
+    /// Whether the relationship is bound, so that only its ends are matched.
     pub(crate) bound: bool,
 }
 
 /// A chain of steps.
 pub(crate) struct ExpandVariable {
-    /// Where it leads.
+    /// The connection.
     pub(crate) connection: Connection,
     /// Whether the list is bound.
     pub(crate) bound: bool,
-    /// How long it is.
+    /// Its length.
     pub(crate) length: Length,
-    /// What every relationship has.
+    /// The properties of every relationship.
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
-    /// Walked from its end: the list is turned around.
+    /// Walked from its end, so the list is reversed.
     pub(crate) reversed: bool,
 }
 
 /// The shortest chain of steps between bound nodes.
 pub(crate) struct ShortestPath {
-    /// Where it leads; both ends are bound.
+    /// The connection; both ends are bound.
     pub(crate) connection: Connection,
     /// One or all.
     pub(crate) which: Shortest,
-    /// How long it is.
+    /// Its length.
     pub(crate) length: Length,
-    /// It is one relationship and no list.
+    /// Whether the result is one relationship instead of a list.
     pub(crate) single: bool,
-    /// What every relationship has.
+    /// The properties of every relationship.
     pub(crate) properties: Vec<(Arc<str>, Expression)>,
     /// The path, if it has a name.
     pub(crate) path: Option<PathAssembly>,
-    /// What it must fulfil as a whole: it is the shortest among those that do.
+    /// Conditions on the whole chain: the shortest chain that satisfies them is wanted.
     pub(crate) asked: Vec<Expression>,
-    /// Those of the above that every step of it must fulfil for itself, as a path of its own.
+    /// Those of the above that every step must satisfy as a path of its own.
     pub(crate) asked_of_each: Vec<Expression>,
 }
 
-/// How a path is put together.
+/// How to assemble a path.
 pub(crate) struct PathAssembly {
-    /// Where it goes.
+    /// The slot of the path.
     pub(crate) slot: Slot,
     /// Its first node.
     pub(crate) start: Slot,
@@ -299,54 +299,54 @@ pub(crate) struct PathAssembly {
 
 /// A grouping with aggregations.
 pub(crate) struct Aggregation {
-    /// What rows of a group have in common. Without keys there is one group even of no rows.
+    /// The grouping keys. Without keys there is one group, even of no rows.
     pub(crate) keys: Vec<ProjectionItem>,
-    /// Where each result goes, its aggregation, and its arguments.
+    /// The aggregations with their slots and arguments.
     pub(crate) aggregates: Vec<Accumulation>,
-    /// Its number among those that keep something.
+    /// Its state number.
     pub(crate) state: usize,
 }
 
 /// An aggregation of a grouping.
 pub(crate) struct Accumulation {
-    /// Where the result goes.
+    /// The slot of the result.
     pub(crate) slot: Slot,
-    /// Which.
+    /// The aggregation.
     pub(crate) aggregate: Aggregate,
-    /// Equivalent values count once.
+    /// Whether equivalent values count once.
     pub(crate) distinct: bool,
-    /// What is added; nothing for `count(*)`.
+    /// The value to add; `None` for `count(*)`.
     pub(crate) value: Option<Expression>,
     /// The second argument of percentiles.
     pub(crate) fraction: Option<Expression>,
 }
 
-/// Sorting, as a whole or the first rows of it.
+/// Sorting of all rows, or selection of the first ones.
 pub(crate) struct SortOperator {
-    /// By what.
+    /// The sort keys.
     pub(crate) keys: Vec<SortKey>,
-    /// What is read after it.
+    /// Slots read after it.
     pub(crate) keep: Vec<Slot>,
-    /// Only so many of the first rows are asked for: the amounts of `SKIP` and `LIMIT`.
+    /// Only the first rows are needed: the counts of `SKIP` and `LIMIT`.
     pub(crate) top: Option<(Option<Expression>, Expression)>,
-    /// Its number among those that keep something.
+    /// Its state number.
     pub(crate) state: usize,
 }
 
-/// What a `CREATE` creates, in order.
+/// The objects that a `CREATE` creates, in order.
 #[derive(Default)]
 pub(crate) struct Creation {
     /// The new nodes.
     pub(crate) nodes: Vec<CreateNode>,
     /// The new relationships.
     pub(crate) relationships: Vec<CreateRelationship>,
-    /// The paths that have names.
+    /// The named paths.
     pub(crate) paths: Vec<PathAssembly>,
 }
 
 /// A new node.
 pub(crate) struct CreateNode {
-    /// Where it goes.
+    /// Its slot.
     pub(crate) slot: Slot,
     /// Its labels.
     pub(crate) labels: Vec<Arc<str>>,
@@ -356,13 +356,13 @@ pub(crate) struct CreateNode {
 
 /// A new relationship.
 pub(crate) struct CreateRelationship {
-    /// Where it goes.
+    /// Its slot.
     pub(crate) slot: Slot,
     /// Its type.
     pub(crate) kind: Arc<str>,
-    /// Where it starts.
+    /// Its start node.
     pub(crate) from: Slot,
-    /// Where it ends.
+    /// Its end node.
     pub(crate) to: Slot,
     /// Its properties.
     pub(crate) properties: Properties,
@@ -370,28 +370,28 @@ pub(crate) struct CreateRelationship {
 
 /// A call of a procedure.
 pub(crate) struct ProcedureCall {
-    /// Which.
+    /// The procedure.
     pub(crate) procedure: Arc<dyn Procedure>,
-    /// With what.
+    /// The arguments.
     pub(crate) arguments: Vec<Expression>,
-    /// Which of its columns go where.
+    /// Its yielded columns and their slots.
     pub(crate) yields: Vec<(usize, Slot)>,
 }
 
 /// `MERGE`
 pub(crate) struct MergeOperator {
-    /// What is looked for.
+    /// The search.
     pub(crate) matching: Pipeline,
-    /// What is created if there is none.
+    /// The creation if the search finds nothing.
     pub(crate) creation: Creation,
-    /// What is set then.
+    /// What to set then.
     pub(crate) on_create: Vec<SetItem>,
-    /// What is set if there is one.
+    /// What to set if the search finds something.
     pub(crate) on_match: Vec<SetItem>,
     /// The slots that it binds.
     pub(crate) introduced: Vec<Slot>,
-    /// Nodes that must be there, for a pattern with null for one of them is an error.
+    /// Bound nodes; null for one of them is an error.
     pub(crate) bound: Vec<Slot>,
-    /// What the row must have beside: property values that are no null.
+    /// Property values that must not be null.
     pub(crate) values: Vec<(Arc<str>, Expression)>,
 }

@@ -1,4 +1,4 @@
-//! `WITH` and `RETURN` become operators.
+//! Compiles `WITH` and `RETURN` to operators.
 
 use super::compile::Compiler;
 use super::operator::{Accumulation, Aggregation, Operator, SortOperator};
@@ -38,7 +38,7 @@ pub(super) fn plan(compiler: &mut Compiler, projection: &Projection) {
     compiler.filter(projection.predicate.clone());
 }
 
-/// Binds the items that do not stand in their slots already.
+/// Computes the items that are not in their slots already.
 fn compute(compiler: &mut Compiler, items: &[ProjectionItem]) {
     let stands = |item: &&ProjectionItem| item.expression != Expression::Variable(item.slot);
     let items: Vec<ProjectionItem> = items.iter().filter(stands).cloned().collect();

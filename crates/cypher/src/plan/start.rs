@@ -1,5 +1,5 @@
-//! Where the matching of a pattern begins, if nothing of it is bound: where the fewest candidates
-//! are expected.
+//! The start of matching a pattern without bound elements: where the fewest candidates are
+//! expected.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ fn by_slot(conditions: &[Condition]) -> BySlot<'_> {
     for condition in conditions {
         for slot in condition.reads() {
             let of_slot: &mut Vec<&Condition> = by_slot.entry(*slot).or_default();
-            // What is read twice by one condition is read by one.
+            // Lists a condition once even if it reads the slot twice.
             if of_slot.last().is_none_or(|last| !std::ptr::eq(*last, condition)) {
                 of_slot.push(condition);
             }
@@ -60,7 +60,7 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
     }
     match best {
         Some((_, node)) => scan(planner, node),
-        // Nothing to scan: what is left to walk has nothing open either.
+        // Nothing to scan: the remaining edges have no open slots either.
         None if planner.edges.is_empty() => {}
         None => {
             let edge = planner.edges.remove(0);
@@ -69,7 +69,7 @@ pub(super) fn begin(planner: &mut Planner<'_, '_>) {
     }
 }
 
-/// What conditions on a node promise: the more, the fewer candidates.
+/// A score for the conditions on a node: the higher, the fewer candidates.
 fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
     let labelled = labels_of(conditions, slot).next().is_some();
     let equal = conditions.iter().any(|it| it.property(slot, open).is_some());
@@ -82,8 +82,7 @@ fn promise(conditions: &[&Condition], slot: Slot, open: &HashSet<Slot>) -> u8 {
     }
 }
 
-/// Where the relationships of a pattern are looked up that has one type and a property with a known
-/// value.
+/// The lookup of a pattern's relationships by one type and a property with a known value.
 fn equal_relationships(
     relationship: &RelationshipPattern,
     conditions: &[&Condition],
@@ -99,7 +98,7 @@ fn equal_relationships(
     Some(RelationshipSource::Seek { kind: kind.clone(), key, wanted })
 }
 
-/// A relationship that is better begun with than the best node.
+/// A relationship that is a better start than the best node.
 fn edge(planner: &Planner<'_, '_>, conditions: &BySlot<'_>, expected: u8) -> Option<usize> {
     let promise = |relationship: &RelationshipPattern| {
         let slot = relationship.slot;
@@ -107,7 +106,7 @@ fn edge(planner: &Planner<'_, '_>, conditions: &BySlot<'_>, expected: u8) -> Opt
         let is_equal = || equal_relationships(relationship, of_it, &planner.open).is_some();
         match id_of(of_it, slot, &planner.open) {
             Some(_) => 4,
-            // Not more than a label: without an index all of the type are gone through.
+            // No better than a label: without an index, all relationships of the type are scanned.
             None if is_equal() => 2,
             None => 1,
         }
@@ -145,7 +144,7 @@ fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
         (None, None) => ScanSource::All,
     };
     if let ScanSource::Label(label) = &source {
-        // The scan has asked this already.
+        // The scan has checked this already.
         let subject = Box::new(Expression::Variable(node.slot));
         let asked = Expression::HasLabels(subject, vec![label.clone()]);
         planner.conditions.retain(|condition| condition.expression != asked);
@@ -154,7 +153,7 @@ fn scan(planner: &mut Planner<'_, '_>, node: &NodePattern) {
     planner.compiler.push(Operator::Scan(Scan { slot: node.slot, source }));
 }
 
-/// The labels that any mention of the node in the pattern, or a condition, demands.
+/// The labels that the node must have according to the pattern or a condition.
 fn labels_of<'c>(conditions: &[&'c Condition], slot: Slot) -> impl Iterator<Item = &'c Arc<str>> {
     conditions.iter().flat_map(move |condition| match &condition.expression {
         Expression::HasLabels(subject, labels) if **subject == Expression::Variable(slot) => {

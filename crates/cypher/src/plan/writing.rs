@@ -1,4 +1,4 @@
-//! What `CREATE` and `MERGE` do.
+//! Plans `CREATE` and `MERGE`.
 
 use super::compile::Compiler;
 use super::matching;
@@ -7,7 +7,7 @@ use super::operator::{
 };
 use crate::ir::{Direction, Match, Merge, NodePattern, PathPattern};
 
-/// What is created for the patterns.
+/// The creation for these patterns.
 pub(super) fn creation(patterns: &[PathPattern]) -> Creation {
     let mut creation = Creation::default();
     for pattern in patterns {
@@ -22,7 +22,7 @@ fn add(creation: &mut Creation, pattern: &PathPattern) {
     for (relationship, right) in &pattern.steps {
         add_node(creation, right);
         let (from, to) = match relationship.direction {
-            // Only `MERGE` may leave the direction open; it creates from left to right.
+            // Only `MERGE` can leave the direction open; it creates from left to right.
             Direction::Outgoing | Direction::Either => (left.slot, right.slot),
             Direction::Incoming => (right.slot, left.slot),
         };

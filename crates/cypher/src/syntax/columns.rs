@@ -1,5 +1,5 @@
-//! What the parser's tree leaves out, taken from its syntax tree below: the names of columns that
-//! have no alias (what was written, to the letter), and conditions inside of patterns.
+//! Details that the parser's AST omits, taken from its concrete syntax tree: the names of columns
+//! without an alias (exactly as written), and conditions inside patterns.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,15 @@ use decypher::cst::{
 
 use super::{Source, scan};
 
-/// The texts of the items of every `WITH` and `RETURN`, by where the clause begins.
+/// The texts of the items of every `WITH` and `RETURN`, by start of the clause.
 pub(super) struct Columns {
     texts: HashMap<usize, Vec<String>>,
-    /// Conditions inside of patterns: where the pattern begins, and where the condition begins and
-    /// ends.
+    /// Conditions inside patterns: start of the pattern; start and end of the condition.
     conditions: HashMap<usize, (usize, usize)>,
 }
 
 impl Columns {
-    /// Those of a text.
+    /// Extracts them from a text.
     pub(super) fn of(parse: &Parse, source: &Source<'_>) -> Self {
         let (mut texts, mut conditions) = (HashMap::new(), HashMap::new());
         for node in parse.tree.descendants() {
@@ -44,20 +43,20 @@ impl Columns {
         Self { texts, conditions }
     }
 
-    /// The text of an item of the clause that begins there.
+    /// The text of an item of the clause at this position.
     pub(super) fn text(&self, clause: usize, item: usize) -> Option<&str> {
         self.texts.get(&clause).and_then(|items| items.get(item)).map(String::as_str)
     }
 }
 
 impl Columns {
-    /// The condition inside of the pattern that begins there, if it has one.
+    /// The condition inside the pattern at this position, if it has one.
     pub(super) fn condition(&self, pattern: usize, text: &str) -> Option<decypher::Result<Tree>> {
         let (from, to) = *self.conditions.get(&pattern)?;
         let condition = text.get(from..to)?;
         let condition = condition.get("WHERE".len()..)?;
-        // Read as the item of a RETURN, at the place where it stands, so that what is wrong with it
-        // is told there.
+        // ParsedStatement as the item of a RETURN at the same offset, so that errors refer to the right
+        // position.
         let blanks = " ".repeat((from + "WHERE".len()).saturating_sub("RETURN".len()));
         Some(decypher::parse(format!("RETURN{blanks}{condition}").as_str()).map(|mut query| {
             super::precedence::mend(&mut query);
@@ -83,7 +82,7 @@ fn items(body: &ProjectionBody, source: &Source<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What is written there, without the blanks and comments around it.
+/// The text in a range, without surrounding blanks and comments.
 fn written(text: &str, from: usize, to: usize) -> String {
     let text = text.get(from..to).unwrap_or_default();
     let tokens = scan::tokens(text);

@@ -1,43 +1,43 @@
-//! What a text may not exceed before it is parsed: the parser and all that follows it recurse.
+//! Limits checked before parsing: the parser and everything after it recurse.
 
 use super::scan::{Token, TokenKind};
 use crate::error::{Detail, Error, ErrorKind, Result};
 
-/// Brackets inside one another.
+/// Maximum nesting of brackets.
 const MOST_BRACKETS: usize = 200;
 
-/// Operators, and brackets around them, that can stand inside one another.
+/// Maximum nesting of operators and the brackets around them.
 const MOST_NESTED: usize = 5_000;
 
-/// Longest text.
+/// Maximum length of a text.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Most tokens: a syntax tree takes some 160 bytes for each.
+/// Maximum number of tokens: a syntax tree takes about 160 bytes for each.
 pub(super) const MOST_TOKENS: usize = 250_000;
 
-/// Words that nest what follows or precedes them.
+/// Words that nest the following or preceding expression.
 const OPERATORS: [&str; 10] =
     ["AND", "OR", "XOR", "NOT", "IN", "STARTS", "ENDS", "CONTAINS", "IS", "CASE"];
 
-/// Words that begin a clause, and so end all expressions before them outside of brackets.
+/// Words that start a clause and so end all expressions before them outside of brackets.
 pub(super) const CLAUSES: [&str; 14] = [
     "MATCH", "OPTIONAL", "RETURN", "WITH", "UNWIND", "CREATE", "MERGE", "SET", "REMOVE", "DELETE",
     "DETACH", "CALL", "UNION", "FOREACH",
 ];
 
-/// Refuses texts that are too long to be looked at.
+/// Refuses texts that are too long to be scanned.
 pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() > MOST_BYTES {
         return Err(too_much(format!(
-            "The statement has {} bytes; at most {MOST_BYTES} are taken. Pass data as parameters.",
+            "The statement has {} bytes; at most {MOST_BYTES} are accepted. Pass data as parameters.",
             text.len()
         )));
     }
     Ok(())
 }
 
-/// Refuses texts that would need too deep a recursion, and says at which byte; otherwise how deep
-/// the syntax tree can be at most.
+/// Refuses texts that would need too deep a recursion, with the byte position; otherwise returns an
+/// upper bound of the syntax tree's depth.
 pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize)> {
     if tokens.len() > MOST_TOKENS {
         let message = format!(
@@ -45,7 +45,7 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize
         );
         return Err((too_much(message), text.len()));
     }
-    // For each open bracket, how many operators stood before it on its level.
+    // For each open bracket, the number of operators before it on its level.
     let mut open: Vec<usize> = Vec::new();
     let (mut outside, mut level, mut deepest) = (0_usize, 0_usize, 0_usize);
     for token in tokens {
@@ -56,7 +56,7 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize
                 outside += level;
                 level = 0;
                 if open.len() > MOST_BRACKETS {
-                    let message = format!("More than {MOST_BRACKETS} brackets inside one another.");
+                    let message = format!("Brackets are nested more than {MOST_BRACKETS} deep.");
                     return Err((too_much(message), token.span.start));
                 }
             }
@@ -73,7 +73,7 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize
         deepest = deepest.max(outside + level);
         if deepest > MOST_NESTED {
             let message = format!(
-                "More than {MOST_NESTED} operators in one expression. Pass a list as parameter instead."
+                "More than {MOST_NESTED} operators in one expression. Pass a list as a parameter instead."
             );
             return Err((too_much(message), token.span.start));
         }

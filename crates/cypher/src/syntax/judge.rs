@@ -1,4 +1,4 @@
-//! What the parser and its analysis object to, in our words.
+//! Translates the objections of the parser and its analysis to our errors.
 
 use decypher::{CypherError, ErrorKind as Kind, Expected, ValueTypes};
 
@@ -7,7 +7,7 @@ use super::{Source, guard, scan};
 use crate::error::{Detail, Error, ErrorKind};
 use crate::functions;
 
-/// The error for what the parser or its analysis found.
+/// The error for an objection of the parser or its analysis.
 pub(super) fn error(found: &CypherError, source: &Source<'_>) -> Error {
     let (kind, detail) = in_place(found, source).unwrap_or_else(|| classify(&found.kind));
     let message = match &found.kind {
@@ -17,8 +17,8 @@ pub(super) fn error(found: &CypherError, source: &Source<'_>) -> Error {
     source.at(Error::compile(kind, detail, message), found.span.start)
 }
 
-/// The parser's last resort, when a production is not there: the reader needs no word of its
-/// inside, but the place.
+/// The message for an internal production of the parser that failed: it names the position but no
+/// internals.
 fn stumbled(text: &str, at: usize) -> String {
     let rest = text.get(at..).unwrap_or_default();
     let first = scan::tokens(rest).into_iter().next().and_then(|token| rest.get(token.span));
@@ -28,7 +28,7 @@ fn stumbled(text: &str, at: usize) -> String {
     }
 }
 
-/// The words for objections whose detail depends on where they are made.
+/// Objections whose detail depends on their position.
 fn in_place(found: &CypherError, source: &Source<'_>) -> Option<(ErrorKind, Detail)> {
     let before = source.text.get(..found.span.start).unwrap_or_default();
     let tokens = scan::tokens(before);
@@ -59,7 +59,7 @@ fn in_place(found: &CypherError, source: &Source<'_>) -> Option<(ErrorKind, Deta
     Some((ErrorKind::SyntaxError, detail))
 }
 
-/// Whether what follows belongs to `WITH` or `RETURN`.
+/// Whether the text after this belongs to `WITH` or `RETURN`.
 fn is_in_projection(text: &str, tokens: &[Token]) -> bool {
     let is_clause = |at: &usize| {
         let follows_part = at
@@ -74,7 +74,7 @@ fn is_in_projection(text: &str, tokens: &[Token]) -> bool {
     clause.is_some_and(|token| token.is_word(text, "WITH") || token.is_word(text, "RETURN"))
 }
 
-/// Whether what follows is inside the brackets of an aggregation.
+/// Whether the text after this is inside the brackets of an aggregation.
 fn is_in_aggregate(text: &str, tokens: &[Token]) -> bool {
     let mut closed = 0_usize;
     for (at, token) in tokens.iter().enumerate().rev() {
@@ -120,8 +120,8 @@ fn classify(kind: &Kind) -> (ErrorKind, Detail) {
             Detail::NonConstantExpression
         }
         Kind::InvalidParameterUse => Detail::InvalidParameterUse,
-        // Of a path that is known to be one, the TCK has a word on the text; of a value, one on its
-        // type.
+        // The TCK has a syntax error for an expression known to be a path, and a type error for
+        // other values.
         Kind::InvalidArgumentType { context, found, .. }
             if context.starts_with("property") && *found != ValueTypes::PATH =>
         {
@@ -192,8 +192,8 @@ fn message(kind: &Kind) -> String {
     }
 }
 
-/// Whether an objection can be made from the text alone. A value of the wrong type in an index or
-/// in a call is one of execution, as the TCK has it: the row may never come.
+/// Whether an objection concerns the text alone. A value of the wrong type in an index or a call is
+/// a runtime error in the TCK: the row may never occur.
 pub(super) fn is_for_the_text(found: &CypherError) -> bool {
     match &found.kind {
         Kind::InvalidArgumentType { context, .. } => {

@@ -1,4 +1,4 @@
-//! Queries and clauses: from the parser's tree to ours.
+//! Lowers queries and clauses from the parser's AST to the IR.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Lowering<'l> {
     pub(super) columns: &'l Columns,
     pub(super) procedures: &'l dyn Procedures,
     pub(super) names: Names,
-    /// The aggregations of the projection that is being lowered; none outside of one.
+    /// The aggregations of the projection being lowered; `None` outside of one.
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) subqueries: Vec<Subquery>,
     parameters: Vec<Arc<str>>,
@@ -48,7 +48,7 @@ impl<'l> Lowering<'l> {
         }
     }
 
-    /// The statement, and the parameters that it reads.
+    /// The statement and the parameters that it reads.
     pub(super) fn finish(self, explain: bool, query: Query) -> (Statement, Vec<Arc<str>>) {
         let statement = Statement {
             explain,
@@ -59,7 +59,7 @@ impl<'l> Lowering<'l> {
         (statement, self.parameters)
     }
 
-    /// A parameter, which is remembered.
+    /// A parameter, which is recorded.
     pub(super) fn parameter(&mut self, name: &str) -> Expression {
         let name: Arc<str> = name.into();
         if !self.parameters.contains(&name) {
@@ -68,13 +68,13 @@ impl<'l> Lowering<'l> {
         Expression::Parameter(name)
     }
 
-    /// A slot that nothing else has.
+    /// A new slot.
     pub(super) fn fresh(&mut self) -> Slot {
         self.width += 1;
         Slot(self.width - 1)
     }
 
-    /// A slot for a name.
+    /// A new slot for a name.
     pub(super) fn declare(&mut self, name: &str) -> Slot {
         let slot = self.fresh();
         self.names.push(name, slot);
@@ -100,7 +100,7 @@ impl<'l> Lowering<'l> {
         Ok(whole)
     }
 
-    /// A query without `UNION`. Its names are forgotten after it.
+    /// A query without `UNION`. Its names go out of scope after it.
     pub(super) fn single(&mut self, query: &ast::SingleQuery) -> Result<Query> {
         if query.use_clause.is_some() {
             let message =
@@ -149,7 +149,7 @@ impl<'l> Lowering<'l> {
         let first_update = updating.first().map(update_span);
         for clause in reading {
             let span = reading_span(clause);
-            // The parser's tree keeps the two kinds apart, and so would lose their order.
+            // The parser's AST separates the two kinds and so loses their order.
             if first_update.is_some_and(|update| update.start < span.start) {
                 let message = "WITH is required between an updating clause and a reading clause";
                 return Err(self.fail(Detail::InvalidClauseComposition, message, span));
@@ -164,7 +164,7 @@ impl<'l> Lowering<'l> {
         Ok(())
     }
 
-    /// Adds a clause to the chain, with the names that are there after it.
+    /// Adds a clause to the chain, with the names in scope after it.
     pub(super) fn push(&self, chain: &mut Chain, clause: Clause) {
         chain.clauses.push(clause);
         chain.visible.push(self.names.own_slots());
@@ -206,7 +206,7 @@ impl<'l> Lowering<'l> {
             let message = "CALL { … } IN TRANSACTIONS is not supported yet";
             return Err(self.fail(Detail::Unsupported, message, transactions.span));
         }
-        // Only what the subquery imports is seen inside; the import is a WITH of plain names.
+        // Only imported names are visible inside; the import is a WITH of plain names.
         let hidden = std::mem::take(&mut self.names);
         let mut whole: Option<Query> = None;
         let unions = clause.query.unions.iter();
@@ -236,12 +236,12 @@ impl<'l> Lowering<'l> {
         Ok(CallSubquery { query, introduced })
     }
 
-    /// The error for a name that stands for nothing.
+    /// The error for an undefined name.
     pub(super) fn undefined(&self, name: &str, span: Span) -> Error {
         self.fail(Detail::UndefinedVariable, format!("Variable `{name}` not defined"), span)
     }
 
-    /// `CALL name …` as a whole statement: what it yields is the result.
+    /// A standalone `CALL name …`: its yielded columns are the result.
     pub(super) fn standalone_call(&mut self, clause: &call::StandaloneCall) -> Result<Query> {
         let items = match &clause.yield_items {
             Some(call::YieldSpec::Items(items)) => Some(items),
@@ -326,7 +326,7 @@ impl<'l> Lowering<'l> {
         let given = &invocation.name.arguments;
         if given.len() != wanted.len() {
             let message = format!(
-                "Procedure call provides {} arguments where {} are taken",
+                "Procedure call provides {} arguments, but {} are required",
                 given.len(),
                 wanted.len()
             );
@@ -336,7 +336,7 @@ impl<'l> Lowering<'l> {
         for (given, wanted) in given.iter().zip(wanted) {
             let argument = self.expression(given)?;
             if !is_taken(&argument, wanted.kind) {
-                let message = format!("The argument '{}' is of another type", wanted.name);
+                let message = format!("The argument '{}' has the wrong type", wanted.name);
                 return Err(self.fail(Detail::InvalidArgumentType, message, invocation.span));
             }
             arguments.push(argument);
@@ -345,7 +345,7 @@ impl<'l> Lowering<'l> {
     }
 }
 
-/// Whether an argument can be of a type, as far as the text says.
+/// Whether an argument can have a type, as far as the text shows.
 fn is_taken(argument: &Expression, kind: ArgumentType) -> bool {
     use ArgumentType::{Any, Boolean, Float, Integer, Number, String};
     match argument {
@@ -358,14 +358,14 @@ fn is_taken(argument: &Expression, kind: ArgumentType) -> bool {
     }
 }
 
-/// The clauses lowered so far, and after each the slots in scope.
+/// The lowered clauses, and the slots in scope after each.
 #[derive(Default)]
 pub(super) struct Chain {
     pub(super) clauses: Vec<Clause>,
     pub(super) visible: Vec<Vec<Slot>>,
 }
 
-/// Takes the importing `WITH` off the head of a subquery.
+/// Splits the importing `WITH` off the start of a subquery.
 fn split_import(
     query: &ast::SingleQuery,
 ) -> (ast::SingleQuery, Vec<decypher::ast::names::SymbolicName>) {

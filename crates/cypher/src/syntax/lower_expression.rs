@@ -18,7 +18,7 @@ use crate::ir::{
 };
 
 impl Lowering<'_> {
-    /// Lowers an expression in the names of the moment.
+    /// Lowers an expression with the names in scope.
     pub(super) fn expression(&mut self, tree: &Tree) -> Result<Expression> {
         Ok(match tree {
             Tree::Literal(literal) => self.literal(literal)?,
@@ -63,11 +63,11 @@ impl Lowering<'_> {
         })
     }
 
-    /// Expressions with names of their own.
+    /// Lowers expressions that declare names.
     fn scoped(&mut self, tree: &Tree) -> Result<Expression> {
         let mark = self.names.mark();
         let outside = match tree {
-            // Aggregations have no place in there, but in what is folded or filtered.
+            // Aggregations are not allowed in there, except in what is folded or filtered.
             Tree::Pattern(_) | Tree::PatternComprehension(_) => self.aggregates.take(),
             _ => None,
         };
@@ -92,7 +92,7 @@ impl Lowering<'_> {
             }
             Tree::IsTyped { operand, negated, type_name, span } => {
                 let Some(of) = ValueType::parse(type_name) else {
-                    let message = format!("There is no type {type_name}");
+                    let message = format!("Unknown type {type_name}");
                     return Err(self.fail(Detail::UnexpectedSyntax, &message, *span));
                 };
                 let subject = Box::new(self.expression(operand)?);
@@ -193,7 +193,7 @@ impl Lowering<'_> {
         self.fail(Detail::InvalidNumberOfArguments, message, span)
     }
 
-    /// An aggregation stands as a variable in its expression: its result.
+    /// An aggregation is replaced by a variable: its result.
     fn aggregate(
         &mut self,
         name: &str,
@@ -206,7 +206,7 @@ impl Lowering<'_> {
                 format!("Invalid use of aggregating function {name}(...) in this context");
             return Err(self.fail(Detail::InvalidAggregation, message, span));
         };
-        // While its arguments are lowered there is no place for another.
+        // Its arguments must not contain another aggregation.
         let lowered: Result<Vec<Expression>> =
             arguments.iter().map(|argument| self.expression(argument)).collect();
         self.aggregates = Some(aggregates);
@@ -348,14 +348,14 @@ impl Lowering<'_> {
         Ok(self.number(kind, query?))
     }
 
-    /// Files a subquery under a number.
+    /// Registers a subquery under a number.
     fn number(&mut self, kind: SubqueryKind, query: Query) -> Expression {
         self.subqueries.push(Subquery { kind, query });
         Expression::Subquery(self.subqueries.len() - 1)
     }
 }
 
-/// A query that only matches.
+/// A query with a single `MATCH`.
 fn matching(clause: Match) -> Query {
     let mut chain = Chain::default();
     chain.visible.push(clause.introduced.clone());

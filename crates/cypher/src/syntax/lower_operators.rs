@@ -1,4 +1,4 @@
-//! Operators. Long chains of `AND` and `OR` become trees of little depth.
+//! Lowers operators. Long chains of `AND` and `OR` become shallow trees.
 
 use decypher::ast::expr as ast;
 use decypher::ast::expr::Expression as Tree;
@@ -33,7 +33,7 @@ impl Lowering<'_> {
         Ok(Expression::Binary(ours, Box::new(lhs), Box::new(rhs)))
     }
 
-    /// `AND`, `OR` and `XOR` are associative, so a long chain becomes a tree of little depth.
+    /// `AND`, `OR` and `XOR` are associative, so a long chain becomes a shallow tree.
     fn logical(
         &mut self,
         operator: ast::BinaryOperator,
@@ -54,7 +54,7 @@ impl Lowering<'_> {
         Ok(balanced(ours, operands).unwrap_or(Expression::Null))
     }
 
-    /// A comparison, or a string predicate, which the parser files under the same.
+    /// A comparison, or a string predicate, which the parser treats alike.
     pub(super) fn comparison(
         &mut self,
         lhs: &Tree,
@@ -115,12 +115,12 @@ fn relation(operator: ast::ComparisonOperator) -> std::result::Result<Comparison
     }
 }
 
-/// All of the conditions, if there are any.
+/// The conjunction of the conditions, if there are any.
 pub(super) fn all_of(conditions: Vec<Expression>) -> Option<Expression> {
     balanced(BinaryOperator::And, conditions)
 }
 
-/// A tree of little depth over the operands in their order.
+/// A shallow tree over the operands in order.
 fn balanced(operator: BinaryOperator, mut operands: Vec<Expression>) -> Option<Expression> {
     match operands.len() {
         0 | 1 => operands.pop(),

@@ -1,4 +1,4 @@
-//! Patterns.
+//! Lowers patterns.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::ir::{
     RelationshipPattern, Shortest, Slot, UnaryOperator,
 };
 
-/// Labels or types: those of a plain list, and what else is asked.
+/// Labels or types: a plain list, and further conditions.
 struct Labels {
     plain: Vec<Arc<str>>,
     condition: Option<Expression>,
@@ -29,7 +29,8 @@ impl Lowering<'_> {
         conditions: &mut Vec<Expression>,
     ) -> Result<(Vec<PathPattern>, Vec<Slot>)> {
         let mut introduced = Vec::new();
-        // Properties may read what any part of the pattern binds, so all names are declared before.
+        // Properties can read names bound by any part of the pattern, so all names are declared
+        // first.
         for part in &pattern.parts {
             if let Some(variable) = &part.variable {
                 introduced.push(self.declare(&variable.name.name));
@@ -50,7 +51,7 @@ impl Lowering<'_> {
         Ok((paths, introduced))
     }
 
-    /// A pattern inside an expression: names that are known are bound, the others are its own.
+    /// A pattern inside an expression: known names are bound, others are local.
     pub(super) fn relationships(
         &mut self,
         variable: Option<&Variable>,
@@ -72,8 +73,8 @@ impl Lowering<'_> {
     pub(super) fn created(&mut self, part: &ast::PatternPart) -> Result<PathPattern> {
         let mut introduced = Vec::new();
         let (start, steps) = path(&part.anonymous.element).map_err(|span| self.quantified(span))?;
-        // Values are of the row before, so they are lowered while the new names are unknown to
-        // them.
+        // Values are evaluated in the previous row, so they are lowered before the new names are
+        // known.
         let mut path = self.path(start, steps, &[], &mut introduced, None)?;
         path.variable = part.variable.as_ref().map(|variable| self.declare(&variable.name.name));
         Ok(path)
@@ -116,8 +117,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` it is
-    /// matched, else created.
+    /// Lowers a path. Names in `known` were declared for this clause; with `conditions` the path is
+    /// matched, otherwise created.
     fn path(
         &mut self,
         start: &ast::NodePattern,
@@ -190,7 +191,7 @@ impl Lowering<'_> {
         Ok(RelationshipPattern { slot, bound, types: types.plain, direction, properties, length })
     }
 
-    /// The slot of an element, and whether it has its value from before.
+    /// The slot of an element, and whether it is bound already.
     fn bind(
         &mut self,
         variable: Option<&Variable>,
@@ -212,7 +213,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The condition that stands inside of a pattern (`(n WHERE n.age > 3)`), and another one.
+    /// The condition inside a pattern (`(n WHERE n.age > 3)`), and another one.
     fn inline_condition(
         &mut self,
         span: Span,
@@ -226,7 +227,7 @@ impl Lowering<'_> {
         Ok(all_of(std::iter::once(condition).chain(other).collect()))
     }
 
-    /// Adds a condition of a matched pattern; a created one can have none.
+    /// Adds a condition of a matched pattern; a created pattern cannot have one.
     fn ask(
         &self,
         condition: Option<Expression>,
@@ -237,7 +238,7 @@ impl Lowering<'_> {
             (Some(condition), Some(conditions)) => conditions.push(condition),
             (Some(_), None) => {
                 let message =
-                    "CREATE and MERGE take labels and types one by one, without operators";
+                    "CREATE and MERGE accept labels and types one by one, without operators";
                 return Err(self.fail(Detail::UnexpectedSyntax, message, span));
             }
             (None, _) => {}
@@ -260,7 +261,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// The plain list of labels (all of them asked) or types (one of them), and what goes beyond.
+    /// The plain list of labels (all required) or types (any of them), and further conditions.
     fn labels(
         &mut self,
         labels: &[ast::LabelExpression],
@@ -284,7 +285,7 @@ impl Lowering<'_> {
         Ok(Labels { plain, condition: all_of(conditions) })
     }
 
-    /// What a label expression asks of a value.
+    /// The condition that a label expression imposes on a value.
     pub(super) fn label_condition(
         &self,
         expression: &ast::LabelExpression,
@@ -343,7 +344,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The parser's tree leaves `shortestPath` out, so it is looked for in the text of the path.
+    /// The parser's AST omits `shortestPath`, so this looks for it in the path's text.
     fn shortest(&self, span: Span) -> Option<Shortest> {
         let text = self.source.text.get(span.start..span.end)?;
         let before = text.split('(').next().unwrap_or_default();
@@ -362,7 +363,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The first node and the rest, if it is a plain path; otherwise where it is not.
+/// The first node and the rest of a plain path; otherwise the position where it is not plain.
 fn path(
     element: &ast::PatternElement,
 ) -> std::result::Result<(&ast::NodePattern, &[ast::PatternElementChain]), Span> {

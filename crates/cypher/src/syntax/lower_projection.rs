@@ -1,4 +1,4 @@
-//! `WITH` and `RETURN`.
+//! Lowers `WITH` and `RETURN`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ir::{
     Clause, Expression, Projection, ProjectionItem, Slot, SortKey, for_each_slot, replace_all,
 };
 
-/// What `WITH` and `RETURN` have in common.
+/// The common part of `WITH` and `RETURN`.
 struct Body<'a> {
     distinct: bool,
     star: bool,
@@ -45,11 +45,11 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// `RETURN`, and the columns of the result.
+    /// `RETURN` and the columns of the result.
     pub(super) fn result(&mut self, result: &ast::Return, chain: &mut Chain) -> Result<Columns> {
         let text = self.source.text.get(result.span.start..).unwrap_or_default();
         if text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("WITH")) {
-            // The parser takes a WITH at the end for a RETURN.
+            // The parser treats a final WITH as a RETURN.
             let message =
                 "Query cannot conclude with WITH (must be a RETURN clause or an update clause)";
             return Err(self.fail(Detail::InvalidClauseComposition, message, result.span));
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         Ok((projection, columns))
     }
 
-    /// Lowers the expression of an item, and says whether it aggregates.
+    /// Lowers the expression of an item; returns whether it aggregates.
     fn item(&mut self, expression: &Tree) -> Result<(Expression, bool)> {
         let collected = self.aggregates.take().unwrap_or_default();
         self.aggregates = Some(Vec::new());
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         Ok((expression, aggregating))
     }
 
-    /// The slot of an aggregation that is there already, or of this one.
+    /// The slot of an equal existing aggregation, or of this one.
     fn same_or_new(&mut self, aggregate: crate::ir::Aggregate) -> Slot {
         let known = self.aggregates.get_or_insert_default();
         let same = known.iter().find(|it| {
@@ -194,7 +194,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What a predicate reads beside the columns. A subquery may read all.
+    /// Slots that a predicate reads in addition to the columns. A subquery can read all.
     fn also_read(&self, predicate: &Expression, columns: &[Slot]) -> Vec<Slot> {
         let (mut read, mut all) = (Vec::new(), false);
         for_each_slot(predicate, &mut |slot| read.push(slot), &mut |_| all = true);

@@ -1,4 +1,4 @@
-//! Updating clauses.
+//! Lowers updating clauses.
 
 use decypher::Span;
 use decypher::ast::clause as ast;
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         items.collect::<Result<_>>().map(Clause::Remove)
     }
 
-    /// What is before and after the last dot.
+    /// The parts before and after the last dot.
     fn property(&mut self, property: &Tree) -> Result<(Expression, Expression)> {
         match property {
             Tree::PropertyLookup { base, property, .. } => {

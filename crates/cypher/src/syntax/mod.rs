@@ -1,8 +1,8 @@
-//! Text becomes a statement of the intermediate representation.
+//! Parses text to a statement of the intermediate representation.
 //!
-//! The seam around the parser `decypher`: no other room knows it. It parses and judges names, types
-//! and structure; the lowering from its tree is ours. Before it come guards (the parser recurses)
-//! and rewriting (what it does not know).
+//! This module encapsulates the parser `decypher`, which no other room uses. The parser checks
+//! names, types and structure; lowering its AST is our code. Guards (the parser recurses) and
+//! rewriting of unsupported syntax come first.
 
 mod columns;
 mod guard;
@@ -31,14 +31,14 @@ use crate::error::{Detail, Error, ErrorKind, Result, TextPlace};
 use crate::ir::{Statement, StatementBody};
 use crate::procedure::Procedures;
 
-/// How deep expressions may be nested for the ordinary stack to do.
+/// Nesting of expressions up to which the ordinary stack suffices.
 const SHALLOW: usize = 60;
 
-/// The stack for what is nested deeper, guards included.
+/// The stack for deeper nesting, guards included.
 const DEEP_STACK: usize = 64 << 20;
 
-/// A statement, and whether its expressions are so deep that walking them needs [`with_stack`].
-pub(crate) struct Parsed {
+/// A statement, and whether its expressions are so deep that walks need [`with_stack`].
+pub(crate) struct ParsedStatement {
     /// The statement.
     pub(crate) statement: Statement,
     /// The parameters it reads.
@@ -47,13 +47,13 @@ pub(crate) struct Parsed {
     pub(crate) deep: bool,
 }
 
-/// Runs on a stack of its own if the statement is deep.
+/// Runs on a separate stack if the statement is deep.
 pub(crate) fn with_stack<R>(deep: bool, run: impl FnOnce() -> R) -> R {
     if deep { stacker::grow(DEEP_STACK, run) } else { run() }
 }
 
-/// Reads a text.
-pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
+/// Parses a text.
+pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<ParsedStatement> {
     guard::check_length(text)?;
     let tokens = scan::tokens(text);
     if let Some((at, what)) = scan::unclosed(text, &tokens) {
@@ -80,50 +80,51 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<Parsed> {
     if let Some(change) = schema::schema_change(&Source::of(text), command)? {
         let body = StatementBody::Schema(change);
         let statement = Statement { explain, body, width: 0, subqueries: Vec::new() };
-        return Ok(Parsed { statement, parameters: Vec::new(), deep: false });
+        return Ok(ParsedStatement { statement, parameters: Vec::new(), deep: false });
     }
     let (statement, parameters) = stacker::grow(DEEP_STACK, || {
-        // The parser is young. A text that makes it panic is refused, and harms nobody else.
+        // The parser is young. A text that makes it panic is refused without affecting other
+        // requests.
         catch_unwind(AssertUnwindSafe(|| read(&source, explain, procedures))).unwrap_or_else(|_| {
-            let message = "Invalid input: the parser has a defect that this text meets";
+            let message = "Invalid input: this text triggers a defect in the parser";
             Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message))
         })
     })?;
-    Ok(Parsed { statement, parameters, deep: depth > SHALLOW })
+    Ok(ParsedStatement { statement, parameters, deep: depth > SHALLOW })
 }
 
-/// A text and the ways back to what was written.
+/// A text for the parser, mapped to the text as written.
 pub(super) struct Source<'t> {
-    /// What the parser reads.
+    /// The text for the parser.
     text: &'t str,
-    /// What was written.
+    /// The text as written.
     written: &'t str,
-    rewritten: Option<&'t rewrite::Rewritten<'t>>,
+    rewritten: Option<&'t rewrite::RewrittenText<'t>>,
 }
 
 impl<'t> Source<'t> {
-    /// A text that is read as it was written.
+    /// A text that is parsed as written.
     fn of(text: &'t str) -> Self {
         Source { text, written: text, rewritten: None }
     }
 
-    /// The error with the place of a byte of the parser's text.
+    /// Adds the position of a byte of the parser's text.
     fn at(&self, error: Error, byte: usize) -> Error {
         self.at_original(error, self.original(byte))
     }
 
-    /// The byte of the text as written that a byte of the parser's text comes from.
+    /// The byte of the text as written that corresponds to a byte of the parser's text.
     fn original(&self, byte: usize) -> usize {
         self.rewritten.map_or(byte, |rewritten| rewritten.original(byte))
     }
 
-    /// The error with the place of a byte of the text as written.
+    /// Adds the position of a byte of the text as written.
     fn at_original(&self, error: Error, byte: usize) -> Error {
         error.at(TextPlace::at(self.written, byte))
     }
 }
 
-/// Parses, judges and lowers. Everything that recurses is in here, the release of the tree too.
+/// Parses, checks and lowers. Everything that recurses is in here, including dropping the tree.
 fn read(
     source: &Source<'_>,
     explain: bool,
@@ -138,7 +139,7 @@ fn read(
     }
     let columns = columns::Columns::of(&parse, source);
     let query = match decypher::parse(parse) {
-        // A call may stand at the end, but the parser wants something after it.
+        // A call can be the last clause, but the parser requires another after it.
         Err(CypherError { kind: Kind::MissingClause { after: "CALL", .. }, .. }) => {
             decypher::parse(format!("{}\nFINISH", source.text).as_str())
         }

@@ -1,4 +1,4 @@
-//! Which name stands for which slot.
+//! Maps names to slots.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use crate::ir::Slot;
 #[derive(Default)]
 pub(super) struct Names {
     entries: Vec<(Arc<str>, Slot)>,
-    /// Where the names of the query begin that is being lowered; those before are of the queries
-    /// around it.
+    /// Start of the current query's names; earlier ones belong to the enclosing queries.
     base: usize,
 }
 
@@ -24,39 +23,39 @@ impl Names {
         self.entries.push((name.into(), slot));
     }
 
-    /// How many names there are, for [`Self::forget`].
+    /// Number of names, for [`Self::forget`].
     pub(super) fn mark(&self) -> usize {
         self.entries.len()
     }
 
-    /// Forgets the names declared since.
+    /// Forgets the names declared since `mark`.
     pub(super) fn forget(&mut self, mark: usize) {
         self.entries.truncate(mark);
     }
 
-    /// From here on, what is declared is a query's own. The value given is for [`Self::leave`].
+    /// Starts the scope of a query. Returns a value for [`Self::leave`].
     pub(super) fn enter(&mut self) -> usize {
         std::mem::replace(&mut self.base, self.entries.len())
     }
 
-    /// Ends a query: its names are forgotten.
+    /// Ends a query and forgets its names.
     pub(super) fn leave(&mut self, before: usize) {
         self.entries.truncate(self.base);
         self.base = before;
     }
 
-    /// After a projection: only these names of the query are left.
+    /// After a projection: keeps only these names of the query.
     pub(super) fn replace(&mut self, names: Vec<(Arc<str>, Slot)>) {
         self.entries.truncate(self.base);
         self.entries.extend(names);
     }
 
-    /// The names of the query, in the order of their declaration.
+    /// The query's names, in order of declaration.
     pub(super) fn own(&self) -> &[(Arc<str>, Slot)] {
         self.entries.get(self.base..).unwrap_or_default()
     }
 
-    /// The slots of the query's names, each once.
+    /// The slots of the query's names, without repetitions.
     pub(super) fn own_slots(&self) -> Vec<Slot> {
         let mut slots: Vec<Slot> = self.own().iter().map(|entry| entry.1).collect();
         slots.sort_unstable();

@@ -1,9 +1,9 @@
-//! Operators are bound to their operands anew: the parser has `^` and chained comparisons nested to
-//! the right or as if in brackets, and lets `IN` bind tighter than `+`.
+//! Restores operator precedence: the parser nests `^` and chained comparisons to the right or as if
+//! bracketed, and lets `IN` bind tighter than `+`.
 //!
-//! Whatever the parser made of it, walking its tree in order gives the operators and operands as
-//! they were written, for brackets are still in the tree. From those the tree is built by the
-//! precedence of openCypher's grammar.
+//! An in-order walk of the parser's tree yields the operators and operands as written, because
+//! brackets remain in the tree. The tree is then rebuilt with the precedence of openCypher's
+//! grammar.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -15,7 +15,7 @@ use decypher::ast::expr::{
 use decypher::ast::query::Query;
 use decypher::ast::visit::{VisitMut, walk_expression_mut};
 
-/// Puts all expressions of a query right.
+/// Corrects all expressions of a query.
 pub(super) fn mend(query: &mut Query) {
     Mender.visit_query(query);
 }
@@ -71,7 +71,7 @@ const PREDICATE: u8 = 6;
 const SIGN: u8 = 10;
 
 impl Infix {
-    /// How tightly it binds.
+    /// Its precedence.
     fn level(self) -> u8 {
         match self {
             Infix::Binary(BinaryOperator::Or) => LOWEST,
@@ -107,7 +107,7 @@ fn is_operation(tree: &Tree) -> bool {
     )
 }
 
-/// The operators and operands in the order in which they were written.
+/// The operators and operands as written.
 fn flatten(tree: Tree, pieces: &mut Vec<Piece>) {
     let mut postfix = |operand: Box<Tree>, postfix: Postfix, span| {
         flatten(*operand, pieces);
@@ -148,7 +148,7 @@ fn flatten(tree: Tree, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Builds the tree of the operators that bind at least so tightly.
+/// Builds the tree of the operators with at least this precedence.
 fn build(pieces: &mut Peekable<IntoIter<Piece>>, least: u8) -> Option<Tree> {
     let mut tree = match pieces.next()? {
         Piece::Operand(operand) => operand,
@@ -194,7 +194,7 @@ fn with_postfix(tree: Tree, postfix: Postfix, span: Span) -> Tree {
     }
 }
 
-/// Both sides of an operator; a comparison joins the chain on its left.
+/// Combines both sides of an operator; a comparison extends the chain on its left.
 fn combine(tree: Tree, infix: Infix, rhs: Box<Tree>, span: Span, chained: bool) -> Tree {
     match (infix, tree) {
         (Infix::Comparison(operator), Tree::Comparison { lhs, mut operators, span }) if chained => {

@@ -1,23 +1,22 @@
-//! Syntax that the parser does not know, put into words that it does. Places in the new text lead
-//! back to the old one.
+//! Rewrites syntax that the parser lacks to equivalent syntax. Positions in the new text map back
+//! to the old one.
 
 use std::borrow::Cow;
 
 use super::scan::{Token, TokenKind};
 
 /// A text for the parser.
-pub(super) struct Rewritten<'t> {
+pub(super) struct RewrittenText<'t> {
     /// What is parsed.
     pub(super) text: Cow<'t, str>,
-    /// `EXPLAIN` stood before it.
+    /// Whether `EXPLAIN` preceded it.
     pub(super) explain: bool,
-    /// Where the two texts part: from this byte of the new text on, this many bytes of it are in
-    /// excess.
+    /// Where the texts diverge: from this byte of the new text on, it is this many bytes longer.
     shifts: Vec<(usize, isize)>,
 }
 
-impl Rewritten<'_> {
-    /// The byte in the text as written that a byte of the rewritten text comes from.
+impl RewrittenText<'_> {
+    /// The byte of the text as written that corresponds to a byte of the rewritten text.
     pub(super) fn original(&self, at: usize) -> usize {
         let shift =
             self.shifts.iter().rev().find(|(from, _)| *from <= at).map_or(0, |shift| shift.1);
@@ -25,16 +24,16 @@ impl Rewritten<'_> {
     }
 }
 
-/// A stretch of the old text and what stands for it.
+/// A range of the old text and its replacement.
 pub(super) struct Edit {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) new: String,
 }
 
-/// Takes `EXPLAIN`, `PROFILE` and `USING INDEX` off, and rewrites `OFFSET`, `||`, `{,3}` and `CALL
+/// Removes `EXPLAIN`, `PROFILE` and `USING INDEX`, and rewrites `OFFSET`, `||`, `{,3}` and `CALL
 /// (x) { … }`.
-pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
+pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> RewrittenText<'t> {
     let mut edits = Vec::new();
     let mut explain = false;
     if let Some(first) = tokens.first() {
@@ -69,8 +68,8 @@ pub(super) fn rewrite<'t>(text: &'t str, tokens: &[Token]) -> Rewritten<'t> {
     apply(text, explain, &edits)
 }
 
-/// Whether a quantifier without a lower bound goes on like this, behind its bracket: the parser
-/// takes `{,3}` for `{3,}`.
+/// Whether these tokens continue a quantifier without a lower bound: the parser takes `{,3}` for
+/// `{3,}`.
 fn is_upper_bound(rest: Option<&[Token]>) -> bool {
     let Some([comma, behind, rest @ ..]) = rest else { return false };
     let is_end = |token: &Token| token.is_symbol(b'}');
@@ -78,12 +77,13 @@ fn is_upper_bound(rest: Option<&[Token]>) -> bool {
     comma.is_symbol(b',') && (is_bound || is_end(behind))
 }
 
-/// Whether a symbol stands just behind a token.
+/// Whether a symbol directly follows a token.
 fn is_after(token: &Token, next: &Token, symbol: u8) -> bool {
     next.is_symbol(symbol) && next.span.start == token.span.end
 }
 
-/// `USING INDEX n:Label(key)`, `USING SCAN n:Label`: a hint to another planner. It becomes blanks.
+/// `USING INDEX n:Label(key)`, `USING SCAN n:Label`: a hint for another planner, replaced by
+/// blanks.
 fn hint(text: &str, tokens: &[Token], using: usize, edits: &mut Vec<Edit>) {
     let rest = tokens.get(using..).unwrap_or_default();
     let Some(kind) = rest.get(1) else { return };
@@ -100,12 +100,12 @@ fn hint(text: &str, tokens: &[Token], using: usize, edits: &mut Vec<Edit>) {
     }
 }
 
-/// What can follow `OFFSET`: a number or a parameter.
+/// Whether a token can follow `OFFSET`: a number or a parameter.
 fn is_amount(token: Option<&Token>) -> bool {
     token.is_some_and(|token| token.kind == TokenKind::Number || token.is_symbol(b'$'))
 }
 
-/// Whether the word is a name there: after a dot, a colon or a dollar.
+/// Whether a word in this position is a name: after a dot, a colon or a dollar.
 fn is_name_place(tokens: &[Token], index: usize) -> bool {
     let before = index.checked_sub(1).and_then(|index| tokens.get(index));
     before.is_some_and(|token| matches!(token.kind, TokenKind::Symbol(b'.' | b':' | b'$')))
@@ -145,9 +145,9 @@ fn scoped_call(text: &str, tokens: &[Token], open: usize, edits: &mut Vec<Edit>)
     }
 }
 
-fn apply<'t>(text: &'t str, explain: bool, edits: &[Edit]) -> Rewritten<'t> {
+fn apply<'t>(text: &'t str, explain: bool, edits: &[Edit]) -> RewrittenText<'t> {
     if edits.is_empty() {
-        return Rewritten { text: Cow::Borrowed(text), explain, shifts: Vec::new() };
+        return RewrittenText { text: Cow::Borrowed(text), explain, shifts: Vec::new() };
     }
     let mut new = String::with_capacity(text.len() + 64);
     let mut shifts = Vec::new();
@@ -159,7 +159,7 @@ fn apply<'t>(text: &'t str, explain: bool, edits: &[Edit]) -> Rewritten<'t> {
         shifts.push((new.len(), new.len() as isize - at as isize));
     }
     new.push_str(text.get(at..).unwrap_or_default());
-    Rewritten { text: Cow::Owned(new), explain, shifts }
+    RewrittenText { text: Cow::Owned(new), explain, shifts }
 }
 
 #[cfg(test)]

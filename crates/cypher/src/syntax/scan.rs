@@ -1,9 +1,9 @@
-//! Tokens, as far as the guards, the rewriting and the schema commands need them.
+//! A tokenizer for the guards, the rewriting and the schema commands.
 
 use super::guard::MOST_TOKENS;
 use std::ops::Range;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A keyword or a name without backticks.
@@ -18,7 +18,7 @@ pub(super) enum TokenKind {
     Symbol(u8),
 }
 
-/// A token and where it is in the text.
+/// A token and its range in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -26,13 +26,13 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// Whether it is this keyword, in any case.
+    /// Whether it is this keyword, ignoring case.
     pub(super) fn is_word(&self, text: &str, word: &str) -> bool {
         self.kind == TokenKind::Word
             && text.get(self.span.clone()).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
-    /// Whether it is this character of punctuation.
+    /// Whether it is this punctuation character.
     pub(super) fn is_symbol(&self, symbol: u8) -> bool {
         self.kind == TokenKind::Symbol(symbol)
     }
@@ -43,8 +43,8 @@ impl Token {
     }
 }
 
-/// The tokens of a text, no more of them than tell that there are too many; blanks and comments are
-/// left out. What is never closed ends with the text.
+/// The tokens of a text, without blanks and comments; stops once there are too many. An unclosed
+/// token ends with the text.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::with_capacity((bytes.len() / 4).min(MOST_TOKENS));
@@ -76,7 +76,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 at = end_of_word(bytes, at);
                 TokenKind::Word
             }
-            // Blanks beyond ASCII count as letters here: only guards and rewriting read these
+            // Blanks beyond ASCII count as letters here: only guards and rewriting use these
             // tokens.
             0x80.. => {
                 at = end_of_word(bytes, at);
@@ -96,7 +96,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// What begins in a text and is never closed, and at which byte.
+/// An unclosed token, with its kind and position.
 pub(super) fn unclosed(text: &str, tokens: &[Token]) -> Option<(usize, &'static str)> {
     let bytes = text.as_bytes();
     let last = tokens.last();
@@ -104,7 +104,7 @@ pub(super) fn unclosed(text: &str, tokens: &[Token]) -> Option<(usize, &'static 
         let inside = text.get(last.span.clone()).unwrap_or_default();
         let (is_open, what) = match last.kind {
             TokenKind::String => (!is_closed(inside, '\\'), "string"),
-            // Two backticks are one in the name, so their number is even when the name is closed.
+            // Two backticks stand for one in the name, so a closed name has an even number.
             TokenKind::Quoted => (inside.matches('`').count() % 2 == 1, "name in backticks"),
             _ => (false, ""),
         };
@@ -128,7 +128,7 @@ pub(super) fn unclosed(text: &str, tokens: &[Token]) -> Option<(usize, &'static 
     None
 }
 
-/// Whether a string ends with the quote it begins with.
+/// Whether a string ends with its opening quote.
 fn is_closed(string: &str, escape: char) -> bool {
     let mut letters = string.chars();
     let quote = letters.next();
@@ -167,7 +167,7 @@ fn end_of_quoted(bytes: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         if byte == b'`' {
-            // Two backticks are one in the name.
+            // Two backticks stand for one in the name.
             if bytes.get(at) != Some(&b'`') {
                 return at;
             }

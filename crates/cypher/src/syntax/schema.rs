@@ -1,5 +1,5 @@
-//! `CREATE INDEX`, `CREATE CONSTRAINT`, `DROP INDEX`, `DROP CONSTRAINT`: read from the tokens,
-//! since the parser's tree leaves out what they are on.
+//! `CREATE INDEX`, `CREATE CONSTRAINT`, `DROP INDEX`, `DROP CONSTRAINT`: parsed from tokens,
+//! because the parser's AST omits their targets.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
         self.expect_word("ON")?;
         let keys = self.keys(&variable)?;
         if on == SchemaTarget::Relationships && keys.len() > 1 {
-            // Nothing would look anything up by it.
+            // No lookup would use it.
             return Err(self.unsupported("Indexes of relationships with several keys"));
         }
         self.options()?;
@@ -162,7 +162,7 @@ impl Reader<'_, '_> {
         Ok(keys)
     }
 
-    /// `OPTIONS { … }` chooses between providers of indexes; here is only one, so it is read over.
+    /// `OPTIONS { … }` selects an index provider; there is only one here, so it is ignored.
     fn options(&mut self) -> Result<()> {
         if self.word("OPTIONS") {
             self.at = self.tokens.len();

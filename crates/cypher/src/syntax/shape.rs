@@ -1,6 +1,6 @@
-//! What the parser would pass over in silence. It is lenient: clauses that it does not expect are
-//! left out of its tree, and broken arrows or missing commas are mended. Its syntax tree below
-//! leaves nothing out, so it is asked there.
+//! Checks what the parser ignores silently. It is lenient: its AST omits unexpected clauses and
+//! repairs broken arrows and missing commas. Its concrete syntax tree omits nothing, so the checks
+//! use that.
 
 use decypher::Parse;
 use decypher::syntax::{SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
@@ -12,10 +12,10 @@ use SyntaxKind::{
 use super::{Source, scan};
 use crate::error::{Detail, Error, ErrorKind};
 
-/// What is said of a word with which no clause begins.
+/// The message for a word that starts no clause.
 const NO_CLAUSE: &str = "expected a clause such as MATCH, CREATE or RETURN";
 
-/// Options of Neo4j's planner that may stand before a statement.
+/// Options of Neo4j's planner that can precede a statement.
 const OPTIONS: [&str; 10] = [
     "runtime",
     "planner",
@@ -29,10 +29,10 @@ const OPTIONS: [&str; 10] = [
     "statefulShortestPlanningMode",
 ];
 
-/// An objection and the byte of the parser's text where it is made.
+/// An objection and its byte position in the parser's text.
 type Objection = (usize, Detail, String);
 
-/// The first objection to the text, if the parser has none before it.
+/// The first objection to the text, unless the parser has an earlier one.
 pub(super) fn objection(parse: &Parse, source: &Source<'_>) -> Option<Error> {
     let mut judge = Judge { text: source.text, broken: !parse.errors.is_empty(), found: None };
     for node in parse.tree.descendants() {
@@ -46,8 +46,8 @@ pub(super) fn objection(parse: &Parse, source: &Source<'_>) -> Option<Error> {
     Some(source.at(Error::compile(ErrorKind::SyntaxError, detail, message), at))
 }
 
-/// The text with blanks for every `FINISH` that follows an update: there it changes nothing, but
-/// the parser's tree would leave the updates out.
+/// The text with every `FINISH` after an update blanked: it has no effect there, but the parser's
+/// AST would omit the updates.
 pub(super) fn without_idle_finish(parse: &Parse, text: &str) -> Option<String> {
     let mut new = None;
     for node in parse.tree.descendants().filter(|node| node.kind() == SyntaxKind::FINISH_CLAUSE) {
@@ -63,7 +63,7 @@ pub(super) fn without_idle_finish(parse: &Parse, text: &str) -> Option<String> {
 
 struct Judge<'t> {
     text: &'t str,
-    /// The parser objects to something, and may have stopped in the midst of a pattern.
+    /// Whether the parser objects to something and may have stopped within a pattern.
     broken: bool,
     /// The first in the text.
     found: Option<Objection>,
@@ -76,7 +76,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Objects to what begins there.
+    /// Objects to the token at this position.
     fn unexpected(&mut self, at: usize, expected: &str) {
         let rest = self.text.get(at..).unwrap_or_default();
         let message = match scan::tokens(prefix(rest)).first() {
@@ -89,7 +89,7 @@ impl Judge<'_> {
         self.object(at, Detail::UnexpectedSyntax, message);
     }
 
-    /// What follows the end of the tree: the parser stops where no clause begins.
+    /// Text after the end of the tree: the parser stops where no clause begins.
     fn rest(&mut self, end: usize) {
         let rest = self.text.get(end..).unwrap_or_default();
         if let Some(token) = scan::tokens(rest).iter().find(|token| !token.is_symbol(b';')) {
@@ -141,7 +141,7 @@ impl Judge<'_> {
         self.object(at, Detail::Unsupported, format!("{what} is not supported"));
     }
 
-    /// Words before a statement, and commands that are no queries.
+    /// Words before a statement, and commands that are not queries.
     fn file(&mut self, file: &SyntaxNode) {
         let mut words = Vec::new();
         for child in significant(file) {
@@ -158,8 +158,8 @@ impl Judge<'_> {
         self.options(&words);
     }
 
-    /// `CYPHER 5 runtime=pipelined`: it is asked of another planner, so what Neo4j knows is read
-    /// over.
+    /// `CYPHER 5 runtime=pipelined`: options for another planner; those that Neo4j knows are
+    /// ignored.
     fn options(&mut self, words: &[SyntaxToken]) {
         let is = |word: &SyntaxToken, known: &[&str]| {
             known.iter().any(|known| word.text().eq_ignore_ascii_case(known))
@@ -192,7 +192,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A command on the schema or on databases among clauses or among other statements.
+    /// A command on the schema or on databases among clauses or other statements.
     fn command(&mut self, node: &SyntaxNode) {
         let at = start(node);
         let is_yield = node.kind() == SyntaxKind::IN_QUERY_CALL;
@@ -250,26 +250,26 @@ impl Judge<'_> {
         }
     }
 
-    /// `-[*2]->{3}`: the parser's tree has both, and one of them would say nothing.
+    /// `-[*2]->{3}`: the parser's AST contains both lengths, but one would be ignored.
     fn one_length(&mut self, relationship: &SyntaxNode) {
         let quantifier = relationship.children().find(|it| it.kind() == QUANTIFIER);
         let details = relationship.children().filter(|it| it.kind() == RELATIONSHIP_DETAIL);
         let range = details.flat_map(|it| it.children()).find(|it| it.kind() == RANGE);
         if let (Some(quantifier), Some(_)) = (quantifier, range) {
             let message =
-                "Invalid input '{': a relationship has one length, either behind * or in {}";
+                "Invalid input '{': a relationship can have one length, either after * or in {}";
             self.object(start(&quantifier), Detail::InvalidRelationshipPattern, message.to_owned());
         }
     }
 
-    /// The bounds of a length. Those that are too large would be none.
+    /// The bounds of a length; bounds that are too large would be dropped.
     fn bounds(&mut self, length: &SyntaxNode) {
         let tokens = length.descendants_with_tokens().filter_map(SyntaxElement::into_token);
         let mut bounds = Vec::new();
         for token in tokens.filter(|token| token.kind() == SyntaxKind::INTEGER) {
             let Some(bound) = bound(token.text()) else {
                 let message = format!(
-                    "Invalid input '{}': a length is a number from 0 to {}",
+                    "Invalid input '{}': a length must be a number from 0 to {}",
                     token.text(),
                     u32::MAX
                 );
@@ -295,7 +295,7 @@ impl Judge<'_> {
         if !one || !has(SyntaxKind::SET_ITEM) {
             self.unexpected(
                 start(action),
-                "after ON is expected CREATE SET or MATCH SET and what is set",
+                "expected CREATE SET or MATCH SET with an assignment after ON",
             );
         }
     }
@@ -305,19 +305,18 @@ impl Judge<'_> {
         for clause in foreach.children() {
             updates += usize::from(is_update(clause.kind()));
             if clause.kind() == SyntaxKind::MATCH_CLAUSE {
-                self.unexpected(start(&clause), "FOREACH takes updating clauses only");
+                self.unexpected(start(&clause), "FOREACH accepts only updating clauses");
             }
         }
         if updates == 0 {
-            let message = "FOREACH needs an updating clause behind the bar";
+            let message = "FOREACH needs an updating clause after the bar";
             self.object(start(foreach), Detail::UnexpectedSyntax, message.to_owned());
         }
     }
 
-    /// Updates before a `FINISH` with something else between: the parser's tree would leave them
-    /// out.
+    /// Updates before a `FINISH` with something else in between, which the parser's AST would omit.
     fn finish(&mut self, finish: &SyntaxNode) {
-        // One that is not the last clause is refused anyway, and there may be very many of them.
+        // A `FINISH` that is not the last clause is refused anyway, and there may be very many.
         if finish.next_sibling().is_some_and(|next| next.kind() != SyntaxKind::UNION) {
             return;
         }
@@ -333,7 +332,7 @@ impl Judge<'_> {
         }
     }
 
-    /// `AS` without a name behind it.
+    /// `AS` without a name after it.
     fn alias(&mut self, node: &SyntaxNode) {
         if matches!(node.kind(), SyntaxKind::PROJECTION_ITEM | SyntaxKind::YIELD_ITEM)
             && let Some(SyntaxElement::Token(last)) = significant(node).last()
@@ -343,7 +342,7 @@ impl Judge<'_> {
         }
     }
 
-    /// `RETURN` and `FINISH` with a clause after them.
+    /// `RETURN` and `FINISH` followed by another clause.
     fn last_clause(&mut self, node: &SyntaxNode) {
         let word = match node.kind() {
             SyntaxKind::RETURN_CLAUSE => "RETURN",
@@ -363,7 +362,7 @@ impl Judge<'_> {
     }
 }
 
-/// The number that a bound of a length is written as.
+/// The number in a bound of a length.
 fn bound(written: &str) -> Option<u32> {
     let written = written.replace('_', "").to_ascii_lowercase();
     let (digits, radix) = match (written.strip_prefix("0x"), written.strip_prefix("0o")) {
@@ -374,7 +373,7 @@ fn bound(written: &str) -> Option<u32> {
     u32::from_str_radix(digits, radix).ok()
 }
 
-/// As much of a text as is needed to see its first words.
+/// A prefix of a text that contains its first words.
 fn prefix(text: &str) -> &str {
     let end = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default()
@@ -388,7 +387,7 @@ fn start(node: &SyntaxNode) -> usize {
     usize::from(node.text_range().start())
 }
 
-/// What is below a node, besides blanks and comments.
+/// The children of a node, without blanks and comments.
 fn significant(node: &SyntaxNode) -> impl Iterator<Item = SyntaxElement> {
     node.children_with_tokens()
         .filter(|child| !matches!(child.kind(), SyntaxKind::WHITESPACE | SyntaxKind::COMMENT))

@@ -1,10 +1,10 @@
-//! `SHOW INDEXES` and `SHOW CONSTRAINTS`: calls of procedures, in other words.
+//! Rewrites `SHOW INDEXES` and `SHOW CONSTRAINTS` to procedure calls.
 
 use super::rewrite::Edit;
 use super::scan::{Token, TokenKind};
 use crate::procedure::{CONSTRAINT_COLUMNS, INDEX_COLUMNS};
 
-/// Rewrites a statement that begins with `SHOW` and goes on with what is known here.
+/// Rewrites a `SHOW` statement if it is supported.
 ///
 /// `SHOW INDEXES YIELD name, type AS t WHERE t = 'RANGE'` becomes `CALL db.indexes() YIELD name,
 /// type AS t WHERE t = 'RANGE' RETURN name, t`.
@@ -46,7 +46,7 @@ pub(super) fn rewrite_show(text: &str, tokens: &[Token], edits: &mut Vec<Edit>) 
     }
 }
 
-/// The names that `YIELD name, type AS t WHERE …` gives to columns.
+/// The column names in `YIELD name, type AS t WHERE …`.
 fn yielded(text: &str, rest: &[Token]) -> String {
     let items = rest.iter().skip(1).take_while(|it| !it.is_word(text, "WHERE"));
     let mut names: Vec<&str> = Vec::new();

@@ -1,11 +1,11 @@
-//! Texts and what becomes of them.
+//! Texts and their lowered form or error.
 
-use super::{Parsed, parse};
+use super::{ParsedStatement, parse};
 use crate::error::{Detail, Error};
 use crate::ir::{Clause, Expression, Query, Slot, StatementBody};
 use crate::procedure::BuiltIn;
 
-fn read(text: &str) -> Result<Parsed, Error> {
+fn read(text: &str) -> Result<ParsedStatement, Error> {
     parse(text, &BuiltIn)
 }
 
@@ -20,7 +20,7 @@ fn detail(text: &str) -> Option<Detail> {
     read(text).err().map(|error| error.detail)
 }
 
-/// What the only item of a `RETURN` is.
+/// The only item of a `RETURN`.
 fn returned(text: &str) -> Expression {
     match query(text).branches.remove(0).clauses.pop() {
         Some(Clause::Project(mut projection)) => projection.items.remove(0).expression,
@@ -282,7 +282,7 @@ fn what_was_found_is_told_in_the_words_of_neo4j() {
     assert!(told.contains("(offset: ") && !told.contains("token"), "{told}");
     let deep = message(&format!("RETURN {}1", "(".repeat(300)));
     assert!(deep.ends_with("(line 1, column 208 (offset: 207))"), "{deep}");
-    // Of a long line as much as a person wants to see.
+    // Of a long line only an excerpt is shown.
     let long = format!("RETURN [{}x, {}1]", "1, ".repeat(200), "1, ".repeat(200));
     let told = read(&long).err().map(|error| error.to_string()).unwrap_or_default();
     let lines: Vec<&str> = told.lines().collect();

@@ -1,4 +1,4 @@
-//! A duration before or after a point in time.
+//! Adds durations to points in time.
 
 use super::calendar;
 use super::duration::{self, DAY, SECOND, clock_part, out_of_range};
@@ -6,12 +6,12 @@ use super::parts::{self, Kind, Parts};
 use crate::error::Result;
 use crate::value::{Duration, Value};
 
-/// `value + duration`; `None` if the value is no temporal one.
+/// `value + duration`; `None` if the value is not temporal.
 pub fn plus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
     shifted(value, duration, 1)
 }
 
-/// `value - duration`; `None` if the value is no temporal one.
+/// `value - duration`; `None` if the value is not temporal.
 pub fn minus(value: &Value, duration: &Duration) -> Option<Result<Value>> {
     shifted(value, duration, -1)
 }
@@ -25,13 +25,13 @@ fn shifted(value: &Value, by: &Duration, sign: i128) -> Option<Result<Value>> {
     Some(later(parts, kind, by, sign).ok_or_else(out_of_range).and_then(|parts| parts.value(kind)))
 }
 
-/// Months first, then days, then what the clock tells; `None` out of range.
+/// Adds months first, then days, then the time part; `None` if out of range.
 fn later(mut parts: Parts, kind: Kind, by: &Duration, sign: i128) -> Option<Parts> {
     let clock = sign * clock_part(by);
     if let Some(date) = parts.date {
         let months = i64::try_from(sign * i128::from(by.months)).ok()?;
         let date = i128::from(calendar::plus_months(date, months)?) + sign * i128::from(by.days);
-        // A day knows whole days only.
+        // A date has whole days only.
         let date = if kind == Kind::Date { date + clock / DAY } else { date };
         parts.date = Some(calendar::in_range(date)?);
     }
@@ -44,7 +44,7 @@ fn later(mut parts: Parts, kind: Kind, by: &Duration, sign: i128) -> Option<Part
         return Some(parts);
     };
     if let Some(zone) = parts.zone.clone() {
-        // What the clock tells is an amount of real time, also when clocks are put forward or back.
+        // The time part is elapsed time, even across changes of daylight saving time.
         let nanoseconds =
             i128::from(parts.instant()) * SECOND + i128::from(parts.fraction()) + clock;
         let instant = i64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;

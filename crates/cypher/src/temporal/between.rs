@@ -1,4 +1,4 @@
-//! How long it is from one point in time to another.
+//! The duration between two points in time.
 
 use super::calendar;
 use super::duration::{SECOND, duration, out_of_range};
@@ -7,26 +7,25 @@ use super::zone::UTC;
 use crate::error::{Detail, Error, Result};
 use crate::value::{Duration, Value};
 
-/// What a difference is told in.
+/// The unit of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Months, then days, then the clock.
+    /// Months, then days, then the time part.
     Mixed,
     /// Whole months.
     Months,
     /// Whole days.
     Days,
-    /// The clock alone.
+    /// The time part alone.
     Seconds,
 }
 
-/// How long it is from one to the other.
+/// The duration from one to the other.
 ///
-/// Where one has no day both are taken for the same day, where one has no zone for the same zone; a
-/// day without a time is its midnight.
+/// If one has no date, both get the same date; if one has no zone, both get the same zone; a date
+/// without a time means midnight.
 ///
-/// # Errors
-/// Values that are no points in time.
+/// # Errors Values that are not points in time.
 pub fn between(from: &Value, to: &Value, measure: Measure) -> Result<Duration> {
     let unfit = |value: &Value| {
         let message =
@@ -52,7 +51,7 @@ pub fn between(from: &Value, to: &Value, measure: Measure) -> Result<Duration> {
     if !dated {
         return duration(0, 0, 0);
     }
-    // Months and days are those of the first one's calendar.
+    // Months and days follow the calendar of the first one's zone.
     let local = to.in_zone(zone);
     if measure == Measure::Days {
         return duration(0, i128::from(whole_days(&from, &local)), 0);
@@ -68,7 +67,7 @@ pub fn between(from: &Value, to: &Value, measure: Measure) -> Result<Duration> {
     duration(i128::from(months), i128::from(days), elapsed(&from))
 }
 
-/// The last day that has been reached, going from one to the other.
+/// The last date reached when going from one to the other.
 fn last_day(from: &Parts, to: &Parts) -> (i64, i64) {
     let (start, end) = (from.date.unwrap_or(0), to.date.unwrap_or(0));
     let (early, late) = (from.time.unwrap_or(0), to.time.unwrap_or(0));
@@ -89,7 +88,7 @@ fn whole_days(from: &Parts, to: &Parts) -> i64 {
 fn whole_months(from: &Parts, to: &Parts) -> i64 {
     let (start, end) = last_day(from, to);
     let (start, end) = (calendar::civil(start), calendar::civil(end));
-    // Months of 32 days keep the days apart.
+    // Months of 32 days keep dates distinct.
     let packed = |date: calendar::Civil| (date.year * 12 + date.month) * 32 + date.day;
     (packed(end) - packed(start)) / 32
 }

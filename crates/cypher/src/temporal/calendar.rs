@@ -6,7 +6,7 @@ use wellspring_types::moment::{self, Date, is_leap};
 /// The first and the last year that a day may be of.
 pub(super) const YEARS: std::ops::RangeInclusive<i64> = Date::YEARS;
 
-/// A day by year, month and day.
+/// A date as year, month and day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Civil {
     pub(super) year: i64,
@@ -16,23 +16,23 @@ pub(super) struct Civil {
     pub(super) day: i64,
 }
 
-/// The days of a year, month and day, which must be in range.
+/// The day number of a date, which must be in range.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     Date { year, month: month as u8, day: day as u8 }.to_day()
 }
 
-/// The year, month and day of a day.
+/// The date of a day number.
 pub(super) fn civil(days: i64) -> Civil {
     let Date { year, month, day } = Date::of_day(days);
     Civil { year, month: month.into(), day: day.into() }
 }
 
-/// How many days a year has.
+/// Number of days in a year.
 pub(super) fn year_length(year: i64) -> i64 {
     if is_leap(year) { 366 } else { 365 }
 }
 
-/// How many days a month has.
+/// Number of days in a month.
 pub(super) fn month_length(year: i64, month: i64) -> i64 {
     moment::month_length(year, month as u8).into()
 }
@@ -57,7 +57,7 @@ pub(super) fn quarter_start(year: i64, quarter: i64) -> i64 {
     days(year, quarter * 3 - 2, 1)
 }
 
-/// The ISO week of a day, and the year that it counts in.
+/// The ISO week of a day, and its week year.
 pub(super) fn week(day: i64) -> (i64, i64) {
     let thursday = day - day_of_week(day) + 4;
     let year = civil(thursday).year;
@@ -70,7 +70,7 @@ pub(super) fn week_start(year: i64, week: i64) -> i64 {
     fourth - day_of_week(fourth) + 1 + (week - 1) * 7
 }
 
-/// The same day so many months later, or the last of its month. `None` out of range.
+/// The same day this many months later, or the last day of that month. `None` if out of range.
 pub(super) fn plus_months(day: i64, months: i64) -> Option<i64> {
     let civil = civil(day);
     let month = civil.year.checked_mul(12)?.checked_add(civil.month - 1)?.checked_add(months)?;
@@ -78,7 +78,7 @@ pub(super) fn plus_months(day: i64, months: i64) -> Option<i64> {
     YEARS.contains(&year).then(|| days(year, month, civil.day.min(month_length(year, month))))
 }
 
-/// A day in range, `None` out of it.
+/// A day in range; otherwise `None`.
 pub(super) fn in_range(day: i128) -> Option<i64> {
     let day = i64::try_from(day).ok()?;
     (days(*YEARS.start(), 1, 1)..=days(*YEARS.end(), 12, 31)).contains(&day).then_some(day)

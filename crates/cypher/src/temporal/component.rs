@@ -5,7 +5,7 @@ use super::parts::{Parts, SECOND};
 use super::text::offset_text;
 use crate::value::{Duration, Value};
 
-/// A component of a temporal value; `None` if it has none of this name.
+/// A component of a temporal value; `None` if it has no such component.
 pub fn component(value: &Value, key: &str) -> Option<Value> {
     if let Value::Duration(duration) = value {
         return of_duration(duration, key).map(Value::Integer);
@@ -48,7 +48,7 @@ fn of_time(time: u64, key: &str) -> Option<i64> {
         "nanosecond" => fraction,
         _ => return None,
     };
-    // Less than a day of nanoseconds.
+    // Less than the nanoseconds of a day.
     Some(number as i64)
 }
 
@@ -71,7 +71,7 @@ fn of_zone(parts: &Parts, key: &str) -> Option<Value> {
     })
 }
 
-/// Nanoseconds of long durations have more than 64 bits: `None`.
+/// `None` if the nanoseconds of a long duration exceed 64 bits.
 fn of_duration(duration: &Duration, key: &str) -> Option<i64> {
     let Duration { months, days, seconds, nanoseconds } = *duration;
     let nanoseconds = i64::from(nanoseconds);

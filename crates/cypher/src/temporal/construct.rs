@@ -1,4 +1,4 @@
-//! Points in time and durations from what a function is given.
+//! Constructs points in time and durations from function arguments.
 
 use super::fields::{self, malformed};
 use super::parse;
@@ -8,10 +8,10 @@ use crate::context::StatementTime;
 use crate::error::Result;
 use crate::value::{Duration, Value};
 
-/// A point in time of an argument: a text, a map of fields, or another point in time.
+/// A point in time from an argument: a text, a map of fields, or another point in time.
 ///
 /// # Errors
-/// What is none, or says too little.
+/// The argument is invalid or incomplete.
 pub fn point_in_time(kind: Kind, argument: &Value) -> Result<Value> {
     match argument {
         Value::String(text) => parsed(kind, text),
@@ -25,7 +25,7 @@ pub fn point_in_time(kind: Kind, argument: &Value) -> Result<Value> {
             match parts {
                 Some(parts) => parts.value(kind),
                 None => Err(malformed(format!(
-                    "There is no {}() of {}.",
+                    "{}() does not accept {}.",
                     kind.name(),
                     other.type_name()
                 ))),
@@ -34,17 +34,20 @@ pub fn point_in_time(kind: Kind, argument: &Value) -> Result<Value> {
     }
 }
 
-/// The instant at which the statement began, in a zone if one is named.
+/// The time at which the statement began, in a zone if one is named.
 ///
 /// # Errors
-/// A zone that is none.
+/// The zone is invalid.
 pub fn now(kind: Kind, zone: Option<&Value>, time: StatementTime) -> Result<Value> {
     let zone = match zone {
         None => UTC,
         Some(Value::String(text)) => Zone::parse(text)?,
         Some(Value::Map(entries)) => fields::zone(entries)?.unwrap_or(UTC),
         Some(other) => {
-            return Err(malformed(format!("A time zone is a String, not {}.", other.type_name())));
+            return Err(malformed(format!(
+                "A time zone must be a String, not {}.",
+                other.type_name()
+            )));
         }
     };
     from_epoch(time.seconds, time.nanoseconds).in_zone(zone).value(kind)
@@ -55,17 +58,17 @@ fn from_epoch(seconds: i64, nanoseconds: u32) -> Parts {
     Parts { date: Some(date), time: Some(time), zone: Some(UTC) }
 }
 
-/// The instant so many seconds and nanoseconds after 1970-01-01T00:00Z.
+/// The instant this many seconds and nanoseconds after 1970-01-01T00:00Z.
 ///
 /// # Errors
-/// Instants out of range.
+/// The instant is out of range.
 pub fn instant(seconds: i64, nanoseconds: i64) -> Result<Value> {
     let carried = seconds.checked_add(nanoseconds.div_euclid(1_000_000_000));
     let seconds = carried.ok_or_else(super::duration::out_of_range)?;
     from_epoch(seconds, nanoseconds.rem_euclid(1_000_000_000) as u32).value(Kind::DateTime)
 }
 
-/// A point in time of a text.
+/// Parses a point in time.
 pub(super) fn parsed(kind: Kind, text: &str) -> Result<Value> {
     let text = text.trim();
     let unreadable = || malformed(format!("Text cannot be parsed to a {}: '{text}'", kind.name()));
@@ -96,16 +99,16 @@ pub(super) fn parsed(kind: Kind, text: &str) -> Result<Value> {
     parts.value(kind)
 }
 
-/// A duration of a text or of a map of amounts.
+/// A duration from a text or a map of amounts.
 ///
 /// # Errors
-/// What is none.
+/// The argument is invalid.
 pub fn duration(argument: &Value) -> Result<Duration> {
     match argument {
         Value::String(text) => parse::duration(text.trim())
             .ok_or_else(|| malformed(format!("Text cannot be parsed to a Duration: '{text}'"))),
         Value::Map(entries) => fields::duration(entries),
         Value::Duration(duration) => Ok(**duration),
-        other => Err(malformed(format!("There is no duration() of {}.", other.type_name()))),
+        other => Err(malformed(format!("duration() does not accept {}.", other.type_name()))),
     }
 }

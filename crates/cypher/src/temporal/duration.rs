@@ -1,22 +1,22 @@
-//! Arithmetic of durations: months, days and seconds are kept apart.
+//! Arithmetic of durations; months, days and seconds stay separate.
 
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::value::Duration;
 
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub(super) const SECOND: i128 = 1_000_000_000;
-/// Nanoseconds of a day.
+/// Nanoseconds in a day.
 pub(super) const DAY: i128 = 86_400 * SECOND;
-/// Nanoseconds of a month of a twelfth of 365.2425 days.
+/// Nanoseconds in a month, taken as a twelfth of 365.2425 days.
 const MONTH: f64 = 2_629_746e9;
 
 #[cold]
 pub(super) fn out_of_range() -> Error {
-    let message = "The result lies beyond the times and durations that can be told.";
+    let message = "The result is out of the range of times and durations.";
     Error::runtime(ErrorKind::ArithmeticError, Detail::NumberOutOfRange, message)
 }
 
-/// A duration of these parts; nanoseconds may be any number and become seconds.
+/// A duration with these parts; excess nanoseconds are carried to seconds.
 pub(super) fn duration(months: i128, days: i128, nanoseconds: i128) -> Result<Duration> {
     let part = |part: i128| i64::try_from(part).map_err(|_| out_of_range());
     Ok(Duration {
@@ -45,7 +45,7 @@ pub(super) fn sum(a: &Duration, b: &Duration, sign: i128) -> Result<Duration> {
 /// `a + b`
 ///
 /// # Errors
-/// Parts of more than 64 bits.
+/// A part exceeds 64 bits.
 pub fn add(a: &Duration, b: &Duration) -> Result<Duration> {
     sum(a, b, 1)
 }
@@ -53,7 +53,7 @@ pub fn add(a: &Duration, b: &Duration) -> Result<Duration> {
 /// `duration * factor`. Fractions of months become days, those of days seconds.
 ///
 /// # Errors
-/// Parts of more than 64 bits, a factor that is no number.
+/// A part exceeds 64 bits, or the factor is not a number.
 pub fn scale(duration: &Duration, factor: f64) -> Result<Duration> {
     let whole = factor as i64;
     if whole as f64 == factor && whole != i64::MAX {
@@ -72,7 +72,7 @@ pub fn scale(duration: &Duration, factor: f64) -> Result<Duration> {
     )
 }
 
-/// A duration of parts that may have fractions: those of months become days, those of days seconds.
+/// A duration of fractional parts: fractions of months become days, those of days seconds.
 pub(super) fn of_fractions(months: f64, days: f64, nanoseconds: f64) -> Result<Duration> {
     if ![months, days, nanoseconds].iter().all(|part| part.abs() < 1e28) {
         return Err(out_of_range());
@@ -87,12 +87,12 @@ pub(super) fn of_fractions(months: f64, days: f64, nanoseconds: f64) -> Result<D
     )
 }
 
-/// The nearest whole number; half a nanosecond is none.
+/// The nearest integer; half a nanosecond rounds to zero.
 fn nearest(nanoseconds: f64) -> i128 {
     (nanoseconds.abs() - 0.5).ceil().copysign(nanoseconds) as i128
 }
 
-/// What durations are counted in.
+/// The units of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Years,
@@ -109,7 +109,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// How many months, days and nanoseconds it has.
+    /// Its months, days and nanoseconds.
     fn parts(self) -> (i128, i128, i128) {
         match self {
             Self::Years => (12, 0, 0),
@@ -127,7 +127,7 @@ impl Unit {
     }
 }
 
-/// Amounts of units, added up: what is whole exactly, and fractions apart.
+/// A sum of amounts: integer parts exactly, fractions separately.
 #[derive(Debug, Default)]
 pub(super) struct Amounts {
     whole: (i128, i128, i128),
@@ -135,11 +135,11 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// So many more of a unit.
+    /// Adds an amount of a unit.
     pub(super) fn add(&mut self, unit: Unit, whole: i64, fraction: f64) {
         let (months, days, nanoseconds) = unit.parts();
         let times = i128::from(whole);
-        // A few products of 64 bits by less than 43: far from 128.
+        // A few products of 64 bits by less than 43 bits: far from 128.
         self.whole.0 += months * times;
         self.whole.1 += days * times;
         self.whole.2 += nanoseconds * times;
@@ -148,7 +148,7 @@ impl Amounts {
         self.fractions.2 += nanoseconds as f64 * fraction;
     }
 
-    /// What they come to.
+    /// The total.
     pub(super) fn total(self) -> Result<Duration> {
         let (months, days, nanoseconds) = self.whole;
         let whole = duration(months, days, nanoseconds)?;
@@ -157,13 +157,13 @@ impl Amounts {
     }
 }
 
-/// As ISO 8601 has it: `P1Y2M3DT4H5M6.7S`, every part with its own sign.
+/// ISO 8601: `P1Y2M3DT4H5M6.7S`, every part with its own sign.
 pub(super) fn text(duration: &Duration) -> String {
     use std::fmt::Write as _;
     let mut text = String::from("P");
     let mut part = |number: i128, unit: char| {
         if number != 0 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             _ = write!(text, "{number}{unit}");
         }
     };

@@ -1,4 +1,4 @@
-//! Maps of fields: `{year: 1984, week: 10}`, alone or over what another value has.
+//! Maps of fields: `{year: 1984, week: 10}`, alone or overriding those of another value.
 
 use super::calendar;
 use super::duration::{Amounts, Unit};
@@ -33,7 +33,7 @@ pub(super) fn zone(entries: &Entries) -> Result<Option<Zone>> {
     }
 }
 
-/// A value of a type of the fields of a map; `date`, `time` and `datetime` select from other
+/// A value of a type from the fields of a map; `date`, `time` and `datetime` copy from other
 /// values.
 pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
     if let Some(instant) = epoch(entries)? {
@@ -51,7 +51,7 @@ pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
     }
     let mut parts = overridden(kind, parts, entries)?;
     if let Some(zone) = zone(entries)?.filter(|_| kind.has_zone()) {
-        // What has a zone already is the same instant in the new one.
+        // A value that already has a zone keeps its instant in the new one.
         parts = match parts.zone {
             Some(_) => parts.in_zone(zone),
             None => Parts { zone: Some(zone), ..parts },
@@ -60,7 +60,7 @@ pub(super) fn built(kind: Kind, entries: &Entries) -> Result<Value> {
     parts.value(kind)
 }
 
-/// The instant of the fields `epochSeconds` or `epochMillis`, in Greenwich.
+/// The instant of the fields `epochSeconds` or `epochMillis`, in UTC.
 fn epoch(entries: &Entries) -> Result<Option<Parts>> {
     let (seconds, nanoseconds) =
         match (integer(entries, "epochSeconds")?, integer(entries, "epochMillis")?) {
@@ -73,7 +73,8 @@ fn epoch(entries: &Entries) -> Result<Option<Parts>> {
     let fraction =
         subsecond(nanoseconds, entries)?.and_then(|fraction| u32::try_from(fraction).ok());
     let fraction = fraction.filter(|fraction| u64::from(*fraction) < SECOND);
-    let fraction = fraction.ok_or_else(|| malformed("There is no such time of day.".to_owned()))?;
+    let fraction =
+        fraction.ok_or_else(|| malformed("This time of day does not exist.".to_owned()))?;
     let (date, time) = split(seconds, fraction);
     Ok(Some(Parts { date: Some(date), time: Some(time), zone: Some(UTC) }))
 }
@@ -108,7 +109,7 @@ fn selected(kind: Kind, entries: &Entries) -> Result<Parts> {
             return Err(malformed("time must have a time of day.".to_owned()));
         };
         parts.time = Some(time);
-        // The offset of a time that has a place depends on its day.
+        // The offset of a time in a named zone depends on its date.
         parts.zone = source.zone.clone();
         if !kind.has_date() {
             parts.date = source.date;
@@ -117,7 +118,7 @@ fn selected(kind: Kind, entries: &Entries) -> Result<Parts> {
     Ok(parts)
 }
 
-/// The parts with the fields of a map in place of theirs.
+/// Overrides the parts with the fields of a map.
 pub(super) fn overridden(kind: Kind, mut parts: Parts, entries: &Entries) -> Result<Parts> {
     if kind.has_date() {
         parts.date = Some(date(parts.date, entries)?);
@@ -162,27 +163,27 @@ fn date(base: Option<i64>, entries: &Entries) -> Result<i64> {
             month.1.or(known.map(|(_, civil)| civil.day)).unwrap_or(1),
         )
     };
-    date.ok_or_else(|| malformed("There is no such day.".to_owned()))
+    date.ok_or_else(|| malformed("This day does not exist.".to_owned()))
 }
 
 fn time(base: u64, entries: &Entries) -> Result<u64> {
-    // Less than a day of nanoseconds.
+    // Less than the nanoseconds of a day.
     let (seconds, fraction) = ((base / SECOND) as i64, (base % SECOND) as i64);
     let hour = integer(entries, "hour")?.unwrap_or(seconds / 3600);
     let minute = integer(entries, "minute")?.unwrap_or(seconds / 60 % 60);
     let second = integer(entries, "second")?.unwrap_or(seconds % 60);
     let fraction = subsecond(fraction, entries)?;
     let time = fraction.and_then(|fraction| parse::clock(hour, minute, second, fraction));
-    time.ok_or_else(|| malformed("There is no such time of day.".to_owned()))
+    time.ok_or_else(|| malformed("This time of day does not exist.".to_owned()))
 }
 
-/// Nanoseconds of the second. The largest unit that is given may be more than a thousand; larger
-/// ones are then of the base only if it leaves room for them.
+/// Nanoseconds within the second. The largest given unit can exceed a thousand; larger units are
+/// taken from the base only if there is room for them.
 fn subsecond(base: i64, entries: &Entries) -> Result<Option<i64>> {
     let milliseconds = integer(entries, "millisecond")?;
     let microseconds = integer(entries, "microsecond")?;
     let nanoseconds = integer(entries, "nanosecond")?;
-    // What is not given is the base's, unless a smaller unit that is given covers it.
+    // Units that are not given come from the base, unless a smaller given unit covers them.
     let covered = |value: Option<i64>, from: i64| value.is_some_and(|value| value >= from);
     let covers_milliseconds = covered(microseconds, 1_000) || covered(nanoseconds, 1_000_000);
     let covers_microseconds = covered(nanoseconds, 1_000);
@@ -201,7 +202,7 @@ fn subsecond(base: i64, entries: &Entries) -> Result<Option<i64>> {
     Ok(if in_range { total() } else { None })
 }
 
-/// A duration of a map: any units, any numbers.
+/// A duration from a map: any units, any numbers.
 pub(super) fn duration(entries: &Entries) -> Result<Duration> {
     let mut amounts = Amounts::default();
     for (name, value) in entries {
@@ -217,12 +218,12 @@ pub(super) fn duration(entries: &Entries) -> Result<Duration> {
             "milliseconds" => Unit::Milliseconds,
             "microseconds" => Unit::Microseconds,
             "nanoseconds" => Unit::Nanoseconds,
-            other => return Err(malformed(format!("A duration has no {other}."))),
+            other => return Err(malformed(format!("A duration has no field {other}."))),
         };
         match value {
             Value::Null => {}
             Value::Integer(integer) => amounts.add(unit, *integer, 0.0),
-            // Beyond 2^63 the conversion stops there, and the sum is out of range.
+            // Beyond 2^63 the conversion saturates, and the sum is out of range.
             Value::Float(float) if float.is_finite() => {
                 amounts.add(unit, float.trunc() as i64, float.fract());
             }

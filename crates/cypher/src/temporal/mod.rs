@@ -1,8 +1,7 @@
-//! Points in time and durations: how they are made, read, written, and computed with.
+//! Points in time and durations: construction, parsing, formatting and arithmetic.
 //!
-//! Values are integers of `wellspring_graph::value`; here is the calendar. What zones' names mean
-//! comes from a bundled copy of the IANA rules, so the same statement means the same on every
-//! machine.
+//! Values are integers of `wellspring_graph::value`; the calendar is here. Time zones come from a
+//! bundled copy of the IANA rules, so a statement means the same on every machine.
 
 mod arithmetic;
 mod between;

@@ -1,28 +1,28 @@
-//! Dates, times, offsets and durations as ISO 8601 writes them. `None` for what is none.
+//! Parses dates, times, offsets and durations in ISO 8601. `None` if the text is invalid.
 
 use super::calendar;
 use super::duration::{Amounts, Unit};
 use crate::value::Duration;
 
-/// A number of digits only.
+/// A number that consists of digits only.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }
 
-/// A part of a text of ASCII characters.
+/// A number in a range of an ASCII text.
 fn part(text: &str, range: std::ops::Range<usize>) -> Option<i64> {
     number(text.get(range)?)
 }
 
-/// A day: `2015-07-21`, `20150721`, `2015-07`, `2015-W30-2`, `2015W302`, `2015-202`, `2015` …
+/// A date: `2015-07-21`, `20150721`, `2015-07`, `2015-W30-2`, `2015W302`, `2015-202`, `2015` …
 pub(super) fn date(text: &str) -> Option<i64> {
     let (sign, unsigned) = match text.as_bytes().first()? {
         b'-' => (-1, text.get(1..)?),
         b'+' => (1, text.get(1..)?),
         _ => (1, text),
     };
-    // A year with a sign has as many digits as it takes, others have four.
+    // A signed year has any number of digits, others have four.
     let digits = match text.len() == unsigned.len() {
         true => 4,
         false => unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len()),
@@ -51,7 +51,7 @@ pub(super) fn date(text: &str) -> Option<i64> {
     }
 }
 
-/// What follows, perhaps after a hyphen; `otherwise` if nothing does.
+/// The rest, optionally after a hyphen; `otherwise` if there is none.
 fn optional(rest: &str, extended: bool, otherwise: i64) -> Option<i64> {
     match (rest.is_empty(), extended) {
         (true, _) => Some(otherwise),
@@ -65,7 +65,7 @@ fn week_date(year: i64, rest: &str, extended: bool) -> Option<i64> {
     day_of_week(year, week, optional(rest.get(2..)?, extended, 1)?)
 }
 
-/// The day of a month, if there is one.
+/// The date of a year, month and day, if it exists.
 pub(super) fn month_day(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_date = calendar::YEARS.contains(&year)
         && (1..=12).contains(&month)
@@ -73,24 +73,24 @@ pub(super) fn month_day(year: i64, month: i64, day: i64) -> Option<i64> {
     is_date.then(|| calendar::days(year, month, day))
 }
 
-/// The day of a week, if there is one.
+/// The date of a week day, if it exists.
 pub(super) fn day_of_week(year: i64, week: i64, day: i64) -> Option<i64> {
     let is_date =
         calendar::YEARS.contains(&year) && (1..=53).contains(&week) && (1..=7).contains(&day);
     let monday =
         calendar::week_start(if is_date { year } else { 0 }, if is_date { week } else { 1 });
-    // A year without a 53rd week has its first Thursday of the next one there.
+    // In a year without a 53rd week, that week would be the first of the next year.
     (is_date && (week < 53 || calendar::week(monday).1 == 53)).then_some(monday + day - 1)
 }
 
-/// The day of a year, if there is one.
+/// The date of a day of the year, if it exists.
 pub(super) fn ordinal(year: i64, day: i64) -> Option<i64> {
     let is_date =
         calendar::YEARS.contains(&year) && (1..=calendar::year_length(year)).contains(&day);
     is_date.then(|| calendar::days(year, 1, 1) + day - 1)
 }
 
-/// The day of a quarter, if there is one.
+/// The date of a day of the quarter, if it exists.
 pub(super) fn day_of_quarter(year: i64, quarter: i64, day: i64) -> Option<i64> {
     if !calendar::YEARS.contains(&year) || !(1..=4).contains(&quarter) {
         return None;
@@ -109,7 +109,7 @@ pub(super) fn time(text: &str) -> Option<u64> {
     };
     let compact: String = whole.split(':').collect();
     let colons = whole.len() - compact.len();
-    // Either all parts are set apart by colons or none is.
+    // Either all parts are separated by colons or none.
     if !compact.len().is_multiple_of(2)
         || compact.len() > 6
         || (colons > 0 && colons != compact.len() / 2 - 1)
@@ -129,7 +129,7 @@ pub(super) fn time(text: &str) -> Option<u64> {
     clock(hour, minute, second, nanoseconds)
 }
 
-/// Nanoseconds since midnight, if there is such a time.
+/// Nanoseconds since midnight, if the time exists.
 pub(super) fn clock(hour: i64, minute: i64, second: i64, nanoseconds: i64) -> Option<u64> {
     let is_time = (0..24).contains(&hour)
         && (0..60).contains(&minute)
@@ -160,7 +160,7 @@ pub(super) fn offset(text: &str) -> Option<i32> {
     (minutes < 60 && seconds < 60 && total <= 18 * 3600).then_some(sign * total as i32)
 }
 
-/// A time with what follows it: an offset, a zone's name in brackets, or both.
+/// A time with its suffix: an offset, a zone name in brackets, or both.
 pub(super) fn zoned_time(text: &str) -> Option<(u64, Option<i32>, Option<&str>)> {
     let (rest, name) = match text.split_once('[') {
         Some((rest, name)) => (rest, Some(name.strip_suffix(']')?)),
@@ -200,7 +200,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         while !rest.is_empty() {
             let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
             let letter = rest.get(end..)?.chars().next()?;
-            // Units come in their order, each once.
+            // Units come in a fixed order, each once.
             let place = units.iter().position(|unit| unit.0 == letter)?;
             let (whole, fraction) = amount(rest.get(..end)?, negated)?;
             amounts.add(units.get(place)?.1, whole, fraction);
@@ -211,11 +211,11 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     amounts.total().ok()
 }
 
-/// A number, its whole part and its fraction.
+/// A number as integer part and fraction.
 fn amount(text: &str, negated: bool) -> Option<(i64, f64)> {
     let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let sign = if whole.starts_with('-') != negated { -1 } else { 1 };
-    // The least number has no opposite, so the sign is read with the digits.
+    // The least integer has no opposite, so the sign is parsed with the digits.
     let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
     let starts_well = digits.starts_with(|c: char| c.is_ascii_digit());
     let whole = if sign < 0 { format!("-{digits}") } else { digits.to_owned() };

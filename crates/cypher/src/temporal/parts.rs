@@ -1,4 +1,4 @@
-//! Temporal values taken apart and put together: a day, a time of day, a zone.
+//! Splits temporal values into date, time of day and zone, and combines them.
 
 use super::calendar;
 use super::duration::out_of_range;
@@ -7,28 +7,28 @@ use crate::error::Result;
 use crate::value::{Date, DateTime, LocalDateTime, LocalTime, Time, Value};
 use std::sync::Arc;
 
-/// Seconds of a day.
+/// Seconds in a day.
 pub(super) const DAY_SECONDS: i64 = 86_400;
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The types of points in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A day.
+    /// A date.
     Date,
     /// A time of day without a zone.
     LocalTime,
     /// A time of day at an offset.
     Time,
-    /// A day and a time without a zone.
+    /// A date and a time without a zone.
     LocalDateTime,
     /// An instant in a zone.
     DateTime,
 }
 
 impl Kind {
-    /// Whether it has a day.
+    /// Whether it has a date.
     pub(super) fn has_date(self) -> bool {
         matches!(self, Self::Date | Self::LocalDateTime | Self::DateTime)
     }
@@ -43,7 +43,7 @@ impl Kind {
         matches!(self, Self::Time | Self::DateTime)
     }
 
-    /// The function that makes it.
+    /// The name of its constructor.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Date => "date",
@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-/// A value taken apart, as its clock shows it.
+/// The parts of a value in local time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     /// Days since 1970-01-01.
@@ -66,7 +66,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The parts of a temporal value; `None` for durations and what is not temporal.
+    /// The parts of a temporal value; `None` for durations and other values.
     pub(super) fn of(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Date(date) => Self { date: Some(date.days), time: None, zone: None },
@@ -90,18 +90,18 @@ impl Parts {
         })
     }
 
-    /// Seconds since 1970 on the clock; what is missing is 1970-01-01 and midnight.
+    /// Local seconds since 1970; missing parts are 1970-01-01 and midnight.
     pub(super) fn clock_seconds(&self) -> i64 {
         let time = self.time.unwrap_or(0) / SECOND;
         self.date.unwrap_or(0).saturating_mul(DAY_SECONDS).saturating_add(time as i64)
     }
 
-    /// Nanoseconds of the second.
+    /// Nanoseconds within the second.
     pub(super) fn fraction(&self) -> u32 {
         (self.time.unwrap_or(0) % SECOND) as u32
     }
 
-    /// The instant, in seconds since 1970; without a zone in Greenwich.
+    /// The instant, in seconds since 1970; without a zone, in UTC.
     pub(super) fn instant(&self) -> i64 {
         self.zone.as_ref().unwrap_or(&UTC).instant(self.clock_seconds())
     }
@@ -111,8 +111,7 @@ impl Parts {
         self.zone.as_ref().map_or(0, |zone| zone.offset_at(self.instant()))
     }
 
-    /// The same instant as a clock of another zone shows it. Without a date, the offset of that
-    /// zone in 1970.
+    /// The same instant in another zone. Without a date, uses that zone's offset in 1970.
     #[must_use]
     pub(super) fn in_zone(&self, zone: Zone) -> Self {
         let instant = self.instant();
@@ -121,7 +120,7 @@ impl Parts {
         Self { date: self.date.map(|_| date), time: Some(time), zone: Some(zone) }
     }
 
-    /// A value of a type; what is missing is 1970-01-01, midnight, Greenwich.
+    /// A value of a type; missing parts are 1970-01-01, midnight, UTC.
     pub(super) fn value(&self, kind: Kind) -> Result<Value> {
         let date =
             calendar::in_range(i128::from(self.date.unwrap_or(0))).ok_or_else(out_of_range)?;
@@ -154,7 +153,7 @@ pub(super) fn split(seconds: i64, nanoseconds: u32) -> (i64, u64) {
     (day, second as u64 * SECOND + u64::from(nanoseconds))
 }
 
-/// The type of a temporal value that is no duration.
+/// The type of a temporal value other than a duration.
 pub(super) fn kind_of(value: &Value) -> Option<Kind> {
     Some(match value {
         Value::Date(_) => Kind::Date,

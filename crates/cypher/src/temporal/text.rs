@@ -1,10 +1,10 @@
-//! How temporal values are written: ISO 8601, seconds only if there are some.
+//! Formats temporal values as ISO 8601; seconds are omitted if they are zero.
 
 use super::calendar::{Civil, civil};
 use super::parts::{SECOND, split};
 use crate::value::{DateTime, Value};
 
-/// As `toString()` writes it; `None` for what is not temporal.
+/// The text that `toString()` returns; `None` for values that are not temporal.
 pub fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Date(date) => date_text(date.days),
@@ -19,7 +19,7 @@ pub fn text(value: &Value) -> Option<String> {
 
 fn date_text(days: i64) -> String {
     let Civil { year, month, day } = civil(days);
-    // Beyond four digits a year has a sign.
+    // Years of more than four digits have a sign.
     let year = match year {
         0..=9_999 => format!("{year:04}"),
         10_000.. => format!("+{year}"),

@@ -1,4 +1,4 @@
-//! Points in time set back to the start of their century, week, hour …
+//! Truncates points in time to the start of their century, week, hour …
 
 use super::calendar;
 use super::fields::{self, malformed, overridden};
@@ -7,21 +7,21 @@ use super::zone::Zone;
 use crate::error::Result;
 use crate::value::{Entries, Value};
 
-/// The start of the unit that a point in time lies in, with fields of a map in place of its own.
+/// The start of the unit that contains a point in time, overridden by the fields of a map.
 ///
 /// # Errors
-/// Units that there are not, or that the type does not tell; values without what the type needs.
+/// Unknown units or units that the type lacks; values without a part that the type needs.
 pub fn truncate(kind: Kind, unit: &str, value: &Value, entries: &Entries) -> Result<Value> {
     let unfit = || {
         malformed(format!(
-            "{}.truncate() cannot set {} back to a {unit}.",
+            "{}.truncate() cannot truncate {} to a {unit}.",
             kind.name(),
             value.type_name()
         ))
     };
     let mut parts = Parts::of(value).ok_or_else(unfit)?;
     if kind == Kind::Time {
-        // Without a day a place has no offset of its own.
+        // Without a date, a named zone has no offset of its own.
         parts.zone = Some(Zone::Offset(parts.offset()));
     }
     if let Some(nanoseconds) = clock_unit(unit) {
@@ -37,14 +37,14 @@ pub fn truncate(kind: Kind, unit: &str, value: &Value, entries: &Entries) -> Res
     if kind.has_date() && parts.date.is_none() {
         return Err(unfit());
     }
-    // The same time on the clock of another zone.
+    // The same local time in another zone.
     if let Some(zone) = fields::zone(entries)?.filter(|_| kind.has_zone()) {
         parts.zone = Some(zone);
     }
     overridden(kind, parts, entries)?.value(kind)
 }
 
-/// How many nanoseconds a unit of less than a day has.
+/// Nanoseconds in a unit of less than a day.
 fn clock_unit(unit: &str) -> Option<u64> {
     Some(match unit.to_ascii_lowercase().as_str() {
         "hour" => 3600 * SECOND,

@@ -1,4 +1,4 @@
-//! Zones: offsets, and names with rules. Nothing else knows the crate that has the rules.
+//! Time zones: offsets, and names with rules. Only this module uses the crate with the rules.
 
 use super::parse;
 use crate::error::{Detail, Error, Result};
@@ -6,23 +6,23 @@ use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, civil};
 use std::sync::{Arc, LazyLock};
 
-/// The rules that are bundled.
+/// The bundled rules.
 static RULES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// Where a clock stands.
+/// A time zone.
 #[derive(Debug, Clone)]
 pub(super) enum Zone {
-    /// So many seconds east of Greenwich.
+    /// A fixed number of seconds east of Greenwich.
     Offset(i32),
-    /// At a place, with its rules. The offset, if the place has it at a time, decides between two.
+    /// A named zone with its rules. The preferred offset decides where a local time is ambiguous.
     Named { name: Arc<str>, rules: TimeZone, preferred: Option<i32> },
 }
 
-/// Greenwich.
+/// UTC.
 pub(super) const UTC: Zone = Zone::Offset(0);
 
 impl Zone {
-    /// The zone of a text: `+01:00`, `Z`, `Europe/Stockholm`.
+    /// Parses a zone: `+01:00`, `Z`, `Europe/Stockholm`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         match parse::offset(text) {
             Some(offset) => Ok(Self::Offset(offset)),
@@ -30,20 +30,17 @@ impl Zone {
         }
     }
 
-    /// The zone of a name; the offset decides where the place has two.
+    /// The zone with this name; the offset decides where a local time is ambiguous.
     pub(super) fn named(name: &str, preferred: Option<i32>) -> Result<Self> {
         let rules = RULES.get(name).or_else(|_| RULES.get(&name.replace(' ', "_")));
         let rules = rules.map_err(|_| {
-            Error::argument(
-                Detail::InvalidArgumentValue,
-                format!("There is no time zone '{name}'."),
-            )
+            Error::argument(Detail::InvalidArgumentValue, format!("Unknown time zone '{name}'."))
         })?;
         let name = rules.iana_name().unwrap_or(name).into();
         Ok(Self::Named { name, rules, preferred })
     }
 
-    /// The zone of a stored value. One whose name is no longer known keeps its offset.
+    /// The zone of a stored value. If its name is no longer known, it keeps the offset.
     pub(super) fn stored(offset: i32, name: Option<&Arc<str>>) -> Self {
         let zone = name.and_then(|name| Self::named(name, Some(offset)).ok());
         zone.unwrap_or(Self::Offset(offset))
@@ -69,9 +66,9 @@ impl Zone {
         }
     }
 
-    /// The instant, in seconds since 1970, at which clocks show `local`, seconds since 1970 on the
-    /// clock. A time that is left out in spring is told as if clocks had not been put forward; of
-    /// two in autumn the first is taken.
+    /// The instant, in seconds since 1970, of the local time `local`, in local seconds since 1970.
+    /// A local time skipped in spring is interpreted as if clocks had not been put forward; of two
+    /// in autumn the first applies.
     pub(super) fn instant(&self, local: i64) -> i64 {
         let offset = match self {
             Self::Offset(offset) => *offset,
@@ -93,7 +90,7 @@ impl Zone {
     }
 }
 
-/// A time on the clock for the crate that has the rules; beyond its years the nearest.
+/// A local time for the crate with the rules, clamped to its range of years.
 fn clock(local: i64) -> civil::DateTime {
     let (day, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
     let date = super::calendar::civil(day);
@@ -120,11 +117,11 @@ mod tests {
     fn clocks_are_put_forward_and_back() {
         let summer = days(2017, 7, 1) * 86_400;
         assert_eq!(stockholm(None).offset_at(summer), 7200);
-        // Half past two in the night when clocks go back is there twice.
+        // Half past two occurs twice in the night when clocks go back.
         let twice = days(2017, 10, 29) * 86_400 + 9_000;
         assert_eq!(stockholm(None).instant(twice), twice - 7200);
         assert_eq!(stockholm(Some(3600)).instant(twice), twice - 3600);
-        // And when they go forward it is not there.
+        // And not at all when they go forward.
         let never = days(2017, 3, 26) * 86_400 + 9_000;
         assert_eq!(stockholm(None).instant(never), never - 3600);
     }

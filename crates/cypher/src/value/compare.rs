@@ -1,18 +1,17 @@
-//! Equality (`=`) and comparison (`<`), both of three values: what cannot be known is null.
+//! Equality (`=`) and comparison (`<`), both three-valued: an unknown result is null.
 
 use super::order::{cmp_instants, cmp_times};
 use super::{Entries, Value};
 use std::cmp::Ordering;
 
-/// How two values stand to each other: what a comparison by `<`, `<=`, `>` or `>=` comes to.
+/// The relation between two values, from which `<`, `<=`, `>` and `>=` follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// They stand so to each other.
+    /// The values are comparable.
     Ordered(Ordering),
-    /// A number that is none (NaN) is among them: every comparison is false.
+    /// One is NaN: every comparison is false.
     NotANumber,
-    /// Null is among them, or they are of types that have no order among each other: every
-    /// comparison is null.
+    /// One is null, or their types are not comparable: every comparison is null.
     Unknown,
 }
 
@@ -74,7 +73,7 @@ fn equal_maps(left: &Entries, right: &Entries) -> Option<bool> {
     all_equal(left.values().zip(right.values()))
 }
 
-/// How `left` stands to `right` for `<`, `<=`, `>` and `>=`.
+/// Compares `left` with `right` for `<`, `<=`, `>` and `>=`.
 pub fn compare(left: &Value, right: &Value) -> Standing {
     let order = match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
@@ -100,7 +99,7 @@ fn number_order(order: Option<Ordering>) -> Standing {
     order.map_or(Standing::NotANumber, Standing::Ordered)
 }
 
-/// By the first elements that are not equal; a list that begins another is less than it.
+/// By the first elements that differ; a prefix of a list is less than the list.
 fn compare_lists(left: &[Value], right: &[Value]) -> Standing {
     for (a, b) in left.iter().zip(right) {
         match equals(a, b) {
@@ -112,9 +111,9 @@ fn compare_lists(left: &[Value], right: &[Value]) -> Standing {
     Standing::Ordered(left.len().cmp(&right.len()))
 }
 
-/// Exact, also where a float of 64 bits cannot hold the integer. `None` if the float is NaN.
+/// Exact even where a 64-bit float cannot represent the integer. `None` if the float is NaN.
 pub(super) fn cmp_integer_float(integer: i64, float: f64) -> Option<Ordering> {
-    /// 2^63, the first float that is beyond every integer.
+    /// 2^63, the first float above every integer.
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if float.is_nan() {
         return None;

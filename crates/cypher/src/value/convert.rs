@@ -1,11 +1,11 @@
-//! Between values at run time and those that properties have.
+//! Converts between runtime values and properties.
 
 use super::Value;
 use crate::error::{Detail, Error, Result};
 use std::sync::Arc;
 use wellspring_graph::Value as Property;
 
-/// The value that a property has.
+/// The value of a property.
 pub fn from_property(property: Property) -> Value {
     match property {
         Property::Boolean(truth) => Value::Boolean(truth),
@@ -24,10 +24,10 @@ pub fn from_property(property: Property) -> Value {
     }
 }
 
-/// A value as a property has it; `None` for null, which no property has.
+/// Converts a value to a property; `None` for null, which no property can be.
 ///
 /// # Errors
-/// Maps, nodes, relationships and paths, and lists with such things, lists or nulls in them.
+/// Maps, nodes, relationships and paths, and lists that contain such values, lists or nulls.
 pub fn to_property(value: &Value) -> Result<Option<Property>> {
     Ok(Some(match value {
         Value::Null => return Ok(None),
@@ -44,7 +44,7 @@ pub fn to_property(value: &Value) -> Result<Option<Property>> {
 
 fn element(value: &Value) -> Result<Property> {
     scalar(value).ok_or_else(|| {
-        let message = format!("A property cannot have a list with {} in it.", value.type_name());
+        let message = format!("A property cannot be a list that contains {}.", value.type_name());
         Error::type_error(Detail::InvalidPropertyType, message)
     })
 }

@@ -1,15 +1,15 @@
-//! Equivalence: what DISTINCT and grouping take for the same. Null is null, NaN is NaN, 1 is 1.0.
+//! Equivalence, as used by DISTINCT and grouping. Null equals null, NaN equals NaN, 1 equals 1.0.
 
 use super::{Value, order};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-/// Whether two values are the same for DISTINCT and grouping.
+/// Whether DISTINCT and grouping treat two values as equal.
 pub fn equivalent(left: &Value, right: &Value) -> bool {
     order(left, right) == Ordering::Equal
 }
 
-/// A value as the key of a hash table that follows equivalence.
+/// A value as the key of a hash table, compared by equivalence.
 #[derive(Debug, Clone)]
 pub struct Distinct(pub Value);
 
@@ -27,7 +27,7 @@ impl Hash for Distinct {
     }
 }
 
-/// Equivalent values hash alike.
+/// Hashes equivalent values alike.
 pub fn hash<H: Hasher>(value: &Value, state: &mut H) {
     match value {
         Value::Null => state.write_u8(0),
@@ -61,7 +61,7 @@ pub fn hash<H: Hasher>(value: &Value, state: &mut H) {
     }
 }
 
-/// A float that is an integer hashes like it.
+/// A float with an integer value hashes like that integer.
 fn hash_float<H: Hasher>(float: f64, state: &mut H) {
     let integer = float as i64;
     if float.fract() == 0.0

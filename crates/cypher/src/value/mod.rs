@@ -1,6 +1,5 @@
-//! Values at run time: what an expression comes to and a row holds. Three relations between them,
-//! as openCypher has them: equality (`=`, with null in between), equivalence (DISTINCT, grouping)
-//! and the order of ORDER BY.
+//! Runtime values of expressions and rows. openCypher defines three relations between them:
+//! equality (`=`, with null), equivalence (DISTINCT, grouping) and the order of ORDER BY.
 
 mod compare;
 mod convert;
@@ -25,10 +24,10 @@ pub use wellspring_graph::{NodeId, RelationshipId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The entries of a map value, by name.
+/// The entries of a map, by name.
 pub type Entries = BTreeMap<Arc<str>, Value>;
 
-/// A value. Cloning one copies at most 16 bytes and counts a reference.
+/// A value. A clone copies at most 16 bytes and increments a reference count.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
     /// Unknown or absent.
@@ -38,7 +37,7 @@ pub enum Value {
     Boolean(bool),
     /// A signed integer of 64 bits.
     Integer(i64),
-    /// A float of 64 bits, with its infinities and NaN.
+    /// A 64-bit float, including infinities and NaN.
     Float(f64),
     /// A string.
     String(Arc<str>),
@@ -50,23 +49,23 @@ pub enum Value {
     Node(NodeId),
     /// A relationship of the graph.
     Relationship(RelationshipId),
-    /// A walk through the graph.
+    /// A path in the graph.
     Path(Arc<Path>),
-    /// A day.
+    /// A date.
     Date(Date),
     /// A time of day without a zone.
     LocalTime(LocalTime),
     /// A time of day at an offset.
     Time(Time),
-    /// A day and a time without a zone.
+    /// A date and a time without a zone.
     LocalDateTime(LocalDateTime),
-    /// An instant and how a zone tells it.
+    /// An instant in a zone.
     DateTime(Arc<DateTime>),
     /// An amount of time.
     Duration(Arc<Duration>),
     /// A point in a coordinate system.
     Point(Arc<Point>),
-    /// Bytes: they come from parameters and properties only.
+    /// Bytes, which come from parameters and properties only.
     Bytes(Arc<[u8]>),
 }
 
@@ -96,7 +95,7 @@ impl Value {
         matches!(self, Self::Null)
     }
 
-    /// What kind of value it is, for messages, as Neo4j names it.
+    /// The type's name for messages, as in Neo4j.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "Null",
@@ -145,7 +144,7 @@ impl From<&str> for Value {
     }
 }
 
-/// A truth value of three: unknown is null.
+/// A three-valued truth value: unknown is null.
 impl From<Option<bool>> for Value {
     fn from(value: Option<bool>) -> Self {
         value.map_or(Self::Null, Self::Boolean)

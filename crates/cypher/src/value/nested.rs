@@ -1,16 +1,15 @@
-//! Lists and maps, which know how deeply they are nested and how large they are. What goes through
-//! a value goes down one call a level, so there must be an end to them; and what keeps one says how
-//! much it keeps without going through it.
+//! Lists and maps that know their depth and size. Traversing a value recurses once per level, so
+//! the depth must be bounded; and a holder of a value can charge its size without traversing it.
 
 use super::{Entries, Value};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// How deeply lists and maps may be nested.
+/// Maximum nesting of lists and maps.
 pub const MAX_DEPTH: u32 = 256;
 
-/// How large a value may be, as if nothing in it were shared: what goes through it comes to an end.
+/// Maximum size of a value as if nothing in it were shared, which bounds its traversal.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The items of a list.
@@ -29,10 +28,10 @@ pub struct Map {
     bytes: u64,
 }
 
-/// What a map keeps for an entry besides its value.
+/// Overhead of a map entry.
 const ENTRY_BYTES: u64 = 40;
 
-/// How deep the deepest value is, and how large all are.
+/// The maximum depth and total size of these values.
 fn measure<'a>(values: impl IntoIterator<Item = &'a Value>) -> (u32, u64) {
     values.into_iter().fold((0, 0), |(depth, bytes), value| {
         (depth.max(value.depth()), bytes.saturating_add(value.bytes()))
@@ -40,7 +39,7 @@ fn measure<'a>(values: impl IntoIterator<Item = &'a Value>) -> (u32, u64) {
 }
 
 impl List {
-    /// Adds items at the end.
+    /// Appends items.
     pub(crate) fn extend(&mut self, items: &[Value]) {
         let (depth, bytes) = measure(items);
         self.depth = self.depth.max(depth.saturating_add(1));
@@ -81,7 +80,7 @@ impl Deref for Map {
 }
 
 impl Value {
-    /// How many lists and maps lie within each other here.
+    /// The nesting of lists and maps in it.
     pub fn depth(&self) -> u32 {
         match self {
             Self::List(list) => list.depth,
@@ -90,20 +89,18 @@ impl Value {
         }
     }
 
-    /// About how many bytes of memory it takes with all that is in it, as if nothing in it were
-    /// shared.
+    /// Approximate memory in bytes of it and its contents, as if nothing were shared.
     pub fn bytes(&self) -> u64 {
         self.inner_bytes().saturating_add(size_of::<Self>() as u64)
     }
 
-    /// The bytes that one more who keeps it is to be charged with: a value that many keep is
-    /// charged to each in part. It changes with their number, so what was charged is what must be
-    /// given back.
+    /// The bytes to charge an additional holder: a shared value is charged to each holder in part.
+    /// The share changes with the number of holders, so exactly what was charged must be returned.
     pub fn share_of_bytes(&self) -> u64 {
         self.share_of_outer_bytes().saturating_add(size_of::<Self>() as u64)
     }
 
-    /// The same of those bytes that lie outside of the value itself: none of most values.
+    /// The part of those bytes outside the value itself; zero for most values.
     pub fn share_of_outer_bytes(&self) -> u64 {
         let holders = match self {
             Self::String(text) => Arc::strong_count(text),
@@ -116,7 +113,7 @@ impl Value {
         self.inner_bytes() / holders.max(1) as u64
     }
 
-    /// The bytes that lie outside of the value itself.
+    /// The bytes outside the value itself.
     fn inner_bytes(&self) -> u64 {
         match self {
             Self::String(text) => text.len() as u64 + 16,
@@ -129,24 +126,24 @@ impl Value {
         }
     }
 
-    /// How many steps it is to go through it once.
+    /// The steps of one traversal.
     pub fn steps(&self) -> u64 {
         self.inner_bytes() / 256
     }
 
-    /// The value itself, if it is neither nested too deeply nor too large. To be asked wherever a
-    /// value is made that holds others.
+    /// Returns the value if it is neither nested too deeply nor too large. Called wherever a
+    /// compound value is created.
     ///
     /// # Errors
-    /// More than [`MAX_DEPTH`] lists and maps within each other, or more than 1 GiB. A list that
-    /// holds another twice takes little memory and may still be longer than anybody can go through.
+    /// More than [`MAX_DEPTH`] nested lists and maps, or more than 1 GiB. A list that contains
+    /// another one twice uses little memory but can still be too long to traverse.
     pub fn bounded(self) -> Result<Self> {
         if self.depth() > MAX_DEPTH {
-            let message = format!("Lists and maps can be nested {MAX_DEPTH} deep and no deeper.");
+            let message = format!("Lists and maps can be nested at most {MAX_DEPTH} deep.");
             return Err(Error::argument(Detail::LimitExceeded, message));
         }
         if self.bytes() > MAX_BYTES {
-            let message = format!("A list or map can have {MAX_BYTES} bytes and no more.");
+            let message = format!("A list or map can have at most {MAX_BYTES} bytes.");
             return Err(Error::runtime(
                 ErrorKind::ResourceExhausted,
                 Detail::LimitExceeded,

@@ -5,20 +5,20 @@ use super::{DateTime, Duration, Entries, Path, Point, Time, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// How `left` stands to `right` in ascending order. Null comes last, before it NaN, before it
-/// numbers. Values that are equal here are equivalent.
+/// The ascending order of two values. Null comes last, before it NaN, before that numbers. Values
+/// that are equal here are equivalent.
 pub fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => cmp_floats(*a, *b),
-        // NaN is more than every other number.
+        // NaN is greater than every other number.
         (Value::Integer(a), Value::Float(b)) => cmp_integer_float(*a, *b).unwrap_or(Ordering::Less),
         (Value::Float(a), Value::Integer(b)) => {
             cmp_integer_float(*b, *a).map_or(Ordering::Greater, Ordering::reverse)
         }
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
-        // What many rows share is not gone through for each pair of them.
+        // Avoids comparing a value shared by many rows for each pair of them.
         (Value::List(a), Value::List(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
         (Value::Map(a), Value::Map(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
         (Value::List(a), Value::List(b)) => cmp_lists(a, b),
@@ -38,7 +38,7 @@ pub fn order(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-/// The place of a type among the types.
+/// The rank of a type.
 fn rank(value: &Value) -> u8 {
     match value {
         Value::Map(_) => 0,
@@ -70,7 +70,7 @@ fn cmp_lists(left: &[Value], right: &[Value]) -> Ordering {
     differing.unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
-/// By size, then by keys, then by values in the order of the keys.
+/// By size, then by keys, then by values in key order.
 fn cmp_maps(left: &Entries, right: &Entries) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.keys().cmp(right.keys())).then_with(|| {
         let mut values = left.values().zip(right.values()).map(|(a, b)| order(a, b));
@@ -78,25 +78,25 @@ fn cmp_maps(left: &Entries, right: &Entries) -> Ordering {
     })
 }
 
-/// As the list of nodes and relationships that a path is, nodes before relationships.
+/// As lists of nodes and relationships, nodes before relationships.
 fn cmp_paths(left: &Path, right: &Path) -> Ordering {
     left.start.cmp(&right.start).then_with(|| left.steps.cmp(&right.steps))
 }
 
-/// By the instant (a time of day at its offset, on one and the same day), then by the offset.
+/// By the instant (a time of day at its offset, on a fixed day), then by the offset.
 pub(super) fn cmp_times(left: &Time, right: &Time) -> Ordering {
     let instant =
         |time: &Time| i128::from(time.nanoseconds) - i128::from(time.offset) * 1_000_000_000;
     instant(left).cmp(&instant(right)).then(left.offset.cmp(&right.offset))
 }
 
-/// By the instant, then by the offset, then by the name of the zone.
+/// By the instant, then by the offset, then by the zone's name.
 pub(super) fn cmp_instants(left: &DateTime, right: &DateTime) -> Ordering {
     let key = |time: &DateTime| (time.seconds, time.nanoseconds, time.offset);
     key(left).cmp(&key(right)).then_with(|| left.zone.cmp(&right.zone))
 }
 
-/// By the length, a month taken for a twelfth of 365.2425 days; then by months, days and seconds.
+/// By the length, with a month as a twelfth of 365.2425 days; then by months, days and seconds.
 fn cmp_durations(left: &Duration, right: &Duration) -> Ordering {
     const MONTH: i128 = 2_629_746;
     let length = |duration: &Duration| {

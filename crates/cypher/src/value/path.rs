@@ -2,22 +2,22 @@
 
 use super::{NodeId, RelationshipId};
 
-/// A walk through the graph: a node, and any number of steps from it.
+/// A path in the graph: a node and any number of steps from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
-    /// Where it begins.
+    /// Its first node.
     pub start: NodeId,
-    /// The relationships in the order of the walk, each with the node it leads to.
+    /// The relationships in order, each with the node it leads to.
     pub steps: Vec<(RelationshipId, NodeId)>,
 }
 
 impl Path {
-    /// How many relationships it has.
+    /// Number of relationships.
     pub fn length(&self) -> usize {
         self.steps.len()
     }
 
-    /// Where it ends.
+    /// Its last node.
     pub fn end(&self) -> NodeId {
         self.steps.last().map_or(self.start, |step| step.1)
     }

@@ -1,6 +1,6 @@
-//! How numbers are written.
+//! Formats numbers.
 
-/// A float as Neo4j writes it: with a point, from 10⁷ on and below 10⁻³ with an exponent.
+/// A float as Neo4j formats it: with a point, and with an exponent from 10⁷ on and below 10⁻³.
 pub fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "NaN".to_owned();

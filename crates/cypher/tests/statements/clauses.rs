@@ -1,4 +1,4 @@
-//! What clauses do.
+//! The effects of clauses.
 
 use super::graph::TestGraph;
 use wellspring_cypher::context::Budget;
@@ -43,7 +43,7 @@ fn patterns_are_matched_in_all_directions() {
         graph.column("MATCH (a)-->(b)-->(c)<--(a) RETURN a.name + b.name + c.name"),
         ["abc"]
     );
-    // No relationship stands for two of a pattern.
+    // Each relationship matches at most one of a pattern's.
     assert_eq!(graph.column("MATCH (a)-[r]-(b)-[s]-(c) WHERE r = s RETURN count(*)"), ["0"]);
     assert_eq!(graph.column("MATCH (a)-->(b) MATCH (b)<--(a) RETURN count(*)"), ["3"]);
     assert_eq!(graph.column("MATCH p = (:P)-[:K*2]->() RETURN length(p)"), ["2"]);
@@ -95,7 +95,8 @@ fn chains_of_variable_length_are_walked_from_both_ends() {
     assert_eq!(back.rows, [["3", "2"]]);
 }
 
-/// From 0 to 9: by 5 in two steps, by 1 and 2 or 3 and 4 in three, and by 6, 7, 8 in four.
+/// From 0 to 9: through 5 in two steps, through 1 and 2 or 3 and 4 in three, through 6, 7 and 8 in
+/// four.
 fn ways() -> TestGraph {
     TestGraph::of(&[
         "UNWIND range(0, 9) AS i CREATE (:W {i: i})",
@@ -112,13 +113,13 @@ fn the_shortest_path_is_the_shortest_that_fulfils_the_predicate() {
         let text = format!("MATCH p = {which}{pattern} WHERE {predicate} RETURN length(p)");
         graph.column(&text)
     };
-    // Asked of every node or relationship.
+    // Conditions on every node or relationship.
     assert_eq!(lengths("shortestPath", "none(n IN nodes(p) WHERE n.i = 5)"), ["3"]);
     assert_eq!(lengths("allShortestPaths", "none(n IN nodes(p) WHERE n.i = 5)"), ["3", "3"]);
     assert_eq!(lengths("shortestPath", "all(n IN nodes(p) WHERE n.i IN [0, 6, 7, 8, 9])"), ["4"]);
     assert_eq!(lengths("allShortestPaths", "none(x IN r WHERE x.w = 5)"), ["3", "3"]);
     assert!(lengths("shortestPath", "none(n IN nodes(p) WHERE n.i = 9)").is_empty());
-    // Asked of the whole.
+    // Conditions on the whole path.
     assert_eq!(lengths("shortestPath", "length(p) > 2"), ["3"]);
     assert_eq!(lengths("allShortestPaths", "length(p) > 2"), ["3", "3"]);
     assert_eq!(lengths("allShortestPaths", "any(n IN nodes(p) WHERE n.i = 2)"), ["3"]);
@@ -213,7 +214,7 @@ fn rows_are_projected_grouped_sorted_and_cut() {
 #[test]
 fn clauses_see_all_that_clauses_before_them_did() {
     let mut graph = TestGraph::of(&["CREATE (:A {n: 1}), (:A {n: 2})"]);
-    // The scan does not meet what it creates.
+    // The scan does not see the nodes that it creates.
     assert_eq!(graph.run("MATCH (a:A) CREATE (:A {n: a.n + 10})").statistics.nodes_created, 2);
     assert_eq!(graph.column("MATCH (a:A) CREATE (:B) WITH a MATCH (b:B) RETURN count(*)"), ["16"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What statements cost: to be run by hand in release, with `--ignored --nocapture`.
+//! The cost of statements; run manually in release mode with `--ignored --nocapture`.
 
 use std::time::Instant;
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
@@ -11,8 +11,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs a statement again and again on the graph, each time in a transaction of its own that is
-/// kept or dropped.
+/// Runs a statement repeatedly on the graph, each time in a separate transaction that is kept or
+/// dropped.
 fn measure(name: &str, graph: &mut Graph, text: &str, times: u32, keep: bool) {
     let cache = PlanCache::new(100, 1 << 20);
     let mut parameters = Parameters::new();
@@ -42,7 +42,7 @@ fn measure(name: &str, graph: &mut Graph, text: &str, times: u32, keep: bool) {
     println!("{name:<60} {each:>12.0} ns, {count} rows");
 }
 
-/// The store alone: what the first statement of the table does to it.
+/// The store alone, with the same work as the first statement of the table.
 fn measure_store(graph: &mut Graph, times: u32) {
     let begin = now();
     for number in 0..times {

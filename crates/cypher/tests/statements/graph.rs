@@ -1,4 +1,4 @@
-//! A graph that statements are run on one after the other.
+//! A graph for running statements one after another.
 
 use wellspring_cypher::context::{Budget, Parameters, StatementTime};
 use wellspring_cypher::error::Error;
@@ -6,7 +6,7 @@ use wellspring_cypher::value::Value;
 use wellspring_cypher::{BuiltIn, Environment, Flow, prepare, run};
 use wellspring_graph::{Graph, GraphError, PreparedTransaction, Statistics, Transaction, Verdict};
 
-/// What a statement came to.
+/// The result of a statement.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) columns: Vec<String>,
@@ -14,7 +14,7 @@ pub(crate) struct Outcome {
     pub(crate) statistics: Statistics,
 }
 
-/// A graph, statements on which are committed at once.
+/// A graph on which statements are committed at once.
 pub(crate) struct TestGraph {
     graph: Graph,
     pub(crate) parameters: Parameters,
@@ -25,7 +25,7 @@ impl TestGraph {
         Self { graph: Graph::new(), parameters: Parameters::new() }
     }
 
-    /// A graph on which statements have been run.
+    /// A graph on which these statements have run.
     pub(crate) fn of(statements: &[&str]) -> Self {
         let mut graph = Self::new();
         for statement in statements {
@@ -39,8 +39,7 @@ impl TestGraph {
         self
     }
 
-    /// Whether the graph has ever seen a label, type or key, also in statements that came to
-    /// nothing.
+    /// Whether the graph has ever used a label, type or key, even in discarded statements.
     pub(crate) fn has_seen(&self, name: &str) -> bool {
         self.graph.find_name(name).is_some()
     }
@@ -104,9 +103,9 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A statement that has run on a version and is to be judged.
+/// A statement that has run on a version and is not committed yet.
 pub(crate) struct JudgedStatement {
-    /// Sorted: their order is nobody's promise.
+    /// Sorted, because their order is unspecified.
     pub(crate) rows: Vec<String>,
     pub(crate) prepared: PreparedTransaction,
 }
@@ -131,7 +130,7 @@ pub(crate) fn begin(graph: &Graph, text: &str) -> Result<JudgedStatement, Error>
     Ok(JudgedStatement { rows, prepared: finished.prepare() })
 }
 
-/// The version that a statement comes to that has run on the newest one.
+/// The version after committing a statement that ran on the newest one.
 pub(crate) fn finish(
     graph: &Graph,
     finished: Result<JudgedStatement, Error>,
@@ -142,7 +141,7 @@ pub(crate) fn finish(
     }
 }
 
-/// The rows of a statement that only reads.
+/// The rows of a read-only statement.
 pub(crate) fn rows_of(graph: &Graph, text: &str) -> Vec<String> {
     begin(graph, text).unwrap_or_else(|error| panic!("{text}: {error}")).rows
 }

@@ -1,4 +1,4 @@
-//! Indexes and constraints: that they are used, and shown.
+//! Indexes and constraints are used and shown.
 
 use super::graph::TestGraph;
 use wellspring_cypher::context::Budget;
@@ -26,7 +26,7 @@ fn an_index_of_several_keys_is_used_when_all_are_equal() {
             graph.attempt_within(text, most()).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(outcome.rows, [[expected]], "{text}");
     }
-    // Not all of them: the others are gone through.
+    // Not all keys are given, so the nodes are scanned.
     assert_eq!(graph.column("MATCH (n:N {b: 77}) RETURN count(n)"), ["10"]);
 }
 
@@ -101,7 +101,6 @@ fn what_breaks_a_constraint_is_told() {
         "CREATE (:N {a: 'x', b: 2.5})",
     ]);
     let error = graph.attempt("CREATE (:N {a: 'x', b: 2.5, c: 1})").unwrap_err();
-    let what =
-        r#"node 1 has the same values as node 0, against constraint 'u': N {a: "x", b: 2.5}"#;
+    let what = r#"node 1 has the same values as node 0, which violates constraint 'u': N {a: "x", b: 2.5}"#;
     assert_eq!(error.message, what);
 }

@@ -1,4 +1,4 @@
-//! What would take too much ends with an error.
+//! Statements that exceed their limits end with an error.
 
 use super::graph::TestGraph;
 use wellspring_cypher::context::{Budget, Stop};
@@ -92,7 +92,7 @@ fn what_a_row_holds_is_counted() {
         "UNWIND range(1, 100000) AS x WITH x, max(range(1, 1000)) AS m RETURN count(m)",
         "WITH range(1, 10000) AS l RETURN size([x IN range(1, 1000) | toIntegerList(l)])",
         "MATCH (a:N), (b:N) CREATE (a)-[:R]->(b) WITH count(*) AS c MATCH p = (:N {i: 1})-[:R*]->() RETURN count(p)",
-        // Small in memory, and longer than anybody can go through.
+        // Small in memory, but too long to traverse.
         &format!("WITH {twice} AS l RETURN DISTINCT l"),
         &format!("RETURN {twice} = {twice}"),
         &format!("RETURN valueType({twice})"),
@@ -167,7 +167,7 @@ fn properties_are_charged_one_by_one() {
         "MATCH (n:N) SET n += $a",
         "CREATE (n:M $a)",
         "MATCH (n:N), (m:Full) SET n = m",
-        // What is there already is read and written with what is new.
+        // Existing properties are read and rewritten together with new ones.
         "MATCH (n:Full) UNWIND range(1, 100) AS i SET n.a1 = i",
         "MATCH (n:Full) UNWIND range(1, 100) AS i SET n += {a1: i}",
         "MATCH (n:Full) UNWIND range(1, 100) AS i REMOVE n.a1",
@@ -215,7 +215,7 @@ fn a_name_that_is_only_read_is_not_kept() {
         assert!(graph.attempt(text).is_err(), "{text}");
         assert!(!(1..=20).any(|i| graph.has_seen(&format!("r{i}"))), "{text}");
     }
-    // What is not known when it is read first is read once it is written.
+    // A name unknown at the first read is found once it is written.
     let text = "CREATE (n) WITH n UNWIND [1, 2] AS i
         CALL { WITH n, i WITH n, i, n.late AS before SET n.late = i, n:Late RETURN before }
         RETURN before";

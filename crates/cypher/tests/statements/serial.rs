@@ -1,5 +1,5 @@
-//! Two statements at once: if the second commits after the first, it is as if it had begun after
-//! the first. What a statement reads must therefore be noted, whatever way the plan takes to it.
+//! Concurrent statements: if the second commits after the first, the result is as if it had begun
+//! after the first. So every read of a statement must be recorded, whatever plan is used.
 
 use crate::graph::{JudgedStatement, begin, finish, rows_of};
 use wellspring_graph::{Graph, Verdict};
@@ -11,7 +11,7 @@ const BASE: [&str; 3] = [
     "MATCH (n:P {name: 'a'}) SET n:Q2",
 ];
 
-/// Each writes something of what it read, so that it is judged.
+/// Each writes something that depends on its reads, so that a commit checks them.
 const STATEMENTS: [&str; 54] = [
     "CREATE (:P {k: 1, name: 'new'})",
     "CREATE (:P {k: 3, name: 'new'})",
@@ -69,7 +69,7 @@ const STATEMENTS: [&str; 54] = [
     "MATCH (n:P) WITH max(n.k) AS k CREATE (:P {k: k + 1, name: 'next'}) RETURN k",
 ];
 
-/// The graph as rows that name no ids.
+/// The graph as rows without ids.
 fn shape(graph: &Graph) -> [Vec<String>; 2] {
     let texts = [
         "MATCH (n) RETURN labels(n), properties(n)",
@@ -90,7 +90,7 @@ fn base(is_indexed: bool) -> Graph {
     graph
 }
 
-/// How many pairs committed, after the second was compared with itself run after the first.
+/// The number of pairs that committed, after comparing the second with itself run after the first.
 fn compare_all(is_indexed: bool) -> usize {
     let base = base(is_indexed);
     let mut committed = 0;
@@ -120,7 +120,7 @@ fn compare_all(is_indexed: bool) -> usize {
 
 #[test]
 fn what_statements_read_is_noted() {
-    // Not all are in each other's way: else nothing was shown.
+    // Not all pairs conflict; otherwise this would show nothing.
     assert!(compare_all(false) > 700);
 }
 

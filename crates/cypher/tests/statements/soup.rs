@@ -1,10 +1,10 @@
-//! Statements made of random pieces: whatever comes of them comes without a panic, and ends.
+//! Statements of random pieces: they never panic, and they end.
 
 use super::graph::TestGraph;
 use proptest::prelude::*;
 use wellspring_cypher::context::Budget;
 
-/// Pieces of statements, so that a good part of what is made of them is read.
+/// Pieces of statements, chosen so that many combinations parse.
 const PIECES: &[&str] = &[
     "MATCH",
     "OPTIONAL MATCH",

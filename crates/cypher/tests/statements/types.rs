@@ -1,4 +1,4 @@
-//! What type a value is of.
+//! Type predicates.
 
 use super::graph::TestGraph;
 

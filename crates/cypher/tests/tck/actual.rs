@@ -1,4 +1,4 @@
-//! What came, as the kit's values: entities taken apart by reading the graph.
+//! Actual results as the kit's values, with entities read from the graph.
 
 use crate::value::{TckNode, TckRelationship, TckValue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,7 +6,7 @@ use wellspring_cypher::temporal;
 use wellspring_cypher::value::{NodeId, Path, RelationshipId, Value, from_property};
 use wellspring_graph::{Graph, Name, Transaction, Value as Property};
 
-/// A value as the kit has it, entities as this transaction sees them.
+/// A value in the kit's form, with entities as this transaction sees them.
 pub(crate) fn actual(value: &Value, transaction: &Transaction) -> TckValue {
     match value {
         Value::Null => TckValue::Null,
@@ -69,7 +69,7 @@ fn path(walk: &Path, transaction: &Transaction) -> TckValue {
     TckValue::Path(node(walk.start, transaction), steps)
 }
 
-/// Everything that the kit counts as an effect if it comes or goes.
+/// Everything whose creation or deletion the kit counts as a side effect.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     nodes: BTreeSet<u64>,
@@ -79,7 +79,7 @@ pub(crate) struct Census {
     properties: BTreeSet<String>,
 }
 
-/// What there is in a graph.
+/// The contents of a graph.
 pub(crate) fn census(graph: &Graph) -> Census {
     let transaction = Transaction::reading(graph.clone());
     let mut census = Census::default();
@@ -101,8 +101,8 @@ pub(crate) fn census(graph: &Graph) -> Census {
 }
 
 impl Census {
-    /// What came and went since `before`, by the kit's names; nothing under a name that has no
-    /// number.
+    /// What was created and deleted since `before`, by the kit's names; omits names without
+    /// changes.
     pub(crate) fn since(&self, before: &Self) -> BTreeMap<String, usize> {
         fn differences<T: Ord>(before: &BTreeSet<T>, after: &BTreeSet<T>) -> (usize, usize) {
             (after.difference(before).count(), before.difference(after).count())

@@ -1,27 +1,27 @@
-//! Reads what the kit uses of Gherkin: scenarios with steps, texts, tables, outlines with examples,
-//! a background.
+//! Reads the part of Gherkin that the kit uses: scenarios with steps, texts, tables, outlines with
+//! examples, a background.
 
 /// A scenario with all placeholders filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scenario {
-    /// As `[3] Fail when …`, and `#2` for the second example.
+    /// For example `[3] Fail when …`, and `#2` for the second example.
     pub(crate) name: String,
     /// Its steps, those of the background first.
     pub(crate) steps: Vec<Step>,
 }
 
-/// A line that begins with Given, When, Then, And or But, and what hangs on it.
+/// A line that begins with Given, When, Then, And or But, and its attachments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
     /// The line without its first word.
     pub(crate) line: String,
-    /// What stands between `"""`.
+    /// The text between `"""`.
     pub(crate) text: Option<String>,
     /// The cells of its table.
     pub(crate) table: Vec<Vec<String>>,
 }
 
-/// What the reader is in the middle of.
+/// The state of the reader.
 #[derive(Default)]
 struct Reader {
     background: Vec<Step>,
@@ -176,7 +176,7 @@ fn cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// Run by the kit itself before the scenarios: it has no test harness.
+/// Called by the kit before the scenarios: it has no test harness.
 pub(crate) fn check() {
     let read = scenarios(
         "Feature: F\n\n  Background:\n    Given any graph\n\n  @tag\n  Scenario Outline: [1] Outline\n    When executing query:\n      \"\"\"\n      RETURN\n        <a>\n      \"\"\"\n    Then the result should be, in any order:\n      | x   |\n      | <a> |\n\n    Examples:\n      | a |\n      | '\\|' |\n      # | not |\n      | 2 |\n\n  Scenario: [2] Plain\n    And no side effects\n",

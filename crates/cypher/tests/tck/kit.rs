@@ -1,10 +1,10 @@
-//! Where the kit's scenarios are.
+//! Locates the kit's scenarios.
 
 use super::gherkin::{Scenario, scenarios};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A scenario and where it stands.
+/// A scenario and its location.
 pub(crate) struct Case {
     /// Folder, feature, name: `clauses/match/Match1 [3] …`
     pub(crate) name: String,
@@ -13,8 +13,7 @@ pub(crate) struct Case {
     pub(crate) scenario: Scenario,
 }
 
-/// Where the kit is, by asking Cargo. Where no build has wanted the package before, this downloads
-/// it.
+/// Finds the kit by asking Cargo, which downloads the package if no build has needed it before.
 pub(crate) fn folder() -> PathBuf {
     let metadata = metadata(&["--offline"]).or_else(|_| metadata(&[]));
     let metadata = metadata.unwrap_or_else(|problem| panic!("cargo metadata: {problem}"));

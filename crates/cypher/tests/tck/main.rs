@@ -1,10 +1,9 @@
 //! The openCypher Technology Compatibility Kit: every scenario of the language's own tests.
 //!
 //! The features come with the package `open-cypher`, which is locked and never compiled.
-//! `known_failures.txt` names the scenarios that fail; the list may only shrink: one that fails and
-//! is not on it fails the run, and so does one that is on it and passes. `TCK_BLESS=1` writes the
-//! list anew. Names given as arguments select scenarios whose names contain one of them, and show
-//! why they fail.
+//! `known_failures.txt` names the scenarios that fail. The list may only shrink: a failing scenario
+//! that is not on it fails the run, and so does a passing one that is. `TCK_BLESS=1` rewrites the
+//! list. Arguments select the scenarios whose names contain one of them, and show why they fail.
 
 mod actual;
 mod gherkin;

@@ -12,7 +12,7 @@ use wellspring_cypher::{Argument, ArgumentType, Procedure, Procedures};
 #[derive(Default)]
 pub(crate) struct ProcedureTables(Vec<Arc<Table>>);
 
-/// A procedure whose rows are given.
+/// A procedure with fixed rows.
 struct Table {
     name: String,
     arguments: Vec<(String, String)>,
@@ -21,7 +21,7 @@ struct Table {
 }
 
 impl ProcedureTables {
-    /// `test.my.proc(in :: INTEGER?) :: (out :: STRING?)` and its rows below their header.
+    /// Adds `test.my.proc(in :: INTEGER?) :: (out :: STRING?)` and its rows below their header.
     pub(crate) fn add(&mut self, signature: &str, rows: &[Vec<String>]) -> Result<(), String> {
         let fail = || format!("no signature: {signature}");
         let (name, rest) = signature.split_once('(').ok_or_else(fail)?;

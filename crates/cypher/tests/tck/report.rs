@@ -1,4 +1,4 @@
-//! What a run came to: a table, what is new, and the list of known failures.
+//! The report of a run: a table, unexpected outcomes, and the list of known failures.
 
 use crate::kit::Case;
 use crate::worker::Outcome;
@@ -10,8 +10,8 @@ fn list() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/tck/known_failures.txt")
 }
 
-/// Prints the report. The run fails if a scenario fails that is not known to, or one passes that
-/// is; a run of some scenarios shows why they fail and fails if one does.
+/// Prints the report. The run fails on an unknown failure and on a known failure that passes; a run
+/// of selected scenarios shows why they fail and fails if one does.
 pub(crate) fn report(cases: &[Case], outcomes: &[Outcome], some: bool) -> ExitCode {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     let agrees = if some {
@@ -50,7 +50,7 @@ fn bless(cases: &[Case], outcomes: &[Outcome]) {
     std::fs::write(list(), lines).expect("the list of known failures can be written");
 }
 
-/// Whether exactly the known scenarios fail; prints those that do not do as they are known to.
+/// Whether exactly the known scenarios fail; prints the unexpected ones.
 fn agrees(cases: &[Case], outcomes: &[Outcome]) -> bool {
     let known = std::fs::read_to_string(list()).expect("the list of known failures can be read");
     let mut known: BTreeSet<&str> = known.lines().collect();

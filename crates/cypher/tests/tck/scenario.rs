@@ -1,8 +1,8 @@
-//! Runs one scenario on a graph of its own.
+//! Runs one scenario on its own graph.
 
 use crate::actual::{Census, actual, census};
 use crate::gherkin::Scenario;
-use crate::statement::{Given, Rows, execute};
+use crate::statement::{Rows, ScenarioInputs, execute};
 use crate::step::{Kind, Phase, kind};
 use crate::value::{ListOrder, TckValue, parse};
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ use std::time::Instant;
 use wellspring_cypher::error::{self, Error};
 use wellspring_graph::{Graph, Transaction};
 
-/// Where a scenario is.
+/// The state of a scenario.
 struct World<'a> {
     graph: Graph,
     before: Census,
-    given: Given,
-    /// What the last statement under test came to.
+    given: ScenarioInputs,
+    /// The result of the last statement under test.
     outcome: Option<Result<Rows, Error>>,
-    /// Where the kit's named graphs are.
+    /// The folder of the kit's named graphs.
     graphs: &'a Path,
     deadline: Instant,
 }
 
-/// Runs a scenario; why it fails if it does.
+/// Runs a scenario; returns why it failed, if it did.
 pub(crate) fn run(scenario: &Scenario, graphs: &Path, deadline: Instant) -> Result<(), String> {
     let mut world = World {
         graph: Graph::new(),
         before: Census::default(),
-        given: Given::default(),
+        given: ScenarioInputs::default(),
         outcome: None,
         graphs,
         deadline,
@@ -131,7 +131,7 @@ fn told(error: &Error) -> String {
     format!("{} {} in {:?}: {error}", error.kind.name(), error.detail.name(), error.phase)
 }
 
-/// Rows against the expected table, whose first row names the columns.
+/// Compares rows with the expected table, whose first row names the columns.
 fn compare(
     rows: &Rows,
     table: &[Vec<String>],

@@ -1,4 +1,4 @@
-//! The seam to the library: how a statement is executed.
+//! Executes statements through the library.
 
 use crate::procedure::ProcedureTables;
 use crate::value::TckValue;
@@ -10,30 +10,30 @@ use wellspring_cypher::value::Value;
 use wellspring_cypher::{Environment, Flow, prepare, run};
 use wellspring_graph::{Graph, GraphError, Transaction};
 
-/// What statements of a scenario are given.
+/// The inputs of a scenario's statements.
 #[derive(Default)]
-pub(crate) struct Given {
+pub(crate) struct ScenarioInputs {
     parameters: Parameters,
     procedures: ProcedureTables,
 }
 
-/// What came.
+/// The actual result.
 pub(crate) struct Rows {
     /// Names of the columns.
     pub(crate) columns: Vec<String>,
     /// The rows.
     pub(crate) rows: Vec<Vec<Value>>,
-    /// The graph that the rows' entities are of.
+    /// The graph that contains the rows' entities.
     pub(crate) graph: Graph,
 }
 
-impl Given {
-    /// One more parameter.
+impl ScenarioInputs {
+    /// Adds a parameter.
     pub(crate) fn parameter(&mut self, name: &str, value: &TckValue) {
         self.parameters.insert(name.into(), plain(value));
     }
 
-    /// One more procedure.
+    /// Adds a procedure.
     pub(crate) fn procedure(
         &mut self,
         signature: &str,
@@ -62,11 +62,11 @@ fn entries_of(entries: &BTreeMap<String, TckValue>) -> Value {
     Value::map(entries.iter().map(|(key, value)| (key.as_str().into(), plain(value))))
 }
 
-/// Executes a statement; the graph is changed if it ends well.
+/// Executes a statement; the graph changes if it succeeds.
 pub(crate) fn execute(
     graph: &mut Graph,
     statement: &str,
-    given: &Given,
+    given: &ScenarioInputs,
     deadline: Instant,
 ) -> Result<Rows, Error> {
     let plan = prepare(statement, &given.procedures)?;

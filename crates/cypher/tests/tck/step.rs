@@ -1,42 +1,42 @@
-//! The kinds of steps that the kit has.
+//! The kinds of steps in the kit.
 
 use super::gherkin::Step;
 use super::value::ListOrder;
 
-/// When an error is to be seen.
+/// When an error must be detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Before the first row.
     Compile,
-    /// While executing.
+    /// During execution.
     Runtime,
 }
 
-/// What a step asks for or expects.
+/// The meaning of a step.
 pub(crate) enum Kind<'a> {
-    /// A graph with nothing in it, or any graph.
+    /// An empty graph, or any graph.
     EmptyGraph,
-    /// A graph that the kit has under a name.
+    /// A named graph of the kit.
     NamedGraph(&'a str),
     /// A statement that prepares the graph.
     Prepare(&'a str),
     /// Parameters: rows of a name and a value.
     Parameters(&'a [Vec<String>]),
-    /// A procedure: its signature, and rows of what it takes and gives.
+    /// A procedure: its signature and rows of inputs and outputs.
     Procedure(&'a str, &'a [Vec<String>]),
-    /// The statement under test, or one that looks at what it did.
+    /// The statement under test, or one that examines its effects.
     Execute(&'a str),
     /// Rows are expected: a header, then rows.
     Rows { table: &'a [Vec<String>], ordered: bool, lists: ListOrder },
     /// No rows are expected.
     NoRows,
-    /// Changes of the graph are expected, by name and number; no others.
+    /// Exactly these changes of the graph are expected, by name and number.
     SideEffects(&'a [Vec<String>]),
-    /// An error is expected; in any phase if there is none, of any detail if it is `*`.
+    /// An error is expected; in any phase if `None`, with any detail if `*`.
     Failure { kind: &'a str, phase: Option<Phase>, detail: &'a str },
 }
 
-/// What a step is; the line if it is none that is known.
+/// The kind of a step; the line if it is unknown.
 pub(crate) fn kind(step: &Step) -> Result<Kind<'_>, String> {
     let text = step.text.as_deref().unwrap_or("");
     let table = step.table.as_slice();

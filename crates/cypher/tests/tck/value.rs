@@ -1,17 +1,17 @@
-//! Values as the kit writes them: `(:A {x: 1})`, `[:T]`, `<(:A)-[:T]->()>`, lists, maps, numbers,
+//! Values in the kit's notation: `(:A {x: 1})`, `[:T]`, `<(:A)-[:T]->()>`, lists, maps, numbers,
 //! strings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A value that is expected, or that came, with entities taken apart.
+/// An expected or actual value, with entities in full.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TckValue {
     Null,
     Boolean(bool),
     Integer(i64),
     Float(f64),
-    /// Strings, and temporal values as they are written.
+    /// Strings, and temporal values as text.
     String(String),
     List(Vec<TckValue>),
     Map(BTreeMap<String, TckValue>),
@@ -34,7 +34,7 @@ pub(crate) struct TckRelationship {
     pub(crate) properties: BTreeMap<String, TckValue>,
 }
 
-/// Whether the order within lists is part of a value.
+/// Whether the order within lists is significant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListOrder {
     Regarded,
@@ -42,7 +42,7 @@ pub(crate) enum ListOrder {
 }
 
 impl TckValue {
-    /// The same text for the same value. NaN is itself, `1` is not `1.0`.
+    /// Equal values have equal text. NaN equals itself, `1` differs from `1.0`.
     pub(crate) fn text(&self, order: ListOrder) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -67,7 +67,7 @@ impl TckValue {
                 for (forward, relationship, node) in steps {
                     let (left, right) = if *forward { ("-", "->") } else { ("<-", "-") };
                     let relationship = relationship_text(relationship, order);
-                    // Writing to a string does not fail.
+                    // Writing to a string cannot fail.
                     _ = write!(text, "{left}{relationship}{right}{}", node_text(node, order));
                 }
                 text + ">"
@@ -95,7 +95,7 @@ fn relationship_text(relationship: &TckRelationship, order: ListOrder) -> String
     format!("[:{}{}]", relationship.name, properties_text(&relationship.properties, order))
 }
 
-/// Reads a value; what is wrong if it is none.
+/// Parses a value; returns what is wrong if it is invalid.
 pub(crate) fn parse(text: &str) -> Result<TckValue, String> {
     let mut reader = Reader { rest: text };
     let value = reader.value()?;
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Whether a token is next, which is passed.
+    /// Whether a token is next; consumes it if so.
     fn take(&mut self, token: &str) -> bool {
         self.skip();
         match self.rest.strip_prefix(token) {
@@ -280,7 +280,7 @@ fn scalar(word: &str) -> Result<TckValue, String> {
     })
 }
 
-/// Run by the kit itself before the scenarios: it has no test harness.
+/// Called by the kit before the scenarios: it has no test harness.
 pub(crate) fn check() {
     for text in [
         "null",

@@ -1,5 +1,5 @@
-//! A thread that runs scenarios, and a watch over it: one that hangs is left behind, and another
-//! goes on after it.
+//! A thread that runs scenarios, with a watchdog: a thread that hangs is abandoned, and another
+//! continues after it.
 
 use crate::kit::Case;
 use crate::scenario;
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a scenario may take before it stops itself.
+/// Time limit after which a scenario stops itself.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long until one that does not stop itself is left behind.
+/// Time after which a hanging thread is abandoned.
 const LEFT_BEHIND: Duration = Duration::from_secs(8);
-/// Threads' stack.
+/// Stack size of the threads.
 const STACK: usize = 64 << 20;
 
-/// What a scenario came to: why it failed if it did.
+/// The outcome of a scenario: why it failed, if it did.
 pub(crate) type Outcome = Result<(), String>;
 
-/// Runs all, in order. Threads that hang end with the process.
+/// Runs all cases in order. Hanging threads end with the process.
 pub(crate) fn run_all(cases: &'static [Case], graphs: &'static Path) -> Vec<Outcome> {
-    // A panic is a result of its own, told with the scenario.
+    // A panic is reported with its scenario.
     std::panic::set_hook(Box::new(|_| {}));
     let mut outcomes: Vec<Outcome> = Vec::new();
     while let Some(rest) = cases.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
@@ -37,7 +37,7 @@ pub(crate) fn run_all(cases: &'static [Case], graphs: &'static Path) -> Vec<Outc
     outcomes
 }
 
-/// The outcomes until the first that does not come.
+/// The outcomes up to the first one that does not arrive.
 #[expect(clippy::disallowed_methods, reason = "a test starts threads of its own")]
 fn run_some(cases: &'static [Case], graphs: &'static Path) -> Vec<Outcome> {
     let (sender, receiver) = channel();

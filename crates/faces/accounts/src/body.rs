@@ -1,4 +1,4 @@
-//! What the bodies of access hold. Passwords are overwritten in memory once they are read.
+//! Parsing the bodies of access requests. Passwords are overwritten in memory after use.
 
 use wellspring_host::access::token;
 use wellspring_host::clock::parse_rfc3339;
@@ -13,23 +13,23 @@ type Outcome<T> = Result<T, Box<Fault>>;
 /// Largest body, in bytes: room for the longest password with every character escaped, and for the
 /// most roles.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 10;
-/// Longest life of a key that may be asked for as a number of seconds: a hundred years.
+/// Longest lifetime of a key given in seconds: a hundred years.
 const MAX_KEY_LIFE_S: u64 = 3_155_760_000;
-/// Longest time that a key and the one in its place may count both, in s: 30 days.
+/// Longest overlap of a key and its replacement, in s: 30 days.
 const MAX_OVERLAP_S: u64 = 30 * 86_400;
 
-/// Who wants a token.
+/// A request for a token.
 pub(super) struct Login {
-    /// As it was sent: it may be no account's name.
+    /// As sent; it may not be a valid account name.
     pub(super) username: String,
     pub(super) password: Zeroizing<String>,
-    /// How long the token is to live, in s.
+    /// Requested lifetime of the token, in s.
     pub(super) life_s: Option<u64>,
-    /// What it is to be good for, if for less than the account.
+    /// Requested roles, if fewer than the account's.
     pub(super) roles: Option<Grants>,
 }
 
-/// Reads what `POST /auth/token` takes as JSON.
+/// Parses the body of `POST /auth/token` as JSON.
 pub(super) fn read_login(body: &[u8]) -> Outcome<Login> {
     const KNOWN: &str = "username, password, grant_type, expires_in_s, roles";
     document(body, |cursor| {
@@ -58,8 +58,7 @@ fn read_grant_type(value: &mut Cursor<'_>) -> Outcome<()> {
     if value.string()? == "password" { Ok(()) } else { rule(at, "must be \"password\"") }
 }
 
-/// Reads the same as a form (RFC 6749, 4.3.2). Parameters that mean nothing here are passed over,
-/// as that asks for.
+/// Parses the same as a form (RFC 6749, 4.3.2). Unknown parameters are ignored, as that requires.
 ///
 /// # Errors
 /// The field at fault.
@@ -68,13 +67,13 @@ pub(super) fn read_login_form(body: &[u8]) -> Outcome<Login> {
     let (mut life_s, mut roles) = (None, None);
     let text = std::str::from_utf8(body).unwrap_or_default();
     if text.trim_start().starts_with('{') {
-        return rule(0, "looks like JSON; send it with the header Content-Type: application/json");
+        return rule(0, "looks like JSON; send the header Content-Type: application/json");
     }
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let decoded = |text| {
             let decoded = percent_decode(text, true).map(Zeroizing::new);
-            decoded.or_else(|_| rule(0, "is not encoded UTF-8"))
+            decoded.or_else(|_| rule(0, "is not percent-encoded UTF-8"))
         };
         let name = decoded(name)?;
         let value = decoded(value).map_err(|fault| fault.within(&name))?;
@@ -108,7 +107,7 @@ fn parse_life(text: &str) -> Outcome<u64> {
     }
 }
 
-/// A scope is nothing, `default`, or roles with spaces between them.
+/// A scope is empty, `default`, or roles separated by spaces.
 fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     if words.is_empty() || words == ["default"] {
@@ -116,7 +115,7 @@ fn parse_scope(text: &str) -> Outcome<Option<Grants>> {
     }
     let grants: Option<Vec<Grant>> = words.into_iter().map(Grant::parse).collect();
     let Some(grants) = grants else { return rule(0, ROLE_RULE) };
-    Grants::new(grants).map(Some).or_else(|fault| rule(0, format!("breaks a rule: {fault}")))
+    Grants::new(grants).map(Some).or_else(|fault| rule(0, format!("is invalid: {fault}")))
 }
 
 /// Reads `{"everywhere"?}`.
@@ -134,20 +133,20 @@ fn read_one_flag(body: &[u8], name: &'static str) -> Outcome<bool> {
         let mut flag = None;
         cursor.object(|key, value| {
             let at = value.at();
-            if key == name { once(&mut flag, at, read_flag(value)?) } else { unknown(at, name) }
+            if key == name { once(&mut flag, at, value.boolean()?) } else { unknown(at, name) }
         })?;
         Ok(flag.unwrap_or(false))
     })
 }
 
-/// An account to make.
+/// An account to create.
 pub(super) struct NewAccount {
     pub(super) name: AccountName,
     pub(super) password: Option<Zeroizing<String>>,
     pub(super) roles: Grants,
 }
 
-/// Reads what `POST /v1/accounts` takes.
+/// Parses the body of `POST /v1/accounts`.
 pub(super) fn read_account(body: &[u8]) -> Outcome<NewAccount> {
     const KNOWN: &str = "name, password, roles";
     document(body, |cursor| {
@@ -169,13 +168,13 @@ pub(super) fn read_account(body: &[u8]) -> Outcome<NewAccount> {
     })
 }
 
-/// What is to change of an account.
+/// The changes of an account.
 pub(super) struct AccountChange {
     pub(super) roles: Option<Grants>,
     pub(super) enabled: Option<bool>,
 }
 
-/// Reads what `PATCH /v1/accounts/{name}` takes.
+/// Parses the body of `PATCH /v1/accounts/{name}`.
 pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
     const KNOWN: &str = "roles, enabled";
     document(body, |cursor| {
@@ -185,12 +184,12 @@ pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
             let at = value.at();
             match key {
                 "roles" => once(&mut roles, at, read_roles(value)?),
-                "enabled" => once(&mut enabled, at, read_flag(value)?),
+                "enabled" => once(&mut enabled, at, value.boolean()?),
                 _ => unknown(at, KNOWN),
             }
         })?;
         if roles.is_none() && enabled.is_none() {
-            return rule(start, format!("names nothing to change; known here: {KNOWN}"));
+            return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
         Ok(AccountChange { roles, enabled })
     })
@@ -199,11 +198,11 @@ pub(super) fn read_change(body: &[u8]) -> Outcome<AccountChange> {
 /// A password to set.
 pub(super) struct NewPassword {
     pub(super) password: Zeroizing<String>,
-    /// The one there is, to change one's own.
+    /// The current password, to change one's own.
     pub(super) current: Option<Zeroizing<String>>,
 }
 
-/// Reads what `PUT /v1/accounts/{name}/password` takes.
+/// Parses the body of `PUT /v1/accounts/{name}/password`.
 pub(super) fn read_password(body: &[u8]) -> Outcome<NewPassword> {
     const KNOWN: &str = "password, current";
     document(body, |cursor| {
@@ -222,47 +221,45 @@ pub(super) fn read_password(body: &[u8]) -> Outcome<NewPassword> {
     })
 }
 
-/// When a key is to end.
+/// The expiry of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// At a moment, µs since 1970 UTC.
+    /// At a time, in µs since 1970 UTC.
     At(u64),
-    /// So many seconds from now.
+    /// This many seconds from now.
     In(u64),
 }
 
 impl End {
-    /// The moment, if it is asked for at `now_us`; both µs since 1970 UTC.
+    /// The expiry for a request at `now_us`; both in µs since 1970 UTC.
     ///
     /// # Errors
-    /// It lies in the past.
+    /// It is in the past.
     pub(super) fn at_us(self, now_us: u64) -> Outcome<u64> {
         match self {
             End::In(seconds) => Ok(now_us.saturating_add(seconds * 1_000_000)),
             End::At(moment_us) if moment_us > now_us => Ok(moment_us),
-            End::At(_) => {
-                Err(Fault::of("expires_at", 0, FaultKind::Rule("lies in the past".into())))
-            }
+            End::At(_) => Err(Fault::of("expires_at", 0, FaultKind::Rule("is in the past".into()))),
         }
     }
 }
 
-/// A key to make.
+/// A key to create.
 pub(super) struct NewKey {
     pub(super) label: Option<Label>,
     pub(super) grant: Grant,
     pub(super) end: Option<End>,
-    /// Whose it is to be, if not of who asks.
+    /// Its owner, if not the caller.
     pub(super) account: Option<AccountName>,
 }
 
-/// Reads what `POST /v1/keys` takes.
+/// Parses the body of `POST /v1/keys`.
 pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
     const KNOWN: &str = "label, role, log, expires_at, expires_in_s, account";
     document(body, |cursor| {
         let start = cursor.at();
         let (mut label, mut role, mut log, mut account) = (None, None, None, None);
-        let mut end = Ends::default();
+        let mut end = KeyExpiry::default();
         cursor.object(|key, value| {
             let at = value.at();
             match key {
@@ -282,20 +279,20 @@ pub(super) fn read_key(body: &[u8]) -> Outcome<NewKey> {
     })
 }
 
-/// A key that is to take another's place.
+/// A key to replace another.
 pub(super) struct Rotation {
-    /// How long the other still counts, in s.
+    /// How long the other stays valid, in s.
     pub(super) overlap_s: u64,
-    /// When the new one is to end, if not after the same life.
+    /// Expiry of the new one, if not after the same lifetime.
     pub(super) end: Option<End>,
 }
 
-/// Reads what `POST /v1/keys/{id}/rotate` takes.
+/// Parses the body of `POST /v1/keys/{id}/rotate`.
 pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
     const KNOWN: &str = "overlap_s, expires_at, expires_in_s";
     document(body, |cursor| {
         let start = cursor.at();
-        let (mut overlap_s, mut end) = (None, Ends::default());
+        let (mut overlap_s, mut end) = (None, KeyExpiry::default());
         cursor.object(|key, value| {
             let at = value.at();
             match key {
@@ -309,14 +306,14 @@ pub(super) fn read_rotation(body: &[u8]) -> Outcome<Rotation> {
     })
 }
 
-/// Both ways to say when a key is to end; one may be used.
+/// Both ways to give the expiry of a key; only one may be used.
 #[derive(Default)]
-struct Ends {
+struct KeyExpiry {
     at_us: Option<u64>,
     in_s: Option<u64>,
 }
 
-impl Ends {
+impl KeyExpiry {
     fn read(&mut self, key: &str, value: &mut Cursor<'_>) -> Outcome<()> {
         let at = value.at();
         if key == "expires_in_s" {
@@ -331,7 +328,7 @@ impl Ends {
     fn one(&self, start: usize) -> Outcome<Option<End>> {
         match (self.at_us, self.in_s) {
             (Some(_), Some(_)) => {
-                let rule = "stands beside expires_at; give one of them".to_owned();
+                let rule = "cannot be combined with expires_at; remove one of them".to_owned();
                 Err(Fault::of("expires_in_s", start, FaultKind::Rule(rule)))
             }
             (Some(at_us), None) => Ok(Some(End::At(at_us))),
@@ -341,7 +338,7 @@ impl Ends {
     }
 }
 
-/// Reads a body in every way there is here; tells which of them it can be. For the fuzz targets.
+/// Parses a body in every way; tells which succeed. For the fuzz targets.
 pub fn reads(body: &[u8]) -> [bool; 9] {
     [
         read_login(body).is_ok(),
@@ -362,19 +359,12 @@ fn read_secret(value: &mut Cursor<'_>) -> Outcome<Zeroizing<String>> {
 
 fn read_name(value: &mut Cursor<'_>) -> Outcome<AccountName> {
     let at = value.at();
-    AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
+    AccountName::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
 fn read_label(value: &mut Cursor<'_>) -> Outcome<Label> {
     let at = value.at();
-    Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is none: {fault}")))
-}
-
-fn read_flag(value: &mut Cursor<'_>) -> Outcome<bool> {
-    if value.next_is(b't') || value.next_is(b'f') {
-        return Ok(value.raw()? == b"true");
-    }
-    value.wrong("true or false")
+    Label::parse(&value.string()?).or_else(|fault| rule(at, format!("is invalid: {fault}")))
 }
 
 fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
@@ -385,9 +375,9 @@ fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
     }
 }
 
-/// What a role must be, in words.
-const ROLE_RULE: &str =
-    "must be reader, writer, operator or admin, for one log with its name behind it: writer:orders";
+/// The rule for a role, in words.
+const ROLE_RULE: &str = "must be reader, writer, operator or admin, followed by a colon and the log's name for a \
+     single log: writer:orders";
 
 fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
     let at = value.at();
@@ -400,14 +390,18 @@ fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
         }
         Ok(())
     })?;
-    Grants::new(grants).or_else(|fault| rule(at, format!("break a rule: {fault}")))
+    Grants::new(grants).or_else(|fault| rule(at, format!("are invalid: {fault}")))
 }
 
 fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
     let at = value.at();
     match Role::parse(&value.string()?) {
         Some(role) => Ok(role),
-        None => rule(at, "must be reader, writer, operator or admin; the log goes into log"),
+        None => rule(
+            at,
+            "must be reader, writer, operator or admin; name the log in the field \
+                          log",
+        ),
     }
 }
 
@@ -417,7 +411,7 @@ fn read_log(value: &mut Cursor<'_>) -> Outcome<String> {
     if wellspring_host::names::is_name(&log) {
         return Ok(log.into_owned());
     }
-    rule(at, format!("must be a log's name: {}", wellspring_host::names::NAME_RULE))
+    rule(at, format!("must be the name of a log: {}", wellspring_host::names::NAME_RULE))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `/v1/keys`: API keys. Their secrets are shown once, when they are made.
+//! `/v1/keys`: API keys. Their secrets are shown once, on creation.
 
 use super::body::End;
 use super::register::{AFTER, LIMIT};
@@ -15,17 +15,20 @@ use wellspring_host::wire::param::{Param, Text, Values, Words};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 
-/// Whose keys are listed.
-pub(super) static ACCOUNT: Param<Text> =
-    Param::text("account", "Whose keys: for an admin those of anybody, otherwise one's own.");
-/// Whether keys that have ended are listed.
+/// Owner of the listed keys.
+pub(super) static ACCOUNT: Param<Text> = Param::text(
+    "account",
+    "Account whose keys are listed. Administrators may name any \
+                            account, others only their own.",
+);
+/// Whether to list keys that have ended.
 pub(super) static REVOKED: Param<Words<bool>> = Param::words(
     "revoked",
-    "Whether keys that were revoked are listed, too.",
+    "Whether revoked keys are included.",
     &[("hide", false), ("show", true)],
     "hide",
 );
-/// The id of a key. What is no id is none of a key.
+/// The id of a key. An invalid id names no key.
 pub(super) static ID: Segment<KeyId> = Segment {
     name: "id",
     what: "Id of the API key.",
@@ -40,7 +43,7 @@ struct KeysPage<'a> {
     next: Option<&'a str>,
 }
 
-/// `GET /v1/keys`: one's own, or those of an account, or all.
+/// `GET /v1/keys`: the caller's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
     freshen(&host, &request).await?;
     let own = own_account(&request.principal)?;
@@ -50,7 +53,8 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
         (asked, false) => match own {
             Some(own) if asked.is_none_or(|asked| asked == own.as_str()) => Some(own.as_str()),
             _ => {
-                let detail = "an admin of everything sees the keys of others";
+                let detail = "only an administrator of everything may see the keys of other \
+                              accounts";
                 return Err(problem::FORBIDDEN.because(detail));
             }
         },
@@ -86,11 +90,13 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let body::NewKey { label, grant, end, account } = body::read_key(&bytes).map_err(faulty)?;
     let is_own = account.is_none() || account == own;
     let Some(owner) = account.or(own) else {
-        let detail = "account is missing: these credentials are of another issuer and have none";
+        let detail = "account is missing: these credentials come from an external issuer and \
+                      belong to no account";
         return Err(problem::INVALID.because(detail).field("account"));
     };
     if !is_own && !is_admin(&request.principal) {
-        let detail = "an admin of everything makes keys for others; leave account out";
+        let detail = "only an administrator of everything may create keys for other accounts; \
+                      leave account out";
         return Err(problem::FORBIDDEN.because(detail).field("account"));
     }
     let end_us = end.map(|end| end.at_us(host.clock.wall_us())).transpose().map_err(faulty)?;
@@ -102,11 +108,12 @@ pub(crate) async fn add_key(host: Arc<Host>, mut request: Box<Request>) -> Answe
     make(&host, &request, wanted, None).await
 }
 
-/// `DELETE /v1/keys/{id}`. Also one that has ended.
+/// `DELETE /v1/keys/{id}`. Also for a key that has ended.
 pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     let key = key_of(&host, &request)?;
     if !request.principal.may_end(key.grant()) {
-        let detail = format!("a key that is {} is not ended by credentials for less", key.grant());
+        let detail =
+            format!("credentials with fewer rights cannot revoke a key with {}", key.grant());
         return Err(problem::FORBIDDEN.because(detail));
     }
     let id = key.id().clone();
@@ -114,8 +121,8 @@ pub(crate) async fn revoke_key(host: Arc<Host>, request: Box<Request>) -> Answer
     Ok(Response::empty(204).at(position))
 }
 
-/// `POST /v1/keys/{id}/rotate`: another takes its place, for the same and after the same life; it
-/// ends at once, or after a while in which both count.
+/// `POST /v1/keys/{id}/rotate`: creates a replacement with the same grant and lifetime; the old key
+/// ends at once, or after an overlap in which both are valid.
 pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let old = key_of(&host, &request)?;
     let bytes = optional_body_of(&mut request).await?;
@@ -123,7 +130,7 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
     let body::Rotation { overlap_s, end } = body::read_rotation(&bytes).map_err(faulty)?;
     let now_us = host.clock.wall_us();
     if old.is_revoked() || old.expires_at_us().is_some_and(|end_us| end_us <= now_us) {
-        let detail = format!("the key {} has ended; POST /v1/keys makes a new one", old.id());
+        let detail = format!("the key {} has ended; POST /v1/keys creates a new one", old.id());
         return Err(problems::KEY_ENDED.because(detail));
     }
     let end_us = match end.map(|end: End| end.at_us(now_us)).transpose().map_err(faulty)? {
@@ -143,23 +150,24 @@ pub(crate) async fn rotate_key(host: Arc<Host>, mut request: Box<Request>) -> An
     make(&host, &request, wanted, ends).await
 }
 
-/// A key to make.
+/// A key to create.
 struct KeyRequest {
     label: Label,
     grant: Grant,
-    /// When it is to end, µs since 1970 UTC.
+    /// Its expiry, in µs since 1970 UTC.
     end_us: Option<u64>,
     owner: AccountName,
-    /// The key that ends with it.
+    /// The key that it replaces.
     in_place_of: Option<KeyId>,
 }
 
-/// Makes a key and does what goes with it, in one append. The answer alone ever holds its secret.
+/// Creates a key, and makes the accompanying changes, in one append. Only the answer ever contains
+/// its secret.
 async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<Command>) -> Answer {
     let KeyRequest { label, grant, end_us, owner, in_place_of } = wanted;
     may_give(&request.principal, &grant)?;
     let api_key::NewKey { id, secret, digest } = api_key::draw()
-        .map_err(|error| problem::INTERNAL.because(format!("no key could be drawn: {error}")))?;
+        .map_err(|error| problem::INTERNAL.because(format!("cannot generate a key: {error}")))?;
     let (key, now_us) = (id.clone(), host.clock.wall_us());
     let expires_at_us = end_us;
     let add = Command::AddKey {
@@ -181,19 +189,20 @@ async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<C
     Ok(response.with("cache-control", "no-store".to_owned()).at(position))
 }
 
-/// A key grants no more than the credential that makes it: a token for reading
-/// makes no keys that write.
+/// A key grants no more than the credential that creates it: a token for reading creates no keys
+/// that write.
 fn may_give(principal: &Principal, grant: &Grant) -> Result<(), Box<Problem>> {
     let has = principal.role_on(grant.log.as_deref());
     if has >= Some(grant.role) {
         return Ok(());
     }
-    let has = has.map_or("for nothing there".to_owned(), |role| format!("for {role} there"));
-    let detail = format!("a key that is {grant} takes credentials that are; these are {has}");
+    let has = has.map_or("no access".to_owned(), |role| format!("the role {role}"));
+    let detail = format!("only credentials with {grant} can create such a key; these grant {has}");
     Err(problem::FORBIDDEN.because(detail).field("role"))
 }
 
-/// The key that the path names, if it is one's own or one is an admin; to others it is not there.
+/// The key in the path, if it is the caller's own or the caller is an administrator; to others it
+/// does not exist.
 fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
     let own = own_account(&request.principal)?;
     let state = host.access.state();

@@ -1,4 +1,4 @@
-//! Access over HTTP: logging in and out, accounts and API keys. Each route states the role it
+//! Access over HTTP: logging in and out, accounts and API keys. Each route declares the role it
 //! needs; what depends on the owner of an account or key is decided here.
 
 #![forbid(unsafe_code)]
@@ -34,7 +34,7 @@ use wellspring_host::access::principal::Verdict;
 use wellspring_host::declare::routes;
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{CONSISTENCY, FRESHNESS, LOCATION, SYSTEM_POSITION, WAIT_MS};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{FORM, Host, JSON, Request};
@@ -46,7 +46,7 @@ use wellspring_host::wire::problem::{
 use wellspring_types::Position;
 use wellspring_views::access::{AccountName, Command, Refusal, Role};
 
-/// What whoever asks for keys can be refused for.
+/// Problems of requests about keys.
 const KEYS: &[&Kind] = &[&FORBIDDEN, &NO_ACCOUNTS];
 
 /// The face.
@@ -58,23 +58,27 @@ impl Face for AccountFace {
     const NAME: &'static str = "accounts";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<AccountFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<AccountFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/auth/token" Node Public token:
-            "Gives a token for a name and a password. With application/x-www-form-urlencoded: OAuth 2.0's password grant."
+            "Issues a token for a name and a password. With application/x-www-form-urlencoded: \
+             OAuth 2.0's password grant."
             .takes[(JSON, "Login"), (FORM, "LoginForm")] .worded(login::with_error)
             .fails[&[&UNAUTHENTICATED, &TOO_MANY_LOGINS, &NO_ACCOUNTS]] => [200 JSON "AccessToken" + SYSTEM_POSITION];
-        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its credential ends."
+        GET "/auth/me" Node Account me: "The caller: its account, its roles, and when its \
+                                         credential expires."
             .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Me"];
         POST "/auth/logout" Node Account logout: "Ends the token of the request, or all of its account's."
             .may_take[(JSON, "Logout")]
             .fails[APPENDING, VIEWING, &[&FORBIDDEN, &NO_ACCOUNTS, &NO_TOKEN, &ACCOUNT_NOT_FOUND]] => [200 JSON "LoggedOut" + SYSTEM_POSITION];
         POST "/auth/rotate" Node Admin rotate:
-            "Has a new secret sign tokens; the one before still verifies. With retire: drops that one."
+            "Signs tokens with a new secret; the previous one still verifies. With retire, \
+             drops the previous one."
             .may_take[(JSON, "RotateSecret")] .fails[APPENDING, VIEWING] => [200 JSON "SecretRotated" + SYSTEM_POSITION];
-        GET "/v1/accounts" Node Admin list: "Accounts, by name, page by page."
+        GET "/v1/accounts" Node Admin list: "Accounts by name, in pages."
             .query[&LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING] => [200 JSON "Accounts"];
         POST "/v1/accounts" Node Admin add:
-            "Makes an account. The first has to be an admin of everything; from then on everything needs credentials."
+            "Creates an account. The first must be an administrator of everything; from then \
+             on every request needs credentials."
             .takes[(JSON, "NewAccount")] .fails[APPENDING, VIEWING, &[&ACCOUNT_EXISTS, &TOO_MANY_ACCOUNTS]]
             => [201 JSON "Account" + LOCATION + SYSTEM_POSITION];
         GET "/v1/accounts/{name}" Node Admin get: "An account."
@@ -83,24 +87,29 @@ impl Face for AccountFace {
             .at(&NAME) .takes[(JSON, "AccountChange")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [200 JSON "Account" + SYSTEM_POSITION];
         DELETE "/v1/accounts/{name}" Node Admin delete:
-            "Deletes an account; its tokens and API keys end for ever. Another may be made under its name."
+            "Deletes an account and ends its tokens and API keys for good. A new account may \
+             take its name."
             .at(&NAME) .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &LAST_ADMIN, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
         PUT "/v1/accounts/{name}/password" Node Account set_password:
-            "Sets one's own password, which takes the one there is; an admin sets that of others. All tokens of the account end."
+            "Sets your own password, given the current one; an administrator sets those of \
+             others. All tokens of the account end."
             .at(&NAME) .takes[(JSON, "NewPassword")]
             .fails[APPENDING, VIEWING, &[&ACCOUNT_NOT_FOUND, &FORBIDDEN, &WRONG_PASSWORD, &NO_ACCOUNTS]] => [204 + SYSTEM_POSITION];
-        GET "/v1/keys" Node Account list_keys: "One's own API keys; for an admin all, or those of an account."
+        GET "/v1/keys" Node Account list_keys: "Your own API keys; for an administrator all \
+                                                keys, or those of one account."
             .query[&ACCOUNT, &REVOKED, &LIMIT, &AFTER] .fresh(FRESHNESS) .fails[VIEWING, KEYS] => [200 JSON "Keys"];
-        POST "/v1/keys" Node Account add_key: "Makes an API key. Its secret is shown in this answer and never again."
+        POST "/v1/keys" Node Account add_key: "Creates an API key. Its secret is shown in this \
+                                               answer only."
             .takes[(JSON, "NewKey")]
             .fails[APPENDING, VIEWING, KEYS, &[&TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
             => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
         GET "/v1/keys/{id}" Node Account get_key: "An API key."
             .at(&ID) .fresh(FRESHNESS) .fails[VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [200 JSON "Key"];
-        DELETE "/v1/keys/{id}" Node Account revoke_key: "Ends an API key for ever."
+        DELETE "/v1/keys/{id}" Node Account revoke_key: "Revokes an API key."
             .at(&ID) .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND]] => [204 + SYSTEM_POSITION];
         POST "/v1/keys/{id}/rotate" Node Account rotate_key:
-            "Makes an API key for the same, which takes the place of this one; this one ends at once, or after a while in which both count."
+            "Creates an API key that replaces this one. This one ends at once, or after an \
+             overlap in which both are valid."
             .at(&ID) .may_take[(JSON, "KeyRotation")]
             .fails[APPENDING, VIEWING, KEYS, &[&KEY_NOT_FOUND, &KEY_ENDED, &TOO_MANY_KEYS, &ACCOUNT_DISABLED, &ACCOUNT_NOT_FOUND]]
             => [201 JSON "KeyWithSecret" + LOCATION + SYSTEM_POSITION];
@@ -111,15 +120,15 @@ impl Face for AccountFace {
     }
 }
 
-/// Waits until accounts and keys are as fresh as the client asks.
+/// Waits until accounts and keys are as fresh as required.
 async fn freshen(host: &Host, request: &Request) -> Result<(), Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     asked.view(request, host.access.live(), None).await.map(drop)
 }
 
-/// Executes commands, and waits until every request sees what they changed. Gives a position of the
-/// system log that shows it: a client that names it to another node is judged there by what was
-/// changed here.
+/// Executes commands, and waits until every request sees the change. Returns a position of the
+/// system log that includes it: a client that names it to another node is judged there with the
+/// change.
 async fn execute(
     host: &Host,
     request: &Request,
@@ -137,7 +146,7 @@ async fn try_execute(
     request: &Request,
     commands: &[Command],
 ) -> Result<Option<Refusal>, Box<Problem>> {
-    // Its body, or the hash of a password, may have been long in coming.
+    // Its body, or the hash of a password, may have taken long.
     request.still_may()?;
     let live = host.access.live();
     Ok(live.execute(commands, None, host.commit_on(request)).await?.refused)
@@ -149,9 +158,9 @@ async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     request.body.read(body::MAX_BODY_BYTES).await
 }
 
-/// The same, where nothing at all is as good as `{}`. Not for a page in a browser (`Origin`): what
-/// it sends without saying that it is JSON, a browser sends for any page without asking first, with
-/// the password its user once typed.
+/// The same, where an empty body means `{}`. Not for a page in a browser (`Origin`): a browser
+/// sends undeclared content for any page without asking first, with the password its user once
+/// typed.
 async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let is_nothing = body.iter().all(u8::is_ascii_whitespace);
@@ -159,7 +168,7 @@ async fn optional_body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> 
     Ok(if is_nothing { Bytes::from_static(b"{}") } else { body })
 }
 
-/// Whether the caller is an admin of everything.
+/// Whether the caller is an administrator of everything.
 fn is_admin(principal: &Principal) -> bool {
     principal.may(Role::Admin, None) == Verdict::Allowed
 }
@@ -167,20 +176,20 @@ fn is_admin(principal: &Principal) -> bool {
 /// The answer where accounts are needed and there are none.
 fn no_accounts(what: &str) -> Box<Problem> {
     problems::NO_ACCOUNTS.because(format!(
-        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` makes the first"
+        "there are no accounts, so {what}; POST /v1/accounts or `wellspring user add` creates \
+         the first"
     ))
 }
 
-/// The account whose password and keys the caller may change; `None`: there is none, as another
-/// issuer vouches for the caller. A key that was found must make no other keys and must not lock
-/// its owner out.
+/// The account whose password and keys the caller may change; `None` for a caller with an external
+/// token, who has none. A stolen key must not create other keys or lock out its owner.
 fn own_account(principal: &Principal) -> Result<Option<&AccountName>, Box<Problem>> {
     match principal.method() {
         Method::Key(_) if !is_admin(principal) => Err(problem::FORBIDDEN.because(
-            "an API key manages neither keys nor passwords nor accounts, unless it is one of an admin \
-             of everything; use a token (POST /auth/token) or the password",
+            "an API key cannot manage keys, passwords or accounts unless it belongs to an \
+             administrator of everything; use a token (POST /auth/token) or the password",
         )),
-        Method::None | Method::Open => Err(no_accounts("there are no keys and no passwords")),
+        Method::None | Method::Open => Err(no_accounts("there are no keys or passwords")),
         _ => Ok(principal.account()),
     }
 }

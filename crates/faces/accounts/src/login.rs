@@ -1,5 +1,5 @@
-//! `POST /auth/token`: a name and a password for a token, as JSON or as OAuth 2.0's password grant
-//! (RFC 6749, 4.3).
+//! `POST /auth/token`: exchanges a name and a password for a token, as JSON or as OAuth 2.0's
+//! password grant (RFC 6749, 4.3).
 
 use super::{body, no_accounts};
 use serde::Serialize;
@@ -20,7 +20,7 @@ struct TokenDocument<'a> {
     expires_in: u64,
 }
 
-/// Gives a token for a name and a password.
+/// Issues a token for a name and a password.
 pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let is_form = content_type(&request) == FORM;
     if is_form {
@@ -33,7 +33,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     let body::Login { username, password, life_s, roles } =
         read(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     if host.access.is_open() {
-        return Err(no_accounts("there is nobody to log in as, and no token is needed"));
+        return Err(no_accounts("no token is needed"));
     }
     let logged_in = host.access.login(&username, password, request.client).await?;
     if let Some(roles) = &roles {
@@ -45,7 +45,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     let issued = host
         .access
         .issue(&logged_in, grants, life_s)
-        .map_err(|error| problem::INTERNAL.because(format!("no token could be made: {error}")))?;
+        .map_err(|error| problem::INTERNAL.because(format!("cannot issue a token: {error}")))?;
     let document = TokenDocument {
         access_token: &issued.token,
         token_type: "Bearer",
@@ -58,7 +58,7 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     Ok(response.told_to(Caller::LoggedIn(logged_in.account)).at(position))
 }
 
-/// A token is for what the account may, or for less.
+/// A token has the roles of its account, or fewer.
 fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
     let over = |(_, grant): &(usize, &wellspring_views::access::Grant)| {
         held.role_on(grant.log.as_deref()) < Some(grant.role)
@@ -66,12 +66,15 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
     match roles.iter().enumerate().find(over) {
         None => Ok(()),
         Some((_, grant)) => Err(problem::INVALID
-            .because(format!("the account is not {grant}, so no token of it can be"))
+            .because(format!(
+                "the account does not have {grant}, so its tokens cannot have it \
+                              either"
+            ))
             .field("roles")),
     }
 }
 
-/// Adds the member `error` that OAuth's clients look at (RFC 6749, 5.2).
+/// Adds the member `error` for OAuth clients (RFC 6749, 5.2).
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
     let error = match (problem.kind.status, problem.field.as_deref()) {
         (401, _) => r#""invalid_grant""#,

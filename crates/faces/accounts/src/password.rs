@@ -1,4 +1,5 @@
-//! `PUT /v1/accounts/{name}/password`: one's own with the one there is, anybody's by an admin.
+//! `PUT /v1/accounts/{name}/password`: one's own, given the current one; others' by an
+//! administrator.
 
 use super::register::NAME;
 use super::{body, body_of, execute, is_admin, own_account};
@@ -18,8 +19,8 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let own = own_account(&request.principal)? == Some(&name);
     if !own && !is_admin(&request.principal) {
-        let detail =
-            "one's own password can be set, and an admin of everything sets that of others";
+        let detail = "you can set your own password; only an administrator of everything may set those \
+             of others";
         return Err(problem::FORBIDDEN.because(detail));
     }
     check(&password)?;
@@ -30,8 +31,8 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
     Ok(Response::empty(204).at(position))
 }
 
-/// Requires the current password for a change of one's own: an unlocked screen shall not be enough
-/// to keep the account.
+/// Requires the current password for a change of one's own: an unlocked screen must not be enough
+/// to take over the account.
 async fn prove(
     host: &Host,
     request: &Request,
@@ -55,27 +56,29 @@ async fn prove(
             })
         }
         (true, None) => Err(problem::INVALID
-            .because("current is missing: to change one's own password takes the one there is")
+            .because("current is required to change your own password")
             .field("current")),
         (false, None) => match own && !is_admin(&request.principal) {
-            // An account of keys only: whoever has a token of it, has it from an admin.
-            true => Err(problem::FORBIDDEN
-                .because("the account has no password; an admin of everything sets the first")),
+            // An account with keys only: every token of it comes from an administrator.
+            true => Err(problem::FORBIDDEN.because(
+                "the account has no password; an administrator of everything sets the \
+                          first",
+            )),
             false => Ok(()),
         },
         (false, Some(_)) => Err(problem::INVALID
-            .because("current stands for one's own password; leave it out")
+            .because("current is only for changing your own password; leave it out")
             .field("current")),
     }
 }
 
-/// Whether a text may be a password, as an answer.
+/// Checks a new password.
 fn check(password: &str) -> Result<(), Box<Problem>> {
     rules::check(password)
         .map_err(|fault| problem::INVALID.because(fault.to_string()).field("password"))
 }
 
-/// What is kept of a new password.
+/// The hash of a new password.
 ///
 /// # Errors
 /// It breaks a rule (422), or too many passwords are being hashed (429).
@@ -87,7 +90,7 @@ pub(super) async fn hash(
     match host.access.passwords().hash(password).await {
         Ok(Ok(hash)) => Ok(hash),
         Ok(Err(error)) => {
-            Err(problem::INTERNAL.because(format!("the password cannot be kept: {error}")))
+            Err(problem::INTERNAL.because(format!("cannot hash the password: {error}")))
         }
         Err(Busy) => Err(problem::TOO_MANY_LOGINS
             .because("too many passwords are being hashed or verified; try again")),

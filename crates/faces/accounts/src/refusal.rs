@@ -1,21 +1,23 @@
-//! Refusals of access as answers.
+//! Answers to refused commands of access.
 
 use crate::problems;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_views::access::{MAX_ACCOUNTS, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, MAX_REVOKED, Refusal};
 
-/// The answer about an account that is not there.
+/// The answer for an unknown account.
 pub(super) fn unknown_account(name: &str) -> Box<Problem> {
     problems::ACCOUNT_NOT_FOUND.because(format!("there is no account {name:?}"))
 }
 
-/// The answer about a key that is not there, or that is nothing to whoever asks.
+/// The answer for an unknown key, or one that the caller may not see.
 pub(super) fn unknown_key(id: &str) -> Box<Problem> {
-    problems::KEY_NOT_FOUND
-        .because(format!("there is no key {id:?}; it is the id that is asked for"))
+    problems::KEY_NOT_FOUND.because(format!(
+        "there is no API key with the id {id:?}; pass the key's id, not its \
+                          label or secret"
+    ))
 }
 
-/// A command that was refused becomes an answer.
+/// The answer to a refused command.
 pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
@@ -26,7 +28,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
             problem::INVALID.because(detail).field("roles")
         }
         Refusal::FirstHasPassword => problem::INVALID.because(detail).field("password"),
-        // Whoever asked was let in because there were none.
+        // The caller was admitted because there were no accounts.
         Refusal::NotFirst => problem::UNAUTHENTICATED.because(detail),
         Refusal::LastAdmin(_) => problems::LAST_ADMIN.because(detail),
         Refusal::Disabled(_) => problems::ACCOUNT_DISABLED.because(detail).field("account"),
@@ -43,7 +45,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
         }
         Refusal::KeyEnded(_) => problems::KEY_ENDED.because(detail),
         Refusal::TooManyRevoked(_) => problem::INTERNAL.because(detail).limit(MAX_REVOKED as u64),
-        // Both are random: this is a miracle, and another try draws anew.
+        // Both are random, so this is next to impossible; a retry generates new ones.
         Refusal::KeyTaken(_) | Refusal::SecretTaken => problem::INTERNAL.because(detail),
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/accounts`: who there is and what each may.
+//! `/v1/accounts`: the accounts and their roles.
 
 use super::{body, body_of, execute, freshen, no_accounts, password, refusal};
 use serde::Serialize;
@@ -13,13 +13,13 @@ use wellspring_host::wire::param::{IntegerOr, Param, Text, Values};
 use wellspring_host::wire::problem::of_fault;
 use wellspring_views::access::{AccountName, Command, Refusal};
 
-/// How many accounts or keys are on a page.
+/// Number of accounts or keys on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
-/// Where a page begins.
+    Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
+/// Start of a page.
 pub(super) static AFTER: Param<Text> =
-    Param::text("after", "Where the page begins: next of the page before.");
-/// The name of an account. What is no name is none of an account.
+    Param::text("after", "Start of the page: `next` of the previous page.");
+/// The name of an account. An invalid name names no account.
 pub(super) static NAME: Segment<AccountName> = Segment {
     name: "name",
     what: "Name of the account.",
@@ -56,7 +56,7 @@ pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     shown(&host, 200, name.as_str())
 }
 
-/// `POST /v1/accounts`: the first makes an end to everybody being an admin.
+/// `POST /v1/accounts`: the first account ends open access.
 pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let bytes = body_of(&mut request).await?;
     let body::NewAccount { name, password, roles } =
@@ -67,7 +67,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     };
     let open = *request.principal.method() == Method::Open;
     let command = match (open, password) {
-        // Whoever is let in because there are no accounts may make the first, and no other.
+        // A caller admitted because there are no accounts may create the first, and no other.
         (true, Some(password)) => Command::AddFirstAccount { name: name.clone(), password, roles },
         (true, None) => return Err(refusal::of_refusal(Refusal::FirstHasPassword)),
         (false, password) => Command::AddAccount { name: name.clone(), password, roles },
@@ -76,8 +76,8 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     if open {
         let host = Arc::clone(&host);
         let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
-        // The account is there all the same, and the next start tries again.
-        sealed.unwrap_or_else(|reason| tracing::error!(reason, "accounts are not marked"));
+        // The account exists all the same, and the next start tries again.
+        sealed.unwrap_or_else(|reason| tracing::error!(reason, "there are no accounts"));
     }
     let response = shown(&host, 201, name.as_str())?;
     Ok(response.with("location", format!("/v1/accounts/{name}")).at(position))
@@ -90,13 +90,13 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let body::AccountChange { roles, enabled } =
         body::read_change(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     if *request.principal.method() == Method::Open {
-        return Err(no_accounts("there is none to change"));
+        return Err(no_accounts("there is no account to change"));
     }
     let to = |enabled| match enabled {
         true => Command::Enable { name: name.clone() },
         false => Command::Disable { name: name.clone() },
     };
-    // In this order nothing is left half done: if the first is refused so is the second, and if the
+    // This order leaves nothing half done: if the first is refused so is the second, and if the
     // first changes anything the second is not refused.
     let enabled = enabled.map(to);
     let roles = roles.map(|roles| Command::SetRoles { name: name.clone(), roles });
@@ -105,12 +105,12 @@ pub(crate) async fn change(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(shown(&host, 200, name.as_str())?.at(position))
 }
 
-/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for ever. Its name may be given again,
-/// to an account that has nothing of it.
+/// `DELETE /v1/accounts/{name}`: with its tokens and keys, for good. A new account with its name
+/// inherits nothing.
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&NAME)?;
     if *request.principal.method() == Method::Open {
-        return Err(no_accounts("there is none to delete"));
+        return Err(no_accounts("there is no account to delete"));
     }
     let position = execute(&host, &request, &[Command::Delete { name }]).await?;
     Ok(Response::empty(204).at(position))

@@ -1,4 +1,4 @@
-//! `POST /auth/rotate`: another secret signs tokens.
+//! `POST /auth/rotate`: replaces the secret that signs tokens.
 
 use super::{body, execute, optional_body_of};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::{self, of_fault};
 use wellspring_views::access::Command;
 
-/// Has another secret sign tokens from now on; the one before still verifies, until `retire` drops
-/// it.
+/// Signs tokens with a new secret from now on; the previous one still verifies, until `retire`
+/// drops it.
 pub(crate) async fn rotate(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let bytes = optional_body_of(&mut request).await?;
     let retire = body::read_rotate(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
@@ -26,8 +26,7 @@ pub(crate) async fn rotate(host: Arc<Host>, mut request: Box<Request>) -> Answer
         let (tokens, data) = (host.access.tokens(), &host.process.data);
         if retire { tokens.retire(data) } else { tokens.rotate(data) }
     });
-    done.await?.map_err(|error| {
-        problem::IO.because(format!("the secret of tokens is as it was: {error}"))
-    })?;
+    done.await?
+        .map_err(|error| problem::IO.because(format!("the token secret is unchanged: {error}")))?;
     Ok(told(if retire { 1 } else { 2 }).at(position))
 }

@@ -1,4 +1,4 @@
-//! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and the end of its token.
+//! `GET /auth/me` and `POST /auth/logout`: the caller's identity, and ending its token.
 
 use super::{body, freshen, no_accounts, optional_body_of, refusal, try_execute};
 use crate::problems;
@@ -46,7 +46,7 @@ pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
     Ok(Response::of(200, &identity).with("cache-control", "no-store".to_owned()))
 }
 
-/// `POST /auth/logout`: the token of the request ends, or all of its account's.
+/// `POST /auth/logout`: ends the token of the request, or all of its account's.
 pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let bytes = optional_body_of(&mut request).await?;
     let everywhere = body::read_logout(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
@@ -54,7 +54,10 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let Some(name) = principal.account().cloned() else {
         return Err(match principal.method() {
             Method::None | Method::Open => no_accounts("there are no tokens to end"),
-            _ => problems::NO_TOKEN.because("the token is another issuer's, and ends there"),
+            _ => problems::NO_TOKEN.because(
+                "the token comes from an external issuer; end it \
+                                             there",
+            ),
         });
     };
     let all = Command::RevokeAllTokens { name: name.clone() };
@@ -65,19 +68,19 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
             expires_at_us: principal.until_us().unwrap_or(0),
             now_us: host.clock.wall_us(),
         },
-        // A token that nothing names cannot be ended alone.
+        // A token without an id cannot be ended alone.
         Method::Token(_) => all.clone(),
         Method::Password if everywhere => all.clone(),
         Method::Password => {
             return Err(problems::NO_TOKEN.because(
-                "the request shows a password, and a password does not end; show the token, or say \
-                 {\"everywhere\":true} to end all tokens of the account",
+                "the request carries a password, which logging out does not end; send the \
+                 token, or {\"everywhere\":true} to end all tokens of the account",
             ));
         }
         Method::Key(id) => {
             return Err(problems::NO_TOKEN.because(format!(
-                "the request shows the API key {id}; DELETE /v1/keys/{id} ends a key, with a token or a \
-                 password"
+                "the request carries the API key {id}; DELETE /v1/keys/{id} revokes it, with a \
+                 token or a password"
             )));
         }
         _ => return Err(no_accounts("there are no tokens to end")),
@@ -88,8 +91,8 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let mut ended = if command == all { "all" } else { "token" };
     match try_execute(&host, &request, &[command]).await? {
         None => {}
-        // Those that are ended one by one are so many that this one can be ended with the others
-        // only.
+        // The limit of individually revoked tokens is reached: this one can only be ended with all
+        // others.
         Some(Refusal::TooManyRevoked(_)) => {
             may_end_all(&principal)?;
             ended = "all";
@@ -101,12 +104,12 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(response.at(host.access.live().position()))
 }
 
-/// A token for less, given to a program, ends itself and not those of others: the rule of keys.
+/// A restricted token, given to a program, ends itself but not others: the same rule as for keys.
 fn may_end_all(principal: &Principal) -> Result<(), Box<Problem>> {
     if principal.may_end_all() {
         return Ok(());
     }
-    let detail = "the token is for less than its account may, and does not end the account's others; log \
-                  out everywhere with the password or with a token for all of it";
+    let detail = "the token has fewer rights than its account and cannot end the account's \
+                  other tokens; log out everywhere with the password or an unrestricted token";
     Err(problem::FORBIDDEN.because(detail))
 }

@@ -34,7 +34,7 @@ use view::{Catalogue, Currency, Folded};
 use wellspring_host::declare::routes;
 use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{Accept, FRESHNESS_CACHED, IDEMPOTENCY_KEY, LOCATION};
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, NDJSON};
 use wellspring_host::kept_types::KeptEvents;
@@ -58,35 +58,39 @@ impl Face for CatalogueFace {
     const NAME: &'static str = "catalogue";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = CatalogueConfig;
-    const ROUTES: &'static [Served<CatalogueFace>] = routes! { |face| face;
-        GET "/lookup" Main Reader lookup_all: "Every item and topic, as the bookstore's clients know them."
+    const ROUTES: &'static [ServedRoute<CatalogueFace>] = routes! { |face| face;
+        GET "/lookup" Main Reader lookup_all: "All items and topics, in the format of the \
+                                               bookstore's clients."
             .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[READING, VIEWING, &[&TOO_LARGE]]
             => [200 JSON "BookstoreItems", 304];
-        GET "/lookup/{item}" Main Reader lookup: "An item and its topic, as the bookstore's clients know them."
+        GET "/lookup/{item}" Main Reader lookup: "An item and its topic, in the format of the \
+                                                  bookstore's clients."
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[VIEWING] => [200 JSON "BookstoreItem", 304];
-        GET "/search/{word}" Main Reader search_topics: "The items of topics whose names hold a word."
+        GET "/search/{word}" Main Reader search_topics: "Items of the topics whose names \
+                                                         contain a word."
             .at(&WORD) .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[READING, VIEWING, &[&TOO_LARGE]]
             => [200 JSON "BookstoreItems", 304];
-        POST "/order/{item}" Main Writer original::order: "Orders items: true, or false if there are not as many."
+        POST "/order/{item}" Main Writer original::order: "Orders items: true, or false if \
+                                                           there are not enough in stock."
             .at(&ITEM) .query[&ORDERED] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, &[&CATALOGUE_FULL, &KEY_REUSED, &TOO_LARGE]] => [200 JSON "Done"];
-        POST "/update/{item}/stock/add/{amount}" Main Operator add_stock: "Puts items in stock: true, or false if it cannot be."
+        POST "/update/{item}/stock/add/{amount}" Main Operator add_stock: "Adds items to the stock: true, or false if that is impossible."
             .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
             => [200 JSON "Done"];
         POST "/update/{item}/stock/deduct/{amount}" Main Operator deduct_stock:
-            "Takes items out of stock: true, or false if there are not as many."
+            "Takes items out of stock: true, or false if there are not enough."
             .at(&ITEM) .at(&AMOUNT) .headers[&IDEMPOTENCY_KEY] .fails[APPENDING, VIEWING, &[&KEY_REUSED, &TOO_LARGE]]
             => [200 JSON "Done"];
-        POST "/update/{item}/price/{price}" Main Operator price: "Sets an item's price: true, or false if there is no such item."
+        POST "/update/{item}/price/{price}" Main Operator price: "Sets an item's price: true, or false if the item does not exist."
             .at(&ITEM) .at(&PRICE) .fails[APPENDING, VIEWING] => [200 JSON "Done"];
-        GET "/v1/catalogue/topics" Main Reader resources::list_topics: "Topics by their numbers, page by page."
+        GET "/v1/catalogue/topics" Main Reader resources::list_topics: "Topics by number, in pages."
             .query[&LIMIT, &AFTER] .fresh(FRESHNESS_CACHED) .fails[VIEWING] => [200 JSON "Topics"];
         POST "/v1/catalogue/topics" Main Operator resources::add_topic: "Adds a topic."
             .takes[(JSON, "TopicName")] .fails[APPENDING, VIEWING, &[&TOPIC_TAKEN, &CATALOGUE_FULL]] => [201 JSON "Topic"];
         PATCH "/v1/catalogue/topics/{topic}" Main Operator resources::rename_topic: "Renames a topic."
             .at(&TOPIC) .takes[(JSON, "TopicName")] .fails[APPENDING, VIEWING, &[&TOPIC_TAKEN, &TOPIC_NOT_FOUND]]
             => [200 JSON "Topic"];
-        GET "/v1/catalogue/items" Main Reader resources::list: "Items by their numbers, page by page."
+        GET "/v1/catalogue/items" Main Reader resources::list: "Items by number, in pages."
             .query[&LIMIT, &AFTER, &IN_TOPIC, &SKU, &IN_STOCK, &WITHDRAWN] .fresh(FRESHNESS_CACHED) .fails[READING, VIEWING]
             => [200 JSON "Items"];
         POST "/v1/catalogue/items" Main Operator resources::add:
@@ -97,27 +101,27 @@ impl Face for CatalogueFace {
         GET "/v1/catalogue/items/{item}" Main Reader resources::item: "An item."
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .accept(Accept::Ignored) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Item", 304];
         PATCH "/v1/catalogue/items/{item}" Main Operator resources::change:
-            "Changes an item; with If-Match only if it still is what the client saw."
+            "Changes an item; with If-Match only if it still has that ETag."
             .at(&ITEM) .takes[(JSON, "ItemChanges")]
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &TOPIC_NOT_FOUND, &ITEM_CHANGED, &CATALOGUE_FULL]] => [200 JSON "Item"];
-        POST "/v1/catalogue/items/{item}/stock" Main Operator resources::change_stock: "Puts items in stock, or takes them out."
+        POST "/v1/catalogue/items/{item}/stock" Main Operator resources::change_stock: "Adds items to the stock, or takes them out."
             .at(&ITEM) .takes[(JSON, "StockChange")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &STOCK_TOO_LOW, &KEY_REUSED]] => [200 JSON "Item"];
         GET "/v1/catalogue/search" Main Reader search::search:
-            "Full-text search in names and descriptions, the best first, page by page."
+            "Full-text search in names and descriptions, best matches first, in pages."
             .query[&search::Q, &IN_TOPIC, &search::LIMIT, &search::AFTER] .fresh(FRESHNESS_CACHED)
             .fails[READING, VIEWING, &[&SEARCH_NOT_BUILT]] => [200 JSON "FoundItems"];
-        GET "/v1/catalogue/items/{item}/prices" Main Reader resources::prices: "The last prices of an item, the newest first."
+        GET "/v1/catalogue/items/{item}/prices" Main Reader resources::prices: "The latest prices of an item, newest first."
             .at(&ITEM) .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Prices"];
-        GET "/v1/catalogue/orders" Main Reader resources::list_orders: "The orders of an item, the newest first, page by page."
+        GET "/v1/catalogue/orders" Main Reader resources::list_orders: "The orders of an item, newest first, in pages."
             .query[&OF_ITEM, &LIMIT, &BEFORE] .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ITEM_NOT_FOUND]] => [200 JSON "Orders"];
-        POST "/v1/catalogue/orders" Main Writer resources::place: "Orders items, all of them or none."
+        POST "/v1/catalogue/orders" Main Writer resources::place: "Orders items, all or none."
             .takes[(JSON, "NewOrder")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, &[&ITEM_NOT_FOUND, &ITEM_WITHDRAWN, &SOLD_OUT, &CATALOGUE_FULL, &KEY_REUSED]]
             => [201 JSON "Order" + LOCATION, 200 JSON "Order" + LOCATION];
         GET "/v1/catalogue/orders/{order}" Main Reader resources::order: "An order."
             .at(&ORDER) .fresh(FRESHNESS_CACHED) .fails[VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
-        DELETE "/v1/catalogue/orders/{order}" Main Writer resources::cancel: "Cancels an order: its items are in stock again."
+        DELETE "/v1/catalogue/orders/{order}" Main Writer resources::cancel: "Cancels an order and returns its items to the stock."
             .at(&ORDER) .fails[APPENDING, VIEWING, &[&ORDER_NOT_FOUND]] => [200 JSON "Order"];
     };
 
@@ -145,7 +149,7 @@ impl Face for CatalogueFace {
             (state.item_count() as u64, state.topics().len() as u64)
         };
         let mut figures = vec![
-            Family::gauge("wellspring_catalogue_items", "Items, withdrawn ones among them.", items),
+            Family::gauge("wellspring_catalogue_items", "Items, including withdrawn ones.", items),
             Family::gauge("wellspring_catalogue_topics", "Topics.", topics),
         ];
         figures.extend(self.search.figures());

@@ -47,5 +47,5 @@ pub(crate) fn unknown_order(item: ItemId, order: OrderNumber) -> Box<Problem> {
 
 /// A key under which something else was done.
 pub(crate) fn another_request() -> Box<Problem> {
-    problem::KEY_REUSED.because("the key was used with a request of another kind")
+    problem::KEY_REUSED.because("the idempotency key was used with a request of another kind")
 }

@@ -4,7 +4,7 @@ use wellspring_types::Position;
 
 /// An answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rendered {
+pub(crate) struct RenderedAnswer {
     /// The last event that changed what it shows.
     pub(crate) changed_at: Position,
     pub(crate) content: Vec<u8>,

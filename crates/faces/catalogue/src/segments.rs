@@ -16,7 +16,7 @@ const NUMBER: Values = Values::Matching("^[1-9][0-9]{0,9}$");
 
 fn id(text: &str, field: &'static str) -> Result<u32, Box<Problem>> {
     number(text).ok_or_else(|| {
-        let detail = format!("{field} must be a number from 1, not {text:?}");
+        let detail = format!("{field} must be a positive integer, not {text:?}");
         problem::BAD_REQUEST.because(detail).field(field)
     })
 }
@@ -40,7 +40,7 @@ pub(crate) static TOPIC: Segment<TopicId> = Segment {
 /// How many are put in stock, or taken out.
 pub(crate) static AMOUNT: Segment<u32> = Segment {
     name: "amount",
-    what: "How many, from 1.",
+    what: "Number of units, at least 1.",
     values: NUMBER,
     read: |text| {
         number(text).filter(|amount| *amount <= MAX_STOCK).ok_or_else(|| {
@@ -53,7 +53,7 @@ pub(crate) static AMOUNT: Segment<u32> = Segment {
 /// A price, of whatever currency.
 pub(crate) static PRICE: Segment<String> = Segment {
     name: "price",
-    what: "Price of one, a decimal in the item's currency.",
+    what: "Price of one unit, a decimal in the item's currency.",
     values: Values::Matching(r"^[0-9]+(\.[0-9]+)?$"),
     read: |text| Ok(text.to_owned()),
 };
@@ -61,7 +61,7 @@ pub(crate) static PRICE: Segment<String> = Segment {
 /// A word to look for.
 pub(crate) static WORD: Segment<String> = Segment {
     name: "word",
-    what: "What the name of a topic holds, in either case.",
+    what: "Text to find in the names of topics, ignoring case.",
     values: Values::Text(None),
     read: |text| {
         let fits = text.len() <= 300;
@@ -80,7 +80,7 @@ pub(crate) static ORDER: Segment<(ItemId, OrderNumber)> = Segment {
         let parts = text.split_once('-');
         parts.and_then(|(item, order)| Some((number(item)?, number(order)?))).ok_or_else(|| {
             problems::ORDER_NOT_FOUND
-                .because(format!("{text:?} is no id of an order"))
+                .because(format!("{text:?} is not the id of an order"))
                 .field("order")
         })
     },

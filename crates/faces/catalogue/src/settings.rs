@@ -7,11 +7,11 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of the catalogue.
-    CatalogueConfig from CatalogueConfigArgs:
-    /// Currency of items that are added without one, by its code of ISO 4217.
+    CatalogueConfig from CatalogueConfigArgs under "Catalogue":
+    /// Currency of items added without one, an ISO 4217 code.
     catalogue_currency: String = "WELLSPRING_CATALOGUE_CURRENCY", "USD".to_owned();
-    /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log
-    /// main, as restoring an export needs.
+    /// Let clients append catalogue events (CatalogueItemAdded and so on) to the log main, as
+    /// restoring an export requires.
     [num_args = 0..=1, default_missing_value = "true"]
     catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
 }
@@ -21,8 +21,8 @@ static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
     prefix: PREFIX,
-    advice: "the catalogue of this log writes itself: use /v1/catalogue; to restore an export, start the \
-             server with --catalogue-accept-events",
+    advice: "only the catalogue of this log writes: use /v1/catalogue. To restore an export, \
+             start the server with --catalogue-accept-events",
 };
 
 impl CatalogueConfig {

@@ -1,11 +1,11 @@
-//! What the bodies of this face hold.
+//! Parsing the bodies of this face.
 
 use wellspring_host::wire::json::{Fault, document, once, unknown};
 
 /// Largest body, in bytes.
 pub(super) const MAX_BODY_BYTES: usize = 4 << 10;
 
-/// Reads which node is to lead; `None`: any.
+/// Parses the node that is to lead; `None`: any.
 ///
 /// # Errors
 /// The field at fault.
@@ -13,7 +13,7 @@ pub(super) fn read_transfer(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
     read_name(body, "to")
 }
 
-/// Reads whom another node takes this one for; `None`: it does not say.
+/// Parses the node that the sender means; `None`: unspecified.
 ///
 /// # Errors
 /// The field at fault.
@@ -21,7 +21,7 @@ pub(super) fn read_lead(body: &[u8]) -> Result<Option<String>, Box<Fault>> {
     read_name(body, "node")
 }
 
-/// Reads an object with at most one member: a node's name.
+/// Parses an object with at most one member: a node's name.
 fn read_name(body: &[u8], member: &'static str) -> Result<Option<String>, Box<Fault>> {
     document(body, |cursor| {
         let mut name = None;

@@ -1,14 +1,14 @@
-//! `GET /v1/cluster` as a document.
+//! The document of `GET /v1/cluster`.
 
 use super::own::{EngineState, LogState, NodeStatus};
 use serde::Serialize;
 use wellspring_log::Leader;
 
-/// The nodes, and the logs of the one that was asked.
+/// The nodes, and the logs of the answering one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ClusterDocument {
     node: Option<String>,
-    /// What orders the logs: `files` of the server's own, or an engine.
+    /// What orders the logs: `files` of the server, or an engine.
     journal: String,
     engine: Option<EngineState>,
     leader: Option<LeaderLine>,
@@ -16,7 +16,7 @@ pub(super) struct ClusterDocument {
     logs: Vec<LogState>,
 }
 
-/// Who leads.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct LeaderLine {
     node: String,
@@ -24,14 +24,14 @@ struct LeaderLine {
     epoch: u64,
 }
 
-/// A node as one sees it from here.
+/// A node as seen from here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct NodeLine {
     pub(super) node: String,
     pub(super) url: String,
     version: Option<String>,
     pub(super) reachable: bool,
-    /// Why it is not.
+    /// Why it is not reachable.
     error: Option<String>,
     pub(super) role: Option<String>,
     /// Head of its log `system`.
@@ -39,7 +39,7 @@ pub(super) struct NodeLine {
 }
 
 impl NodeLine {
-    /// One that has answered.
+    /// A node that has answered.
     pub(super) fn of(status: NodeStatus) -> NodeLine {
         NodeLine {
             node: status.node.unwrap_or_default(),
@@ -52,22 +52,22 @@ impl NodeLine {
         }
     }
 
-    /// One that has not.
+    /// A node that has not.
     pub(super) fn unreachable(node: String, url: String, error: String) -> NodeLine {
         let (version, role, position) = (None, None, None);
         NodeLine { node, url, version, reachable: false, error: Some(error), role, position }
     }
 }
 
-/// What of a document its reader may see.
+/// What the reader of a document may see.
 pub(super) struct Sight<'a> {
-    /// Whether a log may be seen.
+    /// Whether a log is visible.
     pub(super) log: &'a dyn Fn(&str) -> bool,
-    /// Whether addresses may be seen that only machines inside know, as troubles tell of them.
+    /// Whether internal addresses are visible, which error messages contain.
     pub(super) troubles: bool,
 }
 
-/// The document, as far as its reader may see it.
+/// The document, restricted to what its reader may see.
 pub(super) fn of(
     own: NodeStatus,
     leader: Option<Leader>,

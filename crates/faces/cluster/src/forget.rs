@@ -1,5 +1,4 @@
-//! `DELETE /v1/cluster/nodes/{node}`: a node that is no more comes off the list of those that have
-//! joined.
+//! `DELETE /v1/cluster/nodes/{node}`: removes a node from the list of those that have joined.
 
 use super::ClusterFace;
 use super::problems::{NODE_LEADS, NODE_NOT_FOUND};
@@ -12,7 +11,7 @@ use wellspring_host::node::NodeError;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::Problem;
 
-/// Which node.
+/// The node.
 pub(super) static NODE: Segment<NodeName> = Segment {
     name: "node",
     what: "Name of the node.",
@@ -20,12 +19,12 @@ pub(super) static NODE: Segment<NodeName> = Segment {
     read: |text| NodeName::parse(text).map_err(|_| unknown(text)),
 };
 
-/// Takes a node off the list. Answered where the log `system` is led.
+/// Removes a node from the list. Answered by the leader of the log `system`.
 pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Answer {
     let node = request.segment(&NODE)?;
     let cluster = face.cluster()?;
     if node == cluster.node {
-        let detail = format!("{node} leads; have another node lead and stop it first");
+        let detail = format!("{node} leads; transfer the lead to another node and stop it first");
         return Err(NODE_LEADS.because(detail).field("node"));
     }
     let host = Arc::clone(&face.host);

@@ -1,4 +1,4 @@
-//! This node takes the lead: of the log `system` first, then of all others.
+//! Makes this node lead: the log `system` first, then all others.
 
 use super::body::read_lead;
 use super::problems::NODE_NOT_FOUND;
@@ -15,25 +15,25 @@ use wellspring_host::node::Node;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Log, Role};
 
-/// Time between two looks at roles, should a change of one be missed.
+/// Time between two checks of roles, in case a change is missed.
 const LOOK: Duration = Duration::from_millis(10);
-/// Time after which a claim that came to nothing is made again.
+/// Time after which a failed claim is repeated.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 
-/// Who leads.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Led {
+pub(super) struct LeaderNode {
     pub(super) node: String,
     pub(super) url: String,
     /// Of the log `system`.
     pub(super) epoch: u64,
-    /// Whether it led everything before it was asked.
+    /// Whether it led everything before the request.
     #[serde(default)]
     pub(super) already: bool,
 }
 
-/// `POST /v1/cluster/lead`. Who asks may say whom it means: an address may have become that of
-/// another node.
+/// `POST /v1/cluster/lead`. The sender may name the node it means, because an address may have
+/// passed to another node.
 pub(super) async fn lead(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let content = body_of(&mut request).await?;
     let meant = read_lead(&content).map_err(|fault| of_fault(&fault, &content))?;
@@ -46,11 +46,14 @@ pub(super) async fn lead(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
     json(&take(&face.host, cluster).await?)
 }
 
-/// Has this node lead all logs.
+/// Makes this node lead all logs.
 ///
 /// # Errors
-/// 503: it has not come to that in the time a write waits for a leader; a log is detached.
-pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led, Box<Problem>> {
+/// 503: it does not lead within the time that a write waits for a leader; a log is detached.
+pub(super) async fn take(
+    host: &Arc<Host>,
+    cluster: &Arc<Cluster>,
+) -> Result<LeaderNode, Box<Problem>> {
     let (host, cluster) = (Arc::clone(host), Arc::clone(cluster));
     elsewhere(move || {
         let patience = cluster.leader_wait.max(cluster.lead_timeout);
@@ -59,9 +62,9 @@ pub(super) async fn take(host: &Arc<Host>, cluster: &Arc<Cluster>) -> Result<Led
         let leader = own::leader(&host, SYSTEM_LOG);
         let epoch = leader.map_or(0, |leader| leader.epoch);
         if !already {
-            tracing::info!(node = %cluster.node, epoch, "leads, as it was asked to");
+            tracing::info!(node = %cluster.node, epoch, "took the lead on request");
         }
-        Ok(Led { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
+        Ok(LeaderNode { node: cluster.node.to_string(), url: cluster.url.clone(), epoch, already })
     })
     .await?
 }
@@ -72,7 +75,7 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
     let mut claimed: Option<Instant> = None;
     loop {
         if let Some((name, reason)) = node.unopened_logs().first() {
-            let detail = format!("the log {name} does not open on this node: {reason}");
+            let detail = format!("the log {name} cannot be opened on this node: {reason}");
             return Err(problem::NOT_LEADING.because(detail));
         }
         let logs = node.all();
@@ -80,14 +83,14 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
         let Some((name, log)) = missing else { return Ok(()) };
         if begun.elapsed() >= patience {
             let detail = format!(
-                "this node was asked to lead and does not lead {name} after {} ms: it is {}",
+                "this node was asked to lead but does not lead {name} after {} ms: it is {}",
                 patience.as_millis(),
                 log.role().name()
             );
             return Err(problem::NOT_LEADING.because(detail));
         }
         let seen = log.role_changes().head();
-        // Who leads `system` leads the others: only then they are claimed.
+        // The others are claimed only once `system` is led.
         let due = claimed.is_none_or(|at| at.elapsed() >= CLAIM_AGAIN);
         if name == SYSTEM_LOG {
             if due && matches!(log.role(), Role::Following { .. }) {
@@ -114,7 +117,7 @@ fn claim_until_led(node: &Node, patience: Duration) -> Result<(), Box<Problem>> 
 /// The first log that this node does not lead, `system` before all others.
 ///
 /// # Errors
-/// One of them is detached: it never will be led from here.
+/// One of them is detached and can never be led from here.
 fn first_not_led(logs: &[(String, Log)]) -> Result<Option<&(String, Log)>, Box<Problem>> {
     for (name, log) in logs {
         if let Role::Detached { reason } = log.role() {

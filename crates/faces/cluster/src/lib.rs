@@ -1,4 +1,4 @@
-//! What a node of several says of itself and of the others, and a change of who leads.
+//! The nodes of a cluster: their states, and transferring the lead.
 //!
 //! - `own`: what this node is; what it answers when another asks.
 //! - `members`: which nodes there are.
@@ -35,14 +35,14 @@ use wellspring_host::cluster::Cluster;
 use wellspring_host::declare::{Role, routes};
 use wellspring_host::http::content::{expect_json, expect_json_of_pages};
 use wellspring_host::http::contract::{AnsweredBy, SYSTEM_POSITION};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{Answer, Host, JSON, Request, Response};
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_host::settings::NoSettings;
 use wellspring_host::wire::problem::{self, DETACHED, Kind, LOG_NOT_FOUND, NOT_LEADING, Problem};
 
-/// What records travel as.
+/// The media type of records.
 const OCTETS: &str = "application/octet-stream";
 
 /// The face.
@@ -54,25 +54,29 @@ impl Face for ClusterFace {
     const NAME: &'static str = "cluster";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<ClusterFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<ClusterFace>] = routes! { |face| face;
         GET "/v1/cluster" Node Account cluster:
-            "The nodes of the service, who leads, what orders their logs, and the logs of the node that is asked."
+            "The nodes of the cluster, the leader, the journal that orders their logs, and the \
+             logs of this node."
             .fails[READING] => [200 JSON "Cluster"];
-        GET "/v1/cluster/node" Node Node node: "What a node is, for the other nodes."
+        GET "/v1/cluster/node" Node Node node: "The state of a node, for the other nodes."
             => [200 JSON "ClusterNode"];
-        POST "/v1/cluster/lead" Node Node lead::lead: "This node leads, for another node that asks for it."
+        POST "/v1/cluster/lead" Node Node lead::lead: "Makes this node lead, at the request of \
+                                                       another node."
             .may_take[(JSON, "ClusterLeadOf")] .answered(AnsweredBy::AnyNode)
             .fails[&[&NO_CLUSTER, &NODE_NOT_FOUND, &NOT_LEADING, &DETACHED]] => [200 JSON "ClusterLead"];
         POST "/v1/cluster/transfer" Node Admin transfer::transfer:
-            "Another node leads: the one that is named, or one that follows and is not behind."
+            "Transfers the lead to the named node, or to a follower that is up to date."
             .may_take[(JSON, "ClusterTransfer")] .answered(AnsweredBy::AnyNode)
             .fails[READING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_UNREACHABLE, &NOT_LEADING, &DETACHED]]
             => [200 JSON "ClusterLead"];
         DELETE "/v1/cluster/nodes/{node}" Node Admin forget::forget:
-            "Takes a node that is no more off the list of those that have joined. One that lives joins again when it starts."
+            "Removes a node from the list of nodes that have joined. A running node joins \
+             again when it starts."
             .at(&NODE) .fails[APPENDING, &[&NO_CLUSTER, &NODE_NOT_FOUND, &NODE_LEADS]] => [204 + SYSTEM_POSITION];
         POST "/v1/cluster/records/{log}" Node Node records::take:
-            "Takes what another node has accepted, one piece of it under a key: it is stored once, however often it comes."
+            "Receives events that another node has accepted, one piece under a key: each piece \
+             is stored once, however often it is sent."
             .at(&LOG) .headers[&PIECE, &PIECE_DIGEST, &PIECE_INCARNATION] .takes[(OCTETS, "")] .answered(AnsweredBy::AnyNode)
             .fails[&[&LOG_NOT_FOUND]] => [200 JSON "ClusterPiece"];
     };
@@ -83,19 +87,20 @@ impl Face for ClusterFace {
 }
 
 impl ClusterFace {
-    /// What this is as a node of several.
+    /// The cluster of this node.
     ///
     /// # Errors
-    /// 409: it is alone.
+    /// 409: there is none.
     fn cluster(&self) -> Result<&Arc<Cluster>, Box<Problem>> {
         self.host.node.cluster().ok_or_else(|| {
             problems::NO_CLUSTER.because(
-                "this server is alone: its logs are files of its own; nodes are several with --journal",
+                "this server is not part of a cluster: its logs are its own files; start nodes \
+                 with --journal to form one",
             )
         })
     }
 
-    /// The nodes there are, by name: those that the log `system` tells of, this one, and who leads.
+    /// The known nodes, by name: those in the log `system`, this one, and the leader.
     ///
     /// # Errors
     /// That log cannot be read.
@@ -105,7 +110,7 @@ impl ClusterFace {
         for member in node.members().map_err(Box::<Problem>::from)? {
             members.know(&member.node, &member.url);
         }
-        // What was seen of somebody counts more than what was said at a start, which may come late.
+        // What was observed of a node is newer than its announcement, which may arrive late.
         if let Some(leader) = own::leader(&self.host, SYSTEM_LOG) {
             members.know(&leader.node, &leader.url);
         }
@@ -137,8 +142,7 @@ async fn node(face: Arc<ClusterFace>, _request: Box<Request>) -> Answer {
     json(&own::status(&face.host))
 }
 
-/// The body, where nothing at all is as good as `{}`; of a page in a browser it has to say what it
-/// is.
+/// The body, where an empty one means `{}`; a browser page must declare its type.
 async fn body_of(request: &mut Request) -> Result<Bytes, Box<Problem>> {
     let body = request.content(MAX_BODY_BYTES).await?;
     let is_nothing = body.iter().all(u8::is_ascii_whitespace);

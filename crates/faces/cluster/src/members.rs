@@ -1,4 +1,4 @@
-//! Which nodes there are, and where each is reached.
+//! The known nodes and their URLs.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 pub(super) struct Members(BTreeMap<String, String>);
 
 impl Members {
-    /// Adds a node, or what is known better of it.
+    /// Adds a node, or updates it.
     pub(super) fn know(&mut self, node: &str, url: &str) {
         self.0.insert(node.to_owned(), url.to_owned());
     }
 
-    /// Where a node is reached, if there is one of this name.
+    /// The URL of a node of this name, if there is one.
     pub(super) fn url(&self, node: &str) -> Option<&str> {
         self.0.get(node).map(String::as_str)
     }

@@ -1,5 +1,5 @@
-//! What the other nodes say of themselves: all are asked at once, and who does not answer soon is
-//! not reachable.
+//! The other nodes' own descriptions: all are asked at once, and those that do not answer soon
+//! count as unreachable.
 
 use super::document::NodeLine;
 use super::members::Members;
@@ -12,10 +12,10 @@ use wellspring_host::cluster::Cluster;
 use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::Host;
 
-/// How long a node may take to say what it is.
+/// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// All nodes, by name: this one as it is, the others as they say.
+/// All nodes, by name: this one, and the others by their own descriptions.
 pub(super) async fn ask_all(
     host: &Arc<Host>,
     members: &Members,
@@ -41,27 +41,27 @@ pub(super) async fn ask_all(
     lines
 }
 
-/// What a node says of itself.
+/// A node's own description.
 ///
 /// # Errors
-/// A sentence: it does not answer, or is another than it should be.
+/// A sentence: it does not answer, or is another node.
 async fn ask(cluster: &Cluster, node: &str, url: &str, now_us: u64) -> Result<NodeStatus, String> {
     let request = PeerRequest::get("/v1/cluster/node");
     let answer = cluster.peers.ask(url, &request, PATIENCE, now_us).await;
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status != 200 {
-        return Err(format!("{url} answers with {}: {}", answer.status, detail(&answer.content)));
+        return Err(format!("{url} answered {}: {}", answer.status, detail(&answer.content)));
     }
     let status: NodeStatus = serde_json::from_slice(&answer.content)
-        .map_err(|error| format!("{url} answers with something else: {error}"))?;
+        .map_err(|error| format!("{url} sent an unexpected answer: {error}"))?;
     match &status.node {
         Some(name) if name == node => Ok(status),
         Some(other) => Err(format!("{url} is the node {other}")),
-        None => Err(format!("{url} is a server alone")),
+        None => Err(format!("{url} is not part of a cluster")),
     }
 }
 
-/// What a problem says, if it is one.
+/// The detail of a problem, if it is one.
 pub(super) fn detail(content: &Bytes) -> String {
     let problem: serde_json::Value = serde_json::from_slice(content).unwrap_or_default();
     problem["detail"].as_str().unwrap_or("no reason given").to_owned()

@@ -1,4 +1,4 @@
-//! What this node is: what it says of itself, and what it answers when another node asks.
+//! This node's own description, for clients and other nodes.
 
 use serde::{Deserialize, Serialize};
 use wellspring_host::cluster::{EngineReach, EngineStatus};
@@ -6,17 +6,17 @@ use wellspring_host::http::Host;
 use wellspring_host::names::SYSTEM_LOG;
 use wellspring_log::{Leader, Log, Role};
 
-/// A node, in its own words.
+/// A node's own description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeStatus {
-    /// Its name; none of a server alone.
+    /// Its name; none outside a cluster.
     pub(super) node: Option<String>,
     pub(super) url: Option<String>,
     pub(super) version: String,
-    /// Another one for each life of its process, as hexadecimal digits: a number of JSON has no
-    /// room for it.
+    /// Random for each life of its process, as hexadecimal digits, because a JSON number is too
+    /// small.
     pub(super) start: Option<String>,
-    /// What it is to the log `system`, and so to all in the long run.
+    /// Its role for the log `system`, and eventually for all.
     pub(super) role: String,
     pub(super) epoch: Option<u64>,
     /// Head of its log `system`.
@@ -25,12 +25,12 @@ pub(super) struct NodeStatus {
     pub(super) logs: Vec<LogState>,
 }
 
-/// How a node stands with what orders its logs.
+/// The state of a node's connection to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EngineState {
     pub(super) kind: String,
     pub(super) connected: bool,
-    /// Why it is not connected, or what it said last of something that it did not do.
+    /// Why it is not connected, or its last error.
     pub(super) trouble: Option<String>,
     pub(super) durable: String,
     pub(super) reconnects: u64,
@@ -41,11 +41,11 @@ pub(super) struct EngineState {
 pub(super) struct LogState {
     pub(super) log: String,
     pub(super) role: String,
-    /// Of who leads, as far as is known.
+    /// The leader's, as far as known.
     pub(super) epoch: Option<u64>,
-    /// The name of who leads.
+    /// The leader's name.
     pub(super) leader: Option<String>,
-    /// Everything of the shared log up to here is in the copy.
+    /// Place in the shared log up to which the copy is complete.
     pub(super) place: Option<u64>,
     pub(super) head: u64,
     pub(super) void_entries: u64,
@@ -70,7 +70,7 @@ impl From<EngineStatus> for EngineState {
     }
 }
 
-/// Who leads a log, as far as this node knows.
+/// The leader of a log, as far as this node knows.
 pub(super) fn leader(host: &Host, log: &str) -> Option<Leader> {
     match host.node.get(log)?.role() {
         Role::Leading { epoch } => {
@@ -82,7 +82,7 @@ pub(super) fn leader(host: &Host, log: &str) -> Option<Leader> {
     }
 }
 
-/// This node in its own words.
+/// This node's own description.
 pub(super) fn status(host: &Host) -> NodeStatus {
     let cluster = host.node.cluster();
     let system = host.node.get(SYSTEM_LOG);
@@ -100,7 +100,7 @@ pub(super) fn status(host: &Host) -> NodeStatus {
     }
 }
 
-/// The epoch of who leads, as far as is known.
+/// The leader's epoch, as far as known.
 fn epoch(role: &Role) -> Option<u64> {
     match role {
         Role::Leading { epoch } => Some(*epoch),

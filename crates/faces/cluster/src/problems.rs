@@ -1,18 +1,22 @@
-//! The kinds of problems of a service of several nodes.
+//! The problem types of a service of several nodes.
 
 use wellspring_host::wire::problem::Retry;
 
 wellspring_host::kinds! {
-    NODE_NOT_FOUND 404 "node-not-found" "There is no such node" Retry::No,
+    NODE_NOT_FOUND 404 "node-not-found" "No such node" Retry::No,
         "No node of this name has ever joined the service.",
-        "GET /v1/cluster lists the nodes.";
-    NO_CLUSTER 409 "no-cluster" "The server is alone" Retry::No,
-        "The logs of this server are files of its own, so there is no other node to lead them.",
-        "Start nodes with --journal to have several.";
-    NODE_LEADS 409 "node-leads" "The node leads" Retry::No,
-        "The node that is to be forgotten leads, so it is there.",
-        "Have another one lead (POST /v1/cluster/transfer) and stop this one first.";
-    NODE_UNREACHABLE 503 "node-unreachable" "No such node can be reached" Retry::Seconds(1),
-        "The node that is to lead does not answer this one, or no node follows that could take over. It leads who led.",
-        "Look at that node, and at the network between the two; GET /v1/cluster says who answers.";
+        "Correct the name. GET /v1/cluster lists the nodes.",
+        "no node \"node-4\" has joined";
+    NO_CLUSTER 409 "no-cluster" "The server is not part of a cluster" Retry::No,
+        "The logs of this server are its own files, so no other node can lead them.",
+        "Start nodes with --journal to form a cluster.",
+        "this server is not part of a cluster: its logs are its own files; start nodes with --journal to form one";
+    NODE_LEADS 409 "node-leads" "The node is the leader" Retry::No,
+        "The node to be forgotten leads, so it is running.",
+        "Transfer the lead (POST /v1/cluster/transfer) and stop the node first.",
+        "node-2 leads; transfer the lead to another node and stop it first";
+    NODE_UNREACHABLE 503 "node-unreachable" "The node cannot be reached" Retry::Seconds(1),
+        "The node that was to lead does not answer this one, or no follower could take over. The leader has not changed.",
+        "Check that node, and the network between the two. GET /v1/cluster shows which nodes answer.",
+        "node-3: connection refused";
 }

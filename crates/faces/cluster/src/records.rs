@@ -1,5 +1,5 @@
-//! `POST /v1/cluster/records/{log}`: what the batcher of another node has accepted is stored here,
-//! by who leads.
+//! `POST /v1/cluster/records/{log}`: the leader stores events that another node's batcher has
+//! accepted.
 
 use super::{ClusterFace, json};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use wellspring_host::http::contract::{Header, Segment};
 use wellspring_host::http::{Answer, Request};
 use wellspring_host::node::hand_over::{self, PieceAnswer, PieceOutcome, piece_key};
 use wellspring_host::wire::param::Values;
-use wellspring_host::wire::problem::{self, LOG_NOT_FOUND};
+use wellspring_host::wire::problem;
 use wellspring_log::AppendError;
 
-/// Largest piece, in bytes: one event alone may be large.
+/// Largest piece, in bytes: a single event may be large.
 const MAX_PIECE_BYTES: usize = 64 << 20;
 
-/// Which log.
+/// The log.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",
     what: "Name of the log.",
@@ -24,42 +24,45 @@ pub(super) static LOG: Segment<String> = Segment {
 /// The key of a piece.
 pub(super) static PIECE: Header = Header {
     name: hand_over::PIECE,
-    what: "The key of the piece: it is stored once under it.",
+    what: "Key of the piece, which is stored once.",
     values: Values::Text(None),
 };
 /// The digest of a piece.
 pub(super) static PIECE_DIGEST: Header = Header {
     name: hand_over::PIECE_DIGEST,
-    what: "What the key was given for: another piece under the same key is refused.",
+    what: "Digest of the piece: another piece under the same key is refused.",
     values: Values::Text(None),
 };
 
-/// Which log of its name a piece is for.
+/// The incarnation of the log that a piece is for.
 pub(super) static PIECE_INCARNATION: Header = Header {
     name: hand_over::PIECE_INCARNATION,
-    what: "Which of the logs that had the name one after the other the piece is for.",
+    what: "Generation of the log, which tells apart logs that had the same name.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
 
 pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
     let log = face.host.node.get(&name);
-    let log = log.ok_or_else(|| LOG_NOT_FOUND.because(format!("there is no log {name:?}")))?;
+    let log = log.ok_or_else(|| problem::no_such_log(&name))?;
     let [piece, digest] = [hand_over::PIECE, hand_over::PIECE_DIGEST]
         .map(|header| request.header(header).unwrap_or_default().to_owned());
     let key = piece_key(&piece, &digest).ok_or_else(|| {
-        problem::BAD_REQUEST.because("a piece has a key and a digest").field(hand_over::PIECE)
+        problem::BAD_REQUEST.because("a piece needs a key and a digest").field(hand_over::PIECE)
     })?;
     let wanted = request.header(hand_over::PIECE_INCARNATION).and_then(|text| text.parse().ok());
     match (face.host.node.incarnation(&name), wanted) {
         (here, wanted) if here == wanted => {}
-        // It was dropped, and made anew: what is for the old one goes with it.
+        // It was dropped and created again: events for the old log are dropped with it.
         (Some(here), Some(wanted)) if here > wanted => {
             let reason = Some(format!("the log {name} was dropped meanwhile"));
             return json(&PieceAnswer { outcome: PieceOutcome::Refused, position: None, reason });
         }
         _ => {
-            let reason = Some(format!("the log {name} is not here yet as it is there"));
+            let reason = Some(format!(
+                "the log {name} on this node is not of the same \
+                                       generation yet"
+            ));
             return json(&PieceAnswer { outcome: PieceOutcome::NotTaken, position: None, reason });
         }
     }

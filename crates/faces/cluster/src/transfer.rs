@@ -1,8 +1,8 @@
-//! `POST /v1/cluster/transfer`: another node leads.
+//! `POST /v1/cluster/transfer`: transfers the lead.
 
 use super::body::read_transfer;
 use super::document::NodeLine;
-use super::lead::{self, Led};
+use super::lead::{self, LeaderNode};
 use super::others::{self, detail};
 use super::problems::{NODE_NOT_FOUND, NODE_UNREACHABLE};
 use super::{ClusterFace, json, own};
@@ -14,10 +14,10 @@ use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::{Answer, Request};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 
-/// What the way there and back may take, besides what the other node waits for.
+/// Time for the round trip, besides what the other node waits for.
 const WAY: Duration = Duration::from_secs(3);
 
-/// Has the node that is named lead, or one that follows and is not behind.
+/// Has the named node lead, or a follower that is up to date.
 pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) -> Answer {
     let content = super::body_of(&mut request).await?;
     let to = read_transfer(&content).map_err(|fault| of_fault(&fault, &content))?;
@@ -30,7 +30,7 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
             let url = url.ok_or_else(|| {
                 let known: Vec<&str> = members.iter().map(|(node, _)| node).collect();
                 let detail =
-                    format!("no node {node:?} has joined; there are: {}", known.join(", "));
+                    format!("no node {node:?} has joined; known nodes: {}", known.join(", "));
                 NODE_NOT_FOUND.because(detail).field("to")
             })?;
             (node, url)
@@ -38,36 +38,35 @@ pub(super) async fn transfer(face: Arc<ClusterFace>, mut request: Box<Request>) 
         None => {
             let own = own::status(&face.host);
             let lines = others::ask_all(&face.host, &members, &own).await;
-            let chosen = choose(&lines).ok_or_else(|| {
-                NODE_UNREACHABLE.because("no other node that answers follows: none could take over")
-            })?;
+            let chosen = choose(&lines)
+                .ok_or_else(|| NODE_UNREACHABLE.because("no reachable follower could take over"))?;
             (chosen.node.clone(), chosen.url.clone())
         }
     };
-    // Who is said to lead is asked as well: it may be gone.
+    // The supposed leader is asked as well: it may be gone.
     if node == cluster.node.as_str() {
         return json(&lead::take(&face.host, &cluster).await?);
     }
     json(&ask_to_lead(&face, &cluster, &node, &url).await?)
 }
 
-/// The one that follows and is furthest.
+/// The follower that is furthest ahead.
 fn choose(lines: &[NodeLine]) -> Option<&NodeLine> {
     let follows = |line: &&NodeLine| line.reachable && line.role.as_deref() == Some("following");
     lines.iter().filter(follows).max_by_key(|line| line.position)
 }
 
-/// Has another node take the lead.
+/// Asks another node to take the lead.
 ///
 /// # Errors
-/// 503: it cannot be reached, or does not come to lead.
+/// 503: it cannot be reached, or does not take the lead.
 async fn ask_to_lead(
     face: &ClusterFace,
     cluster: &Cluster,
     node: &str,
     url: &str,
-) -> Result<Led, Box<Problem>> {
-    // An address may have become that of another node, which must not lead in this one's name.
+) -> Result<LeaderNode, Box<Problem>> {
+    // An address may have passed to another node, which must not lead in this one's place.
     let content = Bytes::from(serde_json::json!({ "node": node }).to_string());
     let request = PeerRequest::post("/v1/cluster/lead", content);
     let patience = cluster.leader_wait.max(cluster.lead_timeout) + WAY;
@@ -79,7 +78,7 @@ async fn ask_to_lead(
         return Err(kind.because(detail));
     }
     serde_json::from_slice(&answer.content).map_err(|error| {
-        NODE_UNREACHABLE.because(format!("{node} answers with something else: {error}"))
+        NODE_UNREACHABLE.because(format!("{node} sent an unexpected answer: {error}"))
     })
 }
 

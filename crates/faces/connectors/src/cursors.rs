@@ -29,8 +29,7 @@ impl CursorStore for SystemCursor {
     }
 
     fn save(&mut self, cursor: Cursor) -> Result<(), Fault> {
-        let failed =
-            |why: String| Fault::transient(format!("the cursor could not be saved: {why}"));
+        let failed = |why: String| Fault::transient(format!("cannot save the cursor: {why}"));
         let mut events = EncodedEvents::new();
         let event = advanced(&self.key, cursor);
         events.push(&event.as_ref()).map_err(|invalid| failed(invalid.to_string()))?;

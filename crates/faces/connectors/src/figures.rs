@@ -27,19 +27,19 @@ const SINK: [FigureOf; 10] = [
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_sink_stopped",
-        help: "1 if the sink has stopped until a person decides.",
+        help: "1 if the sink has stopped and needs an operator.",
         value: |report| u64::from(report.state == "stopped"),
     },
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_sink_position",
-        help: "Everything up to this position is delivered or does not match.",
+        help: "Position up to which every matching event is delivered.",
         value: |report| report.position,
     },
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_sink_lag_events",
-        help: "Positions of the log that the sink has not looked at yet.",
+        help: "Positions of the log that the sink has not examined yet.",
         value: |report| report.lag.unwrap_or(0),
     },
     FigureOf {
@@ -63,13 +63,13 @@ const SINK: [FigureOf; 10] = [
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_sink_restarts_total",
-        help: "Fresh starts after something that goes away by itself.",
+        help: "Restarts after transient faults.",
         value: |report| report.counts.restarts,
     },
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_sink_retries_total",
-        help: "Requests of webhooks that were sent again.",
+        help: "Webhook requests that were retried.",
         value: |report| report.counts.retries,
     },
     FigureOf {
@@ -90,13 +90,13 @@ const SOURCE: [FigureOf; 8] = [
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_source_stopped",
-        help: "1 if the source has stopped until a person decides.",
+        help: "1 if the source has stopped and needs an operator.",
         value: |report| u64::from(report.state == "stopped"),
     },
     FigureOf {
         kind: Kind::Gauge,
         name: "wellspring_source_lag_records",
-        help: "Records of the topic that are not read yet, as far as known.",
+        help: "Records of the topic not yet read, as far as known.",
         value: |report| report.records_behind.unwrap_or(0),
     },
     FigureOf {
@@ -120,7 +120,7 @@ const SOURCE: [FigureOf; 8] = [
     FigureOf {
         kind: Kind::Counter,
         name: "wellspring_source_restarts_total",
-        help: "Fresh starts after something that goes away by itself.",
+        help: "Restarts after transient faults.",
         value: |report| report.counts.restarts,
     },
     FigureOf {

@@ -126,7 +126,8 @@ fn require_log(face: &ConnectorFace, field: &str, log: &str) -> Result<(), Box<P
     if face.host.node.get(log).is_some() {
         return Ok(());
     }
-    let detail = format!("{field} names no log: make it with PUT /v1/logs/{log} first");
+    let detail =
+        format!("{field} names a log that does not exist: create it with PUT /v1/logs/{log}");
     Err(problem::INVALID.because(detail).field(field))
 }
 
@@ -143,7 +144,7 @@ async fn define(
     }
     let start = start_position(&face.host, key.kind, &definition).map_err(FieldFault::problem)?;
     let id = draw_id()
-        .map_err(|error| problem::INTERNAL.because(format!("no id could be drawn: {error}")))?;
+        .map_err(|error| problem::INTERNAL.because(format!("cannot generate an id: {error}")))?;
     let action = Action::Define { definition, origin: Origin::Api, id, start };
     let (outcome, position) = execute(face, request, &key, action).await?;
     let status = if outcome == Outcome::Created { 201 } else { 200 };
@@ -285,15 +286,15 @@ fn refused(refusal: Refusal, key: &ConnectorKey) -> Box<Problem> {
     match refusal {
         Refusal::NotFound => unknown(key),
         Refusal::Configured => CONNECTOR_CONFIGURED.because(format!(
-            "the {} {:?} is defined in the configuration of the server; change it there",
+            "the {} {:?} is defined in the server's configuration; change it there",
             key.kind.word(),
             key.name
         )),
         Refusal::TooMany => TOO_MANY_CONNECTORS
-            .because(format!("there are {MAX_CONNECTORS} sinks and sources"))
+            .because(format!("there are {MAX_CONNECTORS} sinks and sources, the maximum"))
             .limit(MAX_CONNECTORS as u64),
         Refusal::TooManySkips => TOO_MANY_SKIPS
-            .because(format!("the sink {:?} has {MAX_SKIPS} events to skip", key.name))
+            .because(format!("the sink {:?} has {MAX_SKIPS} events to skip, the maximum", key.name))
             .limit(MAX_SKIPS as u64),
     }
 }

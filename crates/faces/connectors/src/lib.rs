@@ -35,7 +35,7 @@ use supervisor::Supervisor;
 use view::{ConnectorKey, ConnectorKind, ConnectorView, MAX_CONNECTORS, MAX_SKIPS};
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{AnsweredBy, FRESHNESS, SYSTEM_POSITION};
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, VIEWING};
 use wellspring_host::http::{Host, JSON};
 use wellspring_host::names::SYSTEM_LOG;
@@ -56,44 +56,45 @@ impl Face for ConnectorFace {
     const LIMITS: &'static [(&'static str, usize)] =
         &[("sinks_and_sources", MAX_CONNECTORS), ("skips_of_a_sink", MAX_SKIPS)];
     type Settings = ConnectorConfig;
-    const ROUTES: &'static [Served<ConnectorFace>] = routes! { |face| face;
-        GET "/v1/sinks" Node Operator handlers::list_sinks: "The sinks: what each is told to do, and how it is doing."
+    const ROUTES: &'static [ServedRoute<ConnectorFace>] = routes! { |face| face;
+        GET "/v1/sinks" Node Operator handlers::list_sinks: "All sinks: their definitions and \
+                                                             states."
             .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING] => [200 JSON "Sinks"];
-        PUT "/v1/sinks/{name}" Node Admin handlers::define_sink: "Defines a sink, or changes what it is told to do."
+        PUT "/v1/sinks/{name}" Node Admin handlers::define_sink: "Defines a sink, or changes its definition."
             .at(&SINK) .takes[(JSON, "SinkDefinition")]
             .fails[APPENDING, VIEWING, &[&CONNECTOR_CONFIGURED, &TOO_MANY_CONNECTORS, &KAFKA_NOT_BUILT]]
             => [200 JSON "Sink" + SYSTEM_POSITION, 201 JSON "Sink" + SYSTEM_POSITION];
-        GET "/v1/sinks/{name}" Node Operator handlers::get_sink: "A sink: what it is told to do, and how it is doing."
+        GET "/v1/sinks/{name}" Node Operator handlers::get_sink: "A sink: its definition and state."
             .at(&SINK) .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink"];
-        DELETE "/v1/sinks/{name}" Node Admin handlers::remove_sink: "Removes a sink. What it has delivered stays where it is."
+        DELETE "/v1/sinks/{name}" Node Admin handlers::remove_sink: "Removes a sink. Delivered events stay at the destination."
             .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &CONNECTOR_CONFIGURED]] => [204 + SYSTEM_POSITION];
         POST "/v1/sinks/{name}/pause" Node Operator handlers::pause_sink: "Pauses a sink."
             .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink" + SYSTEM_POSITION];
-        POST "/v1/sinks/{name}/resume" Node Operator handlers::resume_sink: "Resumes a sink that is paused, or starts one again that has stopped."
+        POST "/v1/sinks/{name}/resume" Node Operator handlers::resume_sink: "Resumes a paused sink, or restarts a stopped one."
             .at(&SINK) .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND]] => [200 JSON "Sink" + SYSTEM_POSITION];
-        POST "/v1/sinks/{name}/skip" Node Operator handlers::skip: "Has a sink pass over one event, such as one that its destination refuses."
+        POST "/v1/sinks/{name}/skip" Node Operator handlers::skip: "Makes a sink skip one event, such as one that its destination refuses."
             .at(&SINK) .takes[(JSON, "SinkSkip")] .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &TOO_MANY_SKIPS]]
             => [200 JSON "Sink" + SYSTEM_POSITION];
-        POST "/v1/sinks/{name}/reset" Node Admin handlers::reset_sink: "Has a sink begin somewhere else. Events may be delivered again, or never."
+        POST "/v1/sinks/{name}/reset" Node Admin handlers::reset_sink: "Moves a sink to another position. Events may be delivered again, or never."
             .at(&SINK) .takes[(JSON, "SinkReset")] .fails[APPENDING, VIEWING, &[&SINK_NOT_FOUND, &INVALID]]
             => [200 JSON "Sink" + SYSTEM_POSITION];
-        GET "/v1/sources" Node Operator handlers::list_sources: "The sources: what each is told to do, and how it is doing."
+        GET "/v1/sources" Node Operator handlers::list_sources: "All sources: their definitions and states."
             .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING] => [200 JSON "Sources"];
-        PUT "/v1/sources/{name}" Node Admin handlers::define_source: "Defines a source, or changes what it is told to do."
+        PUT "/v1/sources/{name}" Node Admin handlers::define_source: "Defines a source, or changes its definition."
             .at(&SOURCE) .takes[(JSON, "SourceDefinition")]
             .fails[APPENDING, VIEWING, &[&CONNECTOR_CONFIGURED, &TOO_MANY_CONNECTORS, &KAFKA_NOT_BUILT]]
             => [200 JSON "Source" + SYSTEM_POSITION, 201 JSON "Source" + SYSTEM_POSITION];
-        GET "/v1/sources/{name}" Node Operator handlers::get_source: "A source: what it is told to do, and how it is doing."
+        GET "/v1/sources/{name}" Node Operator handlers::get_source: "A source: its definition and state."
             .at(&SOURCE) .fresh(FRESHNESS) .answered(AnsweredBy::Leader) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]]
             => [200 JSON "Source"];
-        DELETE "/v1/sources/{name}" Node Admin handlers::remove_source: "Removes a source. What it has appended stays where it is."
+        DELETE "/v1/sources/{name}" Node Admin handlers::remove_source: "Removes a source. Appended events stay in the log."
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND, &CONNECTOR_CONFIGURED]] => [204 + SYSTEM_POSITION];
         POST "/v1/sources/{name}/pause" Node Operator handlers::pause_source: "Pauses a source."
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
-        POST "/v1/sources/{name}/resume" Node Operator handlers::resume_source: "Resumes a source that is paused, or starts one again that has stopped."
+        POST "/v1/sources/{name}/resume" Node Operator handlers::resume_source: "Resumes a paused source, or restarts a stopped one."
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
         POST "/v1/sources/{name}/reset" Node Admin handlers::reset_source:
-            "Has a source begin again where its definition says. Records may be appended again, or never."
+            "Restarts a source where its definition says. Records may be appended again, or never."
             .at(&SOURCE) .fails[APPENDING, VIEWING, &[&SOURCE_NOT_FOUND]] => [200 JSON "Source" + SYSTEM_POSITION];
     };
 

@@ -122,7 +122,7 @@ fn state_of(
         return ("paused", None, None, None);
     }
     if connector.origin == Origin::Configuration && !supervisor.is_configured(key) {
-        let why = "the configuration does not define it any more";
+        let why = "the configuration no longer defines it";
         return ("inactive", Some(why.to_owned()), None, None);
     }
     let Some(status) = status else { return ("starting", None, None, None) };

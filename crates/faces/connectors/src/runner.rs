@@ -135,10 +135,10 @@ impl Runner {
         match &state {
             ConnectorState::Running => tracing::info!(connector = %key, "running"),
             ConnectorState::Retrying { reason } => {
-                tracing::warn!(connector = %key, "trying again: {reason}");
+                tracing::warn!(connector = %key, "retrying: {reason}");
             }
             ConnectorState::Stopped { code, reason, .. } => {
-                tracing::error!(connector = %key, code = code.name(), "stopped until a person decides: {reason}");
+                tracing::error!(connector = %key, code = code.name(), "stopped, and needs an operator: {reason}");
             }
             ConnectorState::Starting | ConnectorState::Ended => {}
         }
@@ -229,7 +229,7 @@ fn log_of(around: &Surroundings, name: &str) -> Result<Log, Fault> {
         Fault::stop(
             StopCode::Unusable,
             format!(
-                "there is no log {name}: it was dropped, or is not made yet (PUT /v1/logs/{name})"
+                "there is no log {name}: it was dropped or not yet created (PUT /v1/logs/{name})"
             ),
         )
     })

@@ -46,18 +46,19 @@ impl SecretFolder {
         let refused = |why: String| Fault::stop(StopCode::Unusable, why);
         let Some(dir) = &self.dir else {
             return Err(refused(format!(
-                "the secret {name} is named, and the server has no folder of secrets (--secrets DIR)"
+                "the secret {name} is required, but the server has no folder of secrets \
+                 (--secrets DIR)"
             )));
         };
         let path = dir.join(name);
         let shown = path.display();
         let failed = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound => refused(format!("the secret {shown} is not there")),
-            _ => refused(format!("the secret {shown} cannot be read: {error}")),
+            ErrorKind::NotFound => refused(format!("the secret {shown} does not exist")),
+            _ => refused(format!("cannot read the secret {shown}: {error}")),
         };
         let file = File::open(&path).map_err(failed)?;
         if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
-            return Err(refused(format!("the secret {shown} can be read by others; chmod 600 it")));
+            return Err(refused(format!("other users can read the secret {shown}: chmod 600 it")));
         }
         let mut text = Zeroizing::new(String::with_capacity(MAX_SECRET_BYTES as usize));
         file.take(MAX_SECRET_BYTES).read_to_string(&mut text).map_err(failed)?;

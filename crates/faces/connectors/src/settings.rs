@@ -10,18 +10,18 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of sinks and sources.
-    ConnectorConfig from ConnectorConfigArgs:
+    ConnectorConfig from ConnectorConfigArgs under "Sinks and sources":
     optional
-    /// Folder of secrets that sinks and sources name (passwords, signing keys), a file each,
-    /// readable by its owner alone.
+    /// Folder with the secrets of sinks and sources (passwords, signing keys), one file each,
+    /// readable by its owner only.
     secrets: PathBuf = "WELLSPRING_SECRETS";
     optional
-    /// Sinks, each as PUT /v1/sinks/{name} takes it, with its name. In a file a [[sink]] each; here
-    /// a JSON array of objects.
+    /// Sinks as in PUT /v1/sinks/{name}, with their names: a JSON array; in the file one [[sink]]
+    /// each.
     sink: ConnectorTables = "WELLSPRING_SINK";
     optional
-    /// Sources, each as PUT /v1/sources/{name} takes it, with its name. In a file a [[source]]
-    /// each; here a JSON array of objects.
+    /// Sources as in PUT /v1/sources/{name}, with their names: a JSON array; in the file one
+    /// [[source]] each.
     source: ConnectorTables = "WELLSPRING_SOURCE";
 }
 
@@ -64,7 +64,7 @@ impl ConnectorConfig {
             let connector = read(table, kind)
                 .map_err(|refused| format!("[[{kind}]] {name:?}: {}", refused.sentence()))?;
             if connectors.iter().any(|other| other.key == connector.key) {
-                return Err(format!("[[{kind}]] {name:?} is defined twice; names tell them apart"));
+                return Err(format!("[[{kind}]] {name:?} is defined twice; names must be unique"));
             }
             connectors.push(connector);
         }
@@ -76,7 +76,7 @@ fn read(table: &Map<String, Value>, kind: &str) -> Result<ConfiguredConnector, F
     let mut table = table.clone();
     let name = match table.remove("name") {
         Some(Value::String(name)) => name,
-        Some(_) => return fault("name", "must be a text"),
+        Some(_) => return fault("name", "must be a string"),
         None => return fault("name", "is missing"),
     };
     check_name(&name)?;

@@ -43,7 +43,13 @@ pub(crate) fn start_position(
 /// The field at fault: the log is not there, or ends before that.
 pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<Position, FieldFault> {
     let Some(log) = host.node.get(log) else {
-        return fault("log", format!("names no log: make it with PUT /v1/logs/{log} first"));
+        return fault(
+            "log",
+            format!(
+                "names a log that does not exist: create it with PUT \
+                                     /v1/logs/{log}"
+            ),
+        );
     };
     let head = log.head();
     match start {

@@ -110,7 +110,7 @@ impl Supervisor {
     fn run(&self) {
         let runtime = match Builder::new_current_thread().enable_time().build() {
             Ok(runtime) => runtime,
-            Err(error) => return tracing::error!(%error, "sinks and sources cannot be run"),
+            Err(error) => return tracing::error!(%error, "cannot run sinks and sources"),
         };
         while !self.closing.load(Ordering::Acquire) && !self.host.is_stopping() {
             if let Some(live) = self.view.live() {
@@ -131,7 +131,7 @@ impl Supervisor {
             } else {
                 // It waits for a broker that does not answer. What it delivers yet is fenced or
                 // repeated later, as after a crash.
-                tracing::warn!(connector = %key, "not waited for any longer");
+                tracing::warn!(connector = %key, "no longer waiting for it");
             }
         }
     }

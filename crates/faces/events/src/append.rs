@@ -17,14 +17,14 @@ use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, Completion, Log, RequestKey, Staged, Unjudged,
     Work,
 };
-use wellspring_types::{AppendCondition, limits};
+use wellspring_types::{AppendCondition, Clause, Position, limits};
 
 /// Appends a JSON body, or hands over to the bulk append.
 pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let log = request.log()?.clone();
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
-        // Each batch gets a key of its own: this one and a number behind it.
+        // Each batch gets a key of its own: this one with a numeric suffix.
         let key = idempotency_key(&request, KeyUse::Batches)?;
         return bulk::append(&host, request, log, key).await;
     }
@@ -33,7 +33,7 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Native, key };
     let Submission { gist, outcome } = submit(&host, &request, sent).await?;
-    let appended = outcome?;
+    let appended = outcome.map_err(|error| gist.refusal(error))?;
     let commit_us = gist.begun_us.zip(moment_us(&host));
     let mut out = Vec::with_capacity(96);
     if gist.ack == Ack::Accepted {
@@ -46,7 +46,7 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(Response::json(200, out).after_commit(commit_us).at(appended.head))
 }
 
-/// The moment, looked at only for the trace.
+/// The time, read only for the trace.
 fn moment_us(host: &Host) -> Option<u64> {
     host.otlp.is_on().then(|| host.clock.monotonic_us())
 }
@@ -85,28 +85,52 @@ impl SentAppend {
     }
 }
 
-/// What an answer tells of the append itself.
+/// The facts about an append for its answer.
 #[derive(Clone, Copy)]
-pub(crate) struct Gist {
+pub(crate) struct AppendFacts {
     ack: Ack,
     events: usize,
     /// When it was submitted, for the trace.
     begun_us: Option<u64>,
+    /// `after` of a condition that fails on every later event, as `{}` does.
+    no_event_after: Option<Position>,
 }
 
-/// What became of an append that could be read.
+impl AppendFacts {
+    /// The problem of an append that was refused. A conflict names no item of a clause that the
+    /// client did not send.
+    fn refusal(&self, error: AppendError) -> Box<Problem> {
+        let conflict = match &error {
+            AppendError::Conflict(conflict) => Some(*conflict),
+            _ => None,
+        };
+        let mut problem: Box<Problem> = error.into();
+        if let (Some(conflict), Some(after)) = (conflict, self.no_event_after)
+            && conflict.clause == Clause::FailIfEventsMatch
+        {
+            problem.detail = format!(
+                "append condition failed: it allows no event after position {after}, and the log \
+                 has one at position {}",
+                conflict.position
+            );
+        }
+        problem
+    }
+}
+
+/// The result of a well-formed append.
 pub(crate) struct Submission {
-    gist: Gist,
+    gist: AppendFacts,
     pub(crate) outcome: Result<Appended, AppendError>,
 }
 
-/// Submits an append and waits for its outcome without holding a serving thread for it: what is
-/// dear of it is done elsewhere. Judging a condition is charged to the payer like reading, and ends
-/// when the client leaves.
+/// Submits an append and waits for its outcome without occupying a serving thread: expensive parts
+/// run elsewhere. Judging a condition is charged to the payer like reading, and ends when the
+/// client leaves.
 ///
 /// # Errors
-/// What is wrong with the body; 429, if the payer's reads and conditions took too much time; 503,
-/// if this condition is dear and as many long reads are under way as may be.
+/// The fault of the body; 429 if the payer's reads and conditions took too much time; 503 if this
+/// condition is expensive and the limit of long reads is reached.
 pub(crate) async fn submit(
     host: &Arc<Host>,
     request: &Request,
@@ -124,7 +148,8 @@ pub(crate) async fn submit(
         Price::Dear => {
             let (here, job) = (stager.clone(), Job::uncharged(host));
             let read = job.brief_within(move |work| here.read_and_stage(sent, done, work));
-            // On the heap, like all that is rarely done: short requests would move its room along.
+            // On the heap, like everything rare: otherwise short requests would carry its size
+            // along.
             match Box::pin(read).await?? {
                 LongBody::Staged(gist) => gist,
                 LongBody::Conditional(read) => stager.stage(&request.payer, read).await?,
@@ -134,7 +159,7 @@ pub(crate) async fn submit(
     Ok(Submission { gist, outcome: outcome(receiver).await })
 }
 
-/// Where an append goes.
+/// Stages appends for one log.
 #[derive(Clone)]
 struct Stager {
     host: Arc<Host>,
@@ -144,25 +169,34 @@ struct Stager {
     kept: KeptInLog,
 }
 
-/// An append that has been read.
+/// A parsed append.
 struct ReadAppend {
     append: Append,
     done: Completion,
 }
 
-/// What a long body has come to, elsewhere.
+/// The result of a long body, elsewhere.
 enum LongBody {
-    Staged(Gist),
-    /// It has a condition, which may be dear.
+    Staged(AppendFacts),
+    /// It has a condition, which may be expensive.
     Conditional(ReadAppend),
 }
 
 impl Stager {
-    fn gist(&self, append: &Append) -> Gist {
-        Gist { ack: append.ack, events: append.events.len(), begun_us: moment_us(&self.host) }
+    fn gist(&self, append: &Append) -> AppendFacts {
+        let condition = append.condition.as_ref();
+        let is_all = |c: &&AppendCondition| {
+            c.fail_if_events_match.as_ref().is_some_and(wellspring_types::Query::is_all)
+        };
+        AppendFacts {
+            ack: append.ack,
+            events: append.events.len(),
+            begun_us: moment_us(&self.host),
+            no_event_after: condition.filter(is_all).map(|c| c.after.unwrap_or(0)),
+        }
     }
 
-    /// Reads a long body, and stages it if it has no condition. Not for a serving thread.
+    /// Parses a long body, and stages it if it has no condition. Not for a serving thread.
     fn read_and_stage(
         &self,
         sent: SentAppend,
@@ -178,13 +212,13 @@ impl Stager {
         Ok(LongBody::Staged(gist))
     }
 
-    /// Judges and stages an append: here if that is short, else elsewhere. Its client's leaving
-    /// ends it.
-    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<Gist, Box<Problem>> {
+    /// Judges and stages an append: here if that is short, otherwise elsewhere. Ends when its
+    /// client leaves.
+    async fn stage(self, payer: &Payer, read: ReadAppend) -> Result<AppendFacts, Box<Problem>> {
         let gist = self.gist(&read.append);
         let terms = read.append.condition.as_ref().map(AppendCondition::term_count);
-        // Reading and staging are charged by bytes: a client in debt may still append, but for what
-        // has to be judged.
+        // Parsing and staging are charged by bytes: a client in debt may still append, unless a
+        // condition must be judged.
         let reads = if terms.is_some() { payer.reads()? } else { Reads::default() };
         let mut dear = read;
         if Price::of_terms(terms.unwrap_or(0)) == Price::Short {
@@ -206,7 +240,7 @@ impl Stager {
         if conditional {
             job.long(stage).await
         } else {
-            // Its size bounds it: its ids and its key are looked up.
+            // Bounded by its size: its ids and its key are looked up.
             job.brief_within(stage).await
         }
     }
@@ -217,7 +251,7 @@ impl Stager {
         }
     }
 
-    /// Stages an append and sees to its commit; gives it back if the work ended first.
+    /// Stages an append and starts its commit; returns it if the work ended first.
     fn stage_within(&self, read: ReadAppend, mut work: Work) -> Option<Box<Unjudged>> {
         let ReadAppend { append, done } = read;
         match self.log.stage_within(append, &mut work, done) {
@@ -237,7 +271,7 @@ impl Stager {
 }
 
 /// Submits an append without a condition; the receiver gets its outcome. When this returns, its
-/// place in the order is decided.
+/// place in the order is fixed.
 pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
     debug_assert!(append.condition.is_none(), "a condition may be dear to judge");
     let (done, receiver) = completion();
@@ -247,16 +281,17 @@ pub(crate) fn begin(log: &Log, append: Append, on: CommitOn) -> Receiver {
     receiver
 }
 
-/// Gets the outcome of an append.
+/// Receives the outcome of an append.
 pub(crate) type Receiver = oneshot::Receiver<Result<Appended, AppendError>>;
 
-/// What is to be called with the outcome of an append, and what then gets it.
+/// A callback for the outcome of an append, and its receiver.
 pub(crate) fn completion() -> (Completion, Receiver) {
     let (sender, receiver) = oneshot::channel();
     (Box::new(move |outcome| drop(sender.send(outcome))), receiver)
 }
 
-/// The outcome once it is there. If the thread dies, so does the sender, and the receiver says so.
+/// The outcome once it is available. If the thread panics, the sender is dropped and the receiver
+/// reports that.
 pub(crate) async fn outcome(receiver: Receiver) -> Result<Appended, AppendError> {
     let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
     receiver.await.unwrap_or_else(no_answer)

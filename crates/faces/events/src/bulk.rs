@@ -1,7 +1,7 @@
-//! Bulk append: one event a line, a body of any length, atomic per batch.
+//! Bulk append: one event per line, a body of any length, atomic per batch.
 //!
-//! Batches are cut by what the lines hold, never by when they arrive, so that a
-//! retry of the same body cuts the same batches and its ids or key find them.
+//! Batches are cut by the content of the lines, never by their arrival, so that a retry of the same
+//! body cuts the same batches and its ids or key find them.
 
 use super::append::begin;
 use super::event_json::{EventReader, Style};
@@ -19,40 +19,40 @@ use wellspring_types::{Position, limits};
 
 /// Most lines of a batch.
 const BATCH_LINES: usize = limits::MAX_EVENTS;
-/// A batch is closed when its events take this much, in bytes.
+/// A batch is closed when its events reach this size, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Longest line: the largest payload as base64, and room for the rest of the event.
 const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
-/// A log with this much staged and not durable yet is given time, in bytes.
+/// A log with this many staged bytes that are not durable yet is given time.
 const ROOM_BYTES: usize = 32 << 20;
-/// How often an overloaded log is asked again, and how long between.
+/// Retries on an overloaded log, and the time between them.
 const RETRIES: u32 = 100;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 type Outcome = oneshot::Receiver<Result<Appended, AppendError>>;
 
-/// A bulk append under way.
+/// A bulk append in progress.
 struct Bulk {
     log: Log,
     /// Types that clients may not append there.
     kept: KeptInLog,
     key: Option<String>,
     batch: EncodedEvents,
-    /// Lines of the batch being read, empty ones included.
+    /// Lines of the batch being read, including empty ones.
     batch_lines: u64,
     batch_digest: Sha256,
     batches: u64,
     /// Lines read so far.
     lines: u64,
-    /// The batch on its way, and its lines. Never two: a batch refused late must not
-    /// leave a later one durable behind a gap. The next is read meanwhile.
+    /// The batch in progress, and its lines. Never two: a batch refused late must not leave a later
+    /// one durable behind a gap. The next is read meanwhile.
     under_way: Option<(Outcome, u64)>,
     durable_lines: u64,
     events: u64,
     first: Option<Position>,
     last: Option<Position>,
     head: Position,
-    /// Batches that an earlier attempt under the same key has appended.
+    /// Batches that an earlier attempt with the same key has appended.
     replayed: u64,
 }
 
@@ -100,9 +100,9 @@ pub(crate) async fn append(
 
 /// Why reading stopped.
 enum Stop {
-    /// The client's doing: what was complete before is still appended.
+    /// The client's fault: complete lines before it are still appended.
     Input(Box<Problem>),
-    /// The log's doing: nothing further is appended.
+    /// The log's fault: nothing further is appended.
     Log(Box<Problem>),
 }
 
@@ -126,7 +126,7 @@ impl Bulk {
             if rest.len() > MAX_LINE_BYTES {
                 return self.line(&rest).await;
             }
-            // A long line holds memory like a body does.
+            // A long line occupies memory like a body.
             body.charge(rest.len()).map_err(Stop::Input)?;
         }
         if rest.is_empty() { Ok(()) } else { self.line(&rest).await }
@@ -167,13 +167,13 @@ impl Bulk {
             cursor.end()
         });
         read.map_err(|fault| {
-            // An event with something behind it on its line is none.
+            // A line must contain exactly one event.
             self.batch.rewind(before);
             of_line_fault(&fault, line)
         })
     }
 
-    /// Sends the batch on its way.
+    /// Submits the batch.
     async fn submit(&mut self) -> Result<(), Box<Problem>> {
         self.settle().await?;
         if self.batch.is_empty() {
@@ -193,8 +193,8 @@ impl Bulk {
         Ok(())
     }
 
-    /// A log with much to make durable already is given time before it has to refuse:
-    /// a refusal in the middle of a bulk costs the client a retry.
+    /// A log with much to make durable is given time before it has to refuse: a refusal in the
+    /// middle of a bulk costs the client a retry.
     async fn wait_for_room(&self, bytes: usize) {
         for _ in 0..RETRIES {
             let staged_bytes = self.log.staged_bytes();
@@ -205,7 +205,7 @@ impl Bulk {
         }
     }
 
-    /// Waits for the batch under way.
+    /// Waits for the batch in progress.
     async fn settle(&mut self) -> Result<(), Box<Problem>> {
         let Some((outcome, lines)) = self.under_way.take() else { return Ok(()) };
         let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });

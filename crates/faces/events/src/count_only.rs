@@ -1,5 +1,5 @@
-//! Projections that only count, answered from the indexes of the log: no event is read. Bounded in
-//! time like a fold; what counting cannot answer exactly is left to the fold.
+//! Projections that only count, answered from the indexes: no event is read. Limited in time like a
+//! fold; what counting cannot answer exactly is left to the fold.
 
 use std::sync::Arc;
 use wellspring_host::http::Request;
@@ -9,10 +9,9 @@ use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
 };
 use wellspring_types::{Position, Query};
-use wellspring_views::project::{CountRequest, Counted, Grouping, MAX_GROUPS, Projections};
+use wellspring_views::project::{CountAnswer, CountRequest, Grouping, MAX_GROUPS, Projections};
 
-/// The answer of projections that only count, and the position that it reflects; `None` if they
-/// have to be folded.
+/// The answer of projections that only count, with its position; `None` if they must be folded.
 pub(super) async fn count(
     job: &mut Job,
     request: &Request,
@@ -25,7 +24,7 @@ pub(super) async fn count(
         job.admit()?;
     }
     let counted = Arc::clone(projections);
-    let begin = move || Counting::new(&snapshot, &counted);
+    let begin = move || CountTask::new(&snapshot, &counted);
     let Some(counting) = job.brief(price, begin).await? else { return Ok(None) };
     let counting = job.run(price, counting).await?;
     if counting.needs_fold {
@@ -41,10 +40,10 @@ pub(super) async fn count(
     Ok(answer.map(|answer| (answer, head)))
 }
 
-/// What a step of one projection came to.
+/// The result of a step of one projection.
 enum Step {
     More,
-    Done(Counted),
+    Done(CountAnswer),
     NeedsFold,
 }
 
@@ -55,17 +54,17 @@ enum Count {
 }
 
 /// All projections of a request, counted one after the other.
-struct Counting {
-    /// The last is under way.
+struct CountTask {
+    /// The last one is in progress.
     rest: Vec<Count>,
-    done: Vec<Counted>,
+    done: Vec<CountAnswer>,
     /// One of them cannot be answered by counting.
     needs_fold: bool,
 }
 
-impl Counting {
-    /// `None` if the projections look at more than the number of events.
-    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<Counting> {
+impl CountTask {
+    /// `None` if the projections need more than the number of events.
+    fn new(snapshot: &Snapshot, projections: &Projections) -> Option<CountTask> {
         let requests = projections.count_requests()?;
         let after = projections.after().unwrap_or(0);
         let begin = |request: &CountRequest<'_>| {
@@ -79,21 +78,21 @@ impl Counting {
             }
         };
         let rest = requests.iter().rev().map(begin).collect();
-        Some(Counting { rest, done: Vec::new(), needs_fold: false })
+        Some(CountTask { rest, done: Vec::new(), needs_fold: false })
     }
 }
 
-impl Task for Counting {
+impl Task for CountTask {
     fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
         while let Some(count) = self.rest.last_mut() {
             let counted = match count {
                 Count::Together(count) => count.step(&mut work).map(|step| match step {
                     CountStep::More => Step::More,
-                    CountStep::Done(counted) => Step::Done(Counted::Together(counted)),
+                    CountStep::Done(counted) => Step::Done(CountAnswer::Together(counted)),
                 }),
                 Count::ByTag(count) => count.step(&mut work).map(|step| match step {
                     GroupCountStep::More => Step::More,
-                    GroupCountStep::Done(groups) => Step::Done(Counted::ByTag(groups)),
+                    GroupCountStep::Done(groups) => Step::Done(CountAnswer::ByTag(groups)),
                     GroupCountStep::TooMany => Step::NeedsFold,
                 }),
             };

@@ -1,9 +1,9 @@
-//! Example events of go-crablet's benchmarks: courses, students, enrolments.
-//! Made from counters, so that every load is the same.
+//! Example events of go-crablet's benchmarks: courses, students, enrolments. Made from counters, so
+//! that every load is the same.
 
 use wellspring_types::Event;
 
-/// How much of it.
+/// The amount of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Its name.
@@ -12,14 +12,14 @@ pub(crate) struct Size {
     pub(crate) courses: u64,
     /// Students registered.
     pub(crate) students: u64,
-    /// Enrolments, no two alike.
+    /// Enrolments, all different.
     pub(crate) enrollments: u64,
 }
 
 impl Size {
-    /// For a look.
+    /// For trying out.
     pub(crate) const TINY: Size = Size { name: "tiny", courses: 5, students: 10, enrollments: 18 };
-    /// For a benchmark.
+    /// For benchmarks.
     pub(crate) const SMALL: Size =
         Size { name: "small", courses: 1_000, students: 10_000, enrollments: 50_000 };
 }
@@ -39,7 +39,7 @@ pub(crate) fn example_events(size: Size) -> impl Iterator<Item = Event> {
         Event::json("StudentRegistered", &[&format!("student_id:student-{n}")], &data)
     });
     let enrollments = (0..size.enrollments).map(move |n| {
-        // Each round pairs every student with the course one further on.
+        // Each round pairs every student with the next course.
         let (student, round) = (1 + n % size.students, n / size.students);
         let course = 1 + (student + round) % size.courses;
         let data = format!(r#"{{"student_id":"student-{student}","course_id":"course-{course}"}}"#);

@@ -1,5 +1,5 @@
-//! The dialects of two other projects: the DCB project's own HTTP interface and
-//! go-crablet's. Same log, same promises, their shapes.
+//! The dialects of two other projects: the DCB project's own HTTP interface and go-crablet's. The
+//! same log and guarantees in their formats.
 
 use super::append::{SentAppend, begin, outcome, submit};
 use super::dialect_data::{Size, example_events};
@@ -20,7 +20,7 @@ use wellspring_json::{push_query, read_query};
 use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, QueryItem, limits};
 
-/// How many example events are appended.
+/// Number of example events to append.
 pub(super) static SIZE: Param<Words<Size>> = Param::words(
     "size",
     "How many events.",
@@ -30,7 +30,7 @@ pub(super) static SIZE: Param<Words<Size>> = Param::words(
 /// Most projectors of one request.
 const MAX_PROJECTORS: usize = 256;
 
-/// `POST /append`: a condition that fails is not an HTTP error here.
+/// `POST /append`: a failed condition is not an HTTP error here.
 pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
@@ -78,7 +78,7 @@ impl Folding for Count {
     }
 }
 
-/// `POST /read`: how many events match, and the last of them.
+/// `POST /read`: the number of matching events, and the last of them.
 pub(crate) async fn post_read(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let started_us = host.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
@@ -107,7 +107,7 @@ fn read_read(cursor: &mut Cursor<'_>) -> Result<(Query, Option<Position>), Box<F
             "query" => once(&mut query, at, read_query(value)?),
             "after" if value.null()? => Ok(()),
             "after" => once(&mut after, at, read_after(value, Style::Dialect)?),
-            // Their options concern their way of reading; a count has none.
+            // Their options concern the way of reading, which a count does not need.
             "options" => value.raw().map(drop),
             _ => unknown(at, "query, after, options"),
         }
@@ -115,7 +115,7 @@ fn read_read(cursor: &mut Cursor<'_>) -> Result<(Query, Option<Position>), Box<F
     Ok((query.unwrap_or_default(), after))
 }
 
-/// One projector: its name, what it counts, what it is before anything matched.
+/// One projector: its name, its query, its initial value.
 struct Projector {
     id: String,
     items: ItemSet,
@@ -123,10 +123,10 @@ struct Projector {
     count: u64,
 }
 
-/// Which items of the union of all queries belong to a projector.
+/// The items of the union of all queries that belong to a projector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemSet {
-    /// Its query asks for everything.
+    /// Its query matches every event.
     Everything,
     Of([u64; limits::MAX_QUERY_ITEMS / 64]),
 }
@@ -148,21 +148,22 @@ impl ItemSet {
     }
 }
 
-/// All projectors of a request, and the union of their queries: each item once, however many ask
-/// for it, so that an event is compared with 256 items at most.
+/// All projectors of a request, and the union of their queries: each distinct item once, so that an
+/// event is compared with at most 256 items.
 #[derive(Default)]
 struct Projectors {
     list: Vec<Projector>,
-    /// The different items in order of first appearance, and where they are while they are parsed.
+    /// The distinct items in order of first appearance, and their indexes while parsing.
     items: Arc<Query>,
     places: HashMap<QueryItem, usize>,
 }
 
 impl Projectors {
-    /// Adds the items of a projector's query; tells which those of the union are.
+    /// Adds the items of a projector's query; returns their indexes in the union.
     ///
     /// # Errors
-    /// There would be more than a query may hold. Said while they are parsed: before it costs much.
+    /// The union would exceed the limit of a query. Reported while parsing, before it gets
+    /// expensive.
     fn unite(&mut self, query: Query) -> Result<ItemSet, String> {
         if query.is_all() {
             return Ok(ItemSet::Everything);
@@ -173,14 +174,17 @@ impl Projectors {
             let place = *self.places.entry(item).or_insert(next);
             if place >= limits::MAX_QUERY_ITEMS {
                 let most = limits::MAX_QUERY_ITEMS;
-                return Err(format!("brings the different query items to more than {most} in all"));
+                return Err(format!(
+                    "brings the number of distinct query items to more than \
+                                    {most}"
+                ));
             }
             set.insert(place);
         }
         Ok(set)
     }
 
-    /// Puts the union together.
+    /// Completes the union.
     fn finish(&mut self) -> Result<(), Box<Problem>> {
         let places = std::mem::take(&mut self.places);
         let mut items: Vec<(QueryItem, usize)> = places.into_iter().collect();
@@ -191,7 +195,7 @@ impl Projectors {
         Ok(())
     }
 
-    /// What to read, and what an append may be conditional on.
+    /// The events to read, and the query of an append condition.
     fn union(&self) -> Arc<Query> {
         match self.list.iter().any(|projector| projector.items == ItemSet::Everything) {
             true => Arc::default(),
@@ -215,7 +219,7 @@ impl Folding for Projectors {
     }
 }
 
-/// `POST /project`: the function is ignored, as the original does; matches are counted.
+/// `POST /project`: the function is ignored, as in the original; matches are counted.
 pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     let started_us = host.clock.monotonic_us();
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
@@ -251,7 +255,7 @@ fn push_projected(out: &mut Vec<u8>, projectors: &Projectors, head: Position) {
     }
     out.extend_from_slice(b"},\"appendCondition\":{\"failIfEventsMatch\":");
     push_query(out, &projectors.union());
-    // The original leaves this out, and with it the use of the condition.
+    // The original omits this, which makes the condition useless.
     out.extend_from_slice(b",\"after\":\"");
     push_u64(out, head);
     out.extend_from_slice(b"\"}}");
@@ -283,7 +287,7 @@ fn read_project(cursor: &mut Cursor<'_>) -> Result<Project, Box<Fault>> {
         }
     })?;
     match projectors {
-        Some(all) if all.list.is_empty() => rule(start, "must hold at least one projector")
+        Some(all) if all.list.is_empty() => rule(start, "must contain at least one projector")
             .map_err(|fault: Box<Fault>| fault.within("projectors")),
         Some(all) => Ok((all, after)),
         None => missing("projectors", start),

@@ -1,6 +1,6 @@
-//! What is served of events: all of it, but for what passwords and keys were hashed to in the log
-//! `system`. An admin sees who has which key; a leaked key of an admin must not give away all
-//! hashes to guess passwords against.
+//! What is served of events: everything except hashes of passwords and keys in the log `system`. An
+//! administrator sees which keys each account has; an administrator's leaked key must not reveal
+//! all hashes to offline guessing.
 
 use std::borrow::Cow;
 use wellspring_host::http::Request;
@@ -8,22 +8,22 @@ use wellspring_host::names::SYSTEM_LOG;
 use wellspring_log::RecordView;
 use wellspring_views::access::without_hashes;
 
-/// What is served of the events of a log.
+/// The served part of a log's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disclosure {
-    /// All of it.
+    /// Everything.
     Whole,
-    /// Everything but hashes of passwords and digests of keys.
+    /// Everything except hashes of passwords and digests of keys.
     WithoutHashes,
 }
 
 impl Disclosure {
-    /// That of the log that a request is about.
+    /// The disclosure for a request's log.
     pub(super) fn of(request: &Request) -> Disclosure {
         if request.log_name == SYSTEM_LOG { Disclosure::WithoutHashes } else { Disclosure::Whole }
     }
 
-    /// What is served of an event's data.
+    /// The served part of an event's data.
     pub(super) fn data<'a>(self, event: &RecordView<'a>) -> Cow<'a, [u8]> {
         match self {
             Disclosure::Whole => Cow::Borrowed(event.data()),

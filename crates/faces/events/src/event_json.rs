@@ -1,5 +1,5 @@
-//! The words of the API as JSON: events, queries, conditions and appends are read
-//! here and nowhere else, events are written here and nowhere else.
+//! The API's JSON: the only reader of events, queries, conditions and appends, and the only writer
+//! of events.
 
 use super::disclosure::Disclosure;
 use base64::Engine as _;
@@ -15,13 +15,13 @@ use wellspring_json::read_query;
 use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
 use wellspring_types::{AppendCondition, DataKind, EventId, EventRef, Position, Query, limits};
 
-/// Whose rules a body follows.
+/// The dialect of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `/v1`.
     Native,
-    /// `/v1/import`: as native, and events as `/v1/events` gives them. Tags given twice count once;
-    /// a position is passed over; the time at which an event was recorded is kept as metadata.
+    /// `/v1/import`: as native, and events as `/v1/events` writes them. Repeated tags count once; a
+    /// position is ignored; the recording time is kept as metadata.
     Import,
     /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
     /// object, `after` may be a string of digits.
@@ -34,7 +34,7 @@ impl Style {
     }
 }
 
-/// The fault of a field beside another that says the same.
+/// The fault of a field that excludes another one.
 fn beside<T>(at: usize, other: &'static str) -> Outcome<T> {
     Err(Fault::new(at, FaultKind::Beside(other)))
 }
@@ -113,7 +113,7 @@ fn read_events<'a>(
     let read = value.array(|i, value| {
         too_many = i == limits::MAX_EVENTS;
         if too_many {
-            let detail = format!("holds more than {} events", limits::MAX_EVENTS);
+            let detail = format!("contains more than {} events", limits::MAX_EVENTS);
             let kind = FaultKind::TooLarge { detail, limit: limits::MAX_EVENTS as u64 };
             return Err(Fault::new(at, kind));
         }
@@ -125,17 +125,17 @@ fn read_events<'a>(
         }
         fault
     })?;
-    if encoded.is_empty() { rule(at, "must hold at least one event") } else { Ok(encoded) }
+    if encoded.is_empty() { rule(at, "must contain at least one event") } else { Ok(encoded) }
 }
 
-/// Reads events one after the other, keeping its lists so that they are made once.
+/// Reads events one by one, reusing its buffers.
 #[derive(Default)]
 pub(crate) struct EventReader<'a> {
     tags: Vec<Cow<'a, str>>,
     metadata: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Tags that were given before in the same event, and passed over ([`Style::Import`]).
+    /// Repeated tags of an event that were dropped ([`Style::Import`]).
     pub(crate) folded: u64,
-    /// Types that are refused.
+    /// Types that clients may not append.
     kept: KeptInLog,
 }
 
@@ -241,7 +241,7 @@ impl<'a> EventReader<'a> {
     }
 }
 
-/// A payload as JSON or as base64, whichever the field is called by; not both.
+/// A payload as JSON or as base64, according to the field's name; not both.
 fn read_data<'a>(
     field: &str,
     value: &mut Cursor<'a>,
@@ -267,7 +267,7 @@ fn read_text_data<'a>(value: &mut Cursor<'a>) -> Outcome<(Cow<'a, [u8]>, DataKin
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     };
-    // Surrounding space would pass as JSON but is not part of the one value.
+    // Surrounding space would pass as JSON but is not part of the value.
     let exact = |cursor: &mut Cursor<'_>| cursor.raw().map(<[u8]>::len);
     let is_json = document(&bytes, exact) == Ok(bytes.len());
     Ok((bytes, if is_json { DataKind::Json } else { DataKind::Binary }))
@@ -289,8 +289,8 @@ fn read_id(value: &mut Cursor<'_>) -> Outcome<EventId> {
     }
 }
 
-/// A condition. Without any clause the whole log must not match; with only
-/// `failIfExists` only that is judged, unless `after` asks for more.
+/// A condition. Without any clause no event of the log may match; with only `failIfExists` only
+/// that is judged, unless `after` is given.
 pub(crate) fn read_condition(value: &mut Cursor<'_>, style: Style) -> Outcome<AppendCondition> {
     let (mut matching, mut after, mut existing) = (None, None, None);
     value.object(|key, value| {
@@ -339,8 +339,8 @@ pub(crate) fn read_after(value: &mut Cursor<'_>, style: Style) -> Outcome<Positi
     }
 }
 
-/// Appends an event as one JSON object. A JSON payload is copied as it was sent, but for what is
-/// not disclosed of it.
+/// Appends an event as one JSON object. A JSON payload is copied as it was sent, except undisclosed
+/// parts.
 pub(super) fn push_event(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
     out.extend_from_slice(b"{\"position\":");
     push_u64(out, event.position());

@@ -1,4 +1,4 @@
-//! Folding a whole read into something small, bounded in time.
+//! Folding a whole read into a small result, limited in time.
 
 use super::read::ReadyQuery;
 use std::borrow::Borrow;
@@ -8,10 +8,10 @@ use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Events, ReadError, ReadOptions, RecordView, Work};
 use wellspring_types::{Position, Query};
 
-/// Something events are folded into.
+/// The result that events are folded into.
 pub(crate) trait Folding: Send + 'static {
-    /// Takes the next event. Tells how many steps of work that was: about one for each query item
-    /// that was compared with the event.
+    /// Folds the next event. Returns the steps of work: about one for each query item compared with
+    /// the event.
     fn fold(&mut self, event: &RecordView<'_>) -> u64;
 
     /// Whether further events can change nothing.
@@ -20,11 +20,11 @@ pub(crate) trait Folding: Send + 'static {
     }
 }
 
-/// Folds all events of the request's log that match after a position; gives also the position the
-/// result reflects.
+/// Folds all events of the request's log that match after a position; also returns the position
+/// that the result reflects.
 ///
 /// # Errors
-/// Those of [`Job::run`]: over its time, a problem and not a part of the answer.
+/// Those of [`Job::run`]: over its time, a problem instead of a partial answer.
 pub(crate) async fn fold<F: Folding>(
     job: &mut Job,
     request: &Request,
@@ -40,7 +40,7 @@ pub(crate) async fn fold<F: Folding>(
     Ok((folded.into, head))
 }
 
-/// A fold under way.
+/// A fold in progress.
 struct Fold<F> {
     events: Events,
     into: F,

@@ -1,5 +1,5 @@
-//! Ingest over the general stack: HTTP/2, and HTTP/1.1 connections that the lean
-//! loop has handed over or that it does not serve.
+//! Ingest over the general stack: HTTP/2, and HTTP/1.1 connections that the lean loop has handed
+//! over or does not serve.
 
 use std::sync::Arc;
 use wellspring_host::http::fresh::freshen;

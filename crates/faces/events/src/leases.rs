@@ -35,7 +35,7 @@ struct ReleasedLease<'a> {
     released: &'a str,
 }
 
-/// What the bodies may hold.
+/// The content of the bodies.
 #[derive(Default)]
 struct Fields {
     ttl_ms: Option<u64>,
@@ -55,19 +55,19 @@ pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answe
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
 }
 
-/// To whom a lease is granted: on an open server there are no accounts to tell apart.
+/// The holder of a lease: without accounts all clients are the same.
 fn holder(request: &Request) -> &str {
     request.principal.account().map_or("", |account| account.as_str())
 }
 
-/// A lease that is asked for.
+/// A requested lease.
 struct LeaseRequest<'a> {
     name: &'a str,
     holder: &'a str,
     ttl_us: u64,
 }
 
-/// Takes the lease as soon as it is free, waiting at most `wait_us`.
+/// Acquires the lease as soon as it is free, waiting at most `wait_us`.
 async fn take(
     host: &Host,
     leases: &Leases,
@@ -86,12 +86,12 @@ async fn take(
         if left_us == 0 || host.is_stopping() {
             return Err(LeaseError::Held { remaining_us }.into());
         }
-        // The first in line alone looks when the holder's time is up.
+        // Only the first waiter checks when the holder's time is up.
         let patience_us = if line.is_first() { remaining_us.min(left_us) } else { left_us };
         let turn = poll_fn(|context| line.poll_turn(context));
         tokio::select! {
             turn = tokio::time::timeout(Duration::from_micros(patience_us + 1), turn) => {
-                // Out of time is told by the clock above.
+                // The clock above decides about the timeout.
                 turn.unwrap_or(Ok(()))?;
             }
             _ = stopping.wait_for(|&stopping| stopping) => {}

@@ -1,5 +1,5 @@
 //! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects
-//! of others' servers.
+//! of other servers.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, AnsweredBy, FRESHNESS, IDEMPOTENCY_KEY, LAST_EVENT_ID, Media, Query,
 };
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
@@ -45,10 +45,10 @@ use wellspring_host::wire::problem::{
     NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
-/// What an append can be refused for besides what all appends meet.
+/// Problems of an append besides the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
 
-/// What ingest takes: whatever is JSON or is said to be, lines of it, and any bytes.
+/// Accepted bodies: JSON, declared or not, lines of it, and any bytes.
 const INGEST: Media = &[(JSON, "Anything"), (NDJSON, ""), (ANY, "")];
 
 /// The face.
@@ -66,32 +66,36 @@ impl Face for EventFace {
         ("max_page_events", read::MAX_PAGE_EVENTS as usize),
         ("max_lease_ttl_ms", leases::MAX_LEASE_TTL_MS as usize),
     ];
-    const ROUTES: &'static [Served<EventFace>] = routes! { |face| Arc::clone(&face.host);
+    const ROUTES: &'static [ServedRoute<EventFace>] = routes! { |face| Arc::clone(&face.host);
         POST "/v1/append" Log Writer append::append:
-            "Appends events, all or none, if the condition holds. With application/x-ndjson: bulk, one event a line, streamed, atomic per batch of at most 1000 lines."
+            "Appends events, all or none, if the condition holds. With application/x-ndjson: a \
+             bulk of one event per line, streamed, atomic per batch of at most 1000 lines."
             .takes[(JSON, "Append"), (NDJSON, "EventToAppend")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, READING, APPEND] => [200 JSON "Appended", 202 JSON "Accepted"];
         POST "/v1/import" Log Writer import::import:
-            "Appends the lines of a body that no earlier import has appended: the events themselves are the key. Streamed, atomic per batch."
+            "Appends the lines of the body that no earlier import has appended; the events \
+             themselves are the key. Streamed, atomic per batch."
             .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")]
             .fails[APPENDING, READING, &[&IMPORT_CHANGED, &ID_REUSED]] => [200 JSON "Imported"];
         POST "/e" Main Writer ingest::post:
-            "Takes an event in: the body is its data, one JSON value or any bytes; with application/x-ndjson the data of an event a line, all or none. Answers 202 when it is in memory; with ack=durable when it is on disk."
+            "Ingests an event: the body is its data, one JSON value or any bytes; with \
+             application/x-ndjson the data of one event per line, all or none. Answers 202 \
+             when it is in memory; with ack=durable when it is on disk."
             .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored) .answered(AnsweredBy::AnyNode)
             .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
-        GET "/e" Main Public ingest::up: "Whether events are taken in."
+        GET "/e" Main Public ingest::up: "Whether the server ingests events."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Up"];
-        POST "/v1/e" Log Writer ingest::post: "As POST /e."
+        POST "/v1/e" Log Writer ingest::post: "Same as POST /e."
             .query_is(Query::OfFastPath(TARGET)) .takes(INGEST) .accept(Accept::Ignored) .answered(AnsweredBy::AnyNode)
             .fails[APPENDING, &[&INGEST_FULL, &SHUTTING_DOWN]] => [202 JSON "Taken"];
         GET "/v1/ingest" Log Reader ingest::account:
-            "What was accepted before it was durable, and what became of it."
+            "Account of ingested events: accepted, stored, in flight, dropped."
             .fresh(FRESHNESS) => [200 JSON "IngestAccount"];
         GET "/v1/events" Log Reader read::get_events:
             "Reads events in order: a JSON page, an NDJSON stream without limit, or a subscription as server-sent events."
             .query[&TYPE, &TAG, &QUERY, &AFTER, &LIMIT, &ORDER] .fresh(FRESHNESS) .headers[&LAST_EVENT_ID]
             .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS, &TOO_LARGE]] => [200 JSON "Events" NDJSON "Event" SSE ""];
-        POST "/v1/query" Log Reader read::post_query: "As GET events, with the query in the body."
+        POST "/v1/query" Log Reader read::post_query: "Reads events with the query in the body."
             .fresh(FRESHNESS) .takes[(JSON, "Read")] .headers[&LAST_EVENT_ID]
             .fails[READING, &[&TOO_MANY_SUBSCRIPTIONS]] => [200 JSON "Events" NDJSON "Event" SSE ""];
         GET "/v1/events/{position}" Log Reader one_event::get_event: "One event by position."
@@ -104,23 +108,24 @@ impl Face for EventFace {
         GET "/v1/tags" Log Reader terms::tags: "Tags with their counts, in byte order."
             .query[&PREFIX, &TAGS_AFTER, &TAGS_LIMIT] .fresh(FRESHNESS) .fails[READING] => [200 JSON "Tags"];
         POST "/v1/project" Log Reader project::project:
-            "Folds events into states in one read and gives the append condition that protects the decision."
+            "Folds events into states in one read and returns the append condition that \
+             protects a decision based on them."
             .fresh(FRESHNESS) .takes[(JSON, "Project")] .fails[READING] => [200 JSON "Projected"];
-        POST "/v1/leases/{name}" Log Writer leases::acquire: "Takes an exclusive lease with a fencing token."
+        POST "/v1/leases/{name}" Log Writer leases::acquire: "Acquires an exclusive lease with a fencing token."
             .at(&LEASE) .takes[(JSON, "Acquire")] .accept(Accept::Ignored)
             .fails[&[&LEASE_HELD, &TOO_MANY_LEASES, &TOO_MANY_WAITERS]] => [201 JSON "Lease"];
         PUT "/v1/leases/{name}" Log Writer leases::renew: "Renews a lease."
             .at(&LEASE) .takes[(JSON, "Renew")] .accept(Accept::Ignored) .fails[&[&LEASE_LOST]] => [200 JSON "Lease"];
-        DELETE "/v1/leases/{name}" Log Writer leases::release: "Ends a lease; token in the body or the URL."
+        DELETE "/v1/leases/{name}" Log Writer leases::release: "Releases a lease; the token is in the body or the URL."
             .at(&LEASE) .query[&TOKEN] .may_take[(JSON, "Release")] .accept(Accept::Ignored)
             .fails[&[&LEASE_LOST]] => [200 JSON "Released"];
         GET "/v1/logs" Node Account logs::list: "All logs with size, head and term counts."
             .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Logs"];
-        PUT "/v1/logs/{log}" Node Admin logs::create: "Makes a log, if there is none of the name."
+        PUT "/v1/logs/{log}" Node Admin logs::create: "Creates a log, unless it exists."
             .at(&LOG) .accept(Accept::Ignored) .fails[READING, APPENDING] => [201 JSON "Log", 200 JSON "Log"];
         GET "/v1/logs/{log}" Node Reader logs::get: "One log with size, head and term counts."
             .at(&LOG) .fresh(FRESHNESS) .accept(Accept::Ignored) .fails[READING] => [200 JSON "Log"];
-        DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log with everything in it."
+        DELETE "/v1/logs/{log}" Node Admin logs::delete: "Drops a log and all its events."
             .at(&LOG) .query[&CONFIRM] .accept(Accept::Ignored) .fails[APPENDING, &[&IO]] => [200 JSON "Dropped"];
         POST "/append" Main Writer dialects::append: "Append, DCB dialect: always 200."
             .query_is(Query::Ignored) .takes[(JSON, "DialectAppend"), (ANY, "DialectAppend")] .accept(Accept::Ignored)

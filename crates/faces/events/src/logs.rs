@@ -1,4 +1,4 @@
-//! Making, listing and dropping logs.
+//! Creating, listing and dropping logs.
 
 use super::params::{CONFIRM, LOG};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use wellspring_host::wire::problem;
 use wellspring_log::{Log, ReadError, Work};
 use wellspring_types::Position;
 
-/// Types and tags are counted up to this many: a list of logs must not read them all.
+/// Types and tags are counted up to this number: a list of logs must not read them all.
 const MOST_TERMS: usize = 10_000;
 
 /// A log.
@@ -41,7 +41,7 @@ struct DroppedLog {
     dropped: String,
 }
 
-/// `GET /v1/logs`: those that the principal may read.
+/// `GET /v1/logs`: those that the caller may read.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let mut job = Job::begin(&host, &request.payer)?;
     let all = host.node.all().into_iter();
@@ -82,9 +82,7 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     }
     if request.query(&CONFIRM)? != Some(&name) {
         return Err(problem::INVALID
-            .because(format!(
-                "this removes every event of {name}; add ?confirm={name} if you mean it"
-            ))
+            .because(format!("this deletes every event of {name}; add ?confirm={name} to confirm"))
             .field("confirm"));
     }
     let dropped = name.clone();

@@ -23,23 +23,23 @@ pub(crate) async fn get_event_by_id(host: Arc<Host>, request: Box<Request>) -> A
     one_event(&host, &request, Name::Id(id)).await
 }
 
-/// What names one event.
+/// The name of one event.
 enum Name {
     Position(Position),
     Id(EventId),
 }
 
-/// Looks for one event.
+/// A search for one event.
 struct Search {
     snapshot: Snapshot,
     name: Name,
     disclosure: Disclosure,
-    /// What it writes, once it has found the event.
+    /// Writes the event once it is found.
     found: Option<Vec<u8>>,
 }
 
 impl Task for Search {
-    /// Begins again each time: it takes few steps, unless an index has to be made anew.
+    /// Starts from the beginning each time: it takes few steps, unless an index must be rebuilt.
     fn proceed(&mut self, mut work: Work) -> Result<Progress, Box<Problem>> {
         let snapshot = &self.snapshot;
         let position = match self.name {
@@ -47,7 +47,7 @@ impl Task for Search {
             Name::Id(id) => snapshot.find_id_within(id, &mut work),
         };
         let mut out = Vec::new();
-        // 0 never names an event.
+        // No event has position 0.
         let found = position.and_then(|position| {
             let write = |event: &RecordView<'_>| push_event(&mut out, event, self.disclosure);
             snapshot.at_within(position.unwrap_or(0), work, write)

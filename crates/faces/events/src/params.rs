@@ -8,58 +8,59 @@ use wellspring_log::Order;
 use wellspring_types::valid::check_text;
 use wellspring_types::{EventId, Invalid, Position, limits};
 
-/// The types that an event may have: any, if none is given.
+/// Types of the events; any, if none is given.
 pub(super) static TYPE: Param<Texts> =
-    Param::texts("type", "Type of the events; several are alternatives.");
-/// The tags that an event must have.
+    Param::texts("type", "Type of the events; repeat it for alternatives.");
+/// Tags that each event must have.
 pub(super) static TAG: Param<Texts> =
-    Param::texts("tag", "Tag of the events; of several, an event has all.");
-/// More than types and tags can say.
+    Param::texts("tag", "Tag of the events; an event must have all given tags.");
+/// A query as JSON, for what types and tags cannot express.
 pub(super) static QUERY: Param<Text> =
-    Param::json("query", "A query as JSON, in place of type and tag.");
-/// Where a read begins.
+    Param::json("query", "A query as JSON, instead of type and tag.");
+/// Start of a read.
 pub(super) static AFTER: Param<Integer> = Param::integer(
     "after",
     "The position after which the read begins; with order=desc, before which.",
     (0, u64::MAX),
 );
-/// How many events are read.
+/// Number of events to read.
 pub(super) static LIMIT: Param<Integer> = Param::integer(
     "limit",
-    "Most events: in a JSON page 1 to 1000, 100 by default; in a stream as many as there are.",
+    "Maximum number of events: on a JSON page 1 to 1000, 100 by default; in a stream unlimited \
+     by default.",
     (0, u64::MAX),
 );
-/// In which order.
+/// Order of the read.
 pub(super) static ORDER: Param<Words<Order>> = Param::words(
     "order",
-    "The order of positions.",
+    "Order of positions.",
     &[("asc", Order::Ascending), ("desc", Order::Descending)],
     "asc",
 );
 /// The options of the DCB dialect.
 pub(super) static OPTIONS: Param<Text> =
-    Param::json("options", "An object of from, limit and backwards.");
+    Param::json("options", "An object with from, limit and backwards.");
 
-/// The types after which a page of types begins.
+/// The type after which a page of types begins.
 pub(super) static TYPES_AFTER: Param<Text> =
-    Param::text("after", "The type after which the page begins: next of the page before.");
-/// How many types are on a page.
+    Param::text("after", "Type after which the page begins: `next` of the previous page.");
+/// Number of types on a page.
 pub(super) static TYPES_LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most types on a page.", (1, MAX_TERMS)).or(1_000);
-/// What the tags of a page begin with.
-pub(super) static PREFIX: Param<Text> = Param::text("prefix", "What the tags have to begin with.");
+    Param::integer("limit", "Maximum number of types on a page.", (1, MAX_TERMS)).or(1_000);
+/// Prefix of the tags on a page.
+pub(super) static PREFIX: Param<Text> = Param::text("prefix", "Prefix of the tags.");
 /// The tag after which a page of tags begins.
 pub(super) static TAGS_AFTER: Param<Text> =
-    Param::text("after", "The tag after which the page begins: next of the page before.");
-/// How many tags are on a page.
+    Param::text("after", "Tag after which the page begins: `next` of the previous page.");
+/// Number of tags on a page.
 pub(super) static TAGS_LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most tags on a page.", (1, MAX_TERMS)).or(100);
-/// The fencing token of a lease that is to end.
+    Param::integer("limit", "Maximum number of tags on a page.", (1, MAX_TERMS)).or(100);
+/// The fencing token of a lease to release.
 pub(super) static TOKEN: Param<Integer> =
-    Param::integer("token", "The token of the lease, if no body has it.", (0, u64::MAX));
-/// The name of a log that is to be dropped.
+    Param::integer("token", "Token of the lease, unless the body has it.", (0, u64::MAX));
+/// The name of a log to drop.
 pub(super) static CONFIRM: Param<Text> =
-    Param::text("confirm", "The name of the log once more: every event of it is removed.");
+    Param::text("confirm", "Name of the log again, as confirmation: every event of it is deleted.");
 
 /// Most types or tags on a page.
 pub(crate) const MAX_TERMS: u64 = 10_000;
@@ -73,7 +74,7 @@ pub(super) static POSITION: Segment<Position> = Segment {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse().ok().filter(|_| is_number).ok_or_else(|| {
             problem::INVALID
-                .because(format!("a position is an integer from 1, not {text:?}"))
+                .because(format!("a position must be a positive integer, not {text:?}"))
                 .field("position")
         })
     },
@@ -85,7 +86,7 @@ pub(super) static UUID: Segment<EventId> = Segment {
     values: Values::Text(Some("uuid")),
     read: |text| {
         EventId::parse(text).ok_or_else(|| {
-            problem::INVALID.because(format!("an id is a UUID, not {text:?}")).field("uuid")
+            problem::INVALID.because(format!("an id must be a UUID, not {text:?}")).field("uuid")
         })
     },
 };
@@ -100,7 +101,7 @@ pub(super) static LEASE: Segment<String> = Segment {
         Ok(text.to_owned())
     },
 };
-/// The name of a log that may be there or not.
+/// The name of a log, existing or not.
 pub(super) static LOG: Segment<String> = Segment {
     name: "log",
     what: "Name of the log.",
@@ -110,7 +111,7 @@ pub(super) static LOG: Segment<String> = Segment {
             return Ok(text.to_owned());
         }
         Err(problem::INVALID
-            .because(format!("{text:?} is not a log's name: {NAME_RULE}"))
+            .because(format!("{text:?} is not a valid name for a log: {NAME_RULE}"))
             .field("log"))
     },
 };

@@ -13,11 +13,11 @@ use wellspring_log::RecordView;
 use wellspring_types::{DataKind, limits};
 use wellspring_views::project::{FoldEvent, Projections};
 
-/// Folds what the projections ask for.
+/// Folds the requested projections.
 pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     expect_json(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
-    // Waits with the body, which is charged, and not with what it is parsed into.
+    // Waits with the body, which is charged, and not with its parsed form.
     freshen(&request, request.log()?).await?;
     let price = Price::of_bytes(body.len());
     let parse =
@@ -27,13 +27,13 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     job.hold(2 * projections.memory_bytes())?;
     let price = price.max(Price::of_terms(projections.term_count()));
     if let Some((answer, head)) = count(&mut job, &request, &projections, price).await? {
-        // It may be thousands of texts.
+        // It may be thousands of strings.
         job.brief(price, move || drop(projections)).await?;
         return Ok(Response::json(200, answer).at(head));
     }
     let parts = move || (projections.union_query(), projections.after(), projections);
     let (query, after, projections) = job.brief(price, parts).await?;
-    // The count has let go of its share.
+    // The count has dropped its reference.
     let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
     let (folded, head) = fold(&mut job, &request, query, after, running).await?;
     let answer = job
@@ -42,7 +42,7 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     Ok(Response::json(200, answer).at(head))
 }
 
-/// The projections while they are folded.
+/// The projections being folded.
 struct Running(Projections, Disclosure);
 
 impl Folding for Running {

@@ -1,8 +1,8 @@
-//! Reading events: as a page, as a stream.
+//! Reading events: as a page or as a stream.
 //!
-//! A read begins on the serving thread, because most are short. One that turns
-//! out long goes on elsewhere; a stream piece by piece, each piece only when the
-//! client has room for it: no slow client holds a thread or more than a few buffers.
+//! A read begins on the serving thread, because most are short. A long one continues elsewhere; a
+//! stream piece by piece, each piece only when the client has room for it: no slow client occupies
+//! a thread or more than a few buffers.
 
 use super::disclosure::Disclosure;
 use super::event_json::{Style, push_event, read_after};
@@ -31,14 +31,14 @@ use wellspring_types::{Invalid, Position, Query, QueryItem, limits};
 
 /// Most events in one JSON page.
 pub(crate) const MAX_PAGE_EVENTS: u64 = 1000;
-/// Events in a page if the client does not say.
+/// Default number of events on a page.
 const DEFAULT_LIMIT: u64 = 100;
 /// Bytes of one piece of a stream.
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes of an answer whose writing counts as a step of work, as a power of two.
 const STEP_BYTES_LOG2: u32 = 8;
 
-/// What a client wants to read.
+/// A requested read.
 #[derive(Default)]
 pub(crate) struct ReadRequest {
     pub(crate) query: Query,
@@ -47,12 +47,12 @@ pub(crate) struct ReadRequest {
     pub(crate) order: Order,
 }
 
-/// How events are written.
+/// The format of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `{"events":[…],"head":n,"next":n}`.
     Page,
-    /// One event a line.
+    /// One event per line.
     Lines,
     /// `[{"type","tags","data":string,"position"}]`, the DCB dialect.
     Array,
@@ -82,7 +82,7 @@ fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {
     let (types, tags) = (owned(params.get(&TYPE)?), owned(params.get(&TAG)?));
     let query = match params.get(&QUERY)? {
         Some(_) if !types.is_empty() || !tags.is_empty() => {
-            let detail = "query stands beside type or tag; put them into its items";
+            let detail = "query cannot be combined with type or tag; put them into its items";
             return Err(problem::INVALID.because(detail).field("query"));
         }
         Some(text) => query_of(text)?,
@@ -101,7 +101,7 @@ fn wanted_of_query(params: &Params) -> Result<ReadRequest, Box<Problem>> {
     Ok(ReadRequest { query, after, limit, order: params.get(&ORDER)? })
 }
 
-/// A query given as the JSON text of a parameter, which is no longer than a URL may be.
+/// A query given as the JSON text of a parameter, whose length is limited by that of the URL.
 pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
     document(text.as_bytes(), read_query).map_err(|fault| of_parameter(fault, "query", text))
 }
@@ -109,7 +109,7 @@ pub(crate) fn query_of(text: &str) -> Result<Query, Box<Problem>> {
 /// Parses a body that is one JSON document.
 ///
 /// # Errors
-/// The problem of what is wrong with it.
+/// The problem of a fault in it.
 pub(super) async fn parse<T: Send + 'static>(
     job: &Job,
     body: Bytes,
@@ -168,8 +168,7 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
     }
 }
 
-/// How many events a page may hold: what the client asks for, which in other formats may be
-/// anything.
+/// Number of events on a page: the client's limit, which in other formats may be larger.
 fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
     match within(asked.unwrap_or(DEFAULT_LIMIT), MAX_PAGE_EVENTS, "limit")? {
         0 => Err(problem::INVALID.because("limit must be at least 1").field("limit")),
@@ -177,17 +176,18 @@ fn page_limit(asked: Option<u64>) -> Result<u64, Box<Problem>> {
     }
 }
 
-/// A query made ready to be asked by a job, which is charged for what it takes of memory.
+/// A query compiled for a job, which is charged for its memory.
 pub(super) struct ReadyQuery {
     pub(super) query: Arc<CompiledQuery>,
     pub(super) price: Price,
 }
 
 impl ReadyQuery {
-    /// Compiles a query, and lets go of it.
+    /// Compiles a query, and drops the original.
     ///
     /// # Errors
-    /// 429, 503: it is dear, and there may be no more long work; 503: no memory is left for it.
+    /// 429, 503: it is expensive, and the limit of long work is reached; 503: there is no memory
+    /// for it.
     pub(super) async fn compile(
         job: &mut Job,
         query: impl Borrow<Query> + Send + 'static,
@@ -196,14 +196,14 @@ impl ReadyQuery {
         if price == Price::Dear {
             job.admit()?;
         }
-        // As it was parsed, and compiled.
+        // As parsed, and compiled.
         job.hold(2 * query.borrow().memory_bytes())?;
         let query = job.brief(price, move || CompiledQuery::shared(query.borrow())).await?;
         Ok(ReadyQuery { query, price })
     }
 }
 
-/// Reads what is wanted from the request's log as it is now.
+/// Reads the requested events from the log as it is now.
 pub(crate) async fn read(
     host: &Arc<Host>,
     request: &Request,
@@ -216,12 +216,12 @@ pub(crate) async fn read(
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     let shown = (format, Disclosure::of(request));
-    let reading = Reading::new(host, &snapshot, query, wanted, shown);
+    let reading = ReadTask::new(host, &snapshot, query, wanted, shown);
     let content_type = if format == Format::Lines { NDJSON } else { JSON };
     let whole = |out| Response::json(200, out).of_type(content_type).at(head);
     if format == Format::Page {
         let mut out = job.run(price, reading).await?.out;
-        // Its client may take its time to read it.
+        // Its client may read it slowly.
         out.shrink_to_fit();
         return Ok(whole(out));
     }
@@ -238,7 +238,7 @@ pub(crate) async fn read(
 
 async fn pump(
     mut job: Job,
-    mut reading: Reading,
+    mut reading: ReadTask,
     producer: Producer,
     standing: Option<Arc<Standing>>,
 ) {
@@ -246,7 +246,7 @@ async fn pump(
         return;
     }
     let payer = job.payer().clone();
-    // Room is waited for before a buffer is filled, not after.
+    // Wait for room before a buffer is filled, not after.
     while producer.ready().await.is_ok() && producer.paid(&payer).await.is_ok() {
         reading.out.reserve(PIECE_BYTES + (16 << 10));
         let piece = tokio::select! {
@@ -263,7 +263,7 @@ async fn pump(
             }
         };
         if standing.as_ref().is_some_and(|standing| !standing.holds()) {
-            // Cut, not ended: it is not all there is.
+            // Cut off, not ended: the answer is incomplete.
             return;
         }
         if producer.send(std::mem::take(&mut reading.out)).await.is_err() {
@@ -275,15 +275,15 @@ async fn pump(
     }
 }
 
-/// A read under way.
-struct Reading {
+/// A read in progress.
+struct ReadTask {
     events: Events,
     format: Format,
     disclosure: Disclosure,
     head: Position,
-    /// What has been written and not sent.
+    /// Written but not sent.
     out: Vec<u8>,
-    /// Most events to write; more may be looked at to know whether there are more.
+    /// Most events to write; one more may be examined to know whether there are more.
     limit: u64,
     /// Bytes after which the answer ends, or a piece of it.
     max_bytes: usize,
@@ -292,15 +292,15 @@ struct Reading {
     begun: bool,
 }
 
-impl Reading {
+impl ReadTask {
     fn new(
         host: &Host,
         snapshot: &Snapshot,
         query: Arc<CompiledQuery>,
         wanted: ReadRequest,
         (format, disclosure): (Format, Disclosure),
-    ) -> Reading {
-        // A page looks one event further, so that `next` is null exactly at the end.
+    ) -> ReadTask {
+        // A page examines one more event, so that `next` is null exactly at the end.
         let ahead = u64::from(format == Format::Page);
         let options = ReadOptions {
             after: wanted.after,
@@ -308,7 +308,7 @@ impl Reading {
             limit: wanted.limit.map(|limit| limit.saturating_add(ahead)),
         };
         let page = format == Format::Page;
-        Reading {
+        ReadTask {
             events: snapshot.read_compiled(query, options),
             format,
             disclosure,
@@ -342,8 +342,8 @@ impl Reading {
     }
 }
 
-impl Task for Reading {
-    /// Writes events until they, the work or the room for a piece end.
+impl Task for ReadTask {
+    /// Writes events until they, the work or the room of a piece end.
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
         if !std::mem::replace(&mut self.begun, true) {
             self.out.extend_from_slice(match self.format {
@@ -408,8 +408,8 @@ fn push(
     }
 }
 
-/// One event, one line: a payload that was sent over several lines is the one thing that is not
-/// copied as it is; the line breaks in it can only be white space between tokens.
+/// One event per line: only payloads sent over several lines are not copied verbatim; their line
+/// breaks can only be white space between tokens.
 fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
     let start = out.len();
     push_event(out, event, disclosure);
@@ -421,7 +421,7 @@ fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) 
     out.push(b'\n');
 }
 
-/// The log as fresh as the request asks for.
+/// The log as fresh as required.
 pub(super) async fn fresh_snapshot(request: &Request) -> Result<Snapshot, Box<Problem>> {
     let log = request.log()?;
     freshen(request, log).await?;
@@ -437,14 +437,7 @@ pub(crate) fn dialect_options(text: &str, query: Query) -> Result<ReadRequest, B
             match key {
                 "from" if !value.null()? => once(&mut from, at, read_after(value, Style::Dialect)?),
                 "limit" if !value.null()? => once(&mut limit, at, value.u64()?),
-                "backwards" if !value.null()? => match value.raw()? {
-                    b"true" => once(&mut backwards, at, true),
-                    b"false" => once(&mut backwards, at, false),
-                    _ => {
-                        let (expected, found) = ("a boolean", "something else");
-                        Err(Fault::new(at, FaultKind::WrongType { expected, found }))
-                    }
-                },
+                "backwards" if !value.null()? => once(&mut backwards, at, value.boolean()?),
                 "from" | "limit" | "backwards" => Ok(()),
                 _ => unknown(at, "from, limit, backwards"),
             }

@@ -1,4 +1,4 @@
-//! Subscriptions as server-sent events: what is there, then what comes, one path.
+//! Subscriptions as server-sent events: existing events first, then new ones, on one path.
 
 use super::disclosure::Disclosure;
 use super::event_json::push_event;
@@ -24,12 +24,12 @@ const FAR_BEHIND: u64 = 1_000;
 const PIECE_EVENTS: usize = 256;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Most memory that the query of a subscription may take, in bytes: it is held as long as the
-/// subscription stands, and looked up again whenever an event may match it.
+/// Most memory of a subscription's query, in bytes: it is held while the subscription lasts, and
+/// looked up again whenever an event may match it.
 pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 
-/// What a live subscription holds on to.
-struct Live {
+/// Held by a live subscription.
+struct LiveSubscription {
     host: Arc<Host>,
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
@@ -37,11 +37,11 @@ struct Live {
     standing: Option<Arc<Standing>>,
 }
 
-/// Begins a subscription. `Last-Event-ID` wins over `after`: it is newer.
+/// Starts a subscription. `Last-Event-ID` wins over `after`, because it is newer.
 pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
-        return rule("order", "a subscription goes forward only");
+        return rule("order", "a subscription only reads forward");
     }
     if wanted.limit.is_some() {
         return rule("limit", "a subscription has no limit; end it by closing the connection");
@@ -50,7 +50,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     if query_bytes > MAX_QUERY_BYTES {
         return Err(problem::TOO_LARGE
             .because(format!(
-                "the query takes {query_bytes} bytes; that of a subscription may take \
+                "the query takes {query_bytes} bytes; the limit for a subscription is \
                  {MAX_QUERY_BYTES}: use several subscriptions"
             ))
             .field("query")
@@ -65,7 +65,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     };
     let after = last.or(wanted.after).unwrap_or(0);
     let mut job = Job::begin(&host, &request.payer)?;
-    // As it was parsed, compiled, and waits.
+    // As parsed, compiled, and waiting.
     job.hold(3 * query_bytes)?;
     let price = Price::of_terms(wanted.query.term_count());
     let of_client = request.payer.subscribe()?;
@@ -73,7 +73,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
         let limit = host.config.max_subscribers;
         host.stats.refusals.count(RefusalReason::Subscription);
         problem::OVERLOADED
-            .because(format!("there are {limit} subscriptions, the most at a time"))
+            .because(format!("there are {limit} subscriptions, the maximum"))
             .limit(limit as u64)
     })?;
     let log = request.log()?.clone();
@@ -81,9 +81,15 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     let (producer, chunks) = stream::channel();
     let counted = host.stats.subscribe(&request.log_name);
     let standing = request.body.standing().cloned();
-    let live = Live { host, _permit: permit, _counted: counted, _of_client: of_client, standing };
+    let live = LiveSubscription {
+        host,
+        _permit: permit,
+        _counted: counted,
+        _of_client: of_client,
+        standing,
+    };
     let subscription = log.subscribe(wanted.query, after);
-    // The first bytes tell the client that the subscription stands.
+    // The first bytes tell the client that the subscription has started.
     let out = b": wellspring\n\n".to_vec();
     let disclosure = Disclosure::of(request);
     let subscriber = Subscriber { subscription, log, told: after, disclosure, out };
@@ -95,10 +101,10 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
 struct Subscriber {
     subscription: Subscription,
     log: Log,
-    /// The last id the client was told.
+    /// The last id sent to the client.
     told: Position,
     disclosure: Disclosure,
-    /// What has been written and not sent.
+    /// Written but not sent.
     out: Vec<u8>,
 }
 
@@ -109,8 +115,8 @@ impl Subscriber {
 }
 
 impl Task for Subscriber {
-    /// Writes what is there, until everything up to the head has been looked at, the work ends or a
-    /// piece is full.
+    /// Writes matching events, until everything up to the head has been examined, the work ends or
+    /// a piece is full.
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
         self.subscription.bound(work);
         for _ in 0..PIECE_EVENTS {
@@ -130,16 +136,16 @@ impl Task for Subscriber {
     }
 }
 
-/// What feeds one subscriber.
+/// The task that serves one subscriber.
 struct Feed {
     job: Job,
     price: Price,
-    live: Live,
+    live: LiveSubscription,
 }
 
 impl Feed {
-    /// Writes a piece, elsewhere if the subscriber is far behind or the serving thread has not got
-    /// to any event.
+    /// Writes a piece, elsewhere if the subscriber is far behind or the serving thread has reached
+    /// no event.
     async fn piece(
         &mut self,
         subscriber: Subscriber,
@@ -172,7 +178,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
                 return;
             }
         };
-        // Whoever asks again is told why it ended.
+        // The client learns the reason when it reconnects.
         if feed.live.standing.as_ref().is_some_and(|standing| !standing.holds()) {
             return producer.end().await;
         }
@@ -198,7 +204,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
         let ready = poll_fn(|context| subscriber.subscription.poll_ready(context));
         tokio::select! {
             ready = ready => {
-                // Whoever asks again is told that too many wait.
+                // The client learns that too many wait when it reconnects.
                 if ready.is_err() {
                     return producer.end().await;
                 }
@@ -213,14 +219,14 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
     }
 }
 
-/// How waiting for a debt to be paid ended.
+/// The result of waiting for a debt to be paid.
 enum Debt {
     Paid,
-    /// Nobody waits for it when the server stops.
+    /// No waiting at shutdown.
     Stopped,
 }
 
-/// Waits until nothing is owed; with signs of life, as that may take long.
+/// Waits until the debt is paid; with heartbeats, as that may take long.
 async fn paid(
     producer: &Producer,
     payer: &Payer,
@@ -239,7 +245,7 @@ async fn paid(
     }
 }
 
-/// Waits until the server stops.
+/// Waits for shutdown.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|&stopping| stopping).await;
 }
@@ -257,8 +263,8 @@ fn push_message(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosur
     out.extend_from_slice(b"\n\n");
 }
 
-/// A sign of life. If events were passed over, it carries how far the subscription has come,
-/// so that a resumed one need not look at them again.
+/// A heartbeat. If events were skipped, it carries the position reached, so that a resumed
+/// subscription need not examine them again.
 fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position) {
     if position <= *told {
         out.extend_from_slice(b": heartbeat\n\n");

@@ -65,7 +65,7 @@ pub(crate) async fn types(host: Arc<Host>, request: Box<Request>) -> Answer {
     let limit = request.query(&TYPES_LIMIT)? as usize;
     let after = request.query(&TYPES_AFTER)?.map(str::to_owned);
     let head = snapshot.head();
-    // One more is asked for, so that `next` is null exactly at the end.
+    // One more is read, so that `next` is null exactly at the end.
     let types =
         job.long(move |mut work| snapshot.types_page(after.as_deref(), limit + 1, &mut work));
     let types = types.await??;

@@ -1,7 +1,7 @@
 //! Reading the body of a request: statements, each with its parameters and the forms its results
 //! are wanted in.
 
-use crate::object::{Described, Object};
+use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -58,7 +58,7 @@ struct Body<'a> {
     statements: Vec<Object<Statement<'a>>>,
 }
 
-impl Described for Body<'_> {
+impl ObjectKind for Body<'_> {
     const EXPECTED: &'static str = "an object with `statements`";
 }
 
@@ -75,7 +75,7 @@ struct Statement<'a> {
     statistics: bool,
 }
 
-impl Described for Statement<'_> {
+impl ObjectKind for Statement<'_> {
     const EXPECTED: &'static str = "an object with `statement`";
 }
 
@@ -131,7 +131,7 @@ fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText
 fn refused(error: serde_json::Error, room: &ParameterRoom) -> RefusedBody {
     if room.is_exceeded() {
         return RefusedBody::TooLarge(format!(
-            "The parameters take more than the {} bytes of memory that a query may take.",
+            "The parameters exceed the memory limit of a query, {} bytes.",
             room.most()
         ));
     }

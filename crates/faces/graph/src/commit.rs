@@ -3,7 +3,7 @@
 
 use crate::GraphFace;
 use crate::fresh::{Purpose, fresh};
-use crate::run::{self, Afterwards, Around, Results, Statements};
+use crate::run::{self, Results, StatementContext, Statements, TransactionEnd};
 use crate::view::{CommitRefusal, CommitTransaction, GraphView};
 use std::sync::Arc;
 use tokio::sync::RwLockWriteGuard;
@@ -44,7 +44,7 @@ impl BaseVersion {
 }
 
 /// What became of statements.
-pub(crate) struct Executed {
+pub(crate) struct ExecutedStatements {
     /// What they came to; after a fault nothing of them is in the graph.
     pub(crate) results: Results,
     /// A position that shows it.
@@ -82,8 +82,8 @@ pub(crate) async fn at_once(
     face: &GraphFace,
     request: &Request,
     statements: Arc<Statements>,
-    around: &Around,
-) -> Result<Executed, Box<Problem>> {
+    around: &StatementContext,
+) -> Result<ExecutedStatements, Box<Problem>> {
     let purpose = if statements.write() { Purpose::Writing } else { Purpose::Reading };
     let live = fresh(face, request, purpose).await?;
     let mut job = face.host.job(request)?;
@@ -112,7 +112,7 @@ pub(crate) async fn at_once(
         request.still_may()?;
     }
     let results = Results::of(Some(outdated()));
-    Ok(Executed { results, position: live.position() })
+    Ok(ExecutedStatements { results, position: live.position() })
 }
 
 async fn read(
@@ -120,13 +120,13 @@ async fn read(
     live: &Live<GraphView>,
     job: &mut Job,
     statements: Arc<Statements>,
-    around: &Around,
-) -> Result<Executed, Box<Problem>> {
+    around: &StatementContext,
+) -> Result<ExecutedStatements, Box<Problem>> {
     let position = live.position();
     let graph = folded_version(live);
-    let begin = || (Transaction::reading(graph.clone()), Afterwards::KeepOpen);
+    let begin = || (Transaction::reading(graph.clone()), TransactionEnd::KeepOpen);
     let attempt = run::execute(job, &statements, begin, around, &face.memory).await?;
-    Ok(Executed { results: attempt.results, position })
+    Ok(ExecutedStatements { results: attempt.results, position })
 }
 
 /// One attempt. Nothing if it was overtaken.
@@ -134,14 +134,14 @@ async fn attempt_at_once(
     face: &GraphFace,
     live: &Live<GraphView>,
     job: &mut Job,
-    (statements, around): (&Arc<Statements>, &Around),
+    (statements, around): (&Arc<Statements>, &StatementContext),
     (on, lane): (CommitOn, &Lane<'_>),
-) -> Result<Option<Executed>, Box<Problem>> {
+) -> Result<Option<ExecutedStatements>, Box<Problem>> {
     let mut begun_with = None;
     let number = face.next_number();
     let begin = || {
         let base = begun_with.insert(newest_version(live));
-        let afterwards = Afterwards::Commit { setbacks: base.setbacks(), number };
+        let afterwards = TransactionEnd::Commit { setbacks: base.setbacks(), number };
         (Transaction::writing(base.graph.clone()), afterwards)
     };
     let attempt = run::execute(job, statements, begin, around, &face.memory).await?;
@@ -156,15 +156,15 @@ async fn attempt_at_once(
                 run::finish(Transaction::writing(base.graph), setbacks, number)
                     .map_err(|violation| defect(&violation))?
             }
-            None => return Ok(Some(Executed { results, position: live.position() })),
+            None => return Ok(Some(ExecutedStatements { results, position: live.position() })),
         },
     };
     match commit_of(face, live, commit, on, lane).await? {
-        Committed::Shown(position) => Ok(Some(Executed { results, position })),
-        Committed::Overtaken => Ok(None),
-        Committed::Refused(fault) => {
+        CommitResult::Shown(position) => Ok(Some(ExecutedStatements { results, position })),
+        CommitResult::Overtaken => Ok(None),
+        CommitResult::Refused(fault) => {
             results.fault = results.fault.or(Some(fault));
-            Ok(Some(Executed { results, position: live.position() }))
+            Ok(Some(ExecutedStatements { results, position: live.position() }))
         }
     }
 }
@@ -188,7 +188,7 @@ impl Lane<'_> {
 }
 
 /// What became of a commit.
-pub(crate) enum Committed {
+pub(crate) enum CommitResult {
     /// It is durable and folded; this position shows it.
     Shown(Position),
     /// What it read has changed.
@@ -207,7 +207,7 @@ pub(crate) async fn commit_of(
     commit: CommitTransaction,
     on: CommitOn,
     lane: &Lane<'_>,
-) -> Result<Committed, Box<Problem>> {
+) -> Result<CommitResult, Box<Problem>> {
     let _among_others = match (lane, live.folded()) {
         (Lane::AmongOthers, Some(folded)) => Some(folded.among_others().await),
         _ => None,
@@ -219,11 +219,11 @@ pub(crate) async fn commit_of(
                 face.tally.committed();
             }
             let appended = executed.appended.map_or(0, |appended| appended.last);
-            Committed::Shown(appended.max(live.position()))
+            CommitResult::Shown(appended.max(live.position()))
         }
-        Some(CommitRefusal::Overtaken) => Committed::Overtaken,
+        Some(CommitRefusal::Overtaken) => CommitResult::Overtaken,
         Some(CommitRefusal::Violation(violation)) => {
-            Committed::Refused(run::of_violation(violation))
+            CommitResult::Refused(run::of_violation(violation))
         }
     })
 }

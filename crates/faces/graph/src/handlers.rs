@@ -2,14 +2,14 @@
 
 use crate::GraphFace;
 use crate::body::{self, RefusedBody, StatementText};
-use crate::commit::{self, Committed, Lane};
+use crate::commit::{self, CommitResult, Lane};
 use crate::envelope::{
     self, INVALID_FORMAT, Members, OUT_OF_MEMORY, TOO_MANY_TRANSACTIONS, TRANSACTION_BUSY,
     TRANSACTION_NOT_FOUND,
 };
 use crate::fresh::{Purpose, fresh, live};
-use crate::open::{Lent, NotOpen};
-use crate::run::{self, Afterwards, Around, Results, Statements};
+use crate::open::{BorrowedTransaction, NotOpen};
+use crate::run::{self, Results, StatementContext, Statements, TransactionEnd};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use wellspring_cypher::context::StatementTime;
@@ -102,11 +102,11 @@ fn may_write(request: &Request) -> Verdict {
 }
 
 impl GraphFace {
-    fn around(&self, request: &Request) -> Around {
+    fn around(&self, request: &Request) -> StatementContext {
         let now_us = self.host.wall_us();
         let seconds = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
         let nanoseconds = u32::try_from(now_us % 1_000_000).unwrap_or(0) * 1_000;
-        Around {
+        StatementContext {
             database: request.log_name.as_str().into(),
             time: StatementTime { seconds, nanoseconds },
             seed: self.next_seed(),
@@ -126,8 +126,12 @@ impl GraphFace {
     /// Gives a transaction back; the date on which it will end.
     ///
     /// # Errors
-    /// As of [`Lent::put_back`]: it is rolled back.
-    fn put_back(&self, lent: Lent, transaction: Transaction) -> Result<String, Error> {
+    /// As of [`BorrowedTransaction::put_back`]: it is rolled back.
+    fn put_back(
+        &self,
+        lent: BorrowedTransaction,
+        transaction: Transaction,
+    ) -> Result<String, Error> {
         let ends_us = self.host.wall_us() + lent.put_back(transaction, self.now_us())?;
         Ok(httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(ends_us)))
     }
@@ -229,7 +233,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let mut job = face.host.job(&request)?;
     job.hold(statements.parameter_bytes())?;
     // It began with a version that was folded: nothing that it rests on can come to nothing.
-    let afterwards = Afterwards::Commit { setbacks: None, number: face.next_number() };
+    let afterwards = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
     let begun = (transaction, afterwards);
     let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
     let mut results = attempt.results;
@@ -237,9 +241,9 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     if let Some(finished) = attempt.commit {
         let on = face.host.commit_on(&request);
         match commit::commit_of(&face, &live, finished, on, &Lane::AmongOthers).await? {
-            Committed::Shown(shown) => position = shown,
-            Committed::Overtaken => results.fault = Some(commit::outdated()),
-            Committed::Refused(fault) => results.fault = Some(fault),
+            CommitResult::Shown(shown) => position = shown,
+            CommitResult::Overtaken => results.fault = Some(commit::outdated()),
+            CommitResult::Refused(fault) => results.fault = Some(fault),
         }
     }
     let done = results.fault.is_none();
@@ -261,7 +265,10 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
 
 /// Lends the transaction that a request names. That of a log which was deleted ends with it,
 /// whatever log has its name now.
-async fn lend(face: &GraphFace, request: &Request) -> Result<Result<Lent, NotOpen>, Box<Problem>> {
+async fn lend(
+    face: &GraphFace,
+    request: &Request,
+) -> Result<Result<BorrowedTransaction, NotOpen>, Box<Problem>> {
     let id = request.segment(&TRANSACTION)?;
     let lent = match face.open.lend(&id, &request.log_name, &request.principal) {
         Ok(lent) => lent,
@@ -278,7 +285,7 @@ async fn go_on_with(
     face: &GraphFace,
     request: &Request,
     statements: Arc<Statements>,
-    mut lent: Lent,
+    mut lent: BorrowedTransaction,
 ) -> Result<Response, Box<Problem>> {
     let url = format!("{}/{}/commit", face.transactions_url(request), lent.id);
     let Some(transaction) = lent.take() else { return Ok(refused(NotOpen::Unknown)) };
@@ -288,7 +295,7 @@ async fn go_on_with(
         let around = face.around(request);
         let mut job = face.host.job(request)?;
         job.hold(statements.parameter_bytes())?;
-        let begun = (transaction, Afterwards::KeepOpen);
+        let begun = (transaction, TransactionEnd::KeepOpen);
         let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
         (attempt.results, attempt.transaction)
     };

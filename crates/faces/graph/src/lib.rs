@@ -40,7 +40,7 @@ use wellspring_cypher::PlanCache;
 use wellspring_cypher::context::Pool;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{AnsweredBy, LOCATION};
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::{Host, JSON, Response};
 use wellspring_host::names::MAIN;
@@ -102,7 +102,7 @@ impl Face for GraphFace {
         ("max_graph_name_bytes", wellspring_graph::limits::MAX_NAME_BYTES),
         ("max_graph_schema_items", wellspring_graph::limits::MAX_SCHEMA_ITEMS),
     ];
-    const ROUTES: &'static [Served<GraphFace>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<GraphFace>] = routes! { |face| face;
         GET "/" Node Public discovery: "Where the graph's transactions are, as Neo4j's clients ask for it."
             => [200 JSON "GraphDiscovery"];
         GET "/db/{log}" Named Reader database: "How much there is in a graph."
@@ -130,7 +130,7 @@ impl Face for GraphFace {
     }
 
     fn open(settings: GraphConfig, host: &Arc<Host>) -> Result<GraphFace, String> {
-        let seed = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        let seed = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         Ok(GraphFace {
             graphs: host.attach_each(EVENT_TYPES, |log| Ok(log.into()))?,
             plans: PlanCache::new(MOST_PLANS, MOST_PLAN_BYTES),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// What an object is read as.
-pub(crate) trait Described {
+pub(crate) trait ObjectKind {
     /// What a client should have sent, for people.
     const EXPECTED: &'static str;
 }
@@ -16,7 +16,7 @@ pub(crate) trait Described {
 /// An object.
 pub(crate) struct Object<T>(pub(crate) T);
 
-impl<'de, T: Deserialize<'de> + Described> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de> + ObjectKind> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Object)
     }
@@ -24,7 +24,7 @@ impl<'de, T: Deserialize<'de> + Described> Deserialize<'de> for Object<T> {
 
 struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de> + Described> Visitor<'de> for ObjectVisitor<T> {
+impl<'de, T: Deserialize<'de> + ObjectKind> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,7 +46,7 @@ pub(crate) enum NotOpen {
 
 /// A transaction that a request works with. Dropped without having been put back, it is rolled
 /// back.
-pub(crate) struct Lent {
+pub(crate) struct BorrowedTransaction {
     transactions: Arc<OpenTransactions>,
     /// Its id.
     pub(crate) id: u64,
@@ -81,7 +81,7 @@ impl OpenTransactions {
         log: &str,
         principal: &Principal,
         transaction: Transaction,
-    ) -> Result<Lent, NotOpen> {
+    ) -> Result<BorrowedTransaction, NotOpen> {
         let mut open = self.lock();
         if open.len() >= self.most {
             return Err(NotOpen::TooMany);
@@ -96,7 +96,7 @@ impl OpenTransactions {
         };
         open.insert(id, one);
         let transaction = Some(Box::new(transaction));
-        Ok(Lent { transactions: Arc::clone(self), id, transaction, is_back: false })
+        Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
     /// Lends a transaction to a request.
@@ -108,7 +108,7 @@ impl OpenTransactions {
         id: &str,
         log: &str,
         principal: &Principal,
-    ) -> Result<Lent, NotOpen> {
+    ) -> Result<BorrowedTransaction, NotOpen> {
         let id = id.parse().map_err(|_| NotOpen::Unknown)?;
         let mut open = self.lock();
         let one = open.get_mut(&id).ok_or(NotOpen::Unknown)?;
@@ -118,7 +118,7 @@ impl OpenTransactions {
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);
         one.ends_us = u64::MAX;
         self.held_bytes.fetch_sub(one.held_bytes, Relaxed);
-        Ok(Lent { transactions: Arc::clone(self), id, transaction, is_back: false })
+        Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
     /// Rolls back what nobody has asked for in time.
@@ -152,7 +152,7 @@ impl OpenTransactions {
     }
 }
 
-impl Lent {
+impl BorrowedTransaction {
     /// Takes the transaction, to execute statements on it or to commit it.
     pub(crate) fn take(&mut self) -> Option<Transaction> {
         self.transaction.take().map(|transaction| *transaction)
@@ -187,7 +187,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for BorrowedTransaction {
     fn drop(&mut self) {
         if !self.is_back {
             self.transactions.lock().remove(&self.id);
@@ -197,7 +197,8 @@ impl Drop for Lent {
 
 fn no_room(most_bytes: usize) -> Error {
     let message = format!(
-        "Open transactions would hold more than the {most_bytes} bytes of memory that they may together. This one is rolled back."
+        "Open transactions would exceed their common memory limit of {most_bytes} bytes. This \
+         one is rolled back."
     );
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }

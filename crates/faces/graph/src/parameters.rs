@@ -79,7 +79,8 @@ fn no_integer<E: Error>(number: &str) -> E {
     let shown: String = number.chars().take(40).collect();
     let dots = if shown.len() < number.len() { "…" } else { "" };
     E::custom(format!(
-        "{shown}{dots} is no integer of 64 bits; write it with a point (1.0) for a float, or as text"
+        "{shown}{dots} is not a 64-bit integer; write it with a decimal point (1.0) for a \
+         float, or as a string"
     ))
 }
 
@@ -188,7 +189,7 @@ impl ParameterSeed<'_> {
             self.0.take(ENTRY_BYTES + key.len())?;
             let value = entries.next_value_seed(self)?;
             if map.insert(Arc::from(&*key), value).is_some() {
-                return Err(A::Error::custom(format!("the name {key:?} stands twice")));
+                return Err(A::Error::custom(format!("the name {key:?} is repeated")));
             }
         }
         Ok(map)

@@ -85,7 +85,12 @@ impl Statements {
         self.ready.is_empty() && self.fault.is_none()
     }
 
-    fn run(&self, transaction: &mut Transaction, around: &Around, budget: &mut Budget) -> Results {
+    fn run(
+        &self,
+        transaction: &mut Transaction,
+        around: &StatementContext,
+        budget: &mut Budget,
+    ) -> Results {
         let mut json = Vec::new();
         for (index, statement) in self.ready.iter().enumerate() {
             let begun_at = json.len();
@@ -108,7 +113,7 @@ impl ReadyStatement {
     fn run(
         &self,
         transaction: &mut Transaction,
-        around: &Around,
+        around: &StatementContext,
         budget: &mut Budget,
         json: &mut Vec<u8>,
     ) -> Result<(), Error> {
@@ -160,13 +165,13 @@ impl ReadyStatement {
 
 fn too_large(most: u64) -> Error {
     let detail = wellspring_cypher::error::Detail::LimitExceeded;
-    let message = format!("The result is larger than the {most} bytes that it may take.");
+    let message = format!("The result exceeds its limit of {most} bytes.");
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)
 }
 
 /// What comes with statements from outside.
 #[derive(Debug, Clone)]
-pub(crate) struct Around {
+pub(crate) struct StatementContext {
     /// The name of the database in ids of elements.
     pub(crate) database: Arc<str>,
     /// When they began.
@@ -222,7 +227,7 @@ pub(crate) struct Memory {
 
 /// What is to be done with the transaction after its statements.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Afterwards {
+pub(crate) enum TransactionEnd {
     /// It goes on.
     KeepOpen,
     /// It is committed: how often staged commits had come to nothing when it began, if it began
@@ -235,8 +240,8 @@ pub(crate) enum Afterwards {
 fn attempt(
     statements: &Statements,
     mut transaction: Transaction,
-    around: &Around,
-    afterwards: Afterwards,
+    around: &StatementContext,
+    afterwards: TransactionEnd,
     mut budget: Budget,
 ) -> Attempt {
     let mut results = match budget.charge_written(|| transaction.written_bytes()) {
@@ -246,8 +251,8 @@ fn attempt(
     let (mut open, mut commit) = (None, None);
     if results.fault.is_none() {
         match afterwards {
-            Afterwards::KeepOpen => open = Some(transaction),
-            Afterwards::Commit { setbacks, number } => {
+            TransactionEnd::KeepOpen => open = Some(transaction),
+            TransactionEnd::Commit { setbacks, number } => {
                 let bytes = || transaction.written_bytes() + transaction.finishing_bytes();
                 let room = budget.charge_written(bytes);
                 let finished =
@@ -287,8 +292,8 @@ pub(crate) fn of_violation(violation: Violation) -> Error {
 pub(crate) async fn execute(
     job: &mut Job,
     statements: &Arc<Statements>,
-    mut begin: impl FnMut() -> (Transaction, Afterwards),
-    around: &Around,
+    mut begin: impl FnMut() -> (Transaction, TransactionEnd),
+    around: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     if statements.change_schema() {
@@ -311,8 +316,8 @@ pub(crate) async fn execute(
 pub(crate) async fn go_on(
     job: &mut Job,
     statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, Afterwards),
-    around: &Around,
+    (transaction, afterwards): (Transaction, TransactionEnd),
+    around: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     if statements.change_schema() {
@@ -336,8 +341,8 @@ pub(crate) async fn go_on(
 fn short_attempt(
     job: &mut Job,
     statements: &Statements,
-    (transaction, afterwards): (Transaction, Afterwards),
-    around: &Around,
+    (transaction, afterwards): (Transaction, TransactionEnd),
+    around: &StatementContext,
 ) -> Option<Attempt> {
     let attempt = job.timed(|| {
         let budget = Budget::new(SHORT_STEPS, SHORT_BYTES, || None);
@@ -353,8 +358,8 @@ fn short_attempt(
 async fn brief_attempt(
     job: &mut Job,
     statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, Afterwards),
-    around: &Around,
+    (transaction, afterwards): (Transaction, TransactionEnd),
+    around: &StatementContext,
 ) -> Result<Option<Attempt>, Box<Problem>> {
     let (statements, around) = (Arc::clone(statements), around.clone());
     job.brief_within(move |work| {
@@ -371,8 +376,8 @@ async fn brief_attempt(
 async fn execute_elsewhere(
     job: &mut Job,
     statements: &Arc<Statements>,
-    (transaction, afterwards): (Transaction, Afterwards),
-    around: &Around,
+    (transaction, afterwards): (Transaction, TransactionEnd),
+    around: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
     let (statements, around) = (Arc::clone(statements), around.clone());

@@ -4,17 +4,16 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of the graph.
-    GraphConfig from GraphConfigArgs:
-    /// Most memory that one query may take, in bytes, its result included.
+    GraphConfig from GraphConfigArgs under "Graphs":
+    /// Memory limit of one query, its result included, in bytes.
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
-    /// Most memory that all queries under way may take together, in bytes, with what their
-    /// transactions write.
+    /// Memory limit of all running queries and their writes together, in bytes.
     graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
-    /// Open transactions that there may be, of all clients together.
+    /// Maximum number of open transactions.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
-    /// Most memory that all open transactions may hold together, in bytes, besides the graphs.
+    /// Memory limit of all open transactions together, in bytes, in addition to the graphs.
     graph_transactions_bytes: usize = "WELLSPRING_GRAPH_TRANSACTIONS_BYTES", 256 << 20;
-    /// How long an open transaction is kept without a request, in ms.
+    /// Time after which an open transaction without requests ends, in ms.
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 

@@ -26,12 +26,12 @@ pub(crate) struct StagedCommit {
     pub(crate) graph: Graph,
     /// What it changes.
     pub(crate) changes: Arc<CommittedChanges>,
-    awaited: Awaited,
+    awaited: CommitMark,
 }
 
 /// How the fold is to know a commit.
 #[derive(Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct CommitMark {
     pub(crate) by: Arc<AwaitedCommits>,
     /// The version that it was decided on.
     pub(crate) follows: VersionStamp,
@@ -81,7 +81,7 @@ impl StagedCommits {
         &mut self,
         ticket: Ticket,
         (graph, changes): (Graph, Arc<CommittedChanges>),
-        awaited: Awaited,
+        awaited: CommitMark,
     ) {
         self.commits.push_back(StagedCommit { ticket, last: None, graph, changes, awaited });
     }

@@ -98,7 +98,7 @@ pub(crate) fn families(face: &GraphFace) -> Vec<Family> {
         ),
         Family::gauge(
             "wellspring_graph_open_transaction_bytes",
-            "Rough bytes of memory that idle open transactions hold besides the graphs.",
+            "Approximate memory of idle open transactions in bytes, beyond the graphs.",
             face.open.held_bytes() as u64,
         ),
     ]);
@@ -120,7 +120,7 @@ pub(crate) fn families(face: &GraphFace) -> Vec<Family> {
     families.push(Family::of_each(
         Kind::Counter,
         "wellspring_graph_void_events_total",
-        "Events of a graph that changed nothing, since it was opened: malformed, or against its rules.",
+        "Events without effect since the graph was opened: malformed, or against its rules.",
         "log",
         void_events,
     ));
@@ -138,7 +138,7 @@ fn counters(face: &GraphFace) -> Vec<Family> {
         Family::of_each(
             Kind::Counter,
             "wellspring_graph_statements_total",
-            "Statements that were let in, by what they may do.",
+            "Statements admitted, by access mode.",
             "access",
             statements,
         ),
@@ -149,12 +149,12 @@ fn counters(face: &GraphFace) -> Vec<Family> {
         ),
         Family::counter(
             "wellspring_graph_overtaken_total",
-            "Executions of transactions that were begun again because others came first.",
+            "Executions of transactions that were restarted because of conflicts.",
             read(&tally.overtaken),
         ),
         Family::counter(
             "wellspring_graph_outdated_total",
-            "Transactions refused because others had changed what they read.",
+            "Transactions refused because of conflicts.",
             read(&tally.outdated),
         ),
         Family::of_each(
@@ -166,12 +166,12 @@ fn counters(face: &GraphFace) -> Vec<Family> {
         ),
         Family::counter(
             "wellspring_graph_expired_transactions_total",
-            "Open transactions rolled back because nobody asked for them in time.",
+            "Open transactions rolled back after their timeout.",
             face.open.expired(),
         ),
         Family::counter(
             "wellspring_graph_plan_hits_total",
-            "Statements whose plan was kept.",
+            "Statements whose plan was cached.",
             face.plans.hits(),
         ),
         Family::counter(

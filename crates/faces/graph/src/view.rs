@@ -3,7 +3,7 @@
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use crate::folded::{FoldedGraph, RecentCommit, RecentCommits};
-use crate::staged::{Awaited, StagedCommits};
+use crate::staged::{CommitMark, StagedCommits};
 use std::io;
 use std::sync::Arc;
 use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
@@ -179,7 +179,7 @@ impl View for GraphView {
                 [event] => Some(event.data.clone()),
                 _ => None,
             };
-            let awaited = Awaited { by: Arc::clone(awaited), follows: *follows, data };
+            let awaited = CommitMark { by: Arc::clone(awaited), follows: *follows, data };
             staged.push(ticket, (graph.clone(), Arc::clone(changes)), awaited);
         }
     }

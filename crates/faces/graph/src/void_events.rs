@@ -29,10 +29,11 @@ impl VoidEvents {
                 log,
                 position,
                 why,
-                "an event changes nothing of the graph; others like it are counted (wellspring_graph_void_events_total)"
+                "an event has no effect on the graph; others like it are counted \
+                 (wellspring_graph_void_events_total)"
             );
         } else {
-            tracing::debug!(log, position, why, "an event changes nothing of the graph");
+            tracing::debug!(log, position, why, "an event has no effect on the graph");
         }
     }
 }

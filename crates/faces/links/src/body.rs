@@ -1,4 +1,4 @@
-//! What the bodies of links' requests hold.
+//! Parsing the bodies of links' requests.
 
 use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
@@ -13,39 +13,38 @@ type Outcome<T> = Result<T, Box<Fault>>;
 
 /// Largest body about one link, in bytes: room for the longest URL with every character escaped.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
-/// Longest life that may be asked for, in s: a hundred years.
+/// Longest lifetime that may be requested, in s: a hundred years.
 const MAX_LIFE_S: u64 = 3_155_760_000;
 
-/// A link as it is asked for, whenever that is: what depends on the time is not judged yet.
+/// A link to create, independent of the time of the request: what depends on the time is checked
+/// later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LinkRequest {
-    /// The link, but for a life that is counted from now.
+    /// The link, except for a lifetime counted from now.
     link: Create,
-    /// How long it is to live, in s.
+    /// Its lifetime, in s.
     life_s: Option<u64>,
 }
 
 impl LinkRequest {
-    /// How the link is to be named.
+    /// How its code is chosen.
     pub(super) fn naming(&self) -> Naming {
         self.link.naming
     }
 
-    /// Where it is to lead.
+    /// Its target.
     pub(super) fn url(&self) -> &str {
         &self.link.url
     }
 
-    /// What is asked for if it is asked at `now_us`, µs since 1970 UTC.
+    /// The command if it is executed at `now_us`, in µs since 1970 UTC.
     ///
     /// # Errors
-    /// It would have expired already.
+    /// The link would have expired already.
     pub(super) fn at(&self, now_us: u64) -> Result<Create, Box<Problem>> {
         let mut link = self.link.clone();
         if link.expires_at_us.is_some_and(|moment_us| moment_us <= now_us) {
-            return Err(problem::INVALID
-                .because("expires_at lies in the past")
-                .field("expires_at"));
+            return Err(problem::INVALID.because("expires_at is in the past").field("expires_at"));
         }
         if let Some(seconds) = self.life_s {
             link.expires_at_us = Some(now_us + seconds * 1_000_000);
@@ -54,8 +53,7 @@ impl LinkRequest {
     }
 }
 
-/// Reads what `POST /api/urls` takes. A URL that is not given is empty; what it is, is not
-/// looked at.
+/// Parses the body of `POST /api/urls`. A missing URL is empty; the URL is not checked here.
 pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
     const KNOWN: &str = "url, alias, deterministic, expires_at, expires_in_s, tags";
     document(body, |cursor| {
@@ -72,7 +70,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
                 }
                 "url" => once(&mut url, at, value.string()?.into_owned()),
                 "alias" => once(&mut alias, at, read_alias(value)?),
-                "deterministic" => once(&mut deterministic, at, read_flag(value)?),
+                "deterministic" => once(&mut deterministic, at, value.boolean()?),
                 "expires_at" => once(&mut expires_at_us, at, read_moment(value)?),
                 "expires_in_s" => once(&mut expires_in_s, at, read_life(value)?),
                 "tags" => once(&mut tags, at, read_tags(value)?),
@@ -80,7 +78,10 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
             }
         })?;
         let beside = |field: &str, other: &str| {
-            let kind = FaultKind::Rule(format!("stands beside {other}; give one of them"));
+            let kind = FaultKind::Rule(format!(
+                "cannot be combined with {other}; remove one of \
+                                                them"
+            ));
             Err(Fault::of(field, start, kind))
         };
         let naming = match (alias, deterministic.unwrap_or(false)) {
@@ -98,7 +99,7 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
     })
 }
 
-/// Reads what `PATCH /api/urls/{code}` takes.
+/// Parses the body of `PATCH /api/urls/{code}`.
 pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
     const KNOWN: &str = "url, enabled, expires_at, tags";
     document(body, |cursor| {
@@ -108,7 +109,7 @@ pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
             let at = value.at();
             match key {
                 "url" => once(&mut url, at, value.string()?.into_owned()),
-                "enabled" => once(&mut enabled, at, read_flag(value)?),
+                "enabled" => once(&mut enabled, at, value.boolean()?),
                 "expires_at" => {
                     let moment_us = if value.null()? { None } else { Some(read_moment(value)?) };
                     once(&mut expires_at_us, at, moment_us)
@@ -120,17 +121,10 @@ pub(super) fn read_change(body: &[u8], code: Code) -> Outcome<Change> {
         let nothing =
             url.is_none() && enabled.is_none() && expires_at_us.is_none() && tags.is_none();
         if nothing {
-            return rule(start, format!("names nothing to change; known here: {KNOWN}"));
+            return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
         Ok(Change { code, url, enabled, expires_at_us, tags })
     })
-}
-
-fn read_flag(value: &mut Cursor<'_>) -> Outcome<bool> {
-    if value.next_is(b't') || value.next_is(b'f') {
-        return Ok(value.raw()? == b"true");
-    }
-    value.wrong("true or false")
 }
 
 fn read_alias(value: &mut Cursor<'_>) -> Outcome<Code> {
@@ -161,7 +155,7 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
     let read = value.array(|_, value| {
         too_many = tags.len() == MAX_TAGS;
         if too_many {
-            let detail = format!("holds more than {MAX_TAGS} tags");
+            let detail = format!("contains more than {MAX_TAGS} tags");
             return Err(Fault::new(at, FaultKind::TooLarge { detail, limit: MAX_TAGS as u64 }));
         }
         let at = value.at();
@@ -169,7 +163,10 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
         check_text(&tag, MAX_TAG_BYTES)
             .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
         if tags.contains(&tag) {
-            return Err(Fault::new(at, FaultKind::Duplicate));
+            return Err(Fault::new(
+                at,
+                FaultKind::Rule("repeats an earlier tag; remove it".into()),
+            ));
         }
         tags.push(tag);
         Ok(())
@@ -183,8 +180,8 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
     Ok(tags)
 }
 
-/// Reads a body as a link to make, now and at the end of time, and as a change; tells which it is.
-/// For the fuzz targets.
+/// Parses a body as a link to create, now and at the end of time, and as a change; tells which it
+/// is. For the fuzz targets.
 pub fn reads(body: &[u8]) -> [bool; 2] {
     let create = read_create(body);
     if let Ok(asked) = &create {

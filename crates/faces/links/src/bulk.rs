@@ -1,14 +1,14 @@
-//! Bulk: a link to make on each line, appended in batches.
+//! Bulk: one link to create per line, appended in batches.
 //!
-//! Batches are cut by what the lines hold, never by when they arrive, so that a retry
-//! of the same body cuts the same batches and its key finds them. A body that breaks off
-//! leaves a batch that no retry would cut: under a key that one is not executed. What a
-//! client has left of its links a minute may end a batch early; then the rest of it is
-//! executed under a key of its own, and a retry finds piece after piece.
+//! Batches are cut by the content of the lines, never by their arrival, so that a retry of the same
+//! body cuts the same batches and its key finds them. An incomplete body leaves a batch that no
+//! retry would cut: with a key that one is not executed. The client's remaining quota of links may
+//! end a batch early; then the rest is executed under a key of its own, and a retry finds piece
+//! after piece.
 //!
-//! Under a key, lines with `deterministic` are in batches of their own: they may come to no
-//! event, and then a batch's events would not tell which of its lines were executed. They
-//! need no key: a retry finds their links there.
+//! With a key, lines with `deterministic` are in separate batches: they may need no event, and then
+//! a batch's events would not tell which of its lines were executed. They need no key: a retry
+//! finds their links.
 
 use super::LinkFace;
 use super::body::{self, LinkRequest};
@@ -25,14 +25,14 @@ use wellspring_log::{CommitOn, Log, RequestKey};
 use wellspring_types::limits;
 use wellspring_views::links::{Command, Links, Naming, Outcome};
 
-/// Most lines of a batch: each brings an item of the append's condition, the first link of a log
-/// one more, and all must fit into one.
+/// Most lines of a batch: each adds an item to the append's condition, the first link of a log one
+/// more, and all must fit into one.
 const BATCH_LINES: usize = 250;
 const _: () = assert!(BATCH_LINES < limits::MAX_QUERY_ITEMS && BATCH_LINES < limits::MAX_EVENTS);
 /// Most lines of a body: the answer lists their links.
 const MAX_LINES: u64 = 100_000;
 
-/// A bulk under way.
+/// A bulk in progress.
 struct Bulk<'a> {
     links: &'a LinkFace,
     log: Log,
@@ -43,11 +43,11 @@ struct Bulk<'a> {
     allowance: Allowance<'a>,
     payer: Payer,
     key: Option<String>,
-    /// What is read and not executed yet, with its lines' numbers.
+    /// Lines read and not executed yet, with their numbers.
     batch: Vec<LinkRequest>,
     numbers: Vec<u64>,
     digest: Sha256,
-    /// Length of the batch's lines.
+    /// Bytes of the batch's lines.
     batch_bytes: usize,
     batches: u64,
     /// Lines read so far, all in order.
@@ -58,7 +58,7 @@ struct Bulk<'a> {
     out: Vec<u8>,
 }
 
-/// Makes the links of a body's lines.
+/// Creates the links of a body's lines.
 pub(super) async fn create(
     links: Arc<LinkFace>,
     mut request: Box<Request>,
@@ -88,7 +88,7 @@ pub(super) async fn create(
         Ok(()) => return Ok(bulk.answer()),
         Err(problem) => problem,
     };
-    // Their codes cannot be learned otherwise.
+    // Otherwise the client could not learn their codes.
     let links = format!("[{}]", String::from_utf8_lossy(&bulk.out));
     let problem = problem.with("durable_lines", bulk.durable_lines.to_string());
     let mut problem = problem.with("links", links);
@@ -111,7 +111,7 @@ impl Bulk<'_> {
                 Ok(Some(asked)) => self.add(asked, &line).await?,
                 Err(problem) => return self.stop_at_line(problem).await,
             }
-            // The answer, the batch and a long line hold memory like a body does.
+            // The answer, the batch and a long line occupy memory like a body.
             let held = self.out.len() + self.batch_bytes + lines.held_bytes();
             if let Err(problem) = body.charge(held) {
                 return self.break_off(problem).await;
@@ -119,17 +119,20 @@ impl Bulk<'_> {
         }
     }
 
-    /// Reads a line; an empty one holds nothing.
+    /// Reads a line; an empty one is skipped.
     fn read(&self, line: &[u8]) -> Result<Option<LinkRequest>, Box<Problem>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
         if self.lines == MAX_LINES {
-            let detail = format!("there are more than {MAX_LINES} lines; send several requests");
+            let detail = format!(
+                "there are more than {MAX_LINES} lines; split them into \
+                                  several requests"
+            );
             return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINES));
         }
         parse(line).map(Some).map_err(|mut problem| {
-            // Whether it is JSON or not, it is the line that is at fault.
+            // JSON or not, the line is at fault.
             if problem.kind == &problem::MALFORMED_JSON {
                 problem.more.clear();
                 problem.kind = &problem::INVALID;
@@ -154,27 +157,27 @@ impl Bulk<'_> {
         Ok(())
     }
 
-    /// Executes what stands before the line just read, then stops with its problem.
+    /// Executes the lines before the one just read, then stops with its problem.
     async fn stop_at_line(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
         let line = self.lines + 1;
         self.submit().await?;
         Err(of_line(line, problem))
     }
 
-    /// Stops where the body came to an end before its time.
+    /// Stops at the premature end of the body.
     async fn break_off(&mut self, mut problem: Box<Problem>) -> Result<(), Box<Problem>> {
         if self.key.is_none() {
             return self.stop_at_line(problem).await;
         }
         problem.detail.push_str(&format!(
-            "; the links of the first {} lines are made, and the same body under the same \
-             Idempotency-Key makes the others",
+            "; the links of the first {} lines are created, and the same body with the same \
+             Idempotency-Key creates the others",
             self.durable_lines
         ));
         Err(problem)
     }
 
-    /// Executes the batch, in one piece if nothing stops it.
+    /// Executes the batch, in one piece unless something stops it.
     async fn submit(&mut self) -> Result<(), Box<Problem>> {
         let batch = std::mem::take(&mut self.batch);
         let numbers = std::mem::take(&mut self.numbers);
@@ -185,7 +188,7 @@ impl Bulk<'_> {
         let keyed = batch.first().is_some_and(|asked| !repeats(asked));
         let mut done = 0;
         while done < batch.len() {
-            // Each piece has a name that follows from how long those before it were.
+            // The name of each piece follows from the lengths of those before it.
             let piece = if done == 0 { String::new() } else { format!("+{done}") };
             let key = self.key.as_ref().filter(|_| keyed).map(|key| RequestKey {
                 key: format!("{key}#{number}{piece}"),
@@ -198,8 +201,8 @@ impl Bulk<'_> {
         Ok(())
     }
 
-    /// Executes as many lines of a batch as may be executed now, or finds those that an earlier
-    /// attempt has executed, and adds their links to the answer; tells how many, at least one.
+    /// Executes as many lines of a batch as possible now, or finds those that an earlier attempt
+    /// has executed, and adds their links to the answer; returns how many, at least one.
     async fn piece(
         &mut self,
         batch: &[LinkRequest],
@@ -219,15 +222,14 @@ impl Bulk<'_> {
             taken = self.allowance.take(wanted).map_err(|problem| of_line(numbers[0], problem))?;
             commands.truncate(taken as usize);
         }
-        // Lines that find their links there come to no append and count as no link: what is charged
-        // for them is the time they take.
+        // Lines whose links exist need no append and count as no link: only their time is charged.
         self.payer.solvent().await;
         let executed = self.live.execute(&commands, key, CommitOn::JournalThread).await?;
         self.payer.work(executed.decided_us);
         let replayed = executed.appended.is_some_and(|appended| appended.replayed);
         let is_new = |outcome: &&Outcome| !replayed && matches!(outcome, Outcome::Created(_));
         let new = executed.outcomes.iter().filter(is_new).count() as u64;
-        // A line that is refused has had its turn.
+        // A refused line counts.
         let used = new + u64::from(executed.refused.is_some());
         self.allowance.put_back(taken.saturating_sub(used));
         for outcome in &executed.outcomes {
@@ -244,8 +246,8 @@ impl Bulk<'_> {
         }
     }
 
-    /// The lines up to the first that is wrong by the time and the settings as they are now,
-    /// and what is wrong with that.
+    /// The lines up to the first that is invalid at this time and with these settings, and its
+    /// problem.
     fn judged(&self, batch: &[LinkRequest]) -> (Vec<Command>, Option<Box<Problem>>) {
         let mut commands = Vec::with_capacity(batch.len());
         for asked in batch {
@@ -281,7 +283,7 @@ impl Bulk<'_> {
     }
 }
 
-/// Whether a line may be executed again without harm.
+/// Whether a line can be executed twice without harm.
 fn repeats(asked: &LinkRequest) -> bool {
     asked.naming() == Naming::Deterministic
 }

@@ -28,7 +28,7 @@ pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> A
         return Err(refusal::of_refusal(refused));
     }
     let position = live.position();
-    // Another client may have deleted it meanwhile: then this says so.
+    // Another client may have deleted it meanwhile: the answer says so.
     let details = live.folded().and_then(|folded| folded.details(code));
     let details = refusal::shown(code, details)?;
     let document = DetailsDocument::of(&details, &links.settings.base(host));

@@ -12,11 +12,11 @@ use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Log, RequestKey};
 use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
 
-/// Makes a link, or hands over to the bulk.
+/// Creates a link, or hands over to the bulk.
 pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
-        // Each batch gets a key of its own: this one and a number behind it.
+        // Each batch gets a key of its own: this one with a numeric suffix.
         let key = idempotency_key(&request, KeyUse::Batches)?;
         return bulk::create(links, request, key).await;
     }
@@ -32,13 +32,13 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     let live = links.live()?;
     let allowance = Allowance { links: &links, client: request.client };
     let again = seen(request.log()?, key.as_ref())?;
-    // What has become of the time or of the settings is nothing to a retry, and it is free.
+    // A retry is independent of the time and of the settings, and it is free.
     let commands = if again {
         Vec::new()
     } else {
         let create = judge(&links, host, &asked)?;
         if asked.naming() == Naming::Deterministic {
-            // Its search is charged, and one that finds its link there counts as no link.
+            // Its search is charged; finding an existing link counts as no link.
             request.payer.reads()?;
         }
         allowance.take(1)?;
@@ -65,12 +65,12 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     Ok(answer.at(live.position()))
 }
 
-/// Reads one link to make.
+/// Parses one link to create.
 pub(super) fn parse(body: &[u8]) -> Result<LinkRequest, Box<Problem>> {
     body::read_create(body).map_err(|fault| of_fault(&fault, body))
 }
 
-/// Judges one link to make by the time and the settings as they are now.
+/// Checks one link to create against the current time and settings.
 pub(super) fn judge(
     links: &LinkFace,
     host: Option<&str>,
@@ -89,16 +89,16 @@ pub(super) fn seen(log: &Log, key: Option<&RequestKey>) -> Result<bool, Box<Prob
     })
 }
 
-/// A link that a create came to.
+/// The link of a create.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CreateOutcome {
     /// It is new.
     Now(Code),
-    /// It was there.
+    /// It existed.
     Before(Code),
 }
 
-/// The link of a create's outcome; `None` if it is the outcome of something else.
+/// The link of a create's outcome; `None` for another outcome.
 pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
     match outcome {
         Outcome::Created(code) => Some(CreateOutcome::Now(code)),
@@ -107,12 +107,12 @@ pub(super) fn made(outcome: Outcome) -> Option<CreateOutcome> {
     }
 }
 
-/// The answer to a key under which something else than links was appended.
+/// The answer to a key that was used for something other than links.
 pub(super) fn another_request() -> Box<Problem> {
-    problem::KEY_REUSED.because("the key was used with a request that made no link")
+    problem::KEY_REUSED.because("the idempotency key was used with a request that created no link")
 }
 
-/// Appends a link that has just been made.
+/// Appends a newly created link.
 pub(super) fn push(
     out: &mut Vec<u8>,
     folded: Option<&Folded>,

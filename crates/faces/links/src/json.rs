@@ -6,7 +6,7 @@ use wellspring_host::clock::push_rfc3339;
 use wellspring_host::wire::json::{Rfc3339, push_string, push_tags};
 use wellspring_views::links::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 
-/// Appends what the client that made a link gets: `{"created_at",…,"short_code","short_url",…}`.
+/// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
 pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
     out.extend_from_slice(b"{\"created_at\":\"");
     push_zoneless(out, link.created_at_us);
@@ -144,7 +144,7 @@ fn zoneless(us: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// As the clients of link shorteners know it: UTC, with microseconds, without a zone.
+/// The format of link shorteners: UTC, with microseconds, without a zone.
 fn push_zoneless(out: &mut Vec<u8>, us: u64) {
     push_rfc3339(out, us);
     out.pop();

@@ -1,5 +1,5 @@
-//! Links over HTTP: making, changing and reading them, and the redirects of connections
-//! that the lean loop does not serve.
+//! Links over HTTP: creating, changing and reading them, and redirects on connections that the lean
+//! loop does not serve.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ use wellspring_host::fast::Factory;
 use wellspring_host::http::contract::{
     Accept, CONSISTENCY, IDEMPOTENCY_KEY, LOCATION, Query, Segment, wait_ms,
 };
-use wellspring_host::http::face::{Face, Served, Surroundings};
+use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
@@ -57,20 +57,20 @@ use wellspring_host::wire::problem::{
 use wellspring_types::Position;
 use wellspring_views::links::{Code, Folded, Links};
 
-/// What where a link is to lead can be refused for.
+/// Problems of a link's target.
 const TARGET: &[&Kind] = &[&URL_REQUIRED, &BAD_URL, &HOST_REFUSED, &OWN_HOST];
-/// What a code can be refused for.
+/// Problems of a code.
 const NAMED: &[&Kind] = &[&BAD_CODE, &LINK_NOT_FOUND, &LINK_DELETED];
 
-/// The face: links are made, changed and read under `/api/urls`, and followed at `/CODE`.
+/// The face: links are created, changed and read at `/api/urls`, and followed at `/CODE`.
 pub struct LinkFace {
     host: Arc<Host>,
     settings: LinkSettings,
     /// The links of the log `main`.
     view: Arc<ViewSlot<Links>>,
-    /// The keys under which visitors are counted.
+    /// The keys that hash visitors.
     visitor_keys: Arc<VisitorKeys>,
-    /// What makes redirects for a serving thread.
+    /// Makes redirects for a serving thread.
     redirects: Factory,
 }
 
@@ -78,27 +78,28 @@ impl Face for LinkFace {
     const NAME: &'static str = "links";
     const PROBLEMS: &'static [&'static Kind] = problems::ALL;
     type Settings = LinkConfig;
-    const ROUTES: &'static [Served<LinkFace>] = routes! { |links| links;
+    const ROUTES: &'static [ServedRoute<LinkFace>] = routes! { |links| links;
         POST "/api/urls" Main Writer create:
-            "Makes a link. With application/x-ndjson: bulk, one link a line, streamed, atomic per batch of at most 250 lines."
+            "Creates a link. With application/x-ndjson: a bulk of one link per line, streamed, \
+             atomic per batch of at most 250 lines."
             .takes[(JSON, "LinkToCreate"), (NDJSON, "LinkToCreate")] .headers[&IDEMPOTENCY_KEY]
             .fails[APPENDING, VIEWING, TARGET, &[&ALIAS_TAKEN, &ALIAS_RESERVED, &CODES_TAKEN, &CODES_EXHAUSTED, &KEY_REUSED,
                 &TOO_MANY_LINKS, &READS_TOO_COSTLY]]
             => [201 JSON "Link" + LOCATION, 200 JSON "Link" + LOCATION];
-        GET "/api/urls" Main Reader list: "Links, newest first, page by page."
+        GET "/api/urls" Main Reader list: "Links, newest first, in pages."
             .query[&LIMIT, &AFTER, &ORDER, &TAG, &SEARCH] .fresh(FRESHNESS) .fails[READING, VIEWING] => [200 JSON "Links"];
-        GET "/api/urls/{code}" Main Reader details: "A link and its clicks so far."
+        GET "/api/urls/{code}" Main Reader details: "A link and its clicks."
             .at(&CODE) .fresh(FRESHNESS) .fails[VIEWING, NAMED] => [200 JSON "LinkDetails"];
         PATCH "/api/urls/{code}" Main Writer change: "Changes a link."
             .at(&CODE) .takes[(JSON, "LinkChange")] .fails[APPENDING, VIEWING, NAMED, TARGET] => [200 JSON "LinkDetails"];
-        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never given again."
+        DELETE "/api/urls/{code}" Main Writer delete: "Deletes a link. Its code is never reused."
             .at(&CODE) .fails[APPENDING, VIEWING, NAMED] => [204];
         GET "/api/urls/{code}/stats" Main Reader stats: "Clicks over time, referrers and user agents."
             .at(&CODE) .query[&BUCKET, &FROM, &TO] .fresh(FRESHNESS) .fails[READING, VIEWING, NAMED] => [200 JSON "LinkStats"];
-        // Last, as they look like much else.
+        // Last, because it matches many paths.
         GET "/{code}.qr" Main Public qr: "The short URL as a QR code, an SVG."
             .at(&CODE) .query[&SIZE, &QR_WAIT_MS] .accept(Accept::Ignored) .fails[VIEWING, NAMED, &[&TOO_LARGE]] => [200 SVG ""];
-        GET "/{code}" Main Public redirect: "Leads to a link's target and counts the click."
+        GET "/{code}" Main Public redirect: "Redirects to a link's target and counts the click."
             .at(&CODE) .query_is(Query::Ignored) .accept(Accept::Ignored)
             .fails[VIEWING, NAMED, &[&LINK_DISABLED, &LINK_EXPIRED, &LINK_REFUSED]] => [302 + LOCATION];
     };
@@ -123,9 +124,8 @@ impl Face for LinkFace {
             Some(key) => VisitorKeys::of_cluster(data, Arc::clone(key), now_us),
             None => VisitorKeys::open(data, now_us),
         };
-        let visitor_keys = visitor_keys.map_err(|e| {
-            format!("the key of visitors cannot be kept in {}: {e}", data.display())
-        })?;
+        let visitor_keys = visitor_keys
+            .map_err(|e| format!("cannot store the visitor key in {}: {e}", data.display()))?;
         let is_reserved = host.routes.is_reserved();
         let view = attach(&host.node, settings.targets.rule(), is_reserved)?;
         let visitor_keys = Arc::new(visitor_keys);
@@ -148,7 +148,8 @@ impl Face for LinkFace {
     fn figures(&self) -> Vec<Family> {
         let links = self.view.live();
         let count = links.as_ref().and_then(|links| links.folded()).map(Folded::count);
-        let family = |links| Family::gauge("wellspring_links", "Links ever made.", links);
+        let family =
+            |links| Family::gauge("wellspring_links", "Links created since the log began.", links);
         count.map(family).into_iter().collect()
     }
 
@@ -184,37 +185,37 @@ static CODE: Segment<Code> = Segment {
     },
 };
 
-/// How long a read waits: a device that stalls for a second is no reason to fail.
+/// How long a read waits by default: a device that stalls for a second is no reason to fail.
 static WAIT_MS: Param<IntegerOr> = wait_ms(30_000);
-/// What every read of links knows.
+/// The parameters of every read of links.
 const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 
-/// The host by which the client knows this server, with its port, as the client wrote it.
+/// The host name, with its port, by which the client addressed this server.
 ///
 /// # Errors
 /// An HTTP/1.1 request without exactly one `Host` (RFC 9112, section 3.2).
 fn host_of(request: &Request) -> Result<Option<&str>, Box<Problem>> {
     let hosts = request.headers.get_all("host").iter().count();
     if request.version == Version::HTTP_11 && hosts != 1 {
-        let detail = "HTTP/1.1 asks for exactly one Host header";
+        let detail = "HTTP/1.1 requires exactly one Host header";
         return Err(problem::BAD_REQUEST.because(detail).field("Host"));
     }
-    // What the target of the request names stands before the header (section 3.2.2).
+    // An absolute request target takes precedence over the header (section 3.2.2).
     let authority = request.uri.authority().map(|authority| authority.as_str());
     Ok(authority.or_else(|| request.header("host")).filter(|host| !host.is_empty()))
 }
 
-/// What is left of the links that a client may make in a minute.
+/// The remaining number of links that a client may create this minute.
 struct Allowance<'a> {
     links: &'a LinkFace,
     client: Option<IpAddr>,
 }
 
 impl Allowance<'_> {
-    /// Takes up to `wanted` links of it, at least one; tells how many.
+    /// Takes up to `wanted` links from it, at least one; returns how many.
     ///
     /// # Errors
-    /// 429 with `Retry-After`: by then there is room for the rest.
+    /// 429 with `Retry-After`, after which there is room for the rest.
     fn take(&self, wanted: u64) -> Result<u64, Box<Problem>> {
         let Some(limiter) = &self.links.settings.creates else { return Ok(wanted) };
         let now_us = self.links.host.clock.monotonic_us();
@@ -225,15 +226,13 @@ impl Allowance<'_> {
                 links => format!("{links} more links"),
             };
             problems::TOO_MANY_LINKS
-                .because(format!(
-                    "{seconds} s from now there is room for {links} from this address"
-                ))
+                .because(format!("in {seconds} s this address may create {links}"))
                 .limit(limiter.rate().tokens())
                 .retry(problem::Retry::Seconds(seconds))
         })
     }
 
-    /// Gives back what came to no new link.
+    /// Returns what was not used for a new link.
     fn put_back(&self, links: u64) {
         if let Some(limiter) = &self.links.settings.creates {
             limiter.put_back(self.client, links);
@@ -241,14 +240,14 @@ impl Allowance<'_> {
     }
 }
 
-/// A view that shows what the client asks for, and the position it is at.
-struct Fresh {
+/// A view as fresh as required, with its position.
+struct FreshLinks {
     live: Arc<Live<Links>>,
     position: Position,
 }
 
-impl Fresh {
-    /// What is folded. It answers: it has been waited for.
+impl FreshLinks {
+    /// The fold. The view is ready: it has been waited for.
     fn folded(&self) -> Result<&Folded, Box<Problem>> {
         self.live
             .folded()
@@ -256,13 +255,13 @@ impl Fresh {
     }
 }
 
-/// Waits until the view shows what the client asks for. Unless that is what is folded, clicks count
-/// that were accepted before, durable or not.
-async fn fresh(links: &LinkFace, request: &Request) -> Result<Fresh, Box<Problem>> {
+/// Waits until the view is as fresh as required. Unless the current fold is enough, clicks accepted
+/// earlier count, durable or not.
+async fn fresh(links: &LinkFace, request: &Request) -> Result<FreshLinks, Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     let live = links.live()?;
     let clicks = links.host.node.started_batcher(MAIN);
     asked.view(request, &live, clicks.as_ref()).await?;
     let position = live.position();
-    Ok(Fresh { live, position })
+    Ok(FreshLinks { live, position })
 }

@@ -3,13 +3,13 @@
 use qrcodegen::{QrCode, QrCodeEcc};
 use std::fmt::Write as _;
 
-/// Light modules on each side that a reader needs to find the code (ISO/IEC 18004).
+/// Quiet zone on each side that a reader needs to find the code, in modules (ISO/IEC 18004).
 const QUIET: i32 = 4;
-/// Side of a module when no size is asked for, in px.
+/// Default size of a module, in px.
 const MODULE_PX: i32 = 8;
 
-/// The SVG of `text`, `size_px` on each side or else 8 px for each module; `None` if the
-/// text is longer than a QR code can hold, which is 2331 bytes at the least here.
+/// The SVG of `text`, `size_px` on each side, by default 8 px per module; `None` if the text is
+/// longer than a QR code can hold, which is 2331 bytes at least here.
 pub(super) fn svg(text: &str, size_px: Option<u64>) -> Option<String> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium).ok()?;
     let side = code.size() + 2 * QUIET;
@@ -38,7 +38,7 @@ pub(super) fn svg(text: &str, size_px: Option<u64>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Which modules the SVG's last path draws.
+    /// The modules that the SVG's last path draws.
     fn drawn(svg: &str, side: usize) -> Vec<Vec<bool>> {
         let path = svg.rsplit("<path d=\"").next().unwrap().split('"').next().unwrap();
         let mut modules = vec![vec![false; side]; side];
@@ -61,7 +61,7 @@ mod tests {
         let modules = drawn(&svg(text, None).unwrap(), side);
         for (y, row) in modules.iter().enumerate() {
             for (x, &dark) in row.iter().enumerate() {
-                // Outside the code, `get_module` says light.
+                // Outside the code, `get_module` returns light.
                 assert_eq!(dark, code.get_module(x as i32 - 4, y as i32 - 4), "{x} {y}");
             }
         }

@@ -1,4 +1,4 @@
-//! Links and their clicks as they are: one, a page of them, and the figures of one.
+//! Reading links and their clicks: one link, a page of them, the statistics of one.
 
 use super::LinkFace;
 use super::json::{DetailsDocument, StatsDocument};
@@ -13,42 +13,46 @@ use wellspring_host::wire::params::Params;
 use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{Bucket, ListOrder, ListRequest, Page, StatsRequest};
 
-/// How many links are on a page.
+/// Number of links on a page.
 pub(super) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most links of a page.", (1, 1000)).or(100);
-/// Where a page begins.
+    Param::integer("limit", "Maximum number of links on a page.", (1, 1000)).or(100);
+/// Start of a page.
 pub(super) static AFTER: Param<Integer> =
-    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
-/// In which order.
+    Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
+/// Order of the list.
 pub(super) static ORDER: Param<Words<ListOrder>> = Param::words(
     "order",
-    "The order in which they were made: oldest first, or newest first.",
+    "Order of creation: oldest first, or newest first.",
     &[("asc", ListOrder::Oldest), ("desc", ListOrder::Newest)],
     "desc",
 );
-/// The tag of the links.
-pub(super) static TAG: Param<Text> = Param::text("tag", "A tag that the links have.");
-/// What is looked for in the links.
+/// Tag of the links.
+pub(super) static TAG: Param<Text> = Param::text("tag", "A tag of the links.");
+/// Text to search for in the links.
 pub(super) static SEARCH: Param<Text> =
-    Param::text("search", "A text that the code, the URL or a tag holds, in either case.");
-/// The width of a series.
+    Param::text("search", "Text to find in the code, the URL or a tag, ignoring case.");
+/// Interval of a series.
 pub(super) static BUCKET: Param<Words<Bucket>> = Param::words(
     "bucket",
-    "What the clicks of the series are counted by.",
+    "Interval of the series of clicks.",
     &[("hour", Bucket::Hour), ("day", Bucket::Day)],
     "day",
 );
-/// Where a series begins.
+/// Start of a series.
 pub(super) static FROM: Param<Moment> =
-    Param::moment("from", "Buckets that begin at or after this.");
-/// Where a series ends.
-pub(super) static TO: Param<Moment> = Param::moment("to", "Buckets that begin before this.");
-/// Links that are looked at for a page.
+    Param::moment("from", "Only buckets that begin at or after this time.");
+/// End of a series.
+pub(super) static TO: Param<Moment> = Param::moment(
+    "to",
+    "Only buckets that begin before this \
+                                                           time.",
+);
+/// Links examined for a page.
 const MAX_SCANNED: usize = 20_000;
-/// Links that a serving thread looks at for a page, and puts on one.
+/// Links that a serving thread examines for a page, and puts on one.
 const SHORT_SCAN: usize = 1000;
 const SHORT_PAGE: usize = 100;
-/// Clicks of a link whose figures a serving thread writes: no list in them is longer.
+/// Clicks of a link whose statistics a serving thread writes: no list in them is longer.
 const SHORT_CLICKS: u64 = 500;
 
 /// `GET /api/urls/{code}`.
@@ -70,7 +74,7 @@ pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer 
     if wanted.tag.is_none() && wanted.search.is_none() && wanted.limit <= SHORT_PAGE {
         let short = ListRequest { scan_limit: SHORT_SCAN, ..wanted.clone() };
         let page = job.timed(|| Ok::<_, Box<Problem>>(fresh.folded()?.list(&short)))?;
-        // Where very many are deleted it comes up short.
+        // A page may be short where very many are deleted.
         if page.links.len() == wanted.limit || page.next.is_none() {
             return Ok(Response::json(200, written(&page, &base)).at(position));
         }

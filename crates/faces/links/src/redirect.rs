@@ -10,23 +10,23 @@ use wellspring_host::http::{Answer, Request, Response, fast};
 use wellspring_host::wire::param::{Integer, IntegerOr, MAX_WAIT_MS, Param};
 use wellspring_host::wire::problem;
 
-/// The side of a QR code, in px.
+/// Side length of a QR code, in px.
 pub(super) static SIZE: Param<Integer> =
-    Param::integer("size", "Side of the picture, in px.", (16, 4096));
-/// How long the picture may take to come.
+    Param::integer("size", "Side length of the picture in pixels.", (16, 4096));
+/// How long the picture may take.
 pub(super) static WAIT_MS: Param<IntegerOr> = Param::integer(
     "wait_ms",
-    "Longest wait for links that are being rebuilt, in ms.",
+    "Longest wait while links are being rebuilt, in ms.",
     (0, MAX_WAIT_MS),
 )
 .or(1_000);
 
-/// `GET /{code}`: the way to the target. A `HEAD` is no click.
+/// `GET /{code}`: the redirect. A `HEAD` counts no click.
 pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) -> Answer {
     let code = request.segment(&CODE)?;
-    // Nothing is made of it here, but the lean loop asks for it too.
+    // Unused here, but the lean loop accepts it, too.
     host_of(&request)?;
-    // At once: whoever follows a link while there is none to follow is told how far the view is.
+    // Without waiting: while the view is not ready, a visitor gets its progress at once.
     links.live()?.caught_up(0, std::time::Duration::ZERO).await?;
     if (links.host.routes.is_reserved())(request.param()) {
         return Err(unknown(code));
@@ -34,7 +34,7 @@ pub(crate) async fn redirect(links: Arc<LinkFace>, mut request: Box<Request>) ->
     Ok(fast::serve(&links.host, &mut request, &format!("/{code}")).await)
 }
 
-/// `GET /{code}.qr`: the short URL to be photographed.
+/// `GET /{code}.qr`: the short URL as a picture.
 pub(crate) async fn qr(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let code = request.segment(&CODE)?;
     let host = host_of(&request)?;
@@ -46,8 +46,8 @@ pub(crate) async fn qr(links: Arc<LinkFace>, request: Box<Request>) -> Answer {
     let short_url = format!("{}/{code}", links.settings.base(host));
     let svg = super::qr::svg(&short_url, size_px)
         .ok_or_else(|| problem::TOO_LARGE.because("the short URL is too long for a QR code"))?;
-    // The picture is the same for as long as the code leads anywhere, but what a client made of
-    // its Host is for that client only.
+    // The picture stays the same while the code is valid, but one based on a client's Host is for
+    // that client only.
     let scope = if links.settings.has_base_url() { "public" } else { "private" };
     Ok(Response::text("image/svg+xml", svg).with("cache-control", format!("{scope}, max-age=3600")))
 }

@@ -6,7 +6,7 @@ use crate::problems;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_views::links::{Code, Details, Refusal, Status};
 
-/// The details of a link, if there is one and it is not deleted.
+/// Answers about a link that does not exist or is deleted; otherwise its details.
 pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box<Problem>> {
     match details {
         None => Err(unknown(code)),
@@ -15,7 +15,7 @@ pub(super) fn shown(code: Code, details: Option<Details>) -> Result<Details, Box
     }
 }
 
-/// A command that was refused becomes an answer.
+/// The answer to a refused command.
 pub(super) fn of_refusal(refusal: Refusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {

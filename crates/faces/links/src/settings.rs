@@ -1,4 +1,4 @@
-//! The settings of links, read and checked.
+//! The settings of links, parsed and checked.
 
 use super::targets::{LinkTargets, Origin};
 use clap::ValueEnum;
@@ -14,34 +14,35 @@ use wellspring_host::wire::authority::is_authority;
 use wellspring_views::links::event::TYPES;
 use wellspring_views::links::url::{self, Target};
 
-/// Links that a client may make in a minute if nothing is set and others can reach the server.
+/// Default number of links that a client may create per minute where other machines can reach the
+/// server.
 const DEFAULT_CREATES_PER_MINUTE: u32 = 600;
 
-/// What a browser tells a link's target of where it was found (W3C Referrer Policy).
+/// What a browser tells a link's target about the referring page (W3C Referrer Policy).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReferrerPolicy {
     /// Nothing.
     NoReferrer,
-    /// The whole URL, but not from https to http.
+    /// The whole URL, except from https to http.
     NoReferrerWhenDowngrade,
     /// Scheme and host.
     Origin,
     /// Scheme and host; to the same origin the whole URL.
     OriginWhenCrossOrigin,
-    /// The whole URL to the same origin, else nothing.
+    /// The whole URL to the same origin, otherwise nothing.
     SameOrigin,
-    /// Scheme and host, but not from https to http.
+    /// Scheme and host, except from https to http.
     StrictOrigin,
-    /// As browsers do by themselves: scheme and host, not from https to http; to the same origin
-    /// the whole URL.
+    /// The default of browsers: scheme and host, except from https to http; to the same origin the
+    /// whole URL.
     StrictOriginWhenCrossOrigin,
     /// The whole URL.
     UnsafeUrl,
 }
 
 impl ReferrerPolicy {
-    /// As the header has it.
+    /// The value of the header.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             ReferrerPolicy::NoReferrer => "no-referrer",
@@ -58,39 +59,40 @@ impl ReferrerPolicy {
 
 section! {
     /// Settings of links.
-    LinkConfig from LinkConfigArgs:
-    /// Value of Referrer-Policy on redirects of links.
+    LinkConfig from LinkConfigArgs under "Links":
+    /// Referrer-Policy of redirects.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
-    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all
-    /// below it; none given: any host.
+    /// Hosts that links may lead to; comma separated. example.com is that host, *.example.com every
+    /// host below it; none = any host.
     [value_delimiter = ',']
     link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
-    /// Hosts that links may not lead to even if allowed, comma separated, as in --link-allow-hosts.
+    /// Hosts that links must not lead to, even if allowed; comma separated, as in
+    /// --link-allow-hosts.
     [value_delimiter = ',']
     link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
-    /// Lets clients append the events of links (LinkCreated and so on) to the log main, as
-    /// restoring an export needs. Such links are followed only where --link-allow-hosts,
-    /// --link-deny-hosts and the server's own names let them lead.
+    /// Let clients append link events (LinkCreated and so on) to the log main, as restoring an
+    /// export requires. Such links are followed only where --link-allow-hosts, --link-deny-hosts
+    /// and the server's own names allow it.
     [num_args = 0..=1, default_missing_value = "true"]
     link_accept_events: bool = "WELLSPRING_LINK_ACCEPT_EVENTS", false;
     optional
-    /// Scheme and host of short URLs, e.g. https://go.example.com; not set: http (with TLS https)
+    /// Scheme and host of short URLs, e.g. https://go.example.com. Default: http (with TLS https)
     /// and the Host of each request.
     link_base_url: String = "WELLSPRING_LINK_BASE_URL";
     optional
-    /// Most links that a client address may make in a minute; 0 = any number. Not set: any number
-    /// while --listen is a loopback address, else 600.
+    /// Maximum number of links a client address may create per minute; 0 = any number. Not set: any
+    /// number while --listen is a loopback address, else 600.
     link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 
-/// The events that links write. Appended by a client they would make links that passed no check,
-/// and clicks that never happened.
+/// The events of links. Appended by a client they would make links that bypassed all checks, and
+/// clicks that never happened.
 static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
     prefix: "Link",
-    advice: "the links of this log write themselves: make, change and delete links at /api/urls; to \
-             restore an export, start the server with --link-accept-events",
+    advice: "only the link shortener writes these: create, change and delete links at \
+             /api/urls. To restore an export, start the server with --link-accept-events",
 };
 
 impl LinkConfig {
@@ -103,7 +105,7 @@ impl LinkConfig {
 /// Scheme and host of short URLs.
 #[derive(Debug, Clone)]
 struct BaseUrl {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     text: String,
     origin: Origin,
 }
@@ -112,21 +114,21 @@ struct BaseUrl {
 #[derive(Debug)]
 pub(crate) struct LinkSettings {
     base_url: Option<BaseUrl>,
-    /// Of URLs of this server.
+    /// Scheme of this server's URLs.
     scheme: &'static str,
-    /// Where links may lead.
+    /// The allowed targets.
     pub(crate) targets: Arc<LinkTargets>,
     /// The value of `Referrer-Policy` on redirects.
     pub(crate) referrer_policy: ReferrerPolicy,
-    /// How many links a client may make; `None`: any number.
+    /// How many links a client may create; `None`: unlimited.
     pub(crate) creates: Option<Limiter>,
 }
 
 impl LinkSettings {
-    /// Reads them. `has_tls`: the server's own URLs are https.
+    /// Parses them. `has_tls`: the server's own URLs are https.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn of(
         process: &ProcessConfig,
         config: &LinkConfig,
@@ -148,7 +150,7 @@ impl LinkSettings {
         })
     }
 
-    /// Tells the address that is listened on.
+    /// Sets the listening address.
     pub(crate) fn bound_to(&self, address: SocketAddr) {
         self.targets.bound_to(address);
     }
@@ -157,13 +159,13 @@ impl LinkSettings {
         self.targets.address()
     }
 
-    /// Whether short URLs begin with what is set, whoever asks.
+    /// Whether the base of short URLs is fixed, independent of the request.
     pub(crate) fn has_base_url(&self) -> bool {
         self.base_url.is_some()
     }
 
-    /// What stands before `/CODE` in a short URL. `host` is the `Host` of the request; one that
-    /// can be none is not believed.
+    /// The part before `/CODE` in a short URL. `host` is the `Host` of the request; an invalid one
+    /// is ignored.
     pub(crate) fn base(&self, host: Option<&str>) -> String {
         match (&self.base_url, host.filter(|host| is_authority(host))) {
             (Some(base), _) => base.text.clone(),
@@ -172,8 +174,7 @@ impl LinkSettings {
         }
     }
 
-    /// Whether a URL leads back to this server, as far as it knows. `host` as in
-    /// [`LinkSettings::base`].
+    /// Whether a URL is known to lead back to this server. `host` as in [`LinkSettings::base`].
     pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
         self.targets.is_own(host, target)
     }

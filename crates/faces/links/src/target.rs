@@ -1,4 +1,4 @@
-//! Whether a link may lead where a client wants it to.
+//! Checks the target of a link.
 
 use super::settings::LinkSettings;
 use super::targets::leads_to_node;
@@ -7,7 +7,7 @@ use wellspring_host::node::Node;
 use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{HostVerdict, UrlFault, url};
 
-/// Judges a URL. `host` is the `Host` of the request.
+/// Checks a URL. `host` is the `Host` of the request.
 ///
 /// # Errors
 /// A problem that names the field `url`.
@@ -39,7 +39,7 @@ pub(super) fn check(
 /// Refuses a URL that leads to a node of this service, and so back here.
 ///
 /// # Errors
-/// A problem that names the field `url`; who the nodes are cannot be read.
+/// A problem that names the field `url`; the nodes cannot be read.
 pub(super) fn check_nodes(node: &Node, url: &str) -> Result<(), Box<Problem>> {
     if node.cluster().is_none() {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) fn check_nodes(node: &Node, url: &str) -> Result<(), Box<Problem>> {
     }
 }
 
-/// A URL that cannot be a target becomes an answer.
+/// The answer to a URL that cannot be a target.
 pub(super) fn of_fault(fault: UrlFault) -> Box<Problem> {
     let problem = match fault {
         UrlFault::Empty => return url_required(),

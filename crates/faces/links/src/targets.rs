@@ -1,5 +1,5 @@
-//! Where links may lead: the lists of hosts, and the names of this server itself. The door asks it
-//! for what clients want, and the view for what is folded, a forged event too.
+//! Allowed targets: the lists of hosts, and the names of this server itself. Used for clients'
+//! requests, and by the view for what is folded, including forged events.
 
 use super::settings::LinkConfig;
 use std::net::{IpAddr, SocketAddr};
@@ -8,22 +8,22 @@ use wellspring_host::settings::ProcessConfig;
 use wellspring_views::links::url::{self, Target};
 use wellspring_views::links::{HostList, HostVerdict, Policy, TargetRule, TargetVerdict};
 
-/// A host and port under which this server is reached.
+/// A host and port of this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// In the form in which hosts are compared.
+    /// In the normal form of hosts.
     host: String,
-    /// None written means: that of http or that of https.
+    /// `None`: the default port of http or https.
     port: Option<u16>,
 }
 
 impl Origin {
-    /// Reads `host` or `host:port`; `None` if it is neither.
+    /// Parses `host` or `host:port`; `None` if it is neither.
     pub(crate) fn parse(authority: &str) -> Option<Origin> {
         if authority.contains(['/', '?', '#']) {
             return None;
         }
-        // The port that is not written is the scheme's: so the two differ in it.
+        // A missing port is the scheme's: that is where the two schemes differ.
         let (plain, secure) = (format!("http://{authority}"), format!("https://{authority}"));
         let (plain, secure) = (url::check(&plain).ok()?, url::check(&secure).ok()?);
         let port = (plain.port() == secure.port()).then_some(plain.port());
@@ -63,7 +63,7 @@ pub(crate) fn leads_to_node(node: &str, target: &Target<'_>) -> bool {
     }
 }
 
-/// Reads a list of hosts, of which empty entries are passed over.
+/// Parses a list of hosts, ignoring empty entries.
 fn list(name: &str, entries: &[String]) -> Result<HostList, String> {
     let entries: Vec<String> =
         entries.iter().filter(|entry| !entry.trim().is_empty()).cloned().collect();
@@ -73,14 +73,14 @@ fn list(name: &str, entries: &[String]) -> Result<HostList, String> {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct LinkTargets {
-    /// Which hosts links may lead to.
+    /// Hosts that links may lead to.
     hosts: Policy,
-    /// That of the short URLs, if it is set.
+    /// The origin of short URLs, if set.
     base: Option<Origin>,
-    /// Names that this server is asked under.
+    /// Names of this server.
     own_hosts: HostList,
     listen: SocketAddr,
-    /// The address that `listen` came to, once it is listened on: a port 0 has become another.
+    /// The address that `listen` resolved to, once bound: port 0 has become another.
     bound: OnceLock<SocketAddr>,
 }
 
@@ -88,7 +88,7 @@ impl LinkTargets {
     /// As configured, with the origin of short URLs.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(super) fn of(
         process: &ProcessConfig,
         config: &LinkConfig,
@@ -106,23 +106,23 @@ impl LinkTargets {
         })
     }
 
-    /// Tells the address that is listened on.
+    /// Sets the listening address.
     pub(super) fn bound_to(&self, address: SocketAddr) {
         let _ = self.bound.set(address);
     }
 
-    /// The address listened on.
+    /// The listening address.
     pub(super) fn address(&self) -> SocketAddr {
         *self.bound.get().unwrap_or(&self.listen)
     }
 
-    /// What the lists say of a target's host.
+    /// The verdict of the lists on a target's host.
     pub(crate) fn judge_host(&self, target: &Target<'_>) -> HostVerdict {
         self.hosts.judge(target.host())
     }
 
-    /// Whether a URL leads back to this server, as far as it knows. `host` is the `Host` of the
-    /// request that asks, if one does.
+    /// Whether a URL is known to lead back to this server. `host` is the `Host` of the request, if
+    /// there is one.
     pub(crate) fn is_own(&self, host: Option<&str>, target: &Target<'_>) -> bool {
         self.base.as_ref().is_some_and(|base| base.is_of(target))
             || host.and_then(Origin::parse).is_some_and(|origin| origin.is_of(target))
@@ -130,15 +130,15 @@ impl LinkTargets {
             || self.is_named(target)
     }
 
-    /// Whether a URL leads to a name that this server is asked under, at a port of its own or of a
-    /// proxy before it. All below a name (`*.example.com`) may be other servers.
+    /// Whether a URL leads to a name of this server, at one of its ports or at a proxy's in front
+    /// of it. Names below a wildcard (`*.example.com`) may be other servers.
     fn is_named(&self, target: &Target<'_>) -> bool {
         let port = target.port();
         (matches!(port, 80 | 443) || port == self.address().port())
             && self.own_hosts.names(target.host())
     }
 
-    /// The verdict on what a link leads to, however it was made.
+    /// The verdict on a link's target, however the link was made.
     fn verdict(&self, target: &Target<'_>) -> TargetVerdict {
         if self.judge_host(target) == HostVerdict::Allowed && !self.is_own(None, target) {
             TargetVerdict::Followed

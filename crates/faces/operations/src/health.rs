@@ -1,4 +1,4 @@
-//! Whether the process lives and takes requests, and its figures.
+//! Liveness, readiness and metrics.
 
 use std::sync::Arc;
 use wellspring_host::http::work::elsewhere;
@@ -9,10 +9,10 @@ use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::Problem;
 
-/// What the requests are for that would be sent to the server.
+/// The purpose of the requests that would be sent to the server.
 pub(super) static FOR: Param<Words<Purpose>> = Param::words(
     "for",
-    "What requests would be sent for: reads need a node that has caught up, writes need a leader, too.",
+    "Purpose of the requests: reads need a node that has caught up; writes also need a leader.",
     &[("both", Purpose::Both), ("reads", Purpose::Reads), ("writes", Purpose::Writes)],
     "both",
 );
@@ -42,7 +42,7 @@ pub(crate) async fn metrics(host: Arc<Host>, _request: Box<Request>) -> Answer {
 fn listed(reasons: &[Problem]) -> String {
     let documents = reasons.iter().map(|reason| {
         let log = reason.log.as_deref().unwrap_or_default();
-        // No name of a log holds anything to escape.
+        // No log's name contains anything to escape.
         format!(
             r#"{{"type":"/problems/{}","log":"{log}","detail":{}}}"#,
             reason.kind.slug,

@@ -1,10 +1,10 @@
-//! What operators and their programs ask: health, figures, views, the API's own description.
+//! For operators and their tools: health, metrics, views, the OpenAPI document, problem pages.
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod health;
 pub mod openapi;
-pub(crate) mod problem_page;
+pub mod problem_page;
 pub(crate) mod views;
 
 use health::FOR;
@@ -12,7 +12,7 @@ use problem_page::SLUG;
 use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{Accept, FRESHNESS, Query};
-use wellspring_host::http::face::{Face, Served};
+use wellspring_host::http::face::{Face, ServedRoute};
 use wellspring_host::http::{HTML, Host, JSON, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
@@ -26,23 +26,24 @@ pub struct OperationFace {
 impl Face for OperationFace {
     const NAME: &'static str = "operations";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<OperationFace>] = routes! { |face| Arc::clone(&face.host);
-        GET "/v1/views" Node Account views::list: "How far each view is: state, position, lag."
+    const ROUTES: &'static [ServedRoute<OperationFace>] = routes! { |face| Arc::clone(&face.host);
+        GET "/v1/views" Node Account views::list: "State, position and lag of each view."
             .fresh(FRESHNESS) => [200 JSON "Views"];
         GET "/health" Node Public health::health: "Whether the process is healthy."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
-        GET "/health/live" Node Public health::health: "Whether the process lives."
+        GET "/health/live" Node Public health::health: "Whether the process is alive."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
-        GET "/health/ready" Node Public health::ready: "Whether the process takes requests."
+        GET "/health/ready" Node Public health::ready: "Whether the process is ready for requests."
             .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Health"];
-        GET "/metrics" Node Operator health::metrics: "Figures in the Prometheus text format."
+        GET "/metrics" Node Operator health::metrics: "Metrics in the Prometheus text format."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/openapi.json" Node Public openapi::document: "This document."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON ""];
-        GET "/problems" Node Public problem_page::index: "All problem types, each with its status and title: JSON, text/plain or text/html."
-            => [200 JSON "" HTML "" TEXT ""];
-        GET "/problems/{slug}" Node Public problem_page::problem: "What a problem type means, what to do, and whether trying again helps: JSON, text/plain or text/html."
-            .at(&SLUG) .fails[&[&NOT_FOUND]] => [200 JSON "" HTML "" TEXT ""];
+        GET "/problems" Node Public problem_page::index: "All problem types with status and \
+                                                          title: JSON, text/plain or text/html."
+            => [200 JSON "ProblemTypes" HTML "" TEXT ""];
+        GET "/problems/{slug}" Node Public problem_page::problem: "The cause and remedy of a problem type, whether a retry helps, and an example answer: JSON, text/plain or text/html."
+            .at(&SLUG) .fails[&[&NOT_FOUND]] => [200 JSON "ProblemType" HTML "" TEXT ""];
     };
 
     fn open(_: NoSettings, host: &Arc<Host>) -> Result<OperationFace, String> {

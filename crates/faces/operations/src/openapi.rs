@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the routes and their contracts alone: it knows none by name.
+//! The OpenAPI 3.1 document, made only from the routes and their contracts: it knows none by name.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use wellspring_host::http::{Answer, Host, Request, Response, SVG};
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{Kind, Retry};
 
-/// What the bodies and answers look like, by name.
+/// The schemas of bodies and answers, by name.
 const SCHEMAS: &str = include_str!("schemas.json");
 
 /// `GET /openapi.json`.
@@ -23,8 +23,7 @@ pub(crate) async fn document(host: Arc<Host>, _request: Box<Request>) -> Answer 
     Ok(Response::json(200, bytes.clone()))
 }
 
-/// The document of these routes; with `dev` those that are served with `--dev-endpoints` only are
-/// in it.
+/// The document of these routes; `dev` includes those that need `--dev-endpoints`.
 pub fn build(routes: &Routes, dev: bool) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut problems = Problems::default();
@@ -64,9 +63,10 @@ fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> 
     for kinds in route.problems().chunk_by(|a, b| a.status == b.status) {
         responses.insert(kinds[0].status.to_string(), problems.reference(kinds));
     }
-    // What is said before a request is read: that it came too slowly, or over too many connections.
+    // Answers before a request is parsed: it arrived too slowly, or over too many connections.
     if route.is_for_leader() {
-        let told = "Another node leads and answers this at `Location` (--follower-writes redirect)";
+        let told = "Another node leads; send the request to `Location` (--follower-writes \
+                    redirect)";
         responses.insert(REDIRECTED.to_string(), json!({"description": told}));
     }
     responses.insert("default".to_owned(), problems.any());
@@ -95,17 +95,17 @@ fn operation(face: &str, route: &Route, path: &str, problems: &mut Problems) -> 
     operation
 }
 
-/// The answers that are problems, each set of kinds once: many routes have the same.
+/// The problem responses, each set of types once, as many routes share them.
 #[derive(Default)]
 struct Problems {
     /// By name, as components.
     responses: Map<String, Value>,
-    /// Which set each is, in the order of appearance.
+    /// The sets in order of appearance.
     sets: Vec<Vec<&'static str>>,
 }
 
 impl Problems {
-    /// A reference to the answer with these kinds, which have one status.
+    /// A reference to the response with these types, which have one status.
     fn reference(&mut self, kinds: &[&'static Kind]) -> Value {
         let slugs: Vec<&str> = kinds.iter().map(|kind| kind.slug).collect();
         let known = self.sets.iter().position(|set| *set == slugs);
@@ -132,7 +132,7 @@ impl Problems {
         json!({"$ref": format!("#/components/responses/{name}")})
     }
 
-    /// A reference to the answer with any kind.
+    /// A reference to the response with any type.
     fn any(&mut self) -> Value {
         let any = || problem_response("A problem (RFC 9457)", &reference("Problem"));
         self.responses.entry("Problem").or_insert_with(any);
@@ -144,7 +144,7 @@ fn problem_response(what: &str, schema: &Value) -> Value {
     json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
 }
 
-/// The types of kinds, as a problem names them.
+/// The URIs of problem types.
 fn types(kinds: &[&Kind]) -> Vec<String> {
     kinds.iter().map(|kind| format!("/problems/{}", kind.slug)).collect()
 }
@@ -155,7 +155,7 @@ fn security_schemes() -> Value {
         "bearer": {"type": "http", "scheme": "bearer", "description": "A token of POST /auth/token, or an API key."},
         "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         "basic": {"type": "http", "scheme": "basic"},
-        "node": {"type": "apiKey", "in": "header", "name": "Wellspring-Node", "description": "Signed with the cluster key: other nodes alone send it."}
+        "node": {"type": "apiKey", "in": "header", "name": "Wellspring-Node", "description": "Signed with the cluster key; only other nodes send it."}
     })
 }
 
@@ -190,7 +190,7 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
     all
 }
 
-/// What values look like in JSON Schema.
+/// Values as JSON Schema.
 fn schema(values: Values, words: &[&str]) -> Value {
     match values {
         Values::Text(None) => json!({"type": "string"}),

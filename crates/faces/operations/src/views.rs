@@ -1,4 +1,4 @@
-//! `GET /v1/views`: how far each view is.
+//! `GET /v1/views`: the progress of each view.
 
 use serde::Serialize;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ struct ViewsDocument<'a> {
     views: Vec<ViewDocument<'a>>,
 }
 
-/// Every view of a log that the principal may read, with its state, position and lag.
+/// Every view of a log that the caller may read, with its state, position and lag.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let logs = host.node.all().into_iter();
     let readable: Vec<_> = logs.filter(|(log, _)| request.principal.may_read(log)).collect();

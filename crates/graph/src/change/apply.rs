@@ -1,8 +1,7 @@
-//! A change set put into effect on a version: all of it, or nothing.
+//! Applies a change set to a version, completely or not at all.
 //!
-//! The order is fixed: nodes created, relationships created, changes, relationships deleted, nodes
-//! deleted; the schema before all. Whoever applies the same to the same comes to the same, also
-//! when it is refused.
+//! The order is fixed: schema, created nodes, created relationships, changes, deleted
+//! relationships, deleted nodes. The result is deterministic, including refusals.
 
 use super::{ChangeSet, NodeChange, PropertyChanges, RelationshipChange, Touches};
 use crate::fault::Violation;
@@ -15,43 +14,43 @@ use std::fmt;
 
 /// Why a change set cannot be applied to a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unsound {
-    /// An entity is created that is there.
+pub enum ChangeFault {
+    /// It creates an entity that exists.
     Exists(Entity),
-    /// An entity is changed, deleted or tied to that is not there.
+    /// It changes, deletes or connects to an entity that does not exist.
     Missing(Entity),
     /// A node would have too many labels.
     TooManyLabels(NodeId),
     /// An entity would have too many properties.
     TooManyProperties(Entity),
-    /// An index or constraint cannot be created or dropped.
+    /// It creates or drops an index or constraint that it cannot.
     Schema(String),
-    /// What comes of it breaks a rule of the graph.
+    /// The result violates a rule of the graph.
     Violation(Violation),
 }
 
-impl fmt::Display for Unsound {
+impl fmt::Display for ChangeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsound::Exists(entity) => write!(f, "{entity} is created, but is there"),
-            Unsound::Missing(entity) => write!(f, "{entity} is not there"),
-            Unsound::TooManyLabels(id) => {
+            ChangeFault::Exists(entity) => write!(f, "{entity} is created but exists already"),
+            ChangeFault::Missing(entity) => write!(f, "{entity} does not exist"),
+            ChangeFault::TooManyLabels(id) => {
                 write!(f, "{} would have more than {MAX_LABELS} labels", Entity::Node(*id))
             }
-            Unsound::TooManyProperties(entity) => {
+            ChangeFault::TooManyProperties(entity) => {
                 write!(f, "{entity} would have more than {MAX_PROPERTIES} properties")
             }
-            Unsound::Schema(text) => f.write_str(text),
-            Unsound::Violation(violation) => violation.fmt(f),
+            ChangeFault::Schema(text) => f.write_str(text),
+            ChangeFault::Violation(violation) => violation.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Unsound {}
+impl std::error::Error for ChangeFault {}
 
-impl From<Violation> for Unsound {
-    fn from(violation: Violation) -> Unsound {
-        Unsound::Violation(violation)
+impl From<Violation> for ChangeFault {
+    fn from(violation: Violation) -> ChangeFault {
+        ChangeFault::Violation(violation)
     }
 }
 
@@ -59,33 +58,34 @@ fn change_properties(
     entity: Entity,
     properties: &mut Properties,
     changes: &PropertyChanges,
-) -> Result<(), Unsound> {
+) -> Result<(), ChangeFault> {
     let set = changes.set.iter().map(|(key, value)| (*key, Some(value.clone())));
     set_properties(properties, set.chain(changes.unset.iter().map(|key| (*key, None))));
     bounded(entity, properties)
 }
 
-fn bounded(entity: Entity, properties: &Properties) -> Result<(), Unsound> {
+fn bounded(entity: Entity, properties: &Properties) -> Result<(), ChangeFault> {
     match properties.len() > MAX_PROPERTIES {
-        true => Err(Unsound::TooManyProperties(entity)),
+        true => Err(ChangeFault::TooManyProperties(entity)),
         false => Ok(()),
     }
 }
 
-fn sorted(entity: Entity, properties: &[(Name, Value)]) -> Result<Properties, Unsound> {
+fn sorted(entity: Entity, properties: &[(Name, Value)]) -> Result<Properties, ChangeFault> {
     let mut row = Vec::with_capacity(properties.len());
     set_properties(&mut row, properties.iter().map(|(key, value)| (*key, Some(value.clone()))));
     bounded(entity, &row).map(|()| row)
 }
 
 impl Graph {
-    /// Applies a change set. Unchanged if it is refused.
+    /// Applies a change set. Leaves the version unchanged if it is refused.
     ///
     /// # Errors
-    /// What makes it unsound on this version.
-    pub fn apply(&mut self, changes: &ChangeSet) -> Result<Touches, Unsound> {
+    /// Why it does not apply to this version.
+    pub fn apply(&mut self, changes: &ChangeSet) -> Result<Touches, ChangeFault> {
         if changes.has_schema() {
-            // Rare, and dear in any case: on a clone there is nothing to undo.
+            // Schema changes are rare and expensive anyway; working on a clone makes undo
+            // unnecessary.
             let mut next = self.clone();
             next.apply_schema(changes)?;
             let mut touches = next.apply_data(changes)?;
@@ -96,22 +96,23 @@ impl Graph {
         self.apply_data(changes)
     }
 
-    fn apply_schema(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn apply_schema(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         for name in &changes.dropped_items {
-            let missing = || Unsound::Schema(format!("there is no item {name:?} to drop"));
+            let missing =
+                || ChangeFault::Schema(format!("no index or constraint is named {name:?}"));
             self.remove_schema_item(name).ok_or_else(missing)?;
         }
         for definition in &changes.created_items {
             let fault = self.check_definition(definition);
-            fault.map_err(|fault| Unsound::Schema(fault.to_string()))?;
+            fault.map_err(|fault| ChangeFault::Schema(fault.to_string()))?;
             let item = self.add_schema_item(definition.clone());
             self.check_item(&item)?;
         }
         Ok(())
     }
 
-    /// In place, as pages that no other version has need no copy.
-    fn apply_data(&mut self, changes: &ChangeSet) -> Result<Touches, Unsound> {
+    /// Works in place, because pages not shared with another version need no copy.
+    fn apply_data(&mut self, changes: &ChangeSet) -> Result<Touches, ChangeFault> {
         let mut application =
             Application { graph: self, touches: Touches::default(), undo: Vec::new() };
         if let Err(unsound) = application.run(changes) {
@@ -119,7 +120,7 @@ impl Graph {
             return Err(unsound);
         }
         let touches = application.touches;
-        // Only now: what came to nothing has given no ids.
+        // Done last: a change set that was refused assigns no ids.
         self.pass_ids(changes);
         Ok(touches)
     }
@@ -138,21 +139,21 @@ impl Graph {
     }
 }
 
-/// A change set that is being applied.
+/// A change set being applied.
 struct Application<'a> {
     graph: &'a mut Graph,
     touches: Touches,
-    /// What was there before, in the order of writing.
-    undo: Vec<Replaced>,
+    /// The previous content, in the order of writing.
+    undo: Vec<UndoEntry>,
 }
 
-enum Replaced {
+enum UndoEntry {
     Node(NodeId, Option<NodeRow>),
     Relationship(RelationshipId, Option<RelationshipRow>),
 }
 
 impl Application<'_> {
-    fn run(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn run(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         self.create_nodes(changes)?;
         self.create_relationships(changes)?;
         self.change(changes)?;
@@ -174,11 +175,11 @@ impl Application<'_> {
     fn undo(&mut self) {
         while let Some(replaced) = self.undo.pop() {
             match replaced {
-                Replaced::Node(id, before) => {
+                UndoEntry::Node(id, before) => {
                     let now = self.graph.node(id);
                     self.graph.put_node(id, now.as_ref(), before.as_ref());
                 }
-                Replaced::Relationship(id, before) => {
+                UndoEntry::Relationship(id, before) => {
                     let now = self.graph.whole_relationship(id);
                     self.graph.put_relationship(id, now.as_ref(), before.as_ref());
                 }
@@ -189,7 +190,7 @@ impl Application<'_> {
     fn put_node(&mut self, id: NodeId, before: Option<NodeRow>, after: Option<&NodeRow>) {
         self.graph.put_node(id, before.as_ref(), after);
         self.touches.node(id, before.as_ref(), after);
-        self.undo.push(Replaced::Node(id, before));
+        self.undo.push(UndoEntry::Node(id, before));
     }
 
     fn put_relationship(
@@ -200,23 +201,23 @@ impl Application<'_> {
     ) {
         self.graph.put_relationship(id, before.as_ref(), after);
         self.touches.relationship(id, before.as_ref(), after);
-        self.undo.push(Replaced::Relationship(id, before));
+        self.undo.push(UndoEntry::Relationship(id, before));
     }
 
-    fn node(&self, id: NodeId) -> Result<NodeRow, Unsound> {
-        self.graph.node(id).ok_or(Unsound::Missing(Entity::Node(id)))
+    fn node(&self, id: NodeId) -> Result<NodeRow, ChangeFault> {
+        self.graph.node(id).ok_or(ChangeFault::Missing(Entity::Node(id)))
     }
 
-    fn relationship(&self, id: RelationshipId) -> Result<RelationshipRow, Unsound> {
+    fn relationship(&self, id: RelationshipId) -> Result<RelationshipRow, ChangeFault> {
         let row = self.graph.whole_relationship(id);
-        row.ok_or(Unsound::Missing(Entity::Relationship(id)))
+        row.ok_or(ChangeFault::Missing(Entity::Relationship(id)))
     }
 
-    fn create_nodes(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn create_nodes(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         for (id, change) in &changes.nodes {
             let NodeChange::Created { labels, properties } = change else { continue };
             if self.graph.has_node(*id) {
-                return Err(Unsound::Exists(Entity::Node(*id)));
+                return Err(ChangeFault::Exists(Entity::Node(*id)));
             }
             let properties = sorted(Entity::Node(*id), properties)?;
             let mut row = NodeRow { labels: labels.clone(), properties };
@@ -226,15 +227,15 @@ impl Application<'_> {
         Ok(())
     }
 
-    fn create_relationships(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn create_relationships(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         for (id, change) in &changes.relationships {
             let RelationshipChange::Created { head, properties } = change else { continue };
             if self.graph.has_relationship(*id) {
-                return Err(Unsound::Exists(Entity::Relationship(*id)));
+                return Err(ChangeFault::Exists(Entity::Relationship(*id)));
             }
             let missing = [head.from, head.to].into_iter().find(|end| !self.graph.has_node(*end));
             if let Some(end) = missing {
-                return Err(Unsound::Missing(Entity::Node(end)));
+                return Err(ChangeFault::Missing(Entity::Node(end)));
             }
             let properties = sorted(Entity::Relationship(*id), properties)?;
             let row = RelationshipRow { head: *head, properties };
@@ -243,7 +244,7 @@ impl Application<'_> {
         Ok(())
     }
 
-    fn change(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn change(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         for (id, change) in &changes.nodes {
             let NodeChange::Changed { label, unlabel, properties } = change else { continue };
             let before = self.node(*id)?;
@@ -264,7 +265,7 @@ impl Application<'_> {
         Ok(())
     }
 
-    fn delete(&mut self, changes: &ChangeSet) -> Result<(), Unsound> {
+    fn delete(&mut self, changes: &ChangeSet) -> Result<(), ChangeFault> {
         for (id, change) in &changes.relationships {
             if matches!(change, RelationshipChange::Deleted) {
                 let before = self.relationship(*id)?;
@@ -281,11 +282,11 @@ impl Application<'_> {
     }
 }
 
-fn tidy_labels(id: NodeId, row: &mut NodeRow) -> Result<(), Unsound> {
+fn tidy_labels(id: NodeId, row: &mut NodeRow) -> Result<(), ChangeFault> {
     row.labels.sort_unstable();
     row.labels.dedup();
     match row.labels.len() > MAX_LABELS {
-        true => Err(Unsound::TooManyLabels(id)),
+        true => Err(ChangeFault::TooManyLabels(id)),
         false => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! From two versions and the ids that were written to the net change between them.
+//! Computes the net change between two versions from the ids that were written.
 
 use super::{
     ChangeSet, CommittedChanges, NodeChange, PropertyChanges, RelationshipChange, Touches,
@@ -48,7 +48,7 @@ fn relationship_change(
     }
 }
 
-/// What lies between two versions, as far as these entities go.
+/// The difference between two versions, limited to these entities.
 pub(crate) fn difference(
     [base, graph]: [&Graph; 2],
     nodes: impl Iterator<Item = NodeId>,

@@ -1,11 +1,11 @@
-//! Net changes: what of a transaction goes into its event, and what it touched, by which others
-//! judge it.
+//! Net changes: the part of a transaction that its event records, and what it touched, which later
+//! transactions are checked against.
 
 mod apply;
 mod difference;
 mod touches;
 
-pub use apply::Unsound;
+pub use apply::ChangeFault;
 pub(crate) use difference::difference;
 pub use touches::Touches;
 
@@ -15,7 +15,7 @@ use crate::names::Name;
 use crate::value::Value;
 use std::sync::Arc;
 
-/// What a transaction comes to, by id: what was created and deleted in it is not in here.
+/// The net effect of a transaction, by id; entities both created and deleted in it are omitted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChangeSet {
     /// Nodes, each once.
@@ -28,46 +28,46 @@ pub struct ChangeSet {
     pub created_items: Vec<SchemaDefinition>,
 }
 
-/// What becomes of a node.
+/// The change of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeChange {
-    /// It is new.
+    /// The node is created.
     Created {
         /// Its labels.
         labels: Vec<Name>,
         /// Its properties.
         properties: Vec<(Name, Value)>,
     },
-    /// It was there and stays.
+    /// The node is changed.
     Changed {
-        /// Labels it gets.
+        /// Added labels.
         label: Vec<Name>,
-        /// Labels it loses.
+        /// Removed labels.
         unlabel: Vec<Name>,
-        /// What becomes of its properties.
+        /// The change of its properties.
         properties: PropertyChanges,
     },
-    /// It is gone.
+    /// The node is deleted.
     Deleted,
 }
 
-/// What becomes of a relationship.
+/// The change of a relationship.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RelationshipChange {
-    /// It is new.
+    /// The relationship is created.
     Created {
         /// Its type and ends.
         head: Relationship,
         /// Its properties.
         properties: Vec<(Name, Value)>,
     },
-    /// It was there and stays.
+    /// The relationship is changed.
     Changed(PropertyChanges),
-    /// It is gone.
+    /// The relationship is deleted.
     Deleted,
 }
 
-/// What becomes of the properties of what was there.
+/// The change of an existing entity's properties.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PropertyChanges {
     /// Keys with their new values.
@@ -83,7 +83,7 @@ impl ChangeSet {
         self.len() == 0
     }
 
-    /// How many entities and schema items change.
+    /// Number of changed entities and schema items.
     #[must_use]
     pub fn len(&self) -> usize {
         let items = self.dropped_items.len() + self.created_items.len();
@@ -97,12 +97,12 @@ impl ChangeSet {
     }
 }
 
-/// A change set together with what it touched in the version it was applied to: what the view keeps
-/// of each commit until no transaction is older.
+/// A change set and what it touched in the version it was applied to. The view keeps it until no
+/// older transaction is running.
 #[derive(Debug, Clone, Default)]
 pub struct CommittedChanges {
-    /// What changed.
+    /// The change set.
     pub changes: ChangeSet,
-    /// What that touched.
+    /// What it touched.
     pub touches: Touches,
 }

@@ -1,4 +1,4 @@
-//! What a change set touched, and whether that is anything that another transaction has read.
+//! What a change set touched, and whether another transaction read any of it.
 
 use crate::footprint::{Footprint, Side};
 use crate::graph::{NodeRow, Properties, Relationship, RelationshipRow, property_of};
@@ -6,16 +6,16 @@ use crate::id::{NodeId, RelationshipId};
 use crate::names::Name;
 use crate::value::{Canonical, Value};
 
-/// What a change set touched. Each list may name a thing twice.
+/// What a change set touched. The lists may contain duplicates.
 #[derive(Debug, Clone, Default)]
 pub struct Touches {
     nodes: Vec<(NodeId, Fate)>,
     relationships: Vec<(RelationshipId, Fate)>,
-    /// Relationships that came or went.
+    /// Created and deleted relationships.
     heads: Vec<Relationship>,
-    /// Labels that nodes got or lost.
+    /// Added and removed labels.
     labels: Vec<Name>,
-    /// Label or type, key and hash of values that came or went.
+    /// Label or type, key and hash of each added or removed value.
     equal: Vec<(Name, Name, u64)>,
     schema: bool,
 }
@@ -80,7 +80,8 @@ impl Touches {
         self.values(head.relationship_type, differing_values(old, new).into_iter());
     }
 
-    /// Whether anything that was read is touched: who read it may not commit after this.
+    /// Whether it touched anything in the footprint. If so, the transaction must not commit after
+    /// this change set.
     pub(crate) fn concerns(&self, footprint: &Footprint) -> bool {
         self.schema
             || self.nodes.iter().any(|node| concerns_node(footprint, *node))
@@ -94,7 +95,7 @@ impl Touches {
     }
 }
 
-/// The values that only one of both has, of keys that they share or not.
+/// The values that only one of the two has.
 fn differing_values<'a>(old: &'a Properties, new: &'a Properties) -> Vec<(Name, &'a Value)> {
     let is_kept = |others: &Properties, key: Name, value: &Value| {
         property_of(others, key).is_some_and(|other| other.is_identical(value))

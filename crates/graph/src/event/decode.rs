@@ -1,5 +1,5 @@
-//! Events as change sets. Anyone may append events of these types, so everything is checked here
-//! that can be without the graph; the rest when the change set is applied.
+//! Decodes events into change sets. Any client may append such events, so everything that does not
+//! need the graph is checked here; the rest when the change set is applied.
 
 use super::json::{Json, Kind};
 use super::parts::Part;
@@ -13,13 +13,13 @@ use crate::names::{Name, is_name};
 use crate::value::Value;
 use std::collections::BTreeSet;
 
-/// What an event may say of an entity, before it is known whether that makes sense.
+/// An event's statements about an entity, not checked for consistency yet.
 #[derive(Default)]
 struct Entry {
     id: Option<u64>,
-    /// Labels that it is created with.
+    /// Labels of a created node.
     new_labels: Option<Vec<Name>>,
-    /// The type that it is created with.
+    /// Type of a created relationship.
     new_type: Option<Name>,
     from: Option<u64>,
     to: Option<u64>,
@@ -37,8 +37,8 @@ pub(super) fn read_name(names: &Graph, json: &mut Json<'_>) -> Result<Name, Even
 fn new_name(names: &Graph, text: &str) -> Result<Name, EventFault> {
     match names.names().intern(text) {
         Some(name) => Ok(name),
-        None if is_name(text) => fault(format!("{text:?}: the graph has no room for another name")),
-        None => fault(format!("{text:?} is no name")),
+        None if is_name(text) => fault(format!("{text:?}: the graph cannot take another name")),
+        None => fault(format!("{text:?} is not a valid name")),
     }
 }
 
@@ -70,11 +70,11 @@ fn read_properties(names: &Graph, json: &mut Json<'_>) -> Result<Vec<(Name, Valu
     Ok(properties)
 }
 
-/// Keeps what a field says; a field may stand there once.
+/// Stores a field's value; a field must not be repeated.
 pub(super) fn once<T>(place: &mut Option<T>, field: &str, value: T) -> Result<(), EventFault> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => fault(format!("{field}: stands there twice")),
+        Some(_) => fault(format!("{field}: repeated field")),
     }
 }
 
@@ -94,7 +94,7 @@ impl Entry {
             "set" => once(&mut entry.set, field, read_properties(names, json)?),
             "unset" => once(&mut entry.unset, field, read_names(names, json)?),
             "gone" => once(&mut entry.gone, field, json.boolean()?),
-            _ => fault(format!("{field:?} is nothing that an event says of an entity")),
+            _ => fault(format!("unknown field {field:?} of an entity")),
         })?;
         Ok(entry)
     }
@@ -104,12 +104,12 @@ impl Entry {
         let unset = self.unset.take().unwrap_or_default();
         let is_set: BTreeSet<Name> = set.iter().map(|(key, _)| *key).collect();
         match unset.iter().any(|key| is_set.contains(key)) {
-            true => fault("unset: a key is set as well"),
+            true => fault("unset: the key is also set"),
             false => Ok(PropertyChanges { set, unset }),
         }
     }
 
-    /// Nothing is left of what was said.
+    /// Checks that every statement was used.
     fn finish(self) -> Result<(), EventFault> {
         let is_empty = self.new_labels.is_none()
             && self.new_type.is_none()
@@ -120,7 +120,7 @@ impl Entry {
             && self.set.is_none()
             && self.unset.is_none()
             && self.gone.is_none();
-        if is_empty { Ok(()) } else { fault("an entity of which is said what makes no sense") }
+        if is_empty { Ok(()) } else { fault("an entity with contradictory fields") }
     }
 
     fn node(mut self) -> Result<(NodeId, NodeChange), EventFault> {
@@ -141,7 +141,9 @@ impl Entry {
     }
 
     fn relationship(mut self) -> Result<(RelationshipId, RelationshipChange), EventFault> {
-        let Some(id) = self.id.and_then(RelationshipId::new) else { return fault("id: no id") };
+        let Some(id) = self.id.and_then(RelationshipId::new) else {
+            return fault("id: not a valid id");
+        };
         let change = if let Some(relationship_type) = self.new_type.take() {
             let (from, to) = (node_id(self.from.take())?, node_id(self.to.take())?);
             let head = Relationship { relationship_type, from, to };
@@ -160,8 +162,8 @@ fn node_id(number: Option<u64>) -> Result<NodeId, EventFault> {
     number.and_then(NodeId::new).map_or_else(|| fault("a node without an id below 2^48"), Ok)
 }
 
-/// Reads a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the graph it is
-/// for.
+/// Decodes a [`GRAPH_CHANGED`](super::GRAPH_CHANGED) event. `names` is any version of the target
+/// graph.
 pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFault> {
     let mut json = Json::new(data);
     let (mut transaction, mut part, mut of) = (None, None, None);
@@ -186,7 +188,7 @@ pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFa
             })?;
             once(&mut relationships, field, list)
         }
-        _ => fault(format!("{field:?} is nothing that an event says")),
+        _ => fault(format!("unknown field {field:?}")),
     })?;
     json.end()?;
     let place = match (transaction, part, of) {
@@ -194,7 +196,7 @@ pub(crate) fn decode_changes(names: &Graph, data: &[u8]) -> Result<Part, EventFa
         (Some(transaction), Some(part), Some(of)) if (1..=64).contains(&transaction.len()) => {
             Some((transaction, part, of))
         }
-        _ => return fault("tx, part and of: all of them, or none"),
+        _ => return fault("give all of tx, part and of, or none"),
     };
     let changes = ChangeSet {
         nodes: nodes.unwrap_or_default(),

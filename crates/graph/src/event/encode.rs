@@ -1,4 +1,4 @@
-//! A change set as events.
+//! Encodes a change set as events.
 
 use super::fragment::Fragments;
 use super::schema::encode_schema;
@@ -13,7 +13,7 @@ use crate::names::Name;
 use std::collections::BTreeSet;
 use wellspring_types::{DataKind, Event};
 
-/// A label or a relationship type, as a tag.
+/// A label or relationship type as a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tag {
     Label(Name),
@@ -30,7 +30,7 @@ impl Tag {
     }
 }
 
-/// One part that is being filled.
+/// A part being filled.
 #[derive(Debug, Default)]
 struct OpenPart {
     nodes: String,
@@ -58,7 +58,7 @@ impl OpenPart {
     }
 }
 
-/// Fills parts one after the other.
+/// Fills parts one after another.
 struct Packer {
     full: Vec<OpenPart>,
     open: OpenPart,
@@ -78,7 +78,7 @@ impl Packer {
             Entity::Relationship(_) => &mut self.open.relationships,
         };
         if list.is_empty() {
-            // Most events say one thing.
+            // Most events have a single fragment.
             *list = fragment;
         } else {
             list.push(',');
@@ -87,8 +87,8 @@ impl Packer {
     }
 }
 
-/// The events of a change set: none if it is empty. `base` is the version it changes, `transaction`
-/// what its parts know each other by.
+/// The events of a change set; none if it is empty. `base` is the version it changes, `transaction`
+/// identifies its parts.
 pub(crate) fn encode(
     base: &Graph,
     changes: &ChangeSet,
@@ -159,7 +159,8 @@ fn put_node(
             }
             let added = label.iter().copied().map(Tag::Label);
             if tags.len() + label.len() > MAX_TAGS {
-                // Too many for one event: what it loses is told first, under what it was.
+                // Too many labels for one event: removals come first, in a fragment tagged with the
+                // old labels.
                 fragments.cut();
                 fragments.finished.drain(..).for_each(|json| packer.put(entity, json, &tags));
                 tags.retain(|tag| !unlabel.iter().any(|name| *tag == Tag::Label(*name)));

@@ -1,4 +1,4 @@
-//! What an event says of one entity, cut where it is too long for one.
+//! The fields of an entity in an event, split where they are too long for one event.
 
 use super::value::{put_json, put_text};
 use super::{MAX_PROPERTY_BYTES, PART_BYTES};
@@ -9,11 +9,11 @@ use crate::names::Name;
 use crate::value::Value;
 use std::fmt::Write;
 
-/// Fragments of one entity. Each is an object of its own and names the id.
+/// Fragments of one entity. Each is a separate object with the id.
 pub(super) struct Fragments<'a> {
     names: &'a Graph,
     entity: Entity,
-    /// What of the fragment is written besides properties: the braces are open.
+    /// The fragment's fields other than properties; the braces are still open.
     head: String,
     set: String,
     unset: String,
@@ -22,7 +22,7 @@ pub(super) struct Fragments<'a> {
 
 impl<'a> Fragments<'a> {
     pub(super) fn new(names: &'a Graph, entity: Entity) -> Fragments<'a> {
-        // Most entities say little.
+        // Most entities have few fields.
         let (head, set) = (String::with_capacity(160), String::with_capacity(96));
         let (unset, finished) = (String::new(), Vec::with_capacity(1));
         let mut fragments = Fragments { names, entity, head, set, unset, finished };
@@ -38,7 +38,7 @@ impl<'a> Fragments<'a> {
         _ = write!(self.head, "{{\"id\":{number}");
     }
 
-    /// Ends the fragment; what follows is in another.
+    /// Ends the fragment; the rest goes to the next one.
     pub(super) fn cut(&mut self) {
         self.end();
         self.begin();
@@ -86,7 +86,7 @@ impl<'a> Fragments<'a> {
         self.head.push(']');
     }
 
-    /// Whether so many bytes more, after those that are written, belong into another fragment.
+    /// Whether `bytes` more bytes, after `written` ones, require another fragment.
     fn is_full(&self, written: usize, bytes: usize) -> bool {
         written > 0 && self.head.len() + written + bytes > PART_BYTES
     }

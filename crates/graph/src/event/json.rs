@@ -1,10 +1,10 @@
-//! JSON that is read as it comes: events have a fixed form, so no tree of values is built, and a
-//! rebuild goes through millions of them.
+//! A streaming JSON reader. Events have a fixed form, so it builds no tree of values; a rebuild
+//! reads millions of events.
 
 use super::{EventFault, fault};
 use std::borrow::Cow;
 
-/// JSON text and how far it was read.
+/// JSON text and the position of the reader.
 pub(super) struct Json<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -17,7 +17,7 @@ pub(super) enum Number {
     Float(f64),
 }
 
-/// What a value begins with.
+/// The kind of a value, from its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Object,
@@ -45,10 +45,10 @@ impl<'a> Json<'a> {
     }
 
     fn wrong<T>(&self, expected: &str) -> Result<T, EventFault> {
-        fault(format!("no JSON of an event: {expected} expected at byte {}", self.at))
+        fault(format!("invalid JSON: expected {expected} at byte {}", self.at))
     }
 
-    /// Whether the next byte is this one; it is passed then.
+    /// Whether the next byte is `byte`; consumes it if so.
     fn passes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_there = self.peek() == Some(byte);
@@ -72,7 +72,7 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    /// What comes next.
+    /// The kind of the next value.
     pub(super) fn kind(&mut self) -> Result<Kind, EventFault> {
         self.skip_space();
         Ok(match self.peek() {
@@ -87,13 +87,13 @@ impl<'a> Json<'a> {
         })
     }
 
-    /// Nothing but space is left.
+    /// Checks that only white space remains.
     pub(super) fn end(&mut self) -> Result<(), EventFault> {
         self.skip_space();
         if self.at < self.bytes.len() { self.wrong("the end") } else { Ok(()) }
     }
 
-    /// Reads an object; `field` reads the value of each of its fields.
+    /// Reads an object; `field` reads each field's value.
     pub(super) fn object(
         &mut self,
         mut field: impl FnMut(&mut Json<'a>, &str) -> Result<(), EventFault>,
@@ -113,7 +113,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Reads a list; `item` reads each of its values.
+    /// Reads a list; `item` reads each value.
     pub(super) fn list(
         &mut self,
         mut item: impl FnMut(&mut Json<'a>) -> Result<(), EventFault>,
@@ -165,12 +165,12 @@ impl<'a> Json<'a> {
                     let letter = self.escaped()?;
                     whole.to_mut().push(letter);
                 }
-                _ => return self.wrong("no control character"),
+                _ => return self.wrong("an escaped control character"),
             }
         }
     }
 
-    /// What stands behind a backslash.
+    /// Reads the character after a backslash.
     fn escaped(&mut self) -> Result<char, EventFault> {
         let letter = self.peek();
         self.at += 1;
@@ -219,14 +219,14 @@ impl<'a> Json<'a> {
         if self.at == start { self.wrong("a digit") } else { Ok(self.at - start) }
     }
 
-    /// Reads a number. An integer has 64 bits, a float is finite.
+    /// Reads a number: a 64-bit integer or a finite float.
     pub(super) fn number(&mut self) -> Result<Number, EventFault> {
         self.skip_space();
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         let leads_with_zero = self.peek() == Some(b'0');
         if self.digits()? > 1 && leads_with_zero {
-            return self.wrong("no zero before a number");
+            return self.wrong("a number without leading zeros");
         }
         let mut is_float = false;
         if self.peek() == Some(b'.') {
@@ -249,7 +249,7 @@ impl<'a> Json<'a> {
         number.map_or_else(|| fault(format!("the number {text} is out of range")), Ok)
     }
 
-    /// Reads an integer that is not negative.
+    /// Reads a non-negative integer.
     pub(super) fn natural(&mut self) -> Result<u64, EventFault> {
         match self.number()? {
             Number::Integer(value @ 0..) => Ok(value as u64),
@@ -264,7 +264,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value as Tree;
 
-    /// The text as a whole.
+    /// Parses the whole text.
     fn whole<T>(
         text: &str,
         read: impl FnOnce(&mut Json<'_>) -> Result<T, EventFault>,
@@ -292,7 +292,7 @@ mod tests {
                 _ => None,
             };
             let read = whole(&text, |json| json.number());
-            // An integer that is too large, and minus zero, are floats to others.
+            // Integers that are too large, and minus zero, are floats for other readers.
             let is_whole = !text.contains(['.', 'e', 'E']);
             if !(is_whole && matches!(expected, Some(Number::Float(_)))) {
                 prop_assert_eq!(read, expected);

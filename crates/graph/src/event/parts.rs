@@ -6,14 +6,14 @@ use crate::graph::Properties;
 use crate::id::Entity;
 use std::collections::BTreeMap;
 
-/// What one event says.
+/// The content of one event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// The transaction that it is a part of; nothing if it is all of one.
+    /// The transaction that it belongs to; `None` if it is a whole transaction.
     pub(crate) transaction: Option<String>,
     /// Its number, from 1.
     pub(crate) number: u64,
-    /// How many there are.
+    /// Number of parts.
     pub(crate) of: u64,
     pub(crate) changes: ChangeSet,
 }
@@ -27,34 +27,34 @@ impl Part {
             return Ok(Part { transaction: None, number: 1, of: 1, changes });
         };
         if !(1..=MAX_PARTS as u64).contains(&of) || !(1..=of).contains(&number) {
-            return fault(format!("part {number} of {of} cannot be"));
+            return fault(format!("part {number} of {of} is impossible"));
         }
         Ok(Part { transaction: Some(transaction), number, of, changes })
     }
 }
 
-/// Puts together what is said of one entity in several places: in one event as in several.
+/// Merges the fields of entities that occur several times, whether in one event or in several.
 pub(crate) fn merge(changes: ChangeSet) -> Result<ChangeSet, EventFault> {
-    let mut nodes = Merged::new(changes.nodes.len());
+    let mut nodes = EntityMerger::new(changes.nodes.len());
     for (id, change) in changes.nodes {
         nodes.put(id, Entity::Node(id), change, merge_node)?;
     }
-    let mut relationships = Merged::new(changes.relationships.len());
+    let mut relationships = EntityMerger::new(changes.relationships.len());
     for (id, change) in changes.relationships {
         relationships.put(id, Entity::Relationship(id), change, merge_relationship)?;
     }
     Ok(ChangeSet { nodes: nodes.list, relationships: relationships.list, ..changes })
 }
 
-/// Entities in the order they were met first.
-struct Merged<K, C> {
+/// Entities in the order of their first occurrence.
+struct EntityMerger<K, C> {
     list: Vec<(K, C)>,
     places: BTreeMap<K, usize>,
 }
 
-impl<K: Ord + Copy, C> Merged<K, C> {
-    fn new(capacity: usize) -> Merged<K, C> {
-        Merged { list: Vec::with_capacity(capacity), places: BTreeMap::new() }
+impl<K: Ord + Copy, C> EntityMerger<K, C> {
+    fn new(capacity: usize) -> EntityMerger<K, C> {
+        EntityMerger { list: Vec::with_capacity(capacity), places: BTreeMap::new() }
     }
 
     fn put(
@@ -64,14 +64,14 @@ impl<K: Ord + Copy, C> Merged<K, C> {
         change: C,
         merge: fn(&mut C, C) -> Option<()>,
     ) -> Result<(), EventFault> {
-        // Most events are of one entity, and the others in order.
+        // Most events have one entity, and others have them in order.
         let is_new = self.list.last().is_none_or(|(last, _)| *last < id) && self.places.is_empty();
         if !is_new && self.places.is_empty() {
             self.places = self.list.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
         }
         if let Some(&at) = self.places.get(&id) {
             let merged = merge(&mut self.list[at].1, change);
-            return merged.map_or_else(|| fault(format!("{entity} stands there twice")), Ok);
+            return merged.map_or_else(|| fault(format!("{entity} occurs twice")), Ok);
         }
         if !is_new {
             self.places.insert(id, self.list.len());

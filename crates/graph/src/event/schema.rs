@@ -1,4 +1,4 @@
-//! Changes of the schema as events, and back.
+//! Encodes schema changes as events and decodes them.
 //!
 //! ```json
 //! {"create":[{"name":"one","kind":"unique","on":"node","labels":["Person"],"keys":["name"]}],"drop":["old"]}
@@ -50,7 +50,7 @@ fn put_definition(out: &mut String, names: &Graph, definition: &SchemaDefinition
     out.push('}');
 }
 
-/// The event of a change of the schema.
+/// The event of a schema change.
 pub(super) fn encode_schema(base: &Graph, changes: &ChangeSet) -> Result<Vec<Event>, Violation> {
     let mut json = String::from("{\"create\":[");
     for (at, definition) in changes.created_items.iter().enumerate() {
@@ -76,7 +76,7 @@ pub(super) fn encode_schema(base: &Graph, changes: &ChangeSet) -> Result<Vec<Eve
     Ok(vec![event(GRAPH_SCHEMA_CHANGED, base, &tags, json)])
 }
 
-/// Reads a [`GRAPH_SCHEMA_CHANGED`] event.
+/// Decodes a [`GRAPH_SCHEMA_CHANGED`] event.
 pub(crate) fn decode_schema(names: &Graph, data: &[u8]) -> Result<ChangeSet, EventFault> {
     let mut json = Json::new(data);
     let (mut created, mut dropped) = (None, None);
@@ -97,7 +97,7 @@ pub(crate) fn decode_schema(names: &Graph, data: &[u8]) -> Result<ChangeSet, Eve
             })?;
             once(&mut dropped, field, list)
         }
-        _ => fault(format!("{field:?} is nothing that an event says of a schema")),
+        _ => fault(format!("unknown field {field:?} of a schema change")),
     })?;
     json.end()?;
     Ok(ChangeSet {
@@ -116,20 +116,20 @@ fn read_definition(names: &Graph, json: &mut Json<'_>) -> Result<SchemaDefinitio
         "on" => once(&mut on, field, json.text()?.into_owned()),
         "labels" => once(&mut labels, field, read_names(names, json)?),
         "keys" => once(&mut keys, field, read_names(names, json)?),
-        _ => fault(format!("{field:?} is nothing that an event says of a schema item")),
+        _ => fault(format!("unknown field {field:?} of a schema item")),
     })?;
     let (Some(name), Some(kind), Some(on)) = (name, kind, on) else {
-        return fault("a schema item has a name, a kind and what it is on");
+        return fault("a schema item needs name, kind and on");
     };
     let kind = KINDS.iter().find(|(known, _)| **known == kind).map(|(_, kind)| *kind);
-    let Some(kind) = kind else { return fault("kind: not known") };
+    let Some(kind) = kind else { return fault("kind: unknown") };
     let [subject] = labels.unwrap_or_default()[..] else {
-        return fault("labels: just one was expected");
+        return fault("labels: expected exactly one");
     };
     let subject = match &*on {
         "node" => SchemaSubject::Label(subject),
         "rel" => SchemaSubject::Type(subject),
-        _ => return fault("on: node or rel was expected"),
+        _ => return fault("on: expected node or rel"),
     };
     Ok(SchemaDefinition { name: name.into(), kind, subject, keys: keys.unwrap_or_default() })
 }

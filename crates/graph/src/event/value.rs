@@ -1,4 +1,4 @@
-//! Property values in JSON. What JSON cannot say is `{"$type":…,"_value":…}`.
+//! Property values in JSON. Values that JSON cannot represent are `{"$type":…,"_value":…}`.
 
 use super::decode::once;
 use super::json::{Json, Kind, Number};
@@ -13,7 +13,7 @@ pub(crate) fn put_text(out: &mut String, text: &str) {
     let is_escaped = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
     while let Some(at) = rest.as_bytes().iter().position(is_escaped) {
         out.push_str(&rest[..at]);
-        // Those that are found are one byte long.
+        // Every character found is one byte long.
         _ = match rest.as_bytes()[at] {
             b'"' => write!(out, "\\\""),
             b'\\' => write!(out, "\\\\"),
@@ -75,8 +75,8 @@ fn read_scalar(json: &mut Json<'_>) -> Result<Value, EventFault> {
             Number::Float(value) => Value::Float(value),
         }),
         Kind::Object => read_typed(json),
-        Kind::Null => fault("a property is never null"),
-        Kind::List => fault("a list has lists in it"),
+        Kind::Null => fault("a property cannot be null"),
+        Kind::List => fault("a list contains lists"),
     }
 }
 
@@ -85,9 +85,9 @@ fn read_typed(json: &mut Json<'_>) -> Result<Value, EventFault> {
     json.object(|json, field| match field {
         "$type" => once(&mut name, field, json.text()?.into_owned()),
         "_value" => once(&mut text, field, json.text()?.into_owned()),
-        _ => fault(format!("{field:?} is no part of a typed value")),
+        _ => fault(format!("unknown field {field:?} of a typed value")),
     })?;
-    let (Some(name), Some(text)) = (name, text) else { return fault("half of a typed value") };
+    let (Some(name), Some(text)) = (name, text) else { return fault("an incomplete typed value") };
     let value = crate::value::text::from_typed(&name, &text);
-    value.map_or_else(|| fault(format!("no {name} is {text:?}")), Ok)
+    value.map_or_else(|| fault(format!("{text:?} is not a valid {name}")), Ok)
 }

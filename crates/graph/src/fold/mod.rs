@@ -1,4 +1,4 @@
-//! The fold: events in, versions out.
+//! The fold: from events to versions.
 
 mod snapshot;
 
@@ -9,71 +9,71 @@ use crate::event::{
 use crate::graph::{Graph, VersionStamp};
 use std::sync::Arc;
 
-/// A version and the parts of a transaction whose last part has not come: what is published, kept
-/// in a snapshot and restored together. A clone is cheap.
+/// A version and the received parts of an incomplete transaction: they are published, stored in a
+/// snapshot and restored together. A clone is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct GraphFold {
     graph: Graph,
-    unfinished: Option<Arc<Unfinished>>,
+    unfinished: Option<Arc<IncompleteTransaction>>,
 }
 
-/// The parts of a transaction that have come.
+/// The received parts of an incomplete transaction.
 #[derive(Debug, Clone, PartialEq)]
-struct Unfinished {
+struct IncompleteTransaction {
     transaction: String,
     of: u64,
-    /// Of the parts that have come, in order.
+    /// Payloads of the received parts, in order.
     payloads: Vec<Arc<[u8]>>,
 }
 
-/// Most bytes of all parts of a transaction: what one append can hold.
+/// Maximum size of all parts of a transaction: what one append can hold.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Whether a version was taken.
+/// Whether the fold adopted a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adoption {
-    /// It is the fold's now.
+    /// It is the fold's version now.
     Adopted,
-    /// It is older, of another graph, or was decided on another version: the event must be folded.
+    /// It is older, of another graph, or based on another version: the event must be folded.
     MustFold,
 }
 
-/// What an event did.
+/// The effect of an event.
 #[derive(Debug)]
 pub enum FoldStep {
-    /// It is no event of the graph, or it is in the version already.
+    /// It is not an event of the graph, or the version includes it already.
     Passed,
-    /// It is a part; the transaction shows when the last one comes.
+    /// It is a part; the transaction takes effect with its last part.
     Pending,
-    /// It is in the version now.
+    /// It was applied.
     Applied(CommittedChanges),
-    /// It is nonsense, or the version does not allow it: nothing of its transaction shows.
+    /// It is invalid, or the version does not allow it: its whole transaction is ignored.
     Void(String),
 }
 
 impl From<Graph> for GraphFold {
-    /// A version that no parts are waited for in.
+    /// The fold at a version, without an incomplete transaction.
     fn from(graph: Graph) -> GraphFold {
         GraphFold { graph, unfinished: None }
     }
 }
 
 impl GraphFold {
-    /// What comes of no events.
+    /// The fold of no events.
     #[must_use]
     pub fn new() -> GraphFold {
         GraphFold::default()
     }
 
-    /// The version.
+    /// The current version.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// Takes the version that a commit came to, in place of folding its event: one whose position
-    /// is that of the event, and which was decided on the very version that is folded. That the
-    /// event tells this commit is the caller's to know.
+    /// Adopts the version of a commit instead of folding its event. The version must have the
+    /// event's position and be based on exactly the folded version. The caller guarantees that the
+    /// event records this commit.
     pub fn adopt(&mut self, version: &Graph, follows: VersionStamp) -> Adoption {
         let is_newer = version.position() > self.graph.position();
         if !is_newer || !version.is_kin(&self.graph) || self.graph.stamp() != follows {
@@ -84,7 +84,7 @@ impl GraphFold {
         Adoption::Adopted
     }
 
-    /// Folds the next event. One whose position is in the version already changes nothing.
+    /// Folds the next event; ignores events that the version already includes.
     pub fn apply(&mut self, position: u64, event_type: &str, data: &[u8]) -> FoldStep {
         let is_schema = event_type == GRAPH_SCHEMA_CHANGED;
         let concerns = is_schema || event_type == GRAPH_CHANGED;
@@ -93,15 +93,15 @@ impl GraphFold {
         }
         self.graph.set_position(position);
         self.graph.stamp_anew();
-        // Whatever comes: parts that do not go on now never will.
+        // Whatever comes next: parts that are not continued now never will be.
         let unfinished = self.unfinished.take();
         let changes = match is_schema {
             true => decode_schema(&self.graph, data),
             false => match decode_changes(&self.graph, data) {
                 Err(fault) => Err(fault),
                 Ok(part) => match self.join(unfinished, part, data) {
-                    Ok(Joined::Whole(changes)) => Ok(changes),
-                    Ok(Joined::Unfinished(unfinished)) => {
+                    Ok(Received::Whole(changes)) => Ok(changes),
+                    Ok(Received::Incomplete(unfinished)) => {
                         self.unfinished = Some(unfinished);
                         return FoldStep::Pending;
                     }
@@ -119,23 +119,27 @@ impl GraphFold {
         }
     }
 
-    /// Adds a part to those that have come.
+    /// Adds a part to the received ones.
     fn join(
         &self,
-        unfinished: Option<Arc<Unfinished>>,
+        unfinished: Option<Arc<IncompleteTransaction>>,
         part: Part,
         data: &[u8],
-    ) -> Result<Joined, EventFault> {
+    ) -> Result<Received, EventFault> {
         let Part { transaction, number, of, changes } = part;
-        let Some(transaction) = transaction else { return Ok(Joined::Whole(changes)) };
+        let Some(transaction) = transaction else { return Ok(Received::Whole(changes)) };
         let mut so_far = match unfinished.map(Arc::unwrap_or_clone) {
             Some(known) if known.is_followed_by(&transaction, number, of, data.len()) => known,
-            _ if number == 1 => Unfinished { transaction, of, payloads: Vec::new() },
-            _ => return Err(EventFault("a part that follows nothing, or too much".to_owned())),
+            _ if number == 1 => IncompleteTransaction { transaction, of, payloads: Vec::new() },
+            _ => {
+                return Err(EventFault(
+                    "a part out of sequence, or too many bytes in parts".to_owned(),
+                ));
+            }
         };
         if number < of {
             so_far.payloads.push(data.into());
-            return Ok(Joined::Unfinished(Arc::new(so_far)));
+            return Ok(Received::Incomplete(Arc::new(so_far)));
         }
         let mut whole = ChangeSet::default();
         for payload in &so_far.payloads {
@@ -145,11 +149,11 @@ impl GraphFold {
         }
         whole.nodes.extend(changes.nodes);
         whole.relationships.extend(changes.relationships);
-        Ok(Joined::Whole(whole))
+        Ok(Received::Whole(whole))
     }
 }
 
-impl Unfinished {
+impl IncompleteTransaction {
     fn is_followed_by(&self, transaction: &str, number: u64, of: u64, bytes: usize) -> bool {
         let so_far: usize = self.payloads.iter().map(|payload| payload.len()).sum();
         self.transaction == transaction
@@ -159,7 +163,7 @@ impl Unfinished {
     }
 }
 
-enum Joined {
+enum Received {
     Whole(ChangeSet),
-    Unfinished(Arc<Unfinished>),
+    Incomplete(Arc<IncompleteTransaction>),
 }

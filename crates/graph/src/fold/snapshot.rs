@@ -1,6 +1,6 @@
-//! The fold as bytes: its version, and the parts of a transaction that is not whole.
+//! The fold as bytes: its version and the parts of an incomplete transaction.
 
-use super::{GraphFold, Unfinished};
+use super::{GraphFold, IncompleteTransaction};
 use crate::event::MAX_PARTS;
 use crate::fault::SnapshotFault;
 use crate::graph::{BEYOND, BlockWriter, GraphReader, next_block};
@@ -8,13 +8,13 @@ use crate::value::{Reader, put_sized, put_varint};
 use std::io::{Read, Result as IoResult, Write};
 use std::sync::Arc;
 
-/// The transaction whose parts follow.
+/// The header of an incomplete transaction, whose parts follow.
 const UNFINISHED: u8 = BEYOND;
-/// The payload of one of its parts.
+/// The payload of one part.
 const PAYLOAD: u8 = BEYOND + 1;
 
 impl GraphFold {
-    /// Writes a snapshot: just this state, whatever is folded meanwhile.
+    /// Writes a snapshot of exactly this state, whatever is folded meanwhile.
     ///
     /// # Errors
     /// Those of `out`.
@@ -36,10 +36,10 @@ impl GraphFold {
     /// Reads a snapshot.
     ///
     /// # Errors
-    /// [`SnapshotFault`]: what is damaged is refused as a whole.
+    /// [`SnapshotFault`]; a damaged snapshot is refused as a whole.
     pub fn decode(input: &mut impl Read) -> Result<GraphFold, SnapshotFault> {
         let mut graph = GraphReader::default();
-        let mut unfinished: Option<Unfinished> = None;
+        let mut unfinished: Option<IncompleteTransaction> = None;
         let malformed = || SnapshotFault::Malformed("an unfinished transaction");
         while let Some((kind, block)) = next_block(input)? {
             match (kind, &mut unfinished) {
@@ -63,9 +63,9 @@ impl GraphFold {
     }
 }
 
-fn read_head(block: &[u8]) -> Option<Unfinished> {
+fn read_head(block: &[u8]) -> Option<IncompleteTransaction> {
     let mut input = Reader::new(block);
     let of = input.varint().filter(|of| (2..=MAX_PARTS as u64).contains(of))?;
     let transaction = std::str::from_utf8(input.sized()?).ok()?.to_owned();
-    input.is_empty().then_some(Unfinished { transaction, of, payloads: Vec::new() })
+    input.is_empty().then_some(IncompleteTransaction { transaction, of, payloads: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! Whether what is kept beside the rows agrees with them: what tests ask of every version.
+//! Checks that derived structures agree with the rows; tests check every version.
 
 use super::keys::{adjacency, index_entry, index_prefix, member};
 use super::write::form;
@@ -24,9 +24,9 @@ fn keys<const N: usize>(tree: &Tree<N>) -> BTreeSet<[u8; N]> {
     keys
 }
 
-/// What there should be beside the rows.
+/// The expected derived structures.
 #[derive(Default)]
-struct Expected {
+struct DerivedStructures {
     labels: BTreeSet<[u8; 10]>,
     types: BTreeSet<[u8; 10]>,
     outgoing: BTreeSet<[u8; 21]>,
@@ -35,7 +35,7 @@ struct Expected {
     keys: BTreeMap<Name, u64>,
 }
 
-impl Expected {
+impl DerivedStructures {
     fn properties(&mut self, properties: &Properties) {
         for (key, _) in properties {
             *self.keys.entry(*key).or_default() += 1;
@@ -51,25 +51,24 @@ impl Expected {
 }
 
 impl Graph {
-    /// All nodes in order of id.
+    /// All nodes by id.
     pub fn node_ids(&self) -> impl Iterator<Item = NodeId> {
         numbers(&self.content.nodes).filter_map(NodeId::new)
     }
 
-    /// All relationships in order of id.
+    /// All relationships by id.
     pub fn relationship_ids(&self) -> impl Iterator<Item = RelationshipId> {
         numbers(&self.content.relationships).filter_map(RelationshipId::new)
     }
 
-    /// Compares everything that is kept beside the rows with them. Slow: it goes through the whole
-    /// graph.
+    /// Compares all derived structures with the rows. Slow: it scans the whole graph.
     ///
     /// # Errors
     /// What does not agree.
     pub fn audit(&self) -> Result<(), &'static str> {
-        let mut expected = Expected::default();
+        let mut expected = DerivedStructures::default();
         for id in self.node_ids() {
-            let row = self.node(id).ok_or("a node that cannot be read")?;
+            let row = self.node(id).ok_or("an unreadable node")?;
             expected.labels.extend(row.labels.iter().map(|label| member(*label, id.bytes())));
             expected.properties(&row.properties);
             for item in self.schema_items().of_labels(&row.labels) {
@@ -77,7 +76,7 @@ impl Graph {
             }
         }
         for id in self.relationship_ids() {
-            let row = self.whole_relationship(id).ok_or("a relationship that cannot be read")?;
+            let row = self.whole_relationship(id).ok_or("an unreadable relationship")?;
             let (kind, from, to) = (row.head.relationship_type, row.head.from, row.head.to);
             if !self.has_node(from) || !self.has_node(to) {
                 return Err("a relationship without an end");
@@ -93,7 +92,7 @@ impl Graph {
         self.compare(&expected)
     }
 
-    fn compare(&self, expected: &Expected) -> Result<(), &'static str> {
+    fn compare(&self, expected: &DerivedStructures) -> Result<(), &'static str> {
         let count = |keys: &BTreeSet<[u8; 10]>, name: Name| {
             keys.iter().filter(|key| key[..4] == name.bytes()).count() as u64
         };

@@ -1,4 +1,4 @@
-//! What constraints say of a version.
+//! Checks a version against its constraints.
 
 use super::{
     Duplicate, Graph, Properties, SchemaDefinition, SchemaItem, SchemaSubject, property_of,
@@ -11,7 +11,7 @@ use crate::value::{Value, text};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A value for people, who want to see the beginning of a long one.
+/// A value for display, truncated if long.
 fn told_value(value: &Value) -> String {
     const MOST_SHOWN: usize = 60;
     match value {
@@ -34,7 +34,7 @@ impl Graph {
         !self.schema_items().items().is_empty()
     }
 
-    /// Judges a node by the constraints. One that is not there breaks none.
+    /// Checks a node against the constraints. A missing node violates none.
     pub(crate) fn check_node(&self, id: NodeId) -> Result<(), Violation> {
         if !self.has_schema() {
             return Ok(());
@@ -44,7 +44,7 @@ impl Graph {
         self.check_entity(items, Entity::Node(id), &row.properties)
     }
 
-    /// Judges a relationship by the constraints. One that is not there breaks none.
+    /// Checks a relationship against the constraints. A missing relationship violates none.
     pub(crate) fn check_relationship(&self, id: RelationshipId) -> Result<(), Violation> {
         if !self.has_schema() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Graph {
         Ok(())
     }
 
-    /// What an entity has that a constraint is about: `Person {name: "Ada"}`.
+    /// The constrained part of an entity, for display: `Person {name: "Ada"}`.
     fn told(&self, definition: &SchemaDefinition, properties: &Properties) -> Arc<str> {
         let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
         let entries = definition.keys.iter().filter_map(|key| {
@@ -90,7 +90,7 @@ impl Graph {
         format!("{} {{{}}}", self.text(subject), entries.join(", ")).into()
     }
 
-    /// Judges everything that an item is about.
+    /// Checks everything that an item applies to.
     pub(crate) fn check_item(&self, item: &SchemaItem) -> Result<(), Violation> {
         let mut verdict = Ok(());
         if !item.definition.kind.is_constraint() {
@@ -108,7 +108,7 @@ impl Graph {
         verdict
     }
 
-    /// Whether an item may be added.
+    /// Whether an item can be added.
     pub(crate) fn check_definition(&self, definition: &SchemaDefinition) -> Result<(), GraphError> {
         let (SchemaSubject::Label(subject) | SchemaSubject::Type(subject)) = definition.subject;
         let mut keys = definition.keys.clone();

@@ -1,4 +1,4 @@
-//! How many there are, kept with every version.
+//! Counts that every version maintains.
 
 use crate::names::Name;
 use crate::store::{PAGE_ROWS, Paged};
@@ -42,12 +42,12 @@ impl NameCounts {
         self.0.get_mut(page).0[at] = count;
     }
 
-    /// About how many bytes it holds that no other version does.
+    /// Approximate number of bytes not shared with other versions.
     pub(crate) fn own_bytes(&self) -> usize {
         self.0.own_bytes(|_| 0)
     }
 
-    /// The names that count something.
+    /// The names with a count above zero.
     pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
         self.0.iter().flat_map(|(page, counters)| {
             let number = move |at: usize| (page * PAGE_ROWS as u64) as u32 + at as u32;

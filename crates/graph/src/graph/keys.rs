@@ -29,7 +29,7 @@ pub(crate) fn adjacency(
     key
 }
 
-/// How the keys begin of a node's adjacencies, of one type, to one other node.
+/// The prefix of the keys of a node's adjacencies, optionally of one type or to one other node.
 pub(crate) fn adjacency_prefix(
     node: NodeId,
     relationship_type: Option<Name>,
@@ -64,12 +64,12 @@ pub(crate) fn member(name: Name, entity: [u8; 6]) -> MemberKey {
     key
 }
 
-/// The member of such a key.
+/// The entity of a member key.
 pub(crate) fn member_entity(key: &MemberKey) -> [u8; 6] {
     six(key, 4)
 }
 
-/// How an index's keys begin for a value.
+/// The prefix of an index's keys for a value.
 pub(crate) fn index_prefix(index: u32, value: &Canonical) -> IndexPrefix {
     let mut key = [0; 28];
     key[..4].copy_from_slice(&index.to_be_bytes());
@@ -78,7 +78,7 @@ pub(crate) fn index_prefix(index: u32, value: &Canonical) -> IndexPrefix {
     key
 }
 
-/// The key of an index's entry.
+/// The key of an index entry.
 pub(crate) fn index_entry(prefix: &IndexPrefix, entity: [u8; 6]) -> IndexKey {
     let mut key = [0; 34];
     key[..28].copy_from_slice(prefix);
@@ -86,7 +86,7 @@ pub(crate) fn index_entry(prefix: &IndexPrefix, entity: [u8; 6]) -> IndexKey {
     key
 }
 
-/// The entity of an index's entry.
+/// The entity of an index entry.
 pub(crate) fn index_entity(key: &IndexKey) -> [u8; 6] {
     six(key, 28)
 }

@@ -1,4 +1,4 @@
-//! A version of the graph: what is read from it. How it is written is in `write`.
+//! A version of the graph and its read operations. The write operations are in `write`.
 
 mod audit;
 mod check;
@@ -33,20 +33,20 @@ use keys::{AdjacencyKey, IndexKey, MemberKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A version of a graph. A clone costs two reference counts and is another version of the same
-/// graph: writing to one never shows in the other.
+/// A version of a graph. A clone costs two reference counts and is an independent version of the
+/// same graph: writes to one are never visible in the other.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    shared: Arc<Shared>,
-    /// Of the last event that is in it.
+    shared: Arc<SharedState>,
+    /// Position of the last event in it.
     position: u64,
     stamp: VersionStamp,
-    /// A version is passed on a dozen times before the next is written: this makes it one reference
-    /// count.
+    /// A version is cloned a dozen times before the next write; this indirection makes that one
+    /// reference count.
     content: Arc<Content>,
 }
 
-/// What is in a version. A clone shares all pages.
+/// The content of a version. A clone shares all pages.
 #[derive(Debug, Clone, Default)]
 struct Content {
     nodes: Paged<RowPage>,
@@ -64,22 +64,22 @@ struct Content {
     schema: Arc<Schema>,
 }
 
-/// Which of a graph's committed versions it is. Two that have the same stamp have the same content;
-/// a transaction's own version has that of the one it began with.
+/// Identifies a committed version of a graph. Equal stamps mean equal content; a transaction's
+/// private version has the stamp of its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VersionStamp(u64);
 
-/// What all versions of a graph have in common.
+/// State shared by all versions of a graph.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) names: Names,
     next_node: AtomicU64,
     next_relationship: AtomicU64,
     stamps: AtomicU64,
 }
 
-impl Shared {
-    /// The counters of ids.
+impl SharedState {
+    /// The next ids of both counters.
     fn next_ids(&self) -> [u64; 2] {
         [&self.next_node, &self.next_relationship].map(|next| next.load(Ordering::Relaxed))
     }
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// The place of an id in its pages.
+/// The page number and slot of an id.
 fn place(number: u64) -> (u64, usize) {
     (number / PAGE_ROWS as u64, number as usize % PAGE_ROWS)
 }
@@ -101,40 +101,40 @@ fn row_at(pages: &Paged<RowPage>, number: u64) -> Option<&[u8]> {
 }
 
 impl Graph {
-    /// What is in it, to be written; a copy, if another version has it as well.
+    /// The content for writing; copied first if another version shares it.
     fn content_mut(&mut self) -> &mut Content {
         Arc::make_mut(&mut self.content)
     }
 
-    /// An empty graph, with names and ids of its own.
+    /// An empty graph with its own names and ids.
     #[must_use]
     pub fn new() -> Graph {
         Graph::default()
     }
 
-    /// The position of the last event that this version has in it; 0 if none.
+    /// The position of the last event in this version; 0 if there is none.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Says that the events up to `position` are in this version.
+    /// Sets the position of the last event in this version.
     pub fn set_position(&mut self, position: u64) {
         self.position = position;
     }
 
-    /// Which of the graph's versions it is.
+    /// Its stamp.
     #[must_use]
     pub fn stamp(&self) -> VersionStamp {
         self.stamp
     }
 
-    /// Makes it a version that no other is.
+    /// Gives it a new, unique stamp.
     pub(crate) fn stamp_anew(&mut self) {
         self.stamp = VersionStamp(1 + self.shared.stamps.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// The name of that text, if this graph ever saw it.
+    /// The name with this text, if the graph ever used it.
     #[must_use]
     pub fn find_name(&self, text: &str) -> Option<Name> {
         self.shared.names.find(text)
@@ -146,7 +146,7 @@ impl Graph {
         self.shared.names.text(name)
     }
 
-    /// Why a text has no name that could be written.
+    /// Why a text cannot become a name.
     pub(crate) fn refused_name(&self) -> GraphError {
         if self.names().is_full() { GraphError::OutOfNames } else { GraphError::NotAName }
     }
@@ -155,12 +155,12 @@ impl Graph {
         &self.shared.names
     }
 
-    /// Whether both are versions of one graph, so that names and ids mean the same.
+    /// Whether both are versions of one graph and so share names and ids.
     pub(crate) fn is_kin(&self, other: &Graph) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// An id that no version has.
+    /// A new id.
     pub(crate) fn new_node_id(&self) -> Option<NodeId> {
         loop {
             let id = NodeId::new(take_number(&self.shared.next_node)?)?;
@@ -170,7 +170,7 @@ impl Graph {
         }
     }
 
-    /// An id that no version has.
+    /// A new id.
     pub(crate) fn new_relationship_id(&self) -> Option<RelationshipId> {
         loop {
             let id = RelationshipId::new(take_number(&self.shared.next_relationship)?)?;
@@ -180,8 +180,8 @@ impl Graph {
         }
     }
 
-    /// Sees to it that ids of an event are not given again, unless they are so high that none would
-    /// be left.
+    /// Prevents ids used by an event from being assigned again, unless they are so high that none
+    /// would be left.
     pub(crate) fn pass_id(&self, entity: Entity) {
         let (counter, number) = match entity {
             Entity::Node(id) => (&self.shared.next_node, id.number()),
@@ -193,10 +193,10 @@ impl Graph {
         }
     }
 
-    /// About how many bytes of pages it has that no other version does. It goes through those.
+    /// Approximate size in bytes of the pages not shared with other versions. Walks those pages.
     pub(crate) fn own_bytes(&self) -> usize {
         let content = &*self.content;
-        // What is shared is shared with all that is in it.
+        // A shared page shares everything below it.
         if Arc::strong_count(&self.content) > 1 {
             return 0;
         }
@@ -211,117 +211,117 @@ impl Graph {
         rows.iter().sum::<usize>() + trees + counts.map(NameCounts::own_bytes).iter().sum::<usize>()
     }
 
-    /// The bytes of a node: alike if and only if the nodes are.
+    /// The bytes of a node; equal exactly if the nodes are.
     pub(crate) fn node_row(&self, id: NodeId) -> Option<&[u8]> {
         row_at(&self.content.nodes, id.number())
     }
 
-    /// The bytes of a relationship: alike if and only if the relationships are.
+    /// The bytes of a relationship; equal exactly if the relationships are.
     pub(crate) fn relationship_row(&self, id: RelationshipId) -> Option<&[u8]> {
         row_at(&self.content.relationships, id.number())
     }
 
-    /// The whole node.
+    /// A node with all its properties.
     pub(crate) fn node(&self, id: NodeId) -> Option<NodeRow> {
         NodeRow::decode(self.node_row(id)?)
     }
 
-    /// The whole relationship.
+    /// A relationship with all its properties.
     pub(crate) fn whole_relationship(&self, id: RelationshipId) -> Option<RelationshipRow> {
         RelationshipRow::decode(self.relationship_row(id)?)
     }
 
-    /// Whether there is such a node.
+    /// Whether the node exists.
     #[must_use]
     pub fn has_node(&self, id: NodeId) -> bool {
         self.node_row(id).is_some()
     }
 
-    /// Whether there is such a relationship.
+    /// Whether the relationship exists.
     #[must_use]
     pub fn has_relationship(&self, id: RelationshipId) -> bool {
         self.relationship_row(id).is_some()
     }
 
-    /// A node's labels. `None` if there is no such node.
+    /// A node's labels. `None` if the node does not exist.
     #[must_use]
     pub fn labels(&self, id: NodeId) -> Option<Vec<Name>> {
         row::labels(self.node_row(id)?)
     }
 
-    /// Whether a node has that label. `None` if there is no such node.
+    /// Whether a node has this label. `None` if the node does not exist.
     #[must_use]
     pub fn has_label(&self, id: NodeId, label: Name) -> Option<bool> {
         Some(has_label(self.node_row(id)?, label))
     }
 
-    /// A node's property. `None` also if there is no such node.
+    /// A node's property. `None` also if the node does not exist.
     #[must_use]
     pub fn node_property(&self, id: NodeId, key: Name) -> Option<Value> {
         row::node_property(self.node_row(id)?, key)
     }
 
-    /// A node's properties. `None` if there is no such node.
+    /// A node's properties. `None` if the node does not exist.
     #[must_use]
     pub fn node_properties(&self, id: NodeId) -> Option<Vec<(Name, Value)>> {
         Some(self.node(id)?.properties)
     }
 
-    /// A relationship's type and ends.
+    /// A relationship's type and end nodes.
     #[must_use]
     pub fn relationship(&self, id: RelationshipId) -> Option<Relationship> {
         row::head(self.relationship_row(id)?)
     }
 
-    /// A relationship's property. `None` also if there is no such relationship.
+    /// A relationship's property. `None` also if the relationship does not exist.
     #[must_use]
     pub fn relationship_property(&self, id: RelationshipId, key: Name) -> Option<Value> {
         row::relationship_property(self.relationship_row(id)?, key)
     }
 
-    /// A relationship's properties. `None` if there is no such relationship.
+    /// A relationship's properties. `None` if the relationship does not exist.
     #[must_use]
     pub fn relationship_properties(&self, id: RelationshipId) -> Option<Vec<(Name, Value)>> {
         Some(self.whole_relationship(id)?.properties)
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub fn node_count(&self) -> u64 {
         self.content.node_count
     }
 
-    /// How many relationships there are.
+    /// Number of relationships.
     #[must_use]
     pub fn relationship_count(&self) -> u64 {
         self.content.relationship_count
     }
 
-    /// How many nodes have that label.
+    /// Number of nodes with this label.
     #[must_use]
     pub fn label_count(&self, label: Name) -> u64 {
         self.content.label_counts.get(label)
     }
 
-    /// How many relationships are of that type.
+    /// Number of relationships of this type.
     #[must_use]
     pub fn type_count(&self, relationship_type: Name) -> u64 {
         self.content.type_counts.get(relationship_type)
     }
 
-    /// The labels that nodes have, sorted by text.
+    /// The labels in use, sorted by text.
     #[must_use]
     pub fn labels_in_use(&self) -> Vec<Arc<str>> {
         self.sorted_texts(&self.content.label_counts)
     }
 
-    /// The types that relationships are of, sorted by text.
+    /// The relationship types in use, sorted by text.
     #[must_use]
     pub fn types_in_use(&self) -> Vec<Arc<str>> {
         self.sorted_texts(&self.content.type_counts)
     }
 
-    /// The keys that properties have, sorted by text.
+    /// The property keys in use, sorted by text.
     #[must_use]
     pub fn keys_in_use(&self) -> Vec<Arc<str>> {
         self.sorted_texts(&self.content.key_counts)
@@ -333,7 +333,7 @@ impl Graph {
         texts
     }
 
-    /// All indexes and constraints, in order of name.
+    /// All indexes and constraints by name.
     pub fn schema(&self) -> impl Iterator<Item = &SchemaDefinition> {
         self.content.schema.items().iter().map(|item| &item.definition)
     }
@@ -342,7 +342,7 @@ impl Graph {
         &self.content.schema
     }
 
-    /// Whether a node is an end of any relationship.
+    /// Whether a node has any relationship.
     #[must_use]
     pub fn is_connected(&self, id: NodeId) -> bool {
         let (prefix, length) = keys::adjacency_prefix(id, None, None);
@@ -351,7 +351,7 @@ impl Graph {
     }
 }
 
-/// The next number of a counter. `None` when ids are used up.
+/// The next number of a counter; `None` when ids are used up.
 fn take_number(counter: &AtomicU64) -> Option<u64> {
     let number = counter.fetch_add(1, Ordering::Relaxed);
     if number >= MAX_ID {

@@ -1,7 +1,7 @@
-//! Rows: what a node or relationship is, as bytes.
+//! Rows: nodes and relationships as bytes.
 //!
-//! A node is its labels, then pairs of key and value; a relationship its type and ends, then pairs.
-//! Names are sorted by number, so that alike is the same bytes within a process.
+//! A node consists of its labels, then pairs of key and value; a relationship of its type and ends,
+//! then pairs. Names are sorted by number, so equal entities have equal bytes within a process.
 
 use super::counts::NameCounts;
 use crate::id::NodeId;
@@ -10,29 +10,29 @@ use crate::names::Name;
 use crate::value::{Reader, Value, check_value, put_value, put_varint, skip_value, take_value};
 use std::collections::BTreeMap;
 
-/// Properties in order of key.
+/// Properties sorted by key.
 pub(crate) type Properties = Vec<(Name, Value)>;
 
-/// A node, taken apart.
+/// A decoded node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeRow {
-    /// In order of number.
+    /// Sorted by number.
     pub(crate) labels: Vec<Name>,
     pub(crate) properties: Properties,
 }
 
-/// The type and the ends of a relationship, which never change.
+/// The type and the end nodes of a relationship, which never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relationship {
     /// Its type.
     pub relationship_type: Name,
-    /// Where it starts.
+    /// Its start node.
     pub from: NodeId,
-    /// Where it ends.
+    /// Its end node.
     pub to: NodeId,
 }
 
-/// A relationship, taken apart.
+/// A decoded relationship.
 #[derive(Debug, Clone)]
 pub(crate) struct RelationshipRow {
     pub(crate) head: Relationship,
@@ -59,7 +59,7 @@ fn take_properties(mut input: Reader<'_>) -> Option<Properties> {
     Some(properties)
 }
 
-/// Walks to the value of `key`.
+/// Scans for the value of `key`.
 fn find_property(mut input: Reader<'_>, key: Name) -> Option<Value> {
     while !input.is_empty() {
         let at = take_name(&mut input)?;
@@ -83,7 +83,7 @@ impl NodeRow {
         out
     }
 
-    /// Takes a row apart. `None` if it is damaged.
+    /// Decodes a row. `None` if it is damaged.
     pub(crate) fn decode(row: &[u8]) -> Option<NodeRow> {
         let mut input = Reader::new(row);
         let labels = take_labels(&mut input)?;
@@ -100,7 +100,7 @@ pub(crate) fn labels(row: &[u8]) -> Option<Vec<Name>> {
     take_labels(&mut Reader::new(row))
 }
 
-/// Whether a node's row has that label.
+/// Whether a node's row has this label.
 pub(crate) fn has_label(row: &[u8], label: Name) -> bool {
     let mut input = Reader::new(row);
     let count = input.varint().unwrap_or(0);
@@ -144,20 +144,20 @@ impl RelationshipRow {
         out
     }
 
-    /// Takes a row apart. `None` if it is damaged.
+    /// Decodes a row. `None` if it is damaged.
     pub(crate) fn decode(row: &[u8]) -> Option<RelationshipRow> {
         let mut input = Reader::new(row);
         Some(RelationshipRow { head: take_head(&mut input)?, properties: take_properties(input)? })
     }
 }
 
-/// The value of `key` among sorted properties.
+/// The value of `key` in sorted properties.
 pub(crate) fn property_of(properties: &[(Name, Value)], key: Name) -> Option<&Value> {
     let at = properties.binary_search_by_key(&key, |(key, _)| *key).ok()?;
     Some(&properties[at].1)
 }
 
-/// Sets or removes a property among sorted ones. Whether anything was there or is now.
+/// Sets or removes a property in sorted properties. Returns whether it existed before or does now.
 fn set_property(properties: &mut Properties, key: Name, value: Option<Value>) -> bool {
     match (properties.binary_search_by_key(&key, |(key, _)| *key), value) {
         (Ok(at), Some(value)) => properties[at].1 = value,
@@ -170,13 +170,13 @@ fn set_property(properties: &mut Properties, key: Name, value: Option<Value>) ->
     true
 }
 
-/// Sets or removes properties among sorted ones, in that order. How often anything was there or is
-/// now.
+/// Sets or removes several properties in sorted properties, in this order. Returns how many existed
+/// before or do now.
 pub(crate) fn set_properties(
     properties: &mut Properties,
     changes: impl IntoIterator<Item = (Name, Option<Value>)>,
 ) -> u64 {
-    /// So many are found and moved faster than they are sorted.
+    /// Up to this many, finding and moving is faster than sorting.
     const FEW: usize = 64;
     let mut count = 0;
     let mut changes = changes.into_iter();
@@ -197,7 +197,7 @@ pub(crate) fn set_properties(
     count
 }
 
-/// Checks a node's row that may be damaged, and counts its keys. `None` if it is.
+/// Checks a possibly damaged node row and counts its keys. `None` if it is damaged.
 pub(crate) fn check_node(row: &[u8], names: usize, counts: &mut NameCounts) -> Option<()> {
     let mut input = Reader::new(row);
     let count = input.varint().filter(|count| *count <= MAX_LABELS as u64)?;
@@ -208,7 +208,7 @@ pub(crate) fn check_node(row: &[u8], names: usize, counts: &mut NameCounts) -> O
     check_properties(input, names, counts)
 }
 
-/// Checks a relationship's row that may be damaged, and counts its keys. `None` if it is.
+/// Checks a possibly damaged relationship row and counts its keys. `None` if it is damaged.
 pub(crate) fn check_relationship(row: &[u8], names: usize, counts: &mut NameCounts) -> Option<()> {
     let mut input = Reader::new(row);
     let head = take_head(&mut input)?;
@@ -227,7 +227,7 @@ fn check_properties(mut input: Reader<'_>, names: usize, counts: &mut NameCounts
     Some(())
 }
 
-/// A known name that comes after `last`.
+/// A known name that sorts after `last`.
 fn next_name(input: &mut Reader<'_>, last: Option<Name>, names: usize) -> Option<Name> {
     let name = take_name(input)?;
     ((name.number() as usize) < names && last.is_none_or(|last| last < name)).then_some(name)

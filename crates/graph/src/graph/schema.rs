@@ -3,16 +3,16 @@
 use crate::names::Name;
 use std::sync::Arc;
 
-/// What an item of the schema does.
+/// The kind of a schema item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SchemaKind {
-    /// An index: equality is looked up.
+    /// An index for equality lookups.
     Range,
-    /// No two entities have the same values; those that lack one of the keys are not looked at.
+    /// No two entities have the same values; entities that lack a key are exempt.
     Unique,
     /// Every entity has all keys.
     Exists,
-    /// Both: every entity has all keys, and no two the same values.
+    /// Every entity has all keys, and no two have the same values.
     Key,
 }
 
@@ -23,7 +23,7 @@ impl SchemaKind {
         self != SchemaKind::Range
     }
 
-    /// Whether it has entries to look values up by.
+    /// Whether it maintains an index.
     #[must_use]
     pub fn is_indexed(self) -> bool {
         self != SchemaKind::Exists
@@ -38,7 +38,7 @@ impl SchemaKind {
     }
 }
 
-/// What an item of the schema is about.
+/// The entities that a schema item applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SchemaSubject {
     /// Nodes with this label.
@@ -47,35 +47,35 @@ pub enum SchemaSubject {
     Type(Name),
 }
 
-/// What an item is, whatever version it is in.
+/// The definition of a schema item, independent of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaDefinition {
     /// Its name, unique in the graph.
     pub name: Arc<str>,
-    /// What it does.
+    /// Its kind.
     pub kind: SchemaKind,
-    /// What it is about.
+    /// The entities it applies to.
     pub subject: SchemaSubject,
     /// The property keys, in order.
     pub keys: Vec<Name>,
 }
 
 impl SchemaDefinition {
-    /// Whether both do the same, under whatever name.
+    /// Whether both have the same effect, regardless of their names.
     #[must_use]
     pub fn is_equivalent(&self, other: &SchemaDefinition) -> bool {
         (self.kind, self.subject, &self.keys) == (other.kind, other.subject, &other.keys)
     }
 }
 
-/// An item with the number that its entries have in this version.
+/// A schema item with the number of its index in this version.
 #[derive(Debug, Clone)]
 pub(crate) struct SchemaItem {
     pub(crate) number: u32,
     pub(crate) definition: SchemaDefinition,
 }
 
-/// All indexes and constraints of a version, in order of name.
+/// All indexes and constraints of a version, by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schema {
     items: Vec<SchemaItem>,
@@ -86,7 +86,7 @@ impl Schema {
         &self.items
     }
 
-    /// The items about nodes of these labels.
+    /// The items that apply to nodes with these labels.
     pub(crate) fn of_labels(&self, labels: &[Name]) -> impl Iterator<Item = &SchemaItem> {
         self.items.iter().filter(|item| match item.definition.subject {
             SchemaSubject::Label(label) => labels.binary_search(&label).is_ok(),
@@ -94,12 +94,12 @@ impl Schema {
         })
     }
 
-    /// The items about relationships of this type.
+    /// The items that apply to relationships of this type.
     pub(crate) fn of_type(&self, name: Name) -> impl Iterator<Item = &SchemaItem> {
         self.items.iter().filter(move |item| item.definition.subject == SchemaSubject::Type(name))
     }
 
-    /// An item by whose entries equality of one key is looked up.
+    /// An item whose index supports equality lookups of one key.
     pub(crate) fn index(&self, subject: SchemaSubject, key: Name) -> Option<&SchemaItem> {
         self.items.iter().find(|SchemaItem { definition, .. }| {
             definition.kind.is_indexed()
@@ -108,8 +108,8 @@ impl Schema {
         })
     }
 
-    /// The item with the most keys, at least two, by whose entries equality of these keys or some
-    /// of them is looked up.
+    /// The item with the most keys, at least two, whose index supports equality lookups of some or
+    /// all of these keys.
     pub(crate) fn composite(&self, subject: SchemaSubject, keys: &[Name]) -> Option<&SchemaItem> {
         let fits = |item: &&SchemaItem| {
             let definition = &item.definition;
@@ -128,7 +128,7 @@ impl Schema {
         item
     }
 
-    /// Adds an item that has its number already.
+    /// Adds an item that already has its number.
     pub(crate) fn restore(&mut self, item: SchemaItem) {
         let at = self.items.partition_point(|known| known.definition.name < item.definition.name);
         self.items.insert(at, item);

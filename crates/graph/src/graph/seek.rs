@@ -1,5 +1,5 @@
-//! Scans: a position in a version that goes on in a later one. They borrow nothing, so the graph
-//! may be written while one is open; what is met after a write is as the write left it.
+//! Scans: positions in a version that continue in later versions. They borrow nothing, so the graph
+//! can be written while a scan is open; entries reached after a write reflect it.
 
 use super::keys::{
     adjacency_parts, adjacency_prefix, index_entity, index_entry, index_prefix, member,
@@ -13,23 +13,23 @@ use crate::store::{PAGE_ROWS, Paged, RowPage, Tree};
 use crate::value::{Canonical, Value};
 use std::ops::ControlFlow;
 
-/// How many entries one call looks at.
+/// Number of entries that one call examines.
 const CHUNK: usize = 128;
 
-/// How far a call got.
+/// The progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries that were looked at, also those that were left out: what a budget is charged.
+    /// Entries examined, including skipped ones; the amount charged to a budget.
     pub examined: usize,
-    /// Whether the scan has ended. If not, another call may bring more, even if this one brought
-    /// nothing.
+    /// Whether the scan has ended. If not, another call may return more entries, even if this one
+    /// returned none.
     pub is_finished: bool,
 }
 
-/// A place among keys that begin alike.
+/// A position among keys with a common prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Position<const N: usize> {
-    /// The next key to look at; the first bytes are those of all keys looked for.
+    /// The next key to examine; its first bytes are the common prefix.
     next: Option<[u8; N]>,
     prefix: usize,
 }
@@ -39,7 +39,7 @@ impl<const N: usize> Position<N> {
         Position { next: Some(first), prefix }
     }
 
-    /// Calls `take` with the next keys.
+    /// Passes the next keys to `take`.
     fn advance(&mut self, tree: &Tree<N>, mut take: impl FnMut(&[u8; N])) -> Progress {
         let mut examined = 0;
         let Some(first) = self.next.take() else { return Progress { examined, is_finished: true } };
@@ -59,24 +59,24 @@ impl<const N: usize> Position<N> {
     }
 }
 
-/// Nodes or relationships to go through.
+/// The nodes or relationships of a scan.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// All, from that number on.
+    /// All of them, from this number on.
     All(Option<u64>),
-    /// Those of a label or type.
+    /// Those with a label or of a type.
     Members(Position<10>),
-    /// Those of a label or type whose property has the form.
+    /// Those with a label or of a type whose property has this canonical form.
     Filtered(Position<10>, Name, Canonical),
-    /// Those that an index has for the form.
+    /// Those that an index lists for this canonical form.
     Indexed(Position<34>, Name, Canonical),
-    /// Those that an index has for the prefix of several values: hardly others than those that have
-    /// them.
+    /// Those that an index lists for the prefix of several values: nearly always exactly those that
+    /// have the values.
     Candidates(Position<34>),
 }
 
 impl Source {
-    /// Everything of a label or type.
+    /// All entities with a label or of a type.
     pub(crate) fn members(name: Name) -> Source {
         Source::Members(Position::new(member(name, [0; 6]), 4))
     }
@@ -115,7 +115,7 @@ fn number(bytes: [u8; 6]) -> u64 {
 }
 
 impl Graph {
-    /// Where nodes or relationships are found whose `key` is equal to the value.
+    /// The source of nodes or relationships whose `key` equals the value.
     pub(crate) fn equality_source(
         &self,
         subject: SchemaSubject,
@@ -131,8 +131,8 @@ impl Graph {
         Source::Filtered(Position::new(member(name, [0; 6]), 4), key, value.clone())
     }
 
-    /// Where nodes or relationships are found whose `keys` are equal to the values; nothing if no
-    /// index has just these keys, in this order.
+    /// The source of nodes or relationships whose `keys` equal the values; empty if no index has
+    /// exactly these keys in this order.
     pub(crate) fn composite_source(
         &self,
         subject: SchemaSubject,
@@ -146,7 +146,7 @@ impl Graph {
         })
     }
 
-    /// Goes on among nodes.
+    /// Continues a scan of nodes.
     pub(crate) fn advance_nodes(&self, source: &mut Source, out: &mut Vec<NodeId>) -> Progress {
         let from = Places {
             rows: &self.content.nodes,
@@ -156,7 +156,7 @@ impl Graph {
         from.advance(source, node_property, |number| out.extend(NodeId::new(number)))
     }
 
-    /// Goes on among relationships.
+    /// Continues a scan of relationships.
     pub(crate) fn advance_relationships(
         &self,
         source: &mut Source,
@@ -172,7 +172,7 @@ impl Graph {
     }
 }
 
-/// Where a source's entries are.
+/// The structures that hold a source's entries.
 struct Places<'a> {
     rows: &'a Paged<RowPage>,
     members: &'a Tree<10>,
@@ -214,7 +214,7 @@ impl Places<'_> {
     }
 }
 
-/// A relationship met at a node.
+/// A relationship found at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adjacent {
     /// The relationship.
@@ -223,18 +223,19 @@ pub struct Adjacent {
     pub relationship_type: Name,
     /// The node at the other end; the same node for a loop.
     pub other: NodeId,
-    /// Whether it starts at the node it was met from.
+    /// Whether it starts at the node.
     pub is_outgoing: bool,
 }
 
-/// One run of adjacencies: of a node in one direction, perhaps of one type, perhaps to one node.
+/// A contiguous range of adjacencies: of a node in one direction, optionally of one type and to one
+/// node.
 #[derive(Debug, Clone)]
 pub(crate) struct AdjacencyRun {
     position: Position<21>,
     node: NodeId,
     is_outgoing: bool,
     other: Option<NodeId>,
-    /// Loops are left out, as another run has them.
+    /// Skips loops, because another run includes them.
     skips_loops: bool,
 }
 
@@ -253,7 +254,7 @@ impl AdjacencyRun {
 }
 
 impl Graph {
-    /// Goes on among a node's relationships.
+    /// Continues a scan of a node's relationships.
     pub(crate) fn advance_adjacent(
         &self,
         run: &mut AdjacencyRun,

@@ -1,5 +1,4 @@
-//! Writing to a version: rows with everything that is kept beside them. What may be written is
-//! judged elsewhere.
+//! Writes rows and their derived structures to a version. Other modules check what may be written.
 
 use super::counts::NameCounts;
 use super::keys::{adjacency, index_entity, index_entry, index_prefix, member};
@@ -14,14 +13,14 @@ use crate::value::{Canonical, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Two entities with the same values where a constraint allows one.
+/// Two entities with the same values, against a constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Duplicate {
     pub(crate) entity: Entity,
     pub(crate) other: Entity,
 }
 
-/// The form of the values of all `keys`. `None` if one is missing.
+/// The canonical form of the values of all `keys`; `None` if one is missing.
 pub(super) fn form(properties: &Properties, keys: &[Name]) -> Option<Canonical> {
     Some(Canonical::of_all(values(properties, keys)?))
 }
@@ -42,7 +41,7 @@ fn count_keys(counts: &mut NameCounts, before: &Properties, after: &Properties) 
     before.iter().for_each(|(key, _)| counts.decrement(*key));
 }
 
-/// Writes what differs between the entries of an entity before and after.
+/// Updates the entries of an entity that differ before and after a write.
 fn replace_entries<'a>(
     tree: &mut Tree<34>,
     entity: [u8; 6],
@@ -70,7 +69,7 @@ fn replace_entries<'a>(
 }
 
 impl Graph {
-    /// Puts a node in place of what it was; `None` is no node. By how many bytes its row is longer.
+    /// Replaces a node; `None` stands for no node. Returns by how many bytes its row grew.
     pub(crate) fn put_node(
         &mut self,
         id: NodeId,
@@ -107,8 +106,8 @@ impl Graph {
         growth
     }
 
-    /// Puts a relationship in place of what it was; `None` is no relationship. Type and ends never
-    /// change. By how many bytes its row is longer.
+    /// Replaces a relationship; `None` stands for no relationship. Type and ends never change.
+    /// Returns by how many bytes its row grew.
     pub(crate) fn put_relationship(
         &mut self,
         id: RelationshipId,
@@ -152,7 +151,7 @@ impl Graph {
         growth
     }
 
-    /// Adds an index or constraint and fills it from what there is.
+    /// Adds an index or constraint and fills it from the existing data.
     pub(crate) fn add_schema_item(&mut self, definition: SchemaDefinition) -> SchemaItem {
         let item = Arc::make_mut(&mut self.content_mut().schema).add(definition);
         if !item.definition.kind.is_indexed() {
@@ -189,7 +188,7 @@ impl Graph {
         Some(item)
     }
 
-    /// Calls `visit` with everything that a definition is about, until it breaks.
+    /// Passes everything that a definition applies to to `visit`, until it breaks.
     pub(crate) fn for_each_subject(
         &self,
         subject: SchemaSubject,
@@ -216,7 +215,7 @@ impl Graph {
         let keys = &item.definition.keys;
         let wanted = values(properties, keys)?;
         if !are_equal(&wanted, &wanted) {
-            // NaN: there may be very many of it, and none is equal to it.
+            // NaN: there may be very many, and none equals it.
             return None;
         }
         let form = Canonical::of_all(wanted.iter().copied());
@@ -233,7 +232,7 @@ impl Graph {
             };
             let properties = properties.unwrap_or_default();
             let is_equal = |others: Vec<&Value>| are_equal(&wanted, &others);
-            // Values that have one form are not always equal.
+            // Values with the same canonical form are not always equal.
             if other == entity || !values(&properties, keys).is_some_and(is_equal) {
                 return ControlFlow::Continue(());
             }

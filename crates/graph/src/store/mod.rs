@@ -1,4 +1,4 @@
-//! The two structures everything is kept in, both copied as they are written: a clone is a version.
+//! The two copy-on-write structures that store everything: a clone is a version.
 
 mod paged;
 mod row_page;
@@ -8,8 +8,8 @@ pub(crate) use paged::Paged;
 pub(crate) use row_page::RowPage;
 pub(crate) use tree::{Tree, TreeBuilder};
 
-/// What the allocator and two reference counts take of each page.
+/// Overhead of the allocator and two reference counts for each page.
 const SHARED_BYTES: usize = 24;
 
-/// Rows or counters of a page.
+/// Number of rows or counters in a page.
 pub(crate) const PAGE_ROWS: usize = 64;

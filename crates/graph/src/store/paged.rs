@@ -1,5 +1,5 @@
-//! A sparse array of pages: a radix tree whose levels and pages are shared by versions until one of
-//! them writes.
+//! A sparse array of pages: a radix tree whose levels and pages are shared between versions until
+//! one of them writes.
 
 use super::SHARED_BYTES;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 const BITS: u32 = 5;
 const FAN_OUT: usize = 1 << BITS;
 
-/// Pages by number. A clone is a version: what one writes, the other never sees.
+/// Pages by number. A clone is a version: writes to one are never visible in the other.
 #[derive(Debug)]
 pub(crate) struct Paged<P> {
     root: Option<Arc<Level<P>>>,
-    /// Levels of branches above the pages.
+    /// Number of branch levels above the pages.
     height: u32,
 }
 
@@ -42,12 +42,12 @@ fn slot(number: u64, height: u32) -> usize {
 }
 
 impl<P: Clone + Default> Paged<P> {
-    /// Whether `number` has a place below a root of this height.
+    /// Whether a root of this height covers `number`.
     fn reaches(&self, number: u64) -> bool {
         number.checked_shr(BITS * self.height).unwrap_or(0) == 0
     }
 
-    /// The page of that number.
+    /// The page with this number.
     pub(crate) fn get(&self, number: u64) -> Option<&P> {
         if !(self.reaches(number)) {
             return None;
@@ -65,7 +65,7 @@ impl<P: Clone + Default> Paged<P> {
         }
     }
 
-    /// The page of that number to write to; an empty one if there is none.
+    /// The page with this number for writing; created empty if it does not exist.
     pub(crate) fn get_mut(&mut self, number: u64) -> &mut P {
         while !self.reaches(number) {
             if let Some(root) = self.root.take() {
@@ -78,7 +78,7 @@ impl<P: Clone + Default> Paged<P> {
         level_mut(&mut self.root, number, self.height)
     }
 
-    /// The first page with at least that number, and its number.
+    /// The first page from this number on, and its number.
     pub(crate) fn next(&self, number: u64) -> Option<(u64, &P)> {
         if !self.reaches(number) {
             return None;
@@ -86,13 +86,13 @@ impl<P: Clone + Default> Paged<P> {
         first_from(self.root.as_deref()?, number, self.height)
     }
 
-    /// About how many bytes it holds that no other version does, with what `bytes_of` says of a
-    /// page outside of itself.
+    /// Approximate number of bytes not shared with other versions; `bytes_of` returns the heap size
+    /// of a page.
     pub(crate) fn own_bytes(&self, bytes_of: impl Fn(&P) -> usize) -> usize {
         self.root.as_ref().map_or(0, |root| own_bytes(root, &bytes_of))
     }
 
-    /// All pages in order of number.
+    /// All pages by number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &P)> {
         let mut following = Some(0);
         std::iter::from_fn(move || {
@@ -118,7 +118,7 @@ fn level_mut<P: Clone + Default>(
     }
 }
 
-/// What is shared is shared with all that is below it.
+/// A shared node shares everything below it.
 fn own_bytes<P>(level: &Arc<Level<P>>, bytes_of: &impl Fn(&P) -> usize) -> usize {
     if Arc::strong_count(level) > 1 {
         return 0;
@@ -130,7 +130,7 @@ fn own_bytes<P>(level: &Arc<Level<P>>, bytes_of: &impl Fn(&P) -> usize) -> usize
     SHARED_BYTES + size_of::<Level<P>>() + below
 }
 
-/// The first page at or after `number`, counted within this level's reach.
+/// The first page at or after `number`, relative to this level.
 fn first_from<P>(level: &Level<P>, number: u64, height: u32) -> Option<(u64, &P)> {
     let below = match level {
         Level::Page(page) => return Some((number, page)),

@@ -1,21 +1,21 @@
-//! A page of rows: bytes of different lengths, by their place in the page.
+//! A page of rows: byte strings of different lengths, by slot.
 
 use super::{PAGE_ROWS, SHARED_BYTES};
 use std::sync::Arc;
 
-/// Rows longer than this lie outside of the page, so that the ends fit 16 bits and a copy of the
-/// page stays cheap.
+/// Longer rows are stored outside the page, so that offsets fit 16 bits and copying a page stays
+/// cheap.
 const LONGEST_INSIDE: usize = 512;
 
 const _: () = assert!(LONGEST_INSIDE * PAGE_ROWS <= u16::MAX as usize);
 
-/// Up to 64 rows. An empty row is none.
+/// Up to 64 rows. An empty row means that there is none.
 #[derive(Debug, Clone)]
 pub(crate) struct RowPage {
-    /// Where each row ends in `bytes`; it begins where the one before ends.
+    /// The end of each row in `bytes`; it starts at the previous row's end.
     ends: [u16; PAGE_ROWS],
     bytes: Vec<u8>,
-    /// The rows that are too long, in order of place.
+    /// Rows that are too long, by slot.
     outside: Vec<(u8, Arc<[u8]>)>,
 }
 
@@ -31,7 +31,7 @@ impl RowPage {
         usize::from(start)..usize::from(self.ends[place])
     }
 
-    /// The row at that place, below [`PAGE_ROWS`].
+    /// The row in this slot, below [`PAGE_ROWS`].
     pub(crate) fn get(&self, place: usize) -> Option<&[u8]> {
         let inside = &self.bytes[self.span(place)];
         if !inside.is_empty() {
@@ -41,8 +41,7 @@ impl RowPage {
         found.map(|(_, row)| &**row)
     }
 
-    /// Puts a row there, in place of the one that was; an empty one removes it. By how many bytes
-    /// it is longer.
+    /// Replaces the row in this slot; an empty row removes it. Returns by how many bytes it grew.
     pub(crate) fn set(&mut self, place: usize, row: &[u8]) -> i64 {
         let growth = row.len() as i64 - self.get(place).map_or(0, <[u8]>::len) as i64;
         self.outside.retain(|(at, _)| usize::from(*at) != place);
@@ -56,7 +55,8 @@ impl RowPage {
         let span = self.span(place);
         let grown = (self.bytes.len() + inside.len()).saturating_sub(span.len());
         if grown > self.bytes.capacity() {
-            // Not doubled: most pages are full one day, and then what is spare is lost.
+            // Does not double: most pages fill up eventually, and spare capacity would then be
+            // wasted.
             self.bytes.reserve_exact(grown - self.bytes.len() + grown / 8);
         }
         let (removed, added) = (span.len() as u16, inside.len() as u16);
@@ -67,24 +67,24 @@ impl RowPage {
         growth
     }
 
-    /// About how many bytes it holds outside of itself that no copy of it does.
+    /// Approximate heap size in bytes that is not shared with copies.
     pub(crate) fn own_bytes(&self) -> usize {
         let of_none_else = self.outside.iter().filter(|(_, row)| Arc::strong_count(row) == 1);
         let outside: usize = of_none_else.map(|(_, row)| row.len() + SHARED_BYTES).sum();
         self.bytes.capacity() + self.outside.capacity() * size_of::<(u8, Arc<[u8]>)>() + outside
     }
 
-    /// Gives back what is spare, where nothing is to come.
+    /// Releases spare capacity when no more rows are expected.
     pub(crate) fn settle(&mut self) {
         self.bytes.shrink_to_fit();
     }
 
-    /// All rows with their places.
+    /// All rows with their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
         (0..PAGE_ROWS).filter_map(|place| Some((place, self.get(place)?)))
     }
 
-    /// The first place from `place` on that has a row.
+    /// The first occupied slot from `place` on.
     pub(crate) fn next(&self, place: usize) -> Option<usize> {
         (place..PAGE_ROWS).find(|&place| self.get(place).is_some())
     }

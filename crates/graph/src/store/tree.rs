@@ -1,4 +1,4 @@
-//! A sorted set of keys of fixed size: a B+ tree whose nodes are shared by versions until one of
+//! A sorted set of fixed-size keys: a B+ tree whose nodes are shared between versions until one of
 //! them writes.
 
 use super::SHARED_BYTES;
@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Most keys of a leaf.
+/// Maximum number of keys of a leaf.
 const FULL_LEAF: usize = 96;
-/// Most children of a branch: fewer, as each one costs a reference count whenever the branch is
-/// copied.
+/// Maximum number of children of a branch; small, because copying a branch costs a reference count
+/// for each child.
 const FULL_BRANCH: usize = 32;
 
-/// A sorted set of keys. A clone is a version: what one writes, the other never sees.
+/// A sorted set of keys. A clone is a version: writes to one are never visible in the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<const N: usize> {
     root: Arc<Node<N>>,
@@ -21,7 +21,7 @@ pub(crate) struct Tree<const N: usize> {
 #[derive(Debug)]
 enum Node<const N: usize> {
     Leaf(Vec<[u8; N]>),
-    /// Children with a key each that none of theirs is less than, except in the first.
+    /// Children, each with a lower bound of its keys (except the first child's).
     Branch(Vec<([u8; N], Arc<Node<N>>)>),
 }
 
@@ -32,7 +32,7 @@ impl<const N: usize> Default for Tree<N> {
 }
 
 impl<const N: usize> Clone for Node<N> {
-    /// With room for what it is copied for.
+    /// Reserves room for the insertion that the copy is made for.
     fn clone(&self) -> Node<N> {
         fn roomy<T: Clone>(list: &[T]) -> Vec<T> {
             let mut copy = Vec::with_capacity(list.len() + 2);
@@ -46,7 +46,7 @@ impl<const N: usize> Clone for Node<N> {
     }
 }
 
-/// Inserts without doubling: nodes live long and are many.
+/// Inserts without doubling the capacity: nodes are numerous and live long.
 fn insert_at<T>(list: &mut Vec<T>, at: usize, item: T) {
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 4).max(4));
@@ -54,7 +54,7 @@ fn insert_at<T>(list: &mut Vec<T>, at: usize, item: T) {
     list.insert(at, item);
 }
 
-/// The order of bytes, eight at a time: searching is most of what a tree does.
+/// Byte order, compared eight bytes at a time: searching dominates the cost of a tree.
 #[inline]
 fn compare<const N: usize>(a: &[u8; N], b: &[u8; N]) -> Ordering {
     let (mut a, mut b) = (&a[..], &b[..]);
@@ -72,12 +72,12 @@ fn compare<const N: usize>(a: &[u8; N], b: &[u8; N]) -> Ordering {
     u64::from_be_bytes(x).cmp(&u64::from_be_bytes(y))
 }
 
-/// Which child a key belongs to.
+/// The child that a key belongs to.
 fn child_of<const N: usize>(children: &[([u8; N], Arc<Node<N>>)], key: &[u8; N]) -> usize {
     children.partition_point(|(first, _)| compare(first, key).is_le()).saturating_sub(1)
 }
 
-/// Where a key is among others, or where it would be.
+/// The position of a key, or where it would be inserted.
 fn place_of<const N: usize>(keys: &[[u8; N]], key: &[u8; N]) -> Result<usize, usize> {
     keys.binary_search_by(|known| compare(known, key))
 }
@@ -90,7 +90,7 @@ impl<const N: usize> Node<N> {
         }
     }
 
-    /// How many it may have.
+    /// Its capacity.
     fn full(&self) -> usize {
         match self {
             Node::Leaf(_) => FULL_LEAF,
@@ -98,13 +98,13 @@ impl<const N: usize> Node<N> {
         }
     }
 
-    /// Whether it has so few that it is joined with a neighbour.
+    /// Whether it is small enough to be merged with a neighbour.
     fn is_scant(&self) -> bool {
         self.len() < self.full() / 3
     }
 
-    /// Whether the key was not there, and the right half of a node that became too large with its
-    /// first key.
+    /// Returns whether the key was new and, if the node overflowed, its right half with its first
+    /// key.
     fn insert(&mut self, key: [u8; N]) -> (bool, Option<([u8; N], Node<N>)>) {
         match self {
             Node::Leaf(keys) => {
@@ -113,7 +113,7 @@ impl<const N: usize> Node<N> {
                 if keys.len() <= FULL_LEAF {
                     return (true, None);
                 }
-                // What comes sorted leaves full leaves behind.
+                // Sorted insertion leaves full leaves behind.
                 let half = if at == FULL_LEAF { FULL_LEAF } else { keys.len() / 2 };
                 let right = keys.split_off(half);
                 (true, Some((right[0], Node::Leaf(right))))
@@ -151,7 +151,7 @@ impl<const N: usize> Node<N> {
         }
     }
 
-    /// Calls `visit` with the keys from `from` on.
+    /// Passes the keys from `from` on to `visit`.
     fn walk(
         &self,
         from: &[u8; N],
@@ -170,7 +170,7 @@ impl<const N: usize> Node<N> {
     }
 }
 
-/// Joins the child at `at` with its neighbour if both fit into one node.
+/// Merges the child at `at` with its neighbour if both fit into one node.
 fn join<const N: usize>(children: &mut Vec<([u8; N], Arc<Node<N>>)>, at: usize) {
     if children[at].1.len() == 0 && children.len() > 1 {
         children.remove(at);
@@ -187,12 +187,12 @@ fn join<const N: usize>(children: &mut Vec<([u8; N], Arc<Node<N>>)>, at: usize) 
         (Node::Branch(a), Node::Branch(b)) => {
             a.extend_from_slice(b);
         }
-        // All leaves are equally deep.
+        // All leaves have the same depth.
         _ => children.insert(left + 1, (first, right)),
     }
 }
 
-/// What is shared is shared with all that is below it.
+/// A shared node shares everything below it.
 fn own_bytes<const N: usize>(node: &Arc<Node<N>>) -> usize {
     if Arc::strong_count(node) > 1 {
         return 0;
@@ -208,12 +208,12 @@ fn own_bytes<const N: usize>(node: &Arc<Node<N>>) -> usize {
 }
 
 impl<const N: usize> Tree<N> {
-    /// About how many bytes it holds that no other version does.
+    /// Approximate number of bytes not shared with other versions.
     pub(crate) fn own_bytes(&self) -> usize {
         own_bytes(&self.root)
     }
 
-    /// Adds a key. Whether it was not there.
+    /// Adds a key; returns whether it was new.
     pub(crate) fn insert(&mut self, key: [u8; N]) -> bool {
         let (is_new, split) = Arc::make_mut(&mut self.root).insert(key);
         if let Some((first, right)) = split {
@@ -223,7 +223,7 @@ impl<const N: usize> Tree<N> {
         is_new
     }
 
-    /// Removes a key. Whether it was there.
+    /// Removes a key; returns whether it existed.
     pub(crate) fn remove(&mut self, key: &[u8; N]) -> bool {
         let was_there = Arc::make_mut(&mut self.root).remove(key);
         while let Node::Branch(children) = &*self.root {
@@ -233,12 +233,12 @@ impl<const N: usize> Tree<N> {
         was_there
     }
 
-    /// Calls `visit` with the keys from `from` on, in order, until it breaks.
+    /// Passes the keys from `from` on to `visit`, in order, until it breaks.
     pub(crate) fn walk(&self, from: &[u8; N], mut visit: impl FnMut(&[u8; N]) -> ControlFlow<()>) {
         let _ = self.root.walk(from, &mut visit);
     }
 
-    /// Calls `visit` with the keys that begin with `prefix`, in order, until it breaks.
+    /// Passes the keys that begin with `prefix` to `visit`, in order, until it breaks.
     pub(crate) fn walk_prefix(
         &self,
         prefix: &[u8],
@@ -252,7 +252,7 @@ impl<const N: usize> Tree<N> {
         });
     }
 
-    /// Whether a key begins with `prefix`.
+    /// Whether any key begins with `prefix`.
     pub(crate) fn has_prefix(&self, prefix: &[u8]) -> bool {
         let mut is_there = false;
         self.walk_prefix(prefix, |_| {
@@ -263,7 +263,7 @@ impl<const N: usize> Tree<N> {
     }
 }
 
-/// Makes a tree of keys that come in order, its leaves full.
+/// Builds a tree with full leaves from sorted keys.
 #[derive(Debug, Default)]
 pub(crate) struct TreeBuilder<const N: usize> {
     leaves: Vec<([u8; N], Arc<Node<N>>)>,
@@ -271,13 +271,13 @@ pub(crate) struct TreeBuilder<const N: usize> {
 }
 
 impl<const N: usize> TreeBuilder<N> {
-    /// Adds a key. `None` if it does not come after the last one.
+    /// Adds a key; `None` if it does not sort after the last one.
     pub(crate) fn push(&mut self, key: [u8; N]) -> Option<()> {
         if self.leaf.last().is_some_and(|last| *last >= key) {
             return None;
         }
         if self.leaf.len() == FULL_LEAF {
-            // The last key stays, for the next one to be compared with.
+            // The last key stays for comparison with the next one.
             let last = self.leaf.pop()?;
             let leaf = std::mem::replace(&mut self.leaf, Vec::with_capacity(FULL_LEAF));
             self.leaves.push((leaf[0], Arc::new(Node::Leaf(leaf))));
@@ -287,7 +287,7 @@ impl<const N: usize> TreeBuilder<N> {
         Some(())
     }
 
-    /// The tree.
+    /// The finished tree.
     pub(crate) fn finish(mut self) -> Tree<N> {
         self.leaf.shrink_to_fit();
         let first = self.leaf.first().copied().unwrap_or([0; N]);

@@ -1,4 +1,4 @@
-//! Clients at once, as a view would serve them: the lock is held to decide, never to execute.
+//! Concurrent clients, as a view serves them: the lock is held for decisions, never for execution.
 
 use crate::{
     Adoption, CommittedChanges, FoldStep, Graph, GraphFold, NodeId, PreparedTransaction,
@@ -7,7 +7,7 @@ use crate::{
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_types::Event;
 
-/// The newest version, what was committed since the first, and the events.
+/// The newest version, everything committed since the first one, and the events.
 #[derive(Default)]
 struct Log {
     head: Graph,
@@ -126,7 +126,7 @@ fn a_version_is_adopted_by_the_fold_it_came_from() {
     assert!(matches!(fold.apply(3, &event.event_type, &event.data), FoldStep::Passed));
     assert_eq!(fold.graph().node_count(), 1);
     assert_eq!(fold.adopt(&commit.graph, commit.follows), Adoption::MustFold);
-    // Something of another lies between: what was decided before does not follow it.
+    // A foreign event lies between, so the earlier decision no longer applies.
     assert!(matches!(other.apply(2, &event.event_type, b"nonsense"), FoldStep::Void(_)));
     assert_eq!(other.adopt(&commit.graph, commit.follows), Adoption::MustFold);
     assert!(matches!(other.apply(3, &event.event_type, &event.data), FoldStep::Applied(_)));

@@ -1,8 +1,7 @@
-//! Transactions that began with the same version: what is committed is as if one had run after the
-//! other.
+//! Transactions with the same base: commits are equivalent to running them one after the other.
 
 use super::history::create_unique;
-use super::script::{Act, Run, any_act, run, run_within};
+use super::script::{Action, ScriptRun, any_act, run, run_within};
 use crate::{ChangeSet, CommittedChanges, Graph, NodeChange, NodeId, Transaction, Verdict};
 use proptest::prelude::*;
 
@@ -10,12 +9,12 @@ fn dump(graph: &Graph) -> Vec<String> {
     graph.dump().collect()
 }
 
-fn begin(acts: &[Act], is_unique: bool) -> Graph {
+fn begin(acts: &[Action], is_unique: bool) -> Graph {
     let mut graph = Graph::new();
     if is_unique {
         create_unique(&mut graph);
     }
-    let Ok(Run { prepared, .. }) = run(&graph, &graph, acts) else { return graph };
+    let Ok(ScriptRun { prepared, .. }) = run(&graph, &graph, acts) else { return graph };
     match prepared.decide(&graph, &[]) {
         Verdict::Committed(commit) => commit.graph,
         _ => graph,
@@ -44,7 +43,7 @@ proptest! {
                     let Ok(again) = again else { panic!("refused when it comes second: {again:?}") };
                     prop_assert_eq!(&log, &again.log);
                     prop_assert_eq!(changes, again.normal_changes());
-                    // The other side replayed.
+                    // Replays on the other side.
                     let mut other = head.clone();
                     other.apply(&commit.changes.changes).expect("it is the graph's next");
                     prop_assert_eq!(dump(&other), dump(&commit.graph));
@@ -65,7 +64,7 @@ proptest! {
 }
 
 /// Whether the second of two transactions commits after the first.
-fn second_commits(setup: &[Act], first: &[Act], second: &[Act]) -> bool {
+fn second_commits(setup: &[Action], first: &[Action], second: &[Action]) -> bool {
     let base = begin(setup, false);
     let [first, second] =
         [first, second].map(|acts| run(&base, &base, acts).expect("nothing broken"));
@@ -77,46 +76,54 @@ fn second_commits(setup: &[Act], first: &[Act], second: &[Act]) -> bool {
 
 #[test]
 fn only_what_was_read_is_in_the_way() {
-    let two = [Act::Create(0, 0, 1), Act::Create(0, 0, 2)];
-    // A busy node: relationships at it disturb nobody who did not look at them.
-    let connect = [Act::Read(0), Act::Connect(0, 1, 0)];
+    let two = [Action::Create(0, 0, 1), Action::Create(0, 0, 2)];
+    // A hub node: adding relationships conflicts with nothing that did not read them.
+    let connect = [Action::Read(0), Action::Connect(0, 1, 0)];
     assert!(second_commits(&two, &connect, &connect));
-    assert!(!second_commits(&two, &connect, &[Act::Adjacent(0, 0, None), Act::Create(0, 0, 9)]));
-    assert!(second_commits(&two, &connect, &[Act::Adjacent(0, 0, Some(1)), Act::Create(0, 0, 9)]));
-    assert!(!second_commits(&two, &connect, &[Act::ConnectOnce(0, 1, 0)]));
-    assert!(second_commits(&two, &connect, &[Act::ConnectOnce(1, 0, 0)]));
-    // One key merged by two; another key.
-    assert!(!second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(0, 0, 1)]));
-    assert!(second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(0, 0, 2)]));
-    assert!(second_commits(&[], &[Act::Merge(0, 0, 1)], &[Act::Merge(1, 0, 1)]));
-    // One counter.
-    assert!(!second_commits(&two, &[Act::Increment(0, 1)], &[Act::Increment(0, 2)]));
-    assert!(second_commits(&two, &[Act::Increment(0, 1)], &[Act::Increment(1, 1)]));
-    // An end that goes.
-    assert!(!second_commits(&two, &[Act::DetachDelete(1)], &connect));
-    assert!(!second_commits(&two, &connect, &[Act::Delete(0)]));
-    // A count.
     assert!(!second_commits(
         &two,
-        &[Act::Create(0, 0, 3)],
-        &[Act::CountLabel(0), Act::Create(1, 0, 1)]
+        &connect,
+        &[Action::Adjacent(0, 0, None), Action::Create(0, 0, 9)]
     ));
     assert!(second_commits(
         &two,
-        &[Act::Create(1, 0, 3)],
-        &[Act::CountLabel(0), Act::Create(1, 0, 1)]
+        &connect,
+        &[Action::Adjacent(0, 0, Some(1)), Action::Create(0, 0, 9)]
+    ));
+    assert!(!second_commits(&two, &connect, &[Action::ConnectOnce(0, 1, 0)]));
+    assert!(second_commits(&two, &connect, &[Action::ConnectOnce(1, 0, 0)]));
+    // Two transactions merge the same key; another key does not conflict.
+    assert!(!second_commits(&[], &[Action::Merge(0, 0, 1)], &[Action::Merge(0, 0, 1)]));
+    assert!(second_commits(&[], &[Action::Merge(0, 0, 1)], &[Action::Merge(0, 0, 2)]));
+    assert!(second_commits(&[], &[Action::Merge(0, 0, 1)], &[Action::Merge(1, 0, 1)]));
+    // Both increment one counter.
+    assert!(!second_commits(&two, &[Action::Increment(0, 1)], &[Action::Increment(0, 2)]));
+    assert!(second_commits(&two, &[Action::Increment(0, 1)], &[Action::Increment(1, 1)]));
+    // An end node is deleted.
+    assert!(!second_commits(&two, &[Action::DetachDelete(1)], &connect));
+    assert!(!second_commits(&two, &connect, &[Action::Delete(0)]));
+    // A count was read.
+    assert!(!second_commits(
+        &two,
+        &[Action::Create(0, 0, 3)],
+        &[Action::CountLabel(0), Action::Create(1, 0, 1)]
+    ));
+    assert!(second_commits(
+        &two,
+        &[Action::Create(1, 0, 3)],
+        &[Action::CountLabel(0), Action::Create(1, 0, 1)]
     ));
 }
 
 #[test]
 fn to_have_seen_all_nodes_is_not_to_have_seen_their_labels() {
-    let count = [Act::CountAll, Act::CountLabel(0), Act::Create(1, 1, 1)];
-    assert!(!second_commits(&[Act::Create(0, 0, 1)], &[Act::Unlabel(0, 0)], &count));
+    let count = [Action::CountAll, Action::CountLabel(0), Action::Create(1, 1, 1)];
+    assert!(!second_commits(&[Action::Create(0, 0, 1)], &[Action::Unlabel(0, 0)], &count));
 }
 
 #[test]
 fn what_was_looked_for_in_vain_is_noted_however_much_else_was_read() {
-    let setup: Vec<Act> = (0..5_000).map(|number| Act::Create(0, 0, number)).collect();
+    let setup: Vec<Action> = (0..5_000).map(|number| Action::Create(0, 0, number)).collect();
     let base = begin(&setup, false);
     let mut tx = Transaction::writing(base.clone());
     let absent = NodeId::new(7_000).expect("an id");
@@ -134,12 +141,15 @@ fn what_was_looked_for_in_vain_is_noted_however_much_else_was_read() {
 
 #[test]
 fn a_footprint_that_grows_becomes_coarser_and_stays_sound() {
-    let setup: Vec<Act> = (0..6_000).map(|number| Act::Create(0, 0, number)).collect();
-    let read_all: Vec<Act> = (0..6_000).map(Act::Read).chain([Act::Create(1, 1, 1)]).collect();
-    assert!(!second_commits(&setup, &[Act::Increment(5_999, 0)], &read_all));
-    assert!(second_commits(&setup, &[Act::Create(0, 0, 7)], &read_all));
-    let seek_all: Vec<Act> =
-        (0..6_000).map(|number| Act::Seek(2, 0, number)).chain([Act::Create(1, 1, 1)]).collect();
-    assert!(!second_commits(&[], &[Act::Create(2, 0, 9_999)], &seek_all));
-    assert!(second_commits(&[], &[Act::Create(1, 0, 9_999)], &seek_all));
+    let setup: Vec<Action> = (0..6_000).map(|number| Action::Create(0, 0, number)).collect();
+    let read_all: Vec<Action> =
+        (0..6_000).map(Action::Read).chain([Action::Create(1, 1, 1)]).collect();
+    assert!(!second_commits(&setup, &[Action::Increment(5_999, 0)], &read_all));
+    assert!(second_commits(&setup, &[Action::Create(0, 0, 7)], &read_all));
+    let seek_all: Vec<Action> = (0..6_000)
+        .map(|number| Action::Seek(2, 0, number))
+        .chain([Action::Create(1, 1, 1)])
+        .collect();
+    assert!(!second_commits(&[], &[Action::Create(2, 0, 9_999)], &seek_all));
+    assert!(second_commits(&[], &[Action::Create(1, 0, 9_999)], &seek_all));
 }

@@ -1,5 +1,5 @@
-//! Events of others: whatever they say, nothing panics, and nonsense changes nothing, the same way
-//! everywhere.
+//! Foreign events: whatever they contain, nothing panics, and invalid ones change nothing,
+//! identically everywhere.
 
 use super::any_value;
 use super::history::encoded;
@@ -160,7 +160,7 @@ fn a_constraint_of_events_is_judged() {
     assert_eq!(fold.graph().audit(), Ok(()));
 }
 
-/// Commits and folds what the events say.
+/// Commits the transaction and folds its events.
 fn committed(tx: Transaction, head: &Graph) -> (Graph, GraphFold, usize) {
     let prepared = tx.finish().expect("nothing broken").prepare();
     let events = prepared.events(1).expect("not too large");
@@ -226,7 +226,7 @@ fn what_no_event_can_hold_is_refused() {
     assert!(matches!(refused, Err(Violation::TransactionTooLarge { .. })));
 }
 
-/// JSON that is nearly an event.
+/// JSON that resembles an event.
 fn nearly_an_event() -> impl Strategy<Value = String> {
     let id = prop_oneof![4 => (0u64..4).prop_map(|id| id.to_string()), 1 => Just("-1".to_owned()), 1 => Just("281474976710655".to_owned())];
     let set = prop_oneof![

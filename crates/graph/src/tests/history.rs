@@ -1,4 +1,4 @@
-//! Any history: versions stay as they were, and what events tell is what happened.
+//! For any history: versions never change, and events describe exactly what happened.
 
 use super::model::Model;
 use super::step::{KEYS, LABELS, Step, TYPES, any_step};
@@ -8,7 +8,7 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// Commits a transaction on top of `head`; its events are folded as well.
+/// Commits a transaction on top of `head` and folds its events.
 pub(super) fn commit(
     tx: Transaction,
     head: &mut Graph,
@@ -45,7 +45,7 @@ fn dump(graph: &Graph) -> Vec<String> {
     graph.dump().collect()
 }
 
-/// Creates an index of each kind of subject.
+/// Creates an index for each kind of subject.
 pub(super) fn create_indexes(head: &mut Graph, fold: &mut GraphFold) {
     let mut tx = Transaction::writing(head.clone());
     let keys = vec![tx.name(KEYS[0])];
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// Creates a unique constraint that is soon in the way.
+/// Creates a unique constraint that will soon be violated.
 pub(super) fn create_unique(head: &mut Graph) {
     let mut tx = Transaction::writing(head.clone());
     let definition = SchemaDefinition {

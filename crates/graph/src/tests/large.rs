@@ -1,5 +1,4 @@
-//! Entities with very many properties: there is an end to them, and work grows no faster than they
-//! do.
+//! Entities with very many properties: their number is limited, and the work grows linearly.
 
 use crate::event::GRAPH_CHANGED;
 use crate::limits::MAX_PROPERTIES;
@@ -12,8 +11,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// `{"k1":1,…}` from the last key to the first, so that their names are not in order when they are
-/// read again.
+/// `{"k1":1,…}` from the last key to the first, so their names are out of order when read again.
 fn set_of(count: usize) -> String {
     let entries: Vec<String> = (0..count).rev().map(|key| format!("\"k{key}\":1")).collect();
     format!("{{{}}}", entries.join(","))
@@ -30,7 +28,7 @@ fn an_event_of_very_many_keys_is_judged_in_no_time() {
     apply(&mut fold, r#"{"nodes":[{"id":1,"new":[]}]}"#);
     let unset: Vec<String> = (47_000..94_000).map(|key| format!("\"k{key}\"")).collect();
     let begin = now();
-    // Reversed, so that each is put before all others.
+    // Reversed, so each is inserted before all others.
     apply(&mut fold, &format!(r#"{{"nodes":[{{"id":1,"unset":[{}]}}]}}"#, known.join(",")));
     for event in [
         format!(

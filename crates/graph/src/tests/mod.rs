@@ -1,4 +1,4 @@
-//! The whole against a model: what no single file can show.
+//! Tests of the whole crate against a model.
 
 mod clients;
 mod concurrent;

@@ -1,4 +1,4 @@
-//! The graph as plain maps: slow, and plainly right.
+//! The graph as plain maps: slow and obviously correct.
 
 use crate::event::{put_json, put_text};
 use crate::value::Value;

@@ -1,4 +1,4 @@
-//! Transactions that note what they read, so that two runs can be compared.
+//! Transactions that log their reads, so that two runs can be compared.
 
 use super::step::{KEYS, LABELS, TYPES};
 use crate::value::Value;
@@ -8,10 +8,9 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// One read or write. Nodes and relationships are picked among those of a version that all begin
-/// with.
+/// One read or write. Nodes and relationships are chosen from those of a common base version.
 #[derive(Debug, Clone)]
-pub(super) enum Act {
+pub(super) enum Action {
     Create(usize, usize, i64),
     Seek(usize, usize, i64),
     Merge(usize, usize, i64),
@@ -35,41 +34,41 @@ pub(super) enum Act {
     DetachDelete(usize),
 }
 
-pub(super) fn any_act() -> impl Strategy<Value = Act> {
-    // Few of everything, so that scripts meet.
+pub(super) fn any_act() -> impl Strategy<Value = Action> {
+    // Few distinct values, so scripts interact.
     let (label, key, kind) = (0..2usize, 0..2usize, 0..TYPES.len());
     let at = 0..4usize;
     let value = 0i64..3;
     let lkv = (label.clone(), key.clone(), value.clone());
     prop_oneof![
-        3 => lkv.clone().prop_map(|(l, k, v)| Act::Create(l, k, v)),
-        1 => lkv.clone().prop_map(|(l, k, v)| Act::Seek(l, k, v)),
-        2 => lkv.prop_map(|(l, k, v)| Act::Merge(l, k, v)),
-        1 => label.clone().prop_map(Act::CountLabel),
-        1 => label.clone().prop_map(Act::ScanLabel),
-        1 => Just(Act::CountAll),
-        1 => at.clone().prop_map(Act::Read),
-        2 => (at.clone(), 0..3usize, prop::option::of(kind.clone())).prop_map(|(n, d, t)| Act::Adjacent(n, d, t)),
-        1 => kind.clone().prop_map(Act::CountType),
-        1 => at.clone().prop_map(Act::ReadRelationship),
-        2 => (at.clone(), key.clone(), prop::option::of(value.clone())).prop_map(|(n, k, v)| Act::Set(n, k, v)),
-        2 => (at.clone(), key.clone()).prop_map(|(n, k)| Act::Increment(n, k)),
-        1 => (at.clone(), label.clone()).prop_map(|(n, l)| Act::Label(n, l)),
-        1 => (at.clone(), label).prop_map(|(n, l)| Act::Unlabel(n, l)),
-        3 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Act::Connect(a, b, t)),
-        2 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Act::ConnectOnce(a, b, t)),
-        1 => (at.clone(), key.clone(), value.clone()).prop_map(|(r, k, v)| Act::SetRelationship(r, k, v)),
-        1 => (kind.clone(), key.clone(), value.clone()).prop_map(|(t, k, v)| Act::SeekRelationship(t, k, v)),
-        1 => at.clone().prop_map(Act::DeleteRelationship),
-        1 => at.clone().prop_map(Act::Delete),
-        1 => at.prop_map(Act::DetachDelete),
+        3 => lkv.clone().prop_map(|(l, k, v)| Action::Create(l, k, v)),
+        1 => lkv.clone().prop_map(|(l, k, v)| Action::Seek(l, k, v)),
+        2 => lkv.prop_map(|(l, k, v)| Action::Merge(l, k, v)),
+        1 => label.clone().prop_map(Action::CountLabel),
+        1 => label.clone().prop_map(Action::ScanLabel),
+        1 => Just(Action::CountAll),
+        1 => at.clone().prop_map(Action::Read),
+        2 => (at.clone(), 0..3usize, prop::option::of(kind.clone())).prop_map(|(n, d, t)| Action::Adjacent(n, d, t)),
+        1 => kind.clone().prop_map(Action::CountType),
+        1 => at.clone().prop_map(Action::ReadRelationship),
+        2 => (at.clone(), key.clone(), prop::option::of(value.clone())).prop_map(|(n, k, v)| Action::Set(n, k, v)),
+        2 => (at.clone(), key.clone()).prop_map(|(n, k)| Action::Increment(n, k)),
+        1 => (at.clone(), label.clone()).prop_map(|(n, l)| Action::Label(n, l)),
+        1 => (at.clone(), label).prop_map(|(n, l)| Action::Unlabel(n, l)),
+        3 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Action::Connect(a, b, t)),
+        2 => (at.clone(), at.clone(), kind.clone()).prop_map(|(a, b, t)| Action::ConnectOnce(a, b, t)),
+        1 => (at.clone(), key.clone(), value.clone()).prop_map(|(r, k, v)| Action::SetRelationship(r, k, v)),
+        1 => (kind.clone(), key.clone(), value.clone()).prop_map(|(t, k, v)| Action::SeekRelationship(t, k, v)),
+        1 => at.clone().prop_map(Action::DeleteRelationship),
+        1 => at.clone().prop_map(Action::Delete),
+        1 => at.prop_map(Action::DetachDelete),
     ]
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
-pub(super) struct Run {
-    /// What was read, with new entities by the order of their creation.
+pub(super) struct ScriptRun {
+    /// The reads, with new entities numbered by creation.
     pub(super) log: Vec<String>,
     pub(super) prepared: PreparedTransaction,
     new_nodes: Vec<NodeId>,
@@ -123,38 +122,38 @@ impl Runner<'_> {
         }
     }
 
-    fn act(&mut self, act: &Act) {
+    fn act(&mut self, act: &Action) {
         let label = |label: &usize| self.graph.names().intern(LABELS[*label]).expect("a name");
         let key = |key: &usize| self.graph.names().intern(KEYS[*key]).expect("a name");
         match act {
-            Act::Create(l, k, v) => self.create(label(l), key(k), *v),
-            Act::Seek(l, k, v) => {
+            Action::Create(l, k, v) => self.create(label(l), key(k), *v),
+            Action::Seek(l, k, v) => {
                 let nodes = self.tx.seek_nodes(label(l), key(k), &Value::Integer(*v));
                 let nodes = nodes.collect(&self.tx);
                 self.found(nodes);
             }
-            Act::Merge(l, k, v) => {
+            Action::Merge(l, k, v) => {
                 let (label, key) = (label(l), key(k));
                 let nodes = self.tx.seek_nodes(label, key, &Value::Integer(*v)).collect(&self.tx);
                 if self.found(nodes) == 0 {
                     self.create(label, key, *v);
                 }
             }
-            Act::CountLabel(l) => self.say(self.tx.label_count(label(l))),
-            Act::ScanLabel(l) => {
+            Action::CountLabel(l) => self.say(self.tx.label_count(label(l))),
+            Action::ScanLabel(l) => {
                 let nodes = self.tx.scan_label(label(l)).collect(&self.tx);
                 self.found(nodes);
             }
-            Act::CountAll => {
+            Action::CountAll => {
                 let count = self.tx.node_count();
                 let nodes = self.tx.scan_nodes().collect(&self.tx);
                 assert_eq!(self.found(nodes) as u64, count);
             }
-            Act::CountType(t) => {
+            Action::CountType(t) => {
                 let name = self.tx.name(TYPES[*t]);
                 self.say(self.tx.type_count(name));
             }
-            Act::SeekRelationship(t, k, v) => {
+            Action::SeekRelationship(t, k, v) => {
                 let (name, key) = (self.tx.name(TYPES[*t]), key(k));
                 let scan = self.tx.seek_relationships(name, key, &Value::Integer(*v));
                 let mut found: Vec<i64> = scan
@@ -169,11 +168,11 @@ impl Runner<'_> {
         }
     }
 
-    fn act_on_one(&mut self, act: &Act) {
+    fn act_on_one(&mut self, act: &Action) {
         let of_relationship = match act {
-            Act::ReadRelationship(at)
-            | Act::SetRelationship(at, ..)
-            | Act::DeleteRelationship(at) => Some(*at),
+            Action::ReadRelationship(at)
+            | Action::SetRelationship(at, ..)
+            | Action::DeleteRelationship(at) => Some(*at),
             _ => None,
         };
         if let Some(at) = of_relationship {
@@ -182,16 +181,16 @@ impl Runner<'_> {
             }
             return;
         }
-        let (Act::Read(at)
-        | Act::Adjacent(at, ..)
-        | Act::Set(at, ..)
-        | Act::Increment(at, _)
-        | Act::Label(at, _)
-        | Act::Unlabel(at, _)
-        | Act::Connect(at, ..)
-        | Act::ConnectOnce(at, ..)
-        | Act::Delete(at)
-        | Act::DetachDelete(at)) = act
+        let (Action::Read(at)
+        | Action::Adjacent(at, ..)
+        | Action::Set(at, ..)
+        | Action::Increment(at, _)
+        | Action::Label(at, _)
+        | Action::Unlabel(at, _)
+        | Action::Connect(at, ..)
+        | Action::ConnectOnce(at, ..)
+        | Action::Delete(at)
+        | Action::DetachDelete(at)) = act
         else {
             return;
         };
@@ -200,14 +199,14 @@ impl Runner<'_> {
         }
     }
 
-    fn act_on_relationship(&mut self, act: &Act, id: RelationshipId) {
+    fn act_on_relationship(&mut self, act: &Action, id: RelationshipId) {
         match act {
-            Act::SetRelationship(_, k, v) => {
+            Action::SetRelationship(_, k, v) => {
                 let key = self.tx.name(KEYS[*k]);
                 let set = self.tx.set_relationship_property(id, key, Some((*v).into()));
                 self.say(set);
             }
-            Act::DeleteRelationship(_) => {
+            Action::DeleteRelationship(_) => {
                 let deleted = self.tx.delete_relationship(id);
                 self.say(deleted);
             }
@@ -215,17 +214,17 @@ impl Runner<'_> {
         }
     }
 
-    fn act_on_node(&mut self, act: &Act, id: NodeId) {
+    fn act_on_node(&mut self, act: &Action, id: NodeId) {
         let result = match act {
-            Act::Read(_) => {
+            Action::Read(_) => {
                 self.say((self.tx.labels(id), self.tx.node_properties(id)));
                 return;
             }
-            Act::Adjacent(_, d, t) => return self.adjacent(id, *d, *t),
-            Act::Connect(_, other, t) | Act::ConnectOnce(_, other, t) => {
+            Action::Adjacent(_, d, t) => return self.adjacent(id, *d, *t),
+            Action::Connect(_, other, t) | Action::ConnectOnce(_, other, t) => {
                 let name = self.tx.name(TYPES[*t]);
                 let Some(&other) = self.nodes.get(*other) else { return };
-                if matches!(act, Act::ConnectOnce(..)) {
+                if matches!(act, Action::ConnectOnce(..)) {
                     let (out, types) = (Direction::Outgoing, [name]);
                     let known = self.tx.adjacent(id, out, &types, Some(other)).collect(&self.tx);
                     self.say(known.len());
@@ -235,11 +234,11 @@ impl Runner<'_> {
                 }
                 return self.connect(id, other, name);
             }
-            Act::Set(_, k, v) => {
+            Action::Set(_, k, v) => {
                 let key = self.tx.name(KEYS[*k]);
                 self.tx.set_node_property(id, key, v.map(Value::Integer))
             }
-            Act::Increment(_, k) => {
+            Action::Increment(_, k) => {
                 let key = self.tx.name(KEYS[*k]);
                 let value = self.tx.node_property(id, key);
                 self.say(&value);
@@ -249,15 +248,15 @@ impl Runner<'_> {
                 };
                 self.tx.set_node_property(id, key, Some(next.into()))
             }
-            Act::Label(_, l) => {
+            Action::Label(_, l) => {
                 let label = self.tx.name(LABELS[*l]);
                 self.tx.add_labels(id, &[label])
             }
-            Act::Unlabel(_, l) => {
+            Action::Unlabel(_, l) => {
                 let label = self.tx.name(LABELS[*l]);
                 self.tx.remove_labels(id, &[label])
             }
-            Act::Delete(_) => self.tx.delete_node(id),
+            Action::Delete(_) => self.tx.delete_node(id),
             _ => self.tx.detach_delete_node(id),
         };
         self.say(result);
@@ -277,18 +276,18 @@ impl Runner<'_> {
     }
 }
 
-/// Runs a script on a version. What it picks is picked from `base`.
-pub(super) fn run(base: &Graph, graph: &Graph, acts: &[Act]) -> Result<Run, Violation> {
+/// Runs a script on a version; entities are chosen from `base`.
+pub(super) fn run(base: &Graph, graph: &Graph, acts: &[Action]) -> Result<ScriptRun, Violation> {
     run_within(4_096, base, graph, acts)
 }
 
-/// Runs a script with a footprint of that many entries of a kind.
+/// Runs a script with a footprint limit of this many entries per kind.
 pub(super) fn run_within(
     limit: usize,
     base: &Graph,
     graph: &Graph,
-    acts: &[Act],
-) -> Result<Run, Violation> {
+    acts: &[Action],
+) -> Result<ScriptRun, Violation> {
     let mut runner = Runner {
         graph,
         tx: Transaction::with_footprint_limit(graph.clone(), limit),
@@ -300,19 +299,19 @@ pub(super) fn run_within(
     };
     acts.iter().for_each(|act| runner.act(act));
     let Runner { tx, new_nodes, new_relationships, log, .. } = runner;
-    Ok(Run { log, prepared: tx.finish()?.prepare(), new_nodes, new_relationships })
+    Ok(ScriptRun { log, prepared: tx.finish()?.prepare(), new_nodes, new_relationships })
 }
 
-/// New entities are counted from here in a normal change set.
+/// New entities are numbered from here in a normalized change set.
 const NEW: u64 = 1 << 40;
 
-impl Run {
+impl ScriptRun {
     fn normal(&self, id: NodeId) -> NodeId {
         let new = place(&self.new_nodes, id).and_then(|at| NodeId::new(NEW + at));
         new.unwrap_or(id)
     }
 
-    /// The net change with new entities by the order of their creation, as text.
+    /// The net change with new entities numbered by creation, as text.
     pub(super) fn normal_changes(&self) -> String {
         let ChangeSet { nodes, relationships, .. } = &self.prepared.changes().changes;
         let mut nodes: Vec<(NodeId, NodeChange)> =

@@ -1,4 +1,4 @@
-//! Steps of a transaction, taken on a transaction and on the model alike.
+//! Transaction steps, executed on a transaction and on the model alike.
 
 use super::any_value;
 use super::model::Model;
@@ -10,23 +10,23 @@ pub(super) const LABELS: [&str; 3] = ["A", "B", "C"];
 pub(super) const KEYS: [&str; 3] = ["k", "j", "é\"\\\u{2028}"];
 pub(super) const TYPES: [&str; 2] = ["R", "S"];
 
-pub(super) type Picked = Vec<(usize, Value)>;
+pub(super) type NodeChoices = Vec<(usize, Value)>;
 
-/// Numbers pick among what there is.
+/// Numbers select from what exists.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    CreateNode(Vec<usize>, Picked),
+    CreateNode(Vec<usize>, NodeChoices),
     SetNode(usize, usize, Option<Value>),
-    ReplaceNode(usize, Picked),
+    ReplaceNode(usize, NodeChoices),
     Label(usize, usize),
     Unlabel(usize, usize),
     DeleteNode(usize),
-    Connect(usize, usize, usize, Picked),
+    Connect(usize, usize, usize, NodeChoices),
     SetRelationship(usize, usize, Option<Value>),
     DeleteRelationship(usize),
 }
 
-fn picked() -> impl Strategy<Value = Picked> {
+fn picked() -> impl Strategy<Value = NodeChoices> {
     prop::collection::vec((0..KEYS.len(), any_value()), 0..3)
 }
 
@@ -52,11 +52,11 @@ fn pick<T: Copy>(mut all: impl ExactSizeIterator<Item = T>, at: usize) -> Option
     if count == 0 { None } else { all.nth(at % count) }
 }
 
-fn set_of(tx: &Transaction, picked: &Picked) -> Vec<(crate::Name, Value)> {
+fn set_of(tx: &Transaction, picked: &NodeChoices) -> Vec<(crate::Name, Value)> {
     picked.iter().map(|(key, value)| (tx.name(KEYS[*key]), value.clone())).collect()
 }
 
-fn model_of(picked: &Picked) -> super::model::Properties {
+fn model_of(picked: &NodeChoices) -> super::model::Properties {
     picked.iter().map(|(key, value)| (KEYS[*key].to_owned(), value.clone())).collect()
 }
 
@@ -69,7 +69,7 @@ fn relationship(id: u64) -> RelationshipId {
 }
 
 impl Step {
-    /// Takes the step on both.
+    /// Executes the step on both.
     pub(super) fn take(&self, tx: &mut Transaction, model: &mut Model) -> Result<(), GraphError> {
         match self {
             Step::CreateNode(labels, picked) => {

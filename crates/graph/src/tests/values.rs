@@ -1,4 +1,4 @@
-//! What the tests of several rooms need: values of every kind.
+//! Values of every kind, for the tests of several rooms.
 
 use crate::value::{
     CoordinateSystem, DAY_SECONDS, Date, DateTime, Duration, LocalDateTime, LocalTime, NANOSECONDS,
@@ -63,7 +63,7 @@ fn any_scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any value that a property may have.
+/// Any value that a property can have.
 pub(crate) fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         8 => any_scalar(),

@@ -1,11 +1,11 @@
-//! The end of a transaction that is not dropped.
+//! Finishing a transaction.
 
 use super::{Transaction, Writes};
 use crate::fault::Violation;
 use crate::footprint::Footprint;
 use crate::graph::Graph;
 
-/// A transaction that has ended well, as far as its own version can tell.
+/// A finished transaction that is valid within its own version.
 #[derive(Debug)]
 pub struct FinishedTransaction {
     pub(crate) base: Graph,
@@ -15,10 +15,11 @@ pub struct FinishedTransaction {
 }
 
 impl Transaction {
-    /// Ends the transaction: constraints are judged, and that no deleted node has relationships.
+    /// Finishes the transaction: checks the constraints, and that no deleted node has
+    /// relationships.
     ///
     /// # Errors
-    /// What is broken. Nothing of the transaction stays.
+    /// The violation. The transaction is discarded.
     pub fn finish(mut self) -> Result<FinishedTransaction, Violation> {
         self.check()?;
         for &id in &self.writes.nodes {
@@ -37,13 +38,13 @@ impl Transaction {
 }
 
 impl FinishedTransaction {
-    /// The version it came to, if it is the only transaction there is.
+    /// Its version, for use as the only transaction.
     #[must_use]
     pub fn into_graph(self) -> Graph {
         self.graph
     }
 
-    /// The position of the version it began with.
+    /// The position of its base version.
     #[must_use]
     pub fn base_position(&self) -> u64 {
         self.base.position()

@@ -1,6 +1,6 @@
-//! A transaction: a version of its own, and what was read and written in it.
+//! A transaction: a private version, and the record of what it read and wrote.
 //!
-//! Nothing is undone: to roll back is to drop it.
+//! There is no undo: dropping a transaction rolls it back.
 
 mod finish;
 mod read;
@@ -24,17 +24,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is noted of an entity that was written or read, in bytes.
+/// Memory for recording one written or read entity, in bytes.
 const NOTE_BYTES: usize = 64;
 
-/// Reads and writes on a version of its own.
+/// Reads and writes a private version.
 #[derive(Debug)]
 pub struct Transaction {
     base: Graph,
     graph: Graph,
     access: Access,
     footprint: RefCell<Footprint>,
-    /// Bytes of rows that were gone through since that was last asked.
+    /// Bytes of rows scanned since the last query.
     walked: Cell<u64>,
     writes: Writes,
     statistics: Statistics,
@@ -46,40 +46,40 @@ enum Access {
     Write,
 }
 
-/// What was written, by id; what came of it is in the version.
+/// The ids of what was written; the results are in the version.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     pub(crate) nodes: BTreeSet<NodeId>,
     pub(crate) relationships: BTreeSet<RelationshipId>,
-    /// What is left of relationships that were deleted.
+    /// Deleted relationships.
     pub(crate) deleted: BTreeMap<RelationshipId, Relationship>,
     pub(crate) created_items: Vec<SchemaDefinition>,
     pub(crate) dropped_items: Vec<Arc<str>>,
-    /// By how many bytes the rows are longer.
+    /// Growth of the rows, in bytes.
     growth: i64,
-    /// How often something was written.
+    /// Number of writes.
     count: u64,
-    /// How many bytes of pages it had when that was last found out, and `count` then.
+    /// Size of the pages at the last measurement, and `count` at that time.
     measured: Cell<(usize, u64)>,
-    /// What the constraints were not yet asked about.
+    /// Nodes not checked against the constraints yet.
     unchecked_nodes: Vec<NodeId>,
     unchecked_relationships: Vec<RelationshipId>,
 }
 
 impl Transaction {
-    /// A transaction that only reads, and notes nothing.
+    /// A read-only transaction, which records nothing.
     #[must_use]
     pub fn reading(graph: Graph) -> Transaction {
         Transaction::new(graph, Access::Read)
     }
 
-    /// A transaction that may write, and notes what it reads.
+    /// A transaction that may write and records its reads.
     #[must_use]
     pub fn writing(graph: Graph) -> Transaction {
         Transaction::new(graph, Access::Write)
     }
 
-    /// One that becomes coarser sooner.
+    /// A transaction with a lower footprint limit.
     #[cfg(test)]
     pub(crate) fn with_footprint_limit(graph: Graph, limit: usize) -> Transaction {
         let footprint = RefCell::new(Footprint::with_limit(limit));
@@ -98,7 +98,7 @@ impl Transaction {
         }
     }
 
-    /// The position of the version it began with.
+    /// The position of its base version.
     #[must_use]
     pub fn base_position(&self) -> u64 {
         self.base.position()
@@ -110,13 +110,13 @@ impl Transaction {
         self.access == Access::Write
     }
 
-    /// Whether it began with a version of the graph that this is a version of.
+    /// Whether its base is a version of this graph.
     #[must_use]
     pub fn is_of(&self, graph: &Graph) -> bool {
         self.base.is_kin(graph)
     }
 
-    /// Whether anything was written in it, even if that has come to no change.
+    /// Whether it has written anything, even without a net change.
     #[must_use]
     pub fn has_written(&self) -> bool {
         let Writes { nodes, relationships, created_items, dropped_items, .. } = &self.writes;
@@ -126,8 +126,8 @@ impl Transaction {
             || !dropped_items.is_empty()
     }
 
-    /// The same once more, to try something with; nothing if it has read or written so much that a
-    /// copy would be dear.
+    /// A copy for a tentative execution; `None` if it has read or written so much that a copy would
+    /// be expensive.
     #[must_use]
     pub fn small_copy(&self) -> Option<Transaction> {
         const MOST_ENTRIES: usize = 256;
@@ -145,28 +145,28 @@ impl Transaction {
         })
     }
 
-    /// The name of that text: of a label, a type or a key. [`Name::UNKNOWN`] for what cannot be a
-    /// name, and in a reading transaction for what the graph never saw; nothing is found by it, and
-    /// writing it is refused.
+    /// The name with this text, of a label, type or key. [`Name::UNKNOWN`] for an invalid name and,
+    /// in a read-only transaction, for a name that the graph never used; lookups with it find
+    /// nothing, and writing it is refused.
     #[must_use]
     pub fn name(&self, text: &str) -> Name {
         let name = match self.access {
             Access::Read => self.graph.find_name(text),
-            // What is not there must have a name too, for the footprint to say so.
+            // Names that do not exist also need a number, so that the footprint can contain them.
             Access::Write => self.graph.names().intern_for_statement(text),
         };
         name.unwrap_or(Name::UNKNOWN)
     }
 
-    /// The name of that text, if the graph ever saw it: enough to read a property or ask for a
-    /// label of one entity, which is noted as a whole. [`Name::UNKNOWN`] otherwise, until somebody
-    /// writes it.
+    /// The name with this text, if the graph ever used it: enough to read a property or test a
+    /// label of one entity, which is recorded as a whole. Otherwise [`Name::UNKNOWN`], until a
+    /// write introduces it.
     #[must_use]
     pub fn known_name(&self, text: &str) -> Name {
         self.graph.find_name(text).unwrap_or(Name::UNKNOWN)
     }
 
-    /// Why [`name`](Self::name) gave none for a text.
+    /// Why [`name`](Self::name) rejected a text.
     #[must_use]
     pub fn refused_name(&self, text: &str) -> GraphError {
         if is_name(text) { self.graph.refused_name() } else { GraphError::NotAName }
@@ -178,8 +178,8 @@ impl Transaction {
         self.graph.text(name)
     }
 
-    /// About how many bytes it holds besides the version that it began with: the pages it made and
-    /// copied, what it notes of what it wrote, and its footprint.
+    /// Approximate memory in bytes beyond the base version: the pages it created and copied, the
+    /// records of its writes, and its footprint.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let Writes { nodes, relationships, deleted, .. } = &self.writes;
@@ -188,14 +188,13 @@ impl Transaction {
         size_of::<Transaction>() + notes * NOTE_BYTES + self.page_bytes()
     }
 
-    /// About how many bytes of memory what was written has taken so far, of pages and of what is
-    /// noted of them: cheap enough to be asked after every write. Pages are gone through each time
-    /// that an eighth more was written.
+    /// Approximate memory in bytes taken by writes so far, for pages and records: cheap enough to
+    /// query after every write. Pages are measured again after every eighth more writes.
     #[must_use]
     pub fn written_bytes(&self) -> usize {
-        /// Writes that are not worth looking at.
+        /// Number of writes that are not worth measuring.
         const FEW_WRITES: u64 = 256;
-        /// About what a write takes, until that is known.
+        /// Assumed memory of a write until it is measured.
         const WRITE_BYTES: usize = 1 << 10;
         let Writes { nodes, relationships, count, measured, .. } = &self.writes;
         let (_, at) = measured.get();
@@ -207,21 +206,20 @@ impl Transaction {
         bytes + since + (nodes.len() + relationships.len()) * NOTE_BYTES
     }
 
-    /// About how many bytes of memory it takes to finish it: the change of each entity, and the
-    /// events of them all.
+    /// Approximate memory in bytes needed to finish it: the change of each entity and all events.
     #[must_use]
     pub fn finishing_bytes(&self) -> usize {
-        /// Of a change, and what it touches, besides its content.
+        /// Overhead of a change and its touches, without content.
         const CHANGE_BYTES: usize = 256;
         let Writes { nodes, relationships, growth, .. } = &self.writes;
         let growth = usize::try_from(*growth).unwrap_or(0);
         (nodes.len() + relationships.len()) * CHANGE_BYTES + 2 * growth
     }
 
-    /// How many bytes of pages it made and copied. Of a large one this is found out when it has
-    /// grown, not every time.
+    /// Size in bytes of the pages that it created and copied. For a large transaction this is
+    /// measured after growth, not every time.
     fn page_bytes(&self) -> usize {
-        /// More than most writes take, with the pages of a few indexes.
+        /// More than most writes take, including the pages of a few indexes.
         const WRITE_BYTES: usize = 16 << 10;
         let Writes { count, measured, .. } = &self.writes;
         let (bytes, at) = measured.get();
@@ -234,19 +232,19 @@ impl Transaction {
         bytes
     }
 
-    /// What the statements did since this was last asked.
+    /// The statistics of statements since the last call.
     pub fn take_statistics(&mut self) -> Statistics {
         std::mem::take(&mut self.statistics)
     }
 
-    /// What the statements did since [`take_statistics`](Self::take_statistics).
+    /// The statistics of statements since [`take_statistics`](Self::take_statistics).
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// How many bytes of rows were gone through to read and write since this was last asked: one
-    /// property of an entity with very many costs as many.
+    /// Bytes of rows scanned for reads and writes since the last call: accessing one property of an
+    /// entity with very many costs as much as scanning all.
     #[must_use]
     pub fn take_walked(&self) -> u64 {
         self.walked.take()
@@ -262,11 +260,11 @@ impl Transaction {
         }
     }
 
-    /// Judges what was written since the last call by the constraints: to be called when a
-    /// statement ends.
+    /// Checks what was written since the last call against the constraints; to be called at the end
+    /// of a statement.
     ///
     /// # Errors
-    /// The first constraint that is broken. The transaction must be dropped then.
+    /// The first violated constraint. The transaction must then be dropped.
     pub fn check(&mut self) -> Result<(), Violation> {
         for id in std::mem::take(&mut self.writes.unchecked_nodes) {
             self.graph.check_node(id)?;
@@ -277,7 +275,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Counts a write, and ends a transaction that could not be committed anyway.
+    /// Counts a write and fails a transaction that could not be committed anyway.
     fn grow(&mut self, bytes: i64) -> Result<(), GraphError> {
         let writes = &mut self.writes;
         writes.growth += bytes;

@@ -1,4 +1,4 @@
-//! Reading in a transaction. What is read is noted, so that nobody changes it unnoticed.
+//! Reads in a transaction. Each read is recorded, so that conflicting changes are detected.
 
 use super::Transaction;
 use crate::fault::GraphError;
@@ -17,7 +17,7 @@ fn no_relationship<T>(id: RelationshipId, found: Option<T>) -> Result<T, GraphEr
 }
 
 impl Transaction {
-    /// Whether there is such a node.
+    /// Whether the node exists.
     pub fn has_node(&self, id: NodeId) -> bool {
         let is_there = self.graph.has_node(id);
         self.note(|footprint| match is_there {
@@ -27,7 +27,7 @@ impl Transaction {
         is_there
     }
 
-    /// Whether there is such a relationship.
+    /// Whether the relationship exists.
     pub fn has_relationship(&self, id: RelationshipId) -> bool {
         let is_there = self.graph.has_relationship(id);
         self.note(|footprint| match is_there {
@@ -37,16 +37,16 @@ impl Transaction {
         is_there
     }
 
-    /// A node's labels, in no order that means anything.
+    /// A node's labels in unspecified order.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`], as of all reads of one entity.
+    /// [`GraphError::Deleted`], as for all reads of one entity.
     pub fn labels(&self, id: NodeId) -> Result<Vec<Name>, GraphError> {
         self.note(|footprint| footprint.node(id));
         no_node(id, self.graph.labels(id))
     }
 
-    /// Whether a node has that label.
+    /// Whether a node has this label.
     ///
     /// # Errors
     /// [`GraphError::Deleted`]
@@ -66,7 +66,7 @@ impl Transaction {
         Ok(node_property(row, key))
     }
 
-    /// A node's properties, in no order that means anything.
+    /// A node's properties in unspecified order.
     ///
     /// # Errors
     /// [`GraphError::Deleted`]
@@ -75,10 +75,10 @@ impl Transaction {
         no_node(id, self.graph.node_properties(id))
     }
 
-    /// A relationship's type and ends, also of one that this transaction has deleted.
+    /// A relationship's type and end nodes, even if this transaction has deleted it.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if there never was one.
+    /// [`GraphError::Deleted`] if it never existed.
     pub fn relationship(&self, id: RelationshipId) -> Result<Relationship, GraphError> {
         self.note(|footprint| footprint.relationship(id));
         let deleted = || self.writes.deleted.get(&id).copied();
@@ -100,7 +100,7 @@ impl Transaction {
         Ok(relationship_property(row, key))
     }
 
-    /// A relationship's properties, in no order that means anything.
+    /// A relationship's properties in unspecified order.
     ///
     /// # Errors
     /// [`GraphError::Deleted`]
@@ -112,47 +112,47 @@ impl Transaction {
         no_relationship(id, self.graph.relationship_properties(id))
     }
 
-    /// How many nodes there are, without counting.
+    /// Number of nodes, in constant time.
     pub fn node_count(&self) -> u64 {
         self.note(|footprint| footprint.all_nodes = true);
         self.graph.node_count()
     }
 
-    /// How many nodes have that label, without counting.
+    /// Number of nodes with this label, in constant time.
     pub fn label_count(&self, label: Name) -> u64 {
         self.note(|footprint| footprint.label(label));
         self.graph.label_count(label)
     }
 
-    /// How many relationships there are, without counting.
+    /// Number of relationships, in constant time.
     pub fn relationship_count(&self) -> u64 {
         self.note(|footprint| footprint.all_relationships = true);
         self.graph.relationship_count()
     }
 
-    /// How many relationships are of that type, without counting.
+    /// Number of relationships of this type, in constant time.
     pub fn type_count(&self, relationship_type: Name) -> u64 {
         self.note(|footprint| footprint.relationship_type(relationship_type));
         self.graph.type_count(relationship_type)
     }
 
-    /// The labels that nodes have, sorted. What comes to be in use meanwhile is no conflict; nor of
-    /// the next two.
+    /// The labels in use, sorted. Labels that come into use concurrently are no conflict; the same
+    /// holds for the next two methods.
     pub fn labels_in_use(&self) -> Vec<Arc<str>> {
         self.graph.labels_in_use()
     }
 
-    /// The types that relationships are of, sorted.
+    /// The relationship types in use, sorted.
     pub fn types_in_use(&self) -> Vec<Arc<str>> {
         self.graph.types_in_use()
     }
 
-    /// The keys that properties have, sorted.
+    /// The property keys in use, sorted.
     pub fn keys_in_use(&self) -> Vec<Arc<str>> {
         self.graph.keys_in_use()
     }
 
-    /// All indexes and constraints, in order of name.
+    /// All indexes and constraints by name.
     pub fn schema(&self) -> impl Iterator<Item = &SchemaDefinition> {
         self.graph.schema()
     }

@@ -1,7 +1,7 @@
-//! Going through nodes, relationships, and the relationships of a node.
+//! Scans of nodes, of relationships, and of a node's relationships.
 //!
 //! A scan borrows nothing: the transaction may write while one is open. A statement that reads and
-//! then writes drains its scans first all the same, or it would meet what it wrote itself.
+//! then writes must still drain its scans first, or it would encounter its own writes.
 
 use super::Transaction;
 use crate::footprint::Side;
@@ -11,36 +11,37 @@ use crate::names::Name;
 use crate::value::{Canonical, Value};
 use std::collections::VecDeque;
 
-/// Which relationships of a node.
+/// The direction of a node's relationships.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Those that start there.
+    /// Relationships that start at the node.
     Outgoing,
-    /// Those that end there.
+    /// Relationships that end at the node.
     Incoming,
     /// Both; a loop once.
     Both,
 }
 
-/// Nodes to go through.
+/// A scan of nodes.
 #[derive(Debug, Clone)]
 pub struct NodeScan(Source);
 
-/// Relationships to go through.
+/// A scan of relationships.
 #[derive(Debug, Clone)]
 pub struct RelationshipScan(Source);
 
-/// Relationships of a node to go through.
+/// A scan of a node's relationships.
 #[derive(Debug, Clone)]
 pub struct AdjacencyScan(VecDeque<AdjacencyRun>);
 
 impl NodeScan {
-    /// Appends the next nodes to `out`, few or none. It goes on until [`Progress::is_finished`].
+    /// Appends the next nodes to `out`, possibly none. The scan continues until
+    /// [`Progress::is_finished`].
     pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<NodeId>) -> Progress {
         transaction.graph.advance_nodes(&mut self.0, out)
     }
 
-    /// All that is left: for scans that are known to be short.
+    /// Collects all remaining nodes; for scans that are known to be short.
     pub fn collect(mut self, transaction: &Transaction) -> Vec<NodeId> {
         let mut all = Vec::new();
         while !self.fill(transaction, &mut all).is_finished {}
@@ -49,13 +50,13 @@ impl NodeScan {
 }
 
 impl RelationshipScan {
-    /// Appends the next relationships to `out`, few or none. It goes on until
+    /// Appends the next relationships to `out`, possibly none. The scan continues until
     /// [`Progress::is_finished`].
     pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<RelationshipId>) -> Progress {
         transaction.graph.advance_relationships(&mut self.0, out)
     }
 
-    /// All that is left: for scans that are known to be short.
+    /// Collects all remaining relationships; for scans that are known to be short.
     pub fn collect(mut self, transaction: &Transaction) -> Vec<RelationshipId> {
         let mut all = Vec::new();
         while !self.fill(transaction, &mut all).is_finished {}
@@ -64,7 +65,7 @@ impl RelationshipScan {
 }
 
 impl AdjacencyScan {
-    /// Appends the next relationships to `out`, few or none. It goes on until
+    /// Appends the next relationships to `out`, possibly none. The scan continues until
     /// [`Progress::is_finished`].
     pub fn fill(&mut self, transaction: &Transaction, out: &mut Vec<Adjacent>) -> Progress {
         let Some(run) = self.0.front_mut() else {
@@ -77,7 +78,7 @@ impl AdjacencyScan {
         Progress { is_finished: self.0.is_empty(), ..progress }
     }
 
-    /// All that is left: for scans that are known to be short.
+    /// Collects all remaining relationships; for scans that are known to be short.
     pub fn collect(mut self, transaction: &Transaction) -> Vec<Adjacent> {
         let mut all = Vec::new();
         while !self.fill(transaction, &mut all).is_finished {}
@@ -86,56 +87,54 @@ impl AdjacencyScan {
 }
 
 impl Transaction {
-    /// All nodes, in order of id.
+    /// All nodes by id.
     pub fn scan_nodes(&self) -> NodeScan {
         self.note(|footprint| footprint.all_nodes = true);
         NodeScan(Source::All(Some(0)))
     }
 
-    /// The nodes with that label, in order of id.
+    /// The nodes with this label, by id.
     pub fn scan_label(&self, label: Name) -> NodeScan {
         self.note(|footprint| footprint.label(label));
         NodeScan(Source::members(label))
     }
 
-    /// The nodes with that label whose property is equal to the value, and perhaps others that are
-    /// nearly so: the predicate must be evaluated again. Looked up if there is an index; if not,
-    /// all nodes of the label are gone through, but only this value is noted.
+    /// The nodes with this label whose property equals the value, and possibly a few more: the
+    /// predicate must be evaluated again. Uses an index if there is one; otherwise it scans all
+    /// nodes with the label but records only this value in the footprint.
     pub fn seek_nodes(&self, label: Name, key: Name, value: &Value) -> NodeScan {
         let value = Canonical::new(value);
         self.note(|footprint| footprint.equal(label, key, value.hash()));
         NodeScan(self.graph.equality_source(SchemaSubject::Label(label), key, &value))
     }
 
-    /// Whether [`seek_nodes`](Self::seek_nodes) looks up rather than goes through all nodes of the
-    /// label.
+    /// Whether [`seek_nodes`](Self::seek_nodes) uses an index instead of scanning all nodes with
+    /// the label.
     pub fn has_index(&self, label: Name, key: Name) -> bool {
         self.graph.schema_items().index(SchemaSubject::Label(label), key).is_some()
     }
 
-    /// Whether no two nodes with that label have the same value of this property, and values are
-    /// looked up.
+    /// Whether values of this property are unique among nodes with this label, and indexed.
     pub fn has_unique_index(&self, label: Name, key: Name) -> bool {
         let item = self.graph.schema_items().index(SchemaSubject::Label(label), key);
         item.is_some_and(|item| item.definition.kind.is_unique())
     }
 
-    /// The keys, at least two, of an index of nodes with that label that
-    /// [`seek_nodes_by_all`](Self::seek_nodes_by_all) takes: the widest whose keys are all among
-    /// these.
+    /// The keys, at least two, of the index that [`seek_nodes_by_all`](Self::seek_nodes_by_all)
+    /// uses: the widest index on this label whose keys are all among these.
     pub fn composite_index(&self, label: Name, keys: &[Name]) -> Option<&[Name]> {
         let item = self.graph.schema_items().composite(SchemaSubject::Label(label), keys)?;
         Some(&item.definition.keys)
     }
 
-    /// The nodes with that label that have these values of the keys of
-    /// [`composite_index`](Self::composite_index), in its order, and perhaps others: the predicate
-    /// must be evaluated again. Nothing if there is no such index.
+    /// The nodes with this label that have these values for the keys of
+    /// [`composite_index`](Self::composite_index), in its order, and possibly a few more: the
+    /// predicate must be evaluated again. Empty if there is no such index.
     pub fn seek_nodes_by_all(&self, label: Name, wanted: &[(Name, Value)]) -> Option<NodeScan> {
         let keys: Vec<Name> = wanted.iter().map(|(key, _)| *key).collect();
         let value = Canonical::of_all(wanted.iter().map(|(_, value)| value));
         let source = self.graph.composite_source(SchemaSubject::Label(label), &keys, &value)?;
-        // Who comes to have all of them comes to have one of them.
+        // A node that gains all values also gains one of them.
         for (key, value) in wanted {
             let hash = Canonical::new(value).hash();
             self.note(|footprint| footprint.equal(label, *key, hash));
@@ -143,19 +142,19 @@ impl Transaction {
         Some(NodeScan(source))
     }
 
-    /// All relationships, in order of id.
+    /// All relationships by id.
     pub fn scan_relationships(&self) -> RelationshipScan {
         self.note(|footprint| footprint.all_relationships = true);
         RelationshipScan(Source::All(Some(0)))
     }
 
-    /// The relationships of that type, in order of id.
+    /// The relationships of this type, by id.
     pub fn scan_type(&self, relationship_type: Name) -> RelationshipScan {
         self.note(|footprint| footprint.relationship_type(relationship_type));
         RelationshipScan(Source::members(relationship_type))
     }
 
-    /// The relationships of that type whose property is equal to the value, as
+    /// The relationships of this type whose property equals the value, as in
     /// [`seek_nodes`](Self::seek_nodes).
     pub fn seek_relationships(&self, name: Name, key: Name, value: &Value) -> RelationshipScan {
         let value = Canonical::new(value);
@@ -164,7 +163,7 @@ impl Transaction {
     }
 
     /// The relationships of a node: of some types, or of any if `types` is empty; to or from one
-    /// other node, or any. Nothing for a node that is not there.
+    /// other node, or any. Empty if the node does not exist.
     pub fn adjacent(
         &self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Changing the schema in a transaction.
+//! Schema changes in a transaction.
 
 use super::Transaction;
 use crate::fault::GraphError;
@@ -6,11 +6,11 @@ use crate::graph::SchemaDefinition;
 use std::sync::Arc;
 
 impl Transaction {
-    /// Creates an index or a constraint. What there is is judged and filled in at once.
+    /// Creates an index or a constraint; checks and indexes existing data at once.
     ///
     /// # Errors
-    /// A name or definition that is taken, a definition that makes no sense, and data that breaks a
-    /// constraint.
+    /// The name is taken, an equivalent definition exists, the definition is invalid, or existing
+    /// data violates the constraint.
     pub fn create_schema_item(&mut self, definition: SchemaDefinition) -> Result<(), GraphError> {
         self.writable()?;
         self.graph.check_definition(&definition)?;

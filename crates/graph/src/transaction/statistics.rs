@@ -1,6 +1,6 @@
-//! What statements did, as clients are told it: gross, unlike the event, which is net.
+//! Statistics of statements as reported to clients: gross counts, unlike the event, which is net.
 
-/// What statements did.
+/// Statistics of statements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Nodes created.
@@ -28,7 +28,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Whether anything was done.
+    /// Whether anything was changed.
     #[must_use]
     pub fn has_updates(&self) -> bool {
         *self != Statistics::default()

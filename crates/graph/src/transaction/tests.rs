@@ -1,4 +1,4 @@
-//! What a transaction sees of itself.
+//! Visibility of a transaction's own effects.
 
 use super::*;
 use crate::{Entity, SchemaKind, SchemaSubject, Value};
@@ -51,13 +51,13 @@ fn what_a_transaction_holds_grows_with_what_it_wrote_and_read() {
     for node in nodes {
         tx.set_node_property(node, key, Some(7.into())).unwrap();
     }
-    // Pages of neighbours are copied once.
+    // A page with several changed rows is copied once.
     let changed = tx.held_bytes() - read;
     assert!((64_000..300_000).contains(&changed), "{changed}");
     assert_eq!(tx.held_bytes(), tx.small_copy().map_or(read + changed, |copy| copy.held_bytes()));
 }
 
-/// A graph of nodes with a property for each of 20 keys, and as many indexes of it.
+/// A graph of nodes with a property for each of 20 keys, and this many indexes on it.
 fn indexed(nodes: i64, indexes: usize) -> (Graph, Name, Vec<Name>) {
     let mut tx = Transaction::writing(Graph::new());
     let label = tx.name("L");
@@ -93,8 +93,7 @@ fn what_a_transaction_holds_counts_the_pages_of_indexes() {
         tx.held_bytes()
     };
     let (without, with) = (changed(0), changed(20));
-    // 20 nodes in pages of their own, and for each of them and each index a leaf that lost an
-    // entry.
+    // 20 nodes in separate pages, and for each of them and each index a leaf that lost an entry.
     let (rows, leaves) = (20 * 64 * 20 * 4, 20 * 20 * 48 * 34);
     assert!((rows..5 * rows).contains(&without), "{without}");
     assert!((leaves..5 * leaves).contains(&(with - without)), "{with} {without}");

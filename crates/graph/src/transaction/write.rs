@@ -1,4 +1,4 @@
-//! Writing in a transaction.
+//! Writes in a transaction.
 
 use super::Transaction;
 use crate::fault::GraphError;
@@ -12,21 +12,22 @@ use crate::transaction::Direction;
 use crate::value::Value;
 use std::collections::BTreeSet;
 
-/// A change of a property: its new value, or nothing to remove it.
+/// A change of a property: its new value, or `None` to remove it.
 pub type PropertyChange = (Name, Option<Value>);
 
 fn check_name(graph: &Graph, name: Name) -> Result<(), GraphError> {
     if name == Name::UNKNOWN { Err(graph.refused_name()) } else { Ok(()) }
 }
 
-/// Applies changes to properties. How many there were.
+/// Applies changes to properties; returns their number.
 fn change_properties(
     graph: &Graph,
     properties: &mut Properties,
     changes: impl IntoIterator<Item = PropertyChange>,
 ) -> Result<u64, GraphError> {
     let mut verdict = Ok(());
-    // Ends with the first that cannot be stored; what is changed by then is dropped with the row.
+    // Stops at the first value that cannot be stored; the row with the earlier changes is then
+    // dropped.
     let sound = changes.into_iter().map_while(|(key, value)| {
         verdict = value.as_ref().map_or(Ok(()), |value| check_property(graph, key, value));
         verdict.is_ok().then_some((key, value))
@@ -44,7 +45,7 @@ fn check_property(graph: &Graph, key: Name, value: &Value) -> Result<(), GraphEr
     if value.is_storable() { Ok(()) } else { Err(GraphError::NotStorable) }
 }
 
-/// What makes `properties` to be just `wanted`.
+/// The changes that turn `properties` into exactly `wanted`.
 fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<PropertyChange> {
     let kept: BTreeSet<Name> = wanted.iter().map(|(key, _)| *key).collect();
     let gone = properties.iter().map(|(key, _)| *key).filter(|key| !kept.contains(key));
@@ -53,7 +54,8 @@ fn replacement(properties: &Properties, wanted: Vec<(Name, Value)>) -> Vec<Prope
     changes
 }
 
-/// Notes what the constraints are to be asked about, once it is much written again and again.
+/// Records an id to be checked against the constraints, without repeating one that is written again
+/// and again.
 fn push_unchecked<Id: Ord>(unchecked: &mut Vec<Id>, id: Id, written: usize) {
     unchecked.push(id);
     if unchecked.len() > 2 * written + 1_000 {
@@ -84,11 +86,10 @@ impl Transaction {
         self.grow(growth)
     }
 
-    /// Creates a node. A label or key that stands twice counts once; the last value of a key is
-    /// kept.
+    /// Creates a node. Repeated labels and keys count once; the last value of a key is kept.
     ///
     /// # Errors
-    /// What cannot be stored, and ids that are used up.
+    /// Values that cannot be stored, or ids are used up.
     pub fn create_node(
         &mut self,
         labels: &[Name],
@@ -115,7 +116,7 @@ impl Transaction {
     /// Sets and removes properties of a node.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`], and what cannot be stored; nothing is changed then.
+    /// [`GraphError::Deleted`], or values that cannot be stored; nothing is changed then.
     pub fn change_node(
         &mut self,
         id: NodeId,
@@ -134,7 +135,7 @@ impl Transaction {
     /// Sets a property of a node, or removes it.
     ///
     /// # Errors
-    /// As of [`change_node`](Self::change_node).
+    /// As for [`change_node`](Self::change_node).
     pub fn set_node_property(
         &mut self,
         id: NodeId,
@@ -144,10 +145,10 @@ impl Transaction {
         self.change_node(id, [(key, value)])
     }
 
-    /// Gives a node these properties and no others.
+    /// Replaces all properties of a node.
     ///
     /// # Errors
-    /// As of [`change_node`](Self::change_node).
+    /// As for [`change_node`](Self::change_node).
     pub fn replace_node_properties(
         &mut self,
         id: NodeId,
@@ -160,7 +161,7 @@ impl Transaction {
     /// Adds labels to a node.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`], bad names, too many labels.
+    /// [`GraphError::Deleted`], invalid names, too many labels.
     pub fn add_labels(&mut self, id: NodeId, labels: &[Name]) -> Result<(), GraphError> {
         let before = self.node_to_write(id)?;
         let mut after = before.clone();
@@ -181,7 +182,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Removes labels from a node; those that it has not are passed over.
+    /// Removes labels from a node; ignores labels that it does not have.
     ///
     /// # Errors
     /// [`GraphError::Deleted`]
@@ -197,28 +198,29 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes a node. Relationships that it still has are found when the transaction ends. A node
-    /// that this transaction has deleted already is passed over.
+    /// Deletes a node. Relationships that it still has are detected when the transaction finishes.
+    /// Does nothing if this transaction has deleted the node already.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if there never was one.
+    /// [`GraphError::Deleted`] if it never existed.
     pub fn delete_node(&mut self, id: NodeId) -> Result<(), GraphError> {
         if self.writes.nodes.contains(&id) && !self.graph.has_node(id) {
             return Ok(());
         }
         let before = self.node_to_write(id)?;
-        // Nobody may tie something to it meanwhile.
+        // Concurrent attachments to the node are conflicts.
         let _ = self.adjacent(id, Direction::Both, &[], None);
         self.put_node(id, Some(&before), None)?;
         self.statistics.nodes_deleted += 1;
         Ok(())
     }
 
-    /// Deletes some of a node's relationships, and when none are left the node: to be called until
-    /// [`Progress::is_finished`]. A node may have millions, and a budget is charged in between.
+    /// Deletes some of a node's relationships and, when none are left, the node; to be called until
+    /// [`Progress::is_finished`]. A node may have millions of relationships, and a budget is
+    /// charged between calls.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if there never was one.
+    /// [`GraphError::Deleted`] if it never existed.
     pub fn detach_some(&mut self, id: NodeId) -> Result<Progress, GraphError> {
         let mut connected = Vec::new();
         let mut scan = self.adjacent(id, Direction::Both, &[], None);
@@ -236,7 +238,7 @@ impl Transaction {
     /// Deletes a node and its relationships.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if there never was one.
+    /// [`GraphError::Deleted`] if it never existed.
     pub fn detach_delete_node(&mut self, id: NodeId) -> Result<(), GraphError> {
         while !self.detach_some(id)?.is_finished {}
         Ok(())
@@ -245,7 +247,8 @@ impl Transaction {
     /// Creates a relationship.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if an end is not there; what cannot be stored; ids that are used up.
+    /// [`GraphError::Deleted`] if an end node does not exist; values that cannot be stored; ids are
+    /// used up.
     pub fn create_relationship(
         &mut self,
         relationship_type: Name,
@@ -298,7 +301,7 @@ impl Transaction {
     /// Sets and removes properties of a relationship.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`], and what cannot be stored; nothing is changed then.
+    /// [`GraphError::Deleted`], or values that cannot be stored; nothing is changed then.
     pub fn change_relationship(
         &mut self,
         id: RelationshipId,
@@ -317,7 +320,7 @@ impl Transaction {
     /// Sets a property of a relationship, or removes it.
     ///
     /// # Errors
-    /// As of [`change_relationship`](Self::change_relationship).
+    /// As for [`change_relationship`](Self::change_relationship).
     pub fn set_relationship_property(
         &mut self,
         id: RelationshipId,
@@ -327,10 +330,10 @@ impl Transaction {
         self.change_relationship(id, [(key, value)])
     }
 
-    /// Gives a relationship these properties and no others.
+    /// Replaces all properties of a relationship.
     ///
     /// # Errors
-    /// As of [`change_relationship`](Self::change_relationship).
+    /// As for [`change_relationship`](Self::change_relationship).
     pub fn replace_relationship_properties(
         &mut self,
         id: RelationshipId,
@@ -340,10 +343,10 @@ impl Transaction {
         self.change_relationship(id, replacement(&before.properties, properties))
     }
 
-    /// Deletes a relationship. One that this transaction has deleted already is passed over.
+    /// Deletes a relationship. Does nothing if this transaction has deleted it already.
     ///
     /// # Errors
-    /// [`GraphError::Deleted`] if there never was one.
+    /// [`GraphError::Deleted`] if it never existed.
     pub fn delete_relationship(&mut self, id: RelationshipId) -> Result<(), GraphError> {
         if self.writes.deleted.contains_key(&id) {
             return Ok(());

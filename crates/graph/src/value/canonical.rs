@@ -1,15 +1,15 @@
-//! Values as ordered bytes: what an index is sorted by and equality is looked up by.
+//! Values as ordered bytes: the sort order of indexes and the key of equality lookups.
 
 use super::{NANOSECONDS, Value, put_varint};
 
-/// Bytes of a canonical form that an index keeps as they are.
+/// Number of bytes of a canonical form that an index stores unchanged.
 pub const PREFIX_BYTES: usize = 16;
 
-/// The canonical form of a value, or of several together: values that the language calls equal have
-/// the same one (`1` and `1.0`), and byte order is the language's order within a kind of values.
+/// The canonical form of one value or several. Values that Cypher considers equal have the same
+/// form (`1` and `1.0`), and byte order is Cypher's order within a kind of values.
 ///
-/// It is coarser than equality: two views of one instant from different offsets share it. What is
-/// found by it is a candidate, to be compared again.
+/// It is coarser than equality: the same instant at different offsets has one form. Matches are
+/// candidates that must be compared again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Canonical(Vec<u8>);
 
@@ -22,14 +22,14 @@ impl Canonical {
         Canonical(bytes)
     }
 
-    /// The form of several values, the first of them first in order.
+    /// The form of several values, the most significant first.
     pub fn of_all<'a>(values: impl IntoIterator<Item = &'a Value>) -> Canonical {
         let mut bytes = Vec::with_capacity(24);
         values.into_iter().for_each(|value| put(&mut bytes, value));
         Canonical(bytes)
     }
 
-    /// The first bytes, filled up with zeros.
+    /// The first bytes, padded with zeros.
     #[must_use]
     pub fn prefix(&self) -> [u8; PREFIX_BYTES] {
         let mut prefix = [0; PREFIX_BYTES];
@@ -38,7 +38,7 @@ impl Canonical {
         prefix
     }
 
-    /// A hash of all bytes. It is stored in snapshots and may not change.
+    /// A hash of all bytes. Snapshots store it, so it must not change.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15 ^ self.0.len() as u64;
@@ -122,7 +122,7 @@ fn put_temporal(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Bytes that end with two zeros, so that nothing is the beginning of another.
+/// Bytes terminated by two zeros, so that no form is a prefix of another.
 fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     for &byte in bytes {
         out.push(byte);
@@ -137,7 +137,7 @@ fn put_signed(out: &mut Vec<u8>, value: i64) {
     out.extend((value as u64 ^ 1 << 63).to_be_bytes());
 }
 
-/// A float so that byte order is numeric order; NaN is last, both zeros are one.
+/// Encodes a float so that byte order is numeric order; NaN comes last, and both zeros are equal.
 fn put_ordered(out: &mut Vec<u8>, value: f64) {
     let bits = match value {
         _ if value.is_nan() => f64::NAN.to_bits() & !(1 << 63),
@@ -148,7 +148,7 @@ fn put_ordered(out: &mut Vec<u8>, value: f64) {
     out.extend(ordered.to_be_bytes());
 }
 
-/// A number is the nearest float and how far it is from there, which is zero for a float.
+/// Encodes a number as the nearest float and the difference, which is zero for a float.
 fn put_float(out: &mut Vec<u8>, value: f64) {
     out.push(2);
     put_ordered(out, value);
@@ -159,12 +159,12 @@ fn put_integer(out: &mut Vec<u8>, value: i64) {
     out.push(2);
     let nearest = value as f64;
     put_ordered(out, nearest);
-    // At most half of the distance between floats near 2^63, which is 1,024.
+    // At most half the distance between floats near 2^63, which is 1,024.
     let off = i128::from(value) - nearest as i128;
     out.extend((i128::from(ROUNDING) + off).clamp(0, 0xffff).to_le_bytes()[..2].iter().rev());
 }
 
-/// Where a number is that is exactly a float.
+/// The difference of a number that is exactly a float.
 const ROUNDING: u16 = 0x8000;
 
 #[cfg(test)]

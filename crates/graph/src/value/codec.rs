@@ -1,4 +1,4 @@
-//! Values as bytes: within rows and snapshots. What is read may be damaged, so every read may fail.
+//! Values as bytes, in rows and snapshots. The input may be damaged, so every read can fail.
 
 use super::{
     CoordinateSystem, DAY_SECONDS, Date, DateTime, Duration, LocalDateTime, LocalTime, NANOSECONDS,
@@ -19,10 +19,10 @@ const TIME: u8 = 10;
 const LOCAL_DATE_TIME: u8 = 11;
 const DATE_TIME: u8 = 12;
 const DURATION: u8 = 13;
-/// An integer of 8 bytes, where a varint would be longer.
+/// An 8-byte integer, used where a varint would be longer.
 const WIDE_INTEGER: u8 = 14;
 
-/// Bytes that are read from the front. `None` is damage.
+/// Bytes that are read from the front. `None` means damage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Some(f64::from_le_bytes(self.array()?))
     }
 
-    /// A length and as many bytes.
+    /// Reads a length and that many bytes.
     pub(crate) fn sized(&mut self) -> Option<&'a [u8]> {
         let length = self.varint()?;
         self.take(usize::try_from(length).ok()?)
@@ -97,7 +97,7 @@ pub(crate) fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Writes a length and as many bytes.
+/// Writes a length and the bytes.
 pub(crate) fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -113,7 +113,7 @@ fn put_integer(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// Writes `value` so that [`take_value`] and [`skip_value`] know where it ends.
+/// Writes `value` in self-delimiting form, for [`take_value`] and [`skip_value`].
 pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Boolean(value) => out.push(if *value { TRUE } else { FALSE }),
@@ -184,7 +184,7 @@ fn put_temporal(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Reads a value that [`put_value`] wrote.
+/// Reads a value written by [`put_value`].
 pub(crate) fn take_value(input: &mut Reader<'_>) -> Option<Value> {
     let tag = input.byte()?;
     if tag != LIST {
@@ -250,7 +250,7 @@ fn take_temporal(tag: u8, input: &mut Reader<'_>) -> Option<Value> {
     })
 }
 
-/// Passes over a value without building it.
+/// Skips a value without building it.
 pub(crate) fn skip_value(input: &mut Reader<'_>) -> Option<()> {
     match input.byte()? {
         LIST => (0..input.varint()?).try_for_each(|_| {
@@ -271,7 +271,7 @@ fn skip_scalar(tag: u8, input: &mut Reader<'_>) -> Option<()> {
     }
 }
 
-/// Passes over a value that may be damaged. `None` if it is.
+/// Skips a possibly damaged value. `None` if it is damaged.
 pub(crate) fn check_value(input: &mut Reader<'_>) -> Option<()> {
     match input.byte()? {
         LIST => (0..input.varint()?).try_for_each(|_| {

@@ -1,10 +1,10 @@
-//! Equality of the language, as constraints judge by it.
+//! Cypher's equality, which constraints use.
 
 use super::{Canonical, Value};
 
 impl Value {
-    /// Whether the language calls both equal: `1` and `1.0` are, NaN is equal to nothing, and one
-    /// instant seen from two offsets is two values.
+    /// Whether Cypher considers both equal: `1` equals `1.0`, NaN equals nothing, and one instant
+    /// at two offsets is two values.
     pub(crate) fn equals(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Integer(_), Value::Float(_)) | (Value::Float(_), Value::Integer(_)) => {

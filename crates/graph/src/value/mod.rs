@@ -1,7 +1,7 @@
-//! Values that a property may have: never null, and never a map or a list within a list.
+//! Values of properties: never null, a map, or a list within a list.
 //!
-//! Temporal values are integers here. How they are computed with, written and read belongs to the
-//! language; the text that events carry is in [`text`].
+//! Temporal values are integers here. Arithmetic, parsing and formatting belong to the query
+//! language; the text in events is in [`text`].
 
 mod canonical;
 mod codec;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 /// A value of a property.
 ///
-/// `==` compares what is stored, so `Integer(1)` and `Float(1.0)` differ and NaN differs from
-/// itself; equality of the language is the language's.
+/// `==` compares stored values, so `Integer(1)` and `Float(1.0)` differ and NaN differs from
+/// itself, unlike in Cypher.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `true` or `false`
@@ -31,13 +31,13 @@ pub enum Value {
     Float(f64),
     /// Text.
     String(Arc<str>),
-    /// A list of values that are no lists.
+    /// A list of values that are not lists.
     List(Arc<[Value]>),
     /// Bytes.
     Bytes(Arc<[u8]>),
-    /// A place.
+    /// A point.
     Point(Point),
-    /// A day.
+    /// A calendar date.
     Date(Date),
     /// A time of day without an offset.
     LocalTime(LocalTime),
@@ -45,15 +45,15 @@ pub enum Value {
     Time(Time),
     /// A day and a time without an offset.
     LocalDateTime(LocalDateTime),
-    /// An instant with the offset, and perhaps the zone, it is seen from.
+    /// An instant with an offset and possibly a time zone.
     DateTime(DateTime),
     /// An amount of time.
     Duration(Duration),
 }
 
 impl Value {
-    /// Whether a property may have this value: no list within a list, and what is temporal within
-    /// what text can say, so that every event is read as it was written.
+    /// Whether a property can have this value: no list within a list, and temporal values within
+    /// the range of their text form, so that events are read as they were written.
     #[must_use]
     pub fn is_storable(&self) -> bool {
         match self {
@@ -64,8 +64,8 @@ impl Value {
         }
     }
 
-    /// Whether both are stored alike, bit by bit: any NaN is identical to any other, `0.0` is not
-    /// to `-0.0`.
+    /// Whether both are stored identically, bit by bit: all NaNs are identical, `0.0` and `-0.0`
+    /// are not.
     #[must_use]
     pub fn is_identical(&self, other: &Value) -> bool {
         match (self, other) {
@@ -79,7 +79,7 @@ impl Value {
     }
 }
 
-/// The bits of a float. There is but one NaN.
+/// The bits of a float. All NaNs have the same bits.
 fn bits(value: f64) -> u64 {
     if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }
 }
@@ -108,7 +108,7 @@ impl From<&str> for Value {
     }
 }
 
-/// The system of a point's coordinates.
+/// The coordinate system of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CoordinateSystem {
     /// Plane, SRID 7203.
@@ -122,7 +122,7 @@ pub enum CoordinateSystem {
 }
 
 impl CoordinateSystem {
-    /// The number by which others know the system.
+    /// The system's SRID.
     #[must_use]
     pub fn srid(self) -> u16 {
         match self {
@@ -133,7 +133,7 @@ impl CoordinateSystem {
         }
     }
 
-    /// The system of that number.
+    /// The system with this SRID.
     #[must_use]
     pub fn from_srid(srid: u16) -> Option<CoordinateSystem> {
         match srid {
@@ -152,10 +152,10 @@ impl CoordinateSystem {
     }
 }
 
-/// A place. `z` is zero, and means nothing, in a system without a third coordinate.
+/// A point. `z` is zero and unused in a system without a third coordinate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// What the coordinates mean.
+    /// The coordinate system.
     pub system: CoordinateSystem,
     /// First coordinate, or longitude.
     pub x: f64,
@@ -171,12 +171,12 @@ impl Point {
     }
 }
 
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 pub const NANOSECONDS: u64 = 1_000_000_000;
-/// Seconds of a day.
+/// Seconds in a day.
 pub const DAY_SECONDS: i64 = 86_400;
 
-/// A day, in the proleptic Gregorian calendar.
+/// A date in the proleptic Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date {
     /// Days since 1970-01-01, −365,243,219,162 to 365,241,780,471 (years ±999,999,999).
@@ -193,35 +193,35 @@ pub struct LocalTime {
 /// A time of day with an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// Nanoseconds since midnight where the offset holds, less than a day.
+    /// Nanoseconds since midnight at the offset, less than a day.
     pub nanoseconds: u64,
     /// Seconds east of Greenwich, ±18 hours.
     pub offset: i32,
 }
 
-/// A day and a time without an offset.
+/// A date and a time without an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LocalDateTime {
     /// Seconds since 1970-01-01T00:00:00 on the same clock.
     pub seconds: i64,
-    /// Nanoseconds of the second, less than a thousand million.
+    /// Nanoseconds within the second, less than 10^9.
     pub nanoseconds: u32,
 }
 
-/// An instant with the offset, and perhaps the zone, it is seen from.
+/// An instant with an offset and possibly a time zone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DateTime {
     /// Seconds since 1970-01-01T00:00:00Z: the instant, whatever the offset.
     pub seconds: i64,
-    /// Nanoseconds of the second, less than a thousand million.
+    /// Nanoseconds within the second, less than 10^9.
     pub nanoseconds: u32,
     /// Seconds east of Greenwich, ±18 hours.
     pub offset: i32,
-    /// The zone's name, as `Europe/Berlin`.
+    /// The time zone's name, such as `Europe/Berlin`.
     pub zone: Option<Arc<str>>,
 }
 
-/// An amount of time. The parts are kept apart, as a month has no fixed length.
+/// An amount of time. The parts stay separate, because a month has no fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Duration {
     /// Months.
@@ -230,6 +230,6 @@ pub struct Duration {
     pub days: i64,
     /// Seconds.
     pub seconds: i64,
-    /// Nanoseconds, 0 to 999,999,999 also of a negative duration.
+    /// Nanoseconds, 0 to 999,999,999 even in a negative duration.
     pub nanoseconds: u32,
 }

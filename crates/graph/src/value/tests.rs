@@ -1,4 +1,4 @@
-//! Every value is read back as it was written, as row and as text.
+//! Every value survives a round trip, as a row and as text.
 
 use super::*;
 use crate::tests::any_value;

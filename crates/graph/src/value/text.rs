@@ -1,5 +1,5 @@
-//! Values that JSON cannot say, as typed text: the form that Neo4j's Query API gives them (`$type`
-//! and `_value`), and the one events carry. Days and times are ISO 8601.
+//! Values that JSON cannot represent, as typed text: the form of Neo4j's Query API (`$type` and
+//! `_value`), which events also use. Dates and times are ISO 8601.
 
 mod base64;
 mod clock;
@@ -9,8 +9,8 @@ mod point;
 use super::Value;
 use std::sync::Arc;
 
-/// The type's name and the text of a value that JSON cannot say. `None` for those it can: a
-/// boolean, an integer, a finite float, a string, a list.
+/// The type name and text of a value that JSON cannot represent. `None` for a boolean, an integer,
+/// a finite float, a string or a list.
 #[must_use]
 pub fn typed(value: &Value) -> Option<(&'static str, String)> {
     Some(match value {
@@ -33,7 +33,7 @@ pub fn typed(value: &Value) -> Option<(&'static str, String)> {
     })
 }
 
-/// Reads what [`typed`] wrote. `None` for anything else.
+/// Parses what [`typed`] wrote. `None` for anything else.
 #[must_use]
 pub fn from_typed(name: &str, text: &str) -> Option<Value> {
     Some(match name {
@@ -60,8 +60,8 @@ pub fn from_typed(name: &str, text: &str) -> Option<Value> {
     })
 }
 
-/// Whether a temporal value is within what can be written: years ±999,999,999, offsets ±18 hours,
-/// times of a day, names of zones without brackets.
+/// Whether a temporal value can be written: years ±999,999,999, offsets ±18 hours, valid times of
+/// day, zone names without brackets.
 #[must_use]
 pub fn is_in_range(value: &Value) -> bool {
     clock::is_in_range(value)

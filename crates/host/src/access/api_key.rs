@@ -1,5 +1,5 @@
-//! API keys: `wsk_` and 256 random bits. The prefix tells a key from a token, and lets scanners of
-//! source code find one that was committed by mistake.
+//! API keys: `wsk_` and 256 random bits. The prefix tells a key from a token, and lets secret
+//! scanners find keys committed by mistake.
 
 use crate::random;
 use base64::Engine;
@@ -10,16 +10,16 @@ use std::io;
 use wellspring_views::access::{KeyId, SecretDigest};
 use zeroize::Zeroizing;
 
-/// Before every key.
+/// Prefix of every key.
 pub(super) const PREFIX: &[u8] = b"wsk_";
 
-/// A key that was just drawn: shown once, then only its digest is left.
+/// A newly generated key: shown once; afterwards only its digest is stored.
 pub struct NewKey {
-    /// What names it.
+    /// Identifies the key.
     pub id: KeyId,
-    /// What is sent as `X-API-Key`, or as `Bearer`.
+    /// The secret, sent as `X-API-Key` or as `Bearer`.
     pub secret: Zeroizing<String>,
-    /// What is kept.
+    /// The digest that is stored.
     pub digest: SecretDigest,
 }
 
@@ -29,10 +29,10 @@ impl fmt::Debug for NewKey {
     }
 }
 
-/// Draws a key.
+/// Generates a key.
 ///
 /// # Errors
-/// The system gives no randomness.
+/// The system provides no random bytes.
 pub fn draw() -> io::Result<NewKey> {
     let bits = Zeroizing::new(random::bytes::<32>()?);
     let id = format!("{:016x}", u64::from_be_bytes(random::bytes()?));
@@ -44,7 +44,7 @@ pub fn draw() -> io::Result<NewKey> {
     Ok(NewKey { id, secret, digest })
 }
 
-/// What is kept of a key: SHA-256 of all of its text.
+/// The stored digest of a key: SHA-256 of its whole text.
 pub(crate) fn digest(secret: &[u8]) -> SecretDigest {
     SecretDigest(Sha256::digest(secret).into())
 }

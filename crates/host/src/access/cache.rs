@@ -1,8 +1,8 @@
-//! What a thread knows of credentials it has seen. A hit costs one SHA-256 of the credential and a
-//! look: no signature, no JSON, no lock. When the view has moved, the entry's proof is judged anew,
-//! which costs as little; so a logout somewhere does not make every password be verified again.
+//! A thread's cache of verified credentials. A hit costs one SHA-256 and one look-up: no signature,
+//! no JSON, no lock. When the view has moved, only the cached proof is judged again, so a logout
+//! elsewhere does not force every password to be verified again.
 
-use super::credentials::Presented;
+use super::credentials::Credential;
 use super::principal::{Principal, Proof};
 use crate::generations::Generations;
 use crate::random;
@@ -13,15 +13,16 @@ use std::sync::Arc;
 use wellspring_types::Position;
 use wellspring_views::access::Folded;
 
-/// Longest time that a proof is remembered, µs.
+/// Longest time a proof is cached, in µs.
 const REMEMBERED_US: u64 = 300_000_000;
 
-/// SHA-256 of a cache's own salt, the kind of a credential and the credential. The salt is random,
-/// so that what was computed beforehand finds no weak password in it.
+/// SHA-256 of the cache's own random salt, the kind of credential and the credential. The salt
+/// makes precomputed tables of weak passwords useless.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 
-/// The credentials one thread has seen, in bounded memory: those seen longest ago are forgotten.
+/// The credentials that one thread has seen, in bounded memory: the least recently seen are
+/// evicted.
 pub(crate) struct Cache {
     salt: [u8; 32],
     entries: Generations<Fingerprint, Entry>,
@@ -36,13 +37,13 @@ impl fmt::Debug for Cache {
 struct Entry {
     proof: Proof,
     principal: Arc<Principal>,
-    /// That of the state in which the proof was judged.
+    /// Position of the state in which the proof was judged.
     position: Position,
-    /// That of the tokens under which the proof was verified.
+    /// Generation of the tokens under which the proof was verified.
     tokens: u64,
-    /// When it is forgotten, µs since 1970 UTC.
+    /// When the entry expires, in µs since 1970 UTC.
     until_us: u64,
-    /// When it was put here: a clock that is set back does not lengthen its life.
+    /// When the entry was added: setting a clock back does not lengthen its life.
     since_us: u64,
 }
 
@@ -53,35 +54,35 @@ impl Entry {
 }
 
 impl Cache {
-    /// An empty cache of at most so many credentials.
+    /// An empty cache of at most `most` credentials.
     ///
     /// # Errors
-    /// The system gives no randomness.
+    /// The system provides no random bytes.
     pub(crate) fn new(most: usize) -> io::Result<Cache> {
         Ok(Cache { salt: random::bytes()?, entries: Generations::new(most / 2) })
     }
 
-    /// What a credential is known by here.
-    pub(crate) fn fingerprint(&self, presented: &Presented<'_>) -> Fingerprint {
+    /// The cache key of a credential.
+    pub(crate) fn fingerprint(&self, presented: &Credential<'_>) -> Fingerprint {
         let (kind, text): (&[u8], &[u8]) = match presented {
-            Presented::Token(text) => (b"t", text),
-            Presented::Key(text) => (b"k", text),
-            Presented::Basic(text) => (b"b", text),
+            Credential::Token(text) => (b"t", text),
+            Credential::Key(text) => (b"k", text),
+            Credential::Basic(text) => (b"b", text),
         };
         let hash = Sha256::new_with_prefix(self.salt).chain_update(kind).chain_update(text);
         Fingerprint(hash.finalize().into())
     }
 
-    /// What a name and a password are known by, however they were sent.
+    /// The cache key of a name and a password, however they were sent.
     pub(crate) fn fingerprint_of_login(&self, name: &str, password: &str) -> Fingerprint {
         let hash = Sha256::new_with_prefix(self.salt).chain_update(b"l");
         let hash = hash.chain_update((name.len() as u64).to_be_bytes()).chain_update(name);
         Fingerprint(hash.chain_update(password).finalize().into())
     }
 
-    /// Who it is that has shown this credential before, if it still counts (now in µs since 1970
-    /// UTC; `tokens` is their generation, which makes those verified under another fall). `None`:
-    /// look at the credential itself.
+    /// The principal of a cached credential that is still valid (now in µs since 1970 UTC; `tokens`
+    /// is the current generation of tokens, which invalidates entries verified under another).
+    /// `None`: verify the credential itself.
     pub(crate) fn find(
         &mut self,
         fingerprint: &Fingerprint,
@@ -108,8 +109,8 @@ impl Cache {
         self.entries.get(fingerprint).map(|entry| &entry.principal)
     }
 
-    /// Remembers who it is: what a proof came to in the state of a position. `tokens` is their
-    /// generation before it was verified.
+    /// Caches the principal that a proof gave in the state at a position. `tokens` is the
+    /// generation read before the proof was verified.
     pub(crate) fn remember(
         &mut self,
         fingerprint: Fingerprint,
@@ -139,14 +140,14 @@ mod tests {
 
     const NOW_US: u64 = 1_000_000;
 
-    fn remember(cache: &mut Cache, view: &Access, presented: &Presented<'_>, proof: &Proof) {
+    fn remember(cache: &mut Cache, view: &Access, presented: &Credential<'_>, proof: &Proof) {
         let state = view.folded().now();
         let principal = Arc::new(proof.judge(&state, NOW_US).unwrap());
         let fingerprint = cache.fingerprint(presented);
         cache.remember(fingerprint, proof.clone(), principal, state.applied(), 7, NOW_US);
     }
 
-    fn find(cache: &mut Cache, view: &Access, presented: &Presented<'_>, now_us: u64) -> bool {
+    fn find(cache: &mut Cache, view: &Access, presented: &Credential<'_>, now_us: u64) -> bool {
         let fingerprint = cache.fingerprint(presented);
         cache.find(&fingerprint, view.folded(), 7, now_us).is_some()
     }
@@ -158,15 +159,15 @@ mod tests {
     #[test]
     fn what_was_seen_is_known_and_nothing_else() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let token = Presented::Token(b"abc");
+        let token = Credential::Token(b"abc");
         assert!(!find(&mut cache, &view, &token, NOW_US));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         assert!(find(&mut cache, &view, &token, NOW_US));
         let others = [
-            Presented::Token(b"abd"),
-            Presented::Token(b"ab"),
-            Presented::Key(b"abc"),
-            Presented::Basic(b"abc"),
+            Credential::Token(b"abd"),
+            Credential::Token(b"ab"),
+            Credential::Key(b"abc"),
+            Credential::Basic(b"abc"),
         ];
         for other in others {
             assert!(!find(&mut cache, &view, &other, NOW_US), "{other:?}");
@@ -179,7 +180,7 @@ mod tests {
     fn what_ends_is_forgotten() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
         // The token is accepted until 80 s, a password remembered for 300.
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         for (presented, proof, end_us) in [
             (&token, ann_by_token(1_000), 80_000_000),
             (&basic, by_password(), NOW_US + 300_000_000),
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn when_the_view_moves_the_proof_is_judged_anew() {
         let (mut view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         remember(&mut cache, &view, &basic, &by_password());
         fold(&mut view, "RolesSet", r#"{"roles":[{"role":"admin"}]}"#);
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn tokens_fall_with_what_they_were_verified_with() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let (token, basic) = (Presented::Token(b"t"), Presented::Basic(b"b"));
+        let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));
         remember(&mut cache, &view, &basic, &by_password());
         let [token, basic] = [token, basic].map(|presented| cache.fingerprint(&presented));
@@ -225,16 +226,16 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_is_used_stays() {
         let (view, mut cache) = (with_ann(), Cache::new(100).unwrap());
-        let used = Presented::Token(b"used");
+        let used = Credential::Token(b"used");
         remember(&mut cache, &view, &used, &ann_by_token(1_000));
         for n in 0..10_000u32 {
             let text = n.to_string();
-            remember(&mut cache, &view, &Presented::Token(text.as_bytes()), &ann_by_token(1_000));
+            remember(&mut cache, &view, &Credential::Token(text.as_bytes()), &ann_by_token(1_000));
             assert!(cache.entries.sizes().iter().sum::<usize>() <= 100);
             assert!(find(&mut cache, &view, &used, NOW_US));
         }
-        assert!(find(&mut cache, &view, &Presented::Token(b"9999"), NOW_US));
-        assert!(!find(&mut cache, &view, &Presented::Token(b"9000"), NOW_US));
+        assert!(find(&mut cache, &view, &Credential::Token(b"9999"), NOW_US));
+        assert!(!find(&mut cache, &view, &Credential::Token(b"9000"), NOW_US));
     }
 
     #[test]
@@ -242,12 +243,12 @@ mod tests {
     fn what_a_hit_costs() {
         let (view, mut cache) = (with_ann(), Cache::new(10_000).unwrap());
         let token = [b'x'; 330];
-        let kinds = [("key", Presented::Key(&token[..47])), ("token", Presented::Token(&token))];
+        let kinds = [("key", Credential::Key(&token[..47])), ("token", Credential::Token(&token))];
         for (what, presented) in kinds {
             remember(&mut cache, &view, &presented, &ann_by_token(1_000));
             for n in 0..4_000u32 {
                 let other = n.to_le_bytes();
-                remember(&mut cache, &view, &Presented::Key(&other), &ann_by_token(1_000));
+                remember(&mut cache, &view, &Credential::Key(&other), &ann_by_token(1_000));
             }
             const TIMES: u32 = 200_000;
             let start = Instant::now();

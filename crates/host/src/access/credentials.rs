@@ -1,5 +1,5 @@
-//! The credential of a request, from its headers: none, one, or something malformed. Whether it is
-//! the right one is decided elsewhere. Nothing here is ever printed.
+//! Parses the credential in a request's headers: none, one, or malformed. Verification happens
+//! elsewhere. Credentials are never printed.
 
 use super::api_key;
 use base64::Engine;
@@ -9,12 +9,12 @@ use hyper::header::AUTHORIZATION;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Longest value of a header that is taken for a credential, in bytes.
+/// Longest header value accepted as a credential, in bytes.
 pub(crate) const MAX_BYTES: usize = 8_192;
 
-/// A credential as it lies in the request.
+/// A credential as sent in the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presented<'a> {
+pub(crate) enum Credential<'a> {
     /// A token.
     Token(&'a [u8]),
     /// An API key, in `X-API-Key` or as a Bearer.
@@ -23,28 +23,28 @@ pub(crate) enum Presented<'a> {
     Basic(&'a [u8]),
 }
 
-impl fmt::Debug for Presented<'_> {
+impl fmt::Debug for Credential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Presented::Token(_) => "Token(…)",
-            Presented::Key(_) => "Key(…)",
-            Presented::Basic(_) => "Basic(…)",
+            Credential::Token(_) => "Token(…)",
+            Credential::Key(_) => "Key(…)",
+            Credential::Basic(_) => "Basic(…)",
         })
     }
 }
 
-/// What is wrong with the headers themselves (400, WIRE §5). Says nothing of what they hold.
+/// A fault of the headers themselves (400, WIRE §5). Does not reveal their content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Malformed {
-    /// A header stands twice: which one counts, others on the way may see differently.
+pub(crate) enum CredentialFault {
+    /// A repeated header: proxies on the way may pick another value than this server.
     Twice,
-    /// `Authorization` and `X-API-Key` at once.
+    /// Both `Authorization` and `X-API-Key`.
     Both,
     /// Longer than [`MAX_BYTES`].
     TooLong,
     /// Neither `Bearer` nor `Basic`.
     Scheme,
-    /// Nothing behind the scheme, or a character that no token has.
+    /// No token after the scheme, or a character that tokens cannot contain.
     Token,
     /// An empty `X-API-Key`, or one that is not visible ASCII.
     Key,
@@ -54,86 +54,94 @@ pub(crate) enum Malformed {
     Colon,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for CredentialFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Malformed::Twice => "a header with credentials stands twice; send it once",
-            Malformed::Both => "send either Authorization or X-API-Key, not both",
-            Malformed::TooLong => "the credentials are longer than 8192 bytes",
-            Malformed::Scheme => "the scheme of Authorization must be Bearer or Basic",
-            Malformed::Token => "Authorization must be the scheme, a space and a token",
-            Malformed::Key => "X-API-Key must be visible ASCII characters",
-            Malformed::Basic => {
-                "what follows Basic must be Base64 of UTF-8 text without control characters"
+            CredentialFault::Twice => "a header with credentials is repeated; send it once",
+            CredentialFault::Both => "send either Authorization or X-API-Key, not both",
+            CredentialFault::TooLong => "the credentials are longer than 8192 bytes",
+            CredentialFault::Scheme => "the scheme of Authorization must be Bearer or Basic",
+            CredentialFault::Token => {
+                "Authorization must consist of the scheme, a space and a token"
             }
-            Malformed::Colon => "what follows Basic must be Base64 of name:password",
+            CredentialFault::Key => "X-API-Key must consist of visible ASCII characters",
+            CredentialFault::Basic => {
+                "the Basic credentials must be Base64 of UTF-8 text without control characters"
+            }
+            CredentialFault::Colon => "the Basic credentials must be Base64 of name:password",
         })
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for CredentialFault {}
 
-/// The credential of a request; `None`: it has none.
+/// The credential of a request; `None` if it has none.
 ///
 /// # Arguments
-/// All values of `Authorization` and of `X-API-Key`, as they came.
+/// All values of `Authorization` and of `X-API-Key`, as received.
 ///
 /// # Errors
-/// [`Malformed`].
+/// [`CredentialFault`].
 pub(crate) fn presented<'a>(
     authorization: impl IntoIterator<Item = &'a [u8]>,
     api_key: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Option<Presented<'a>>, Malformed> {
+) -> Result<Option<Credential<'a>>, CredentialFault> {
     match (one(authorization)?, one(api_key)?) {
-        (Some(_), Some(_)) => Err(Malformed::Both),
+        (Some(_), Some(_)) => Err(CredentialFault::Both),
         (Some(value), None) => of_authorization(value).map(Some),
         (None, Some(value)) => {
             let visible = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
-            if visible { Ok(Some(Presented::Key(value))) } else { Err(Malformed::Key) }
+            if visible { Ok(Some(Credential::Key(value))) } else { Err(CredentialFault::Key) }
         }
         (None, None) => Ok(None),
     }
 }
 
-/// Whether the value of an `Authorization` is a name and a password, or is meant to be.
+/// Whether a value of `Authorization` is, or tries to be, a name and a password.
 pub(crate) fn is_basic(authorization: &[u8]) -> bool {
     let value = authorization.trim_ascii_start();
     value.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"Basic"))
 }
 
-/// Whether a request has a header for credentials, whatever it holds.
+/// Whether a request has any header for credentials.
 pub(crate) fn are_shown(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key")
 }
 
-/// The only one of a header's values, without the white space around it.
-fn one<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<&'a [u8]>, Malformed> {
+/// The single value of a header, trimmed.
+fn one<'a>(
+    values: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Option<&'a [u8]>, CredentialFault> {
     let mut values = values.into_iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Malformed::Twice);
+        return Err(CredentialFault::Twice);
     }
-    if value.len() > MAX_BYTES { Err(Malformed::TooLong) } else { Ok(Some(value.trim_ascii())) }
+    if value.len() > MAX_BYTES {
+        Err(CredentialFault::TooLong)
+    } else {
+        Ok(Some(value.trim_ascii()))
+    }
 }
 
-fn of_authorization(value: &[u8]) -> Result<Presented<'_>, Malformed> {
+fn of_authorization(value: &[u8]) -> Result<Credential<'_>, CredentialFault> {
     let end = value.iter().position(|&byte| byte == b' ').unwrap_or(value.len());
     let (scheme, token) = (&value[..end], value[end..].trim_ascii_start());
     let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer");
     if !is_bearer && !scheme.eq_ignore_ascii_case(b"Basic") {
-        return Err(Malformed::Scheme);
+        return Err(CredentialFault::Scheme);
     }
     if !is_token68(token) {
-        return Err(Malformed::Token);
+        return Err(CredentialFault::Token);
     }
     Ok(match is_bearer {
-        true if token.starts_with(api_key::PREFIX) => Presented::Key(token),
-        true => Presented::Token(token),
-        false => Presented::Basic(token),
+        true if token.starts_with(api_key::PREFIX) => Credential::Key(token),
+        true => Credential::Token(token),
+        false => Credential::Basic(token),
     })
 }
 
-/// Whether it is what RFC 9110, 11.2 lets follow a scheme: at least one of these, then `=` only.
+/// Whether the text is a token68 (RFC 9110, 11.2): at least one of these characters, then only `=`.
 fn is_token68(text: &[u8]) -> bool {
     let body = text.iter().rposition(|&byte| byte != b'=').map_or(0, |last| last + 1);
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
@@ -142,32 +150,32 @@ fn is_token68(text: &[u8]) -> bool {
 
 /// A name and a password.
 pub(crate) struct Login {
-    /// As it was sent: it may be no account's name.
+    /// As sent; it may not be a valid account name.
     pub(crate) username: String,
-    /// Overwritten when it is dropped.
+    /// Overwritten when dropped.
     pub(crate) password: Zeroizing<String>,
 }
 
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Some type the password where the name belongs.
+        // Users sometimes type the password in the name field.
         f.write_str("Login(…)")
     }
 }
 
-/// Reads what follows `Basic`: Base64 of UTF-8 (RFC 7617), split at the first colon.
+/// Parses Basic credentials: Base64 of UTF-8 (RFC 7617), split at the first colon.
 ///
 /// # Errors
-/// [`Malformed::Basic`], [`Malformed::Colon`].
-pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
-    // As long as it may get, so that it never moves and leaves a copy behind.
+/// [`CredentialFault::Basic`], [`CredentialFault::Colon`].
+pub(crate) fn basic(token: &[u8]) -> Result<Login, CredentialFault> {
+    // Allocated at its maximum size, so that it never moves and leaves a copy behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(token.len()));
-    STANDARD.decode_vec(token, &mut bytes).map_err(|_| Malformed::Basic)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| Malformed::Basic)?;
+    STANDARD.decode_vec(token, &mut bytes).map_err(|_| CredentialFault::Basic)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| CredentialFault::Basic)?;
     if text.chars().any(char::is_control) {
-        return Err(Malformed::Basic);
+        return Err(CredentialFault::Basic);
     }
-    let (username, password) = text.split_once(':').ok_or(Malformed::Colon)?;
+    let (username, password) = text.split_once(':').ok_or(CredentialFault::Colon)?;
     Ok(Login { username: username.to_owned(), password: Zeroizing::new(password.to_owned()) })
 }
 
@@ -175,53 +183,53 @@ pub(crate) fn basic(token: &[u8]) -> Result<Login, Malformed> {
 mod tests {
     use super::*;
 
-    fn authorization(value: &[u8]) -> Result<Option<Presented<'_>>, Malformed> {
+    fn authorization(value: &[u8]) -> Result<Option<Credential<'_>>, CredentialFault> {
         presented([value], [])
     }
 
     #[test]
     fn none_one_and_malformed_are_told_apart() {
         assert_eq!(presented([], []), Ok(None));
-        let token = Ok(Some(Presented::Token(b"a.b.c")));
+        let token = Ok(Some(Credential::Token(b"a.b.c")));
         for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c ", "\tBearer a.b.c"] {
             assert_eq!(authorization(value.as_bytes()), token, "{value:?}");
         }
-        assert_eq!(authorization(b"Bearer wsk_x"), Ok(Some(Presented::Key(b"wsk_x"))));
-        assert_eq!(authorization(b"Basic eDp5"), Ok(Some(Presented::Basic(b"eDp5"))));
-        assert_eq!(presented([], [&b" wsk_x "[..]]), Ok(Some(Presented::Key(b"wsk_x"))));
+        assert_eq!(authorization(b"Bearer wsk_x"), Ok(Some(Credential::Key(b"wsk_x"))));
+        assert_eq!(authorization(b"Basic eDp5"), Ok(Some(Credential::Basic(b"eDp5"))));
+        assert_eq!(presented([], [&b" wsk_x "[..]]), Ok(Some(Credential::Key(b"wsk_x"))));
         for (value, fault) in [
-            (&b""[..], Malformed::Scheme),
-            (b"Digest x", Malformed::Scheme),
-            (b"a.b.c", Malformed::Scheme),
-            (b"Bearer:a.b.c", Malformed::Scheme),
-            (b"Bearer", Malformed::Token),
-            (b"Bearer ", Malformed::Token),
-            (b"Bearer a b", Malformed::Token),
-            (b"Bearer a,b", Malformed::Token),
-            (b"Bearer a=b", Malformed::Token),
-            (b"Bearer ==", Malformed::Token),
-            (b"Bearer \xff", Malformed::Token),
-            (b"Basic", Malformed::Token),
+            (&b""[..], CredentialFault::Scheme),
+            (b"Digest x", CredentialFault::Scheme),
+            (b"a.b.c", CredentialFault::Scheme),
+            (b"Bearer:a.b.c", CredentialFault::Scheme),
+            (b"Bearer", CredentialFault::Token),
+            (b"Bearer ", CredentialFault::Token),
+            (b"Bearer a b", CredentialFault::Token),
+            (b"Bearer a,b", CredentialFault::Token),
+            (b"Bearer a=b", CredentialFault::Token),
+            (b"Bearer ==", CredentialFault::Token),
+            (b"Bearer \xff", CredentialFault::Token),
+            (b"Basic", CredentialFault::Token),
         ] {
             assert_eq!(authorization(value), Err(fault), "{value:?}");
         }
         for value in [&b""[..], b"a b", b"\xc3\xa4", b"a\nb"] {
-            assert_eq!(presented([], [value]), Err(Malformed::Key));
+            assert_eq!(presented([], [value]), Err(CredentialFault::Key));
         }
     }
 
     #[test]
     fn what_stands_twice_or_is_huge_is_refused() {
         let one: &[u8] = b"Bearer a";
-        assert_eq!(presented([one, one], []), Err(Malformed::Twice));
-        assert_eq!(presented([], [&b"k"[..], b"k"]), Err(Malformed::Twice));
-        assert_eq!(presented([one], [&b"k"[..]]), Err(Malformed::Both));
+        assert_eq!(presented([one, one], []), Err(CredentialFault::Twice));
+        assert_eq!(presented([], [&b"k"[..], b"k"]), Err(CredentialFault::Twice));
+        assert_eq!(presented([one], [&b"k"[..]]), Err(CredentialFault::Both));
         let mut huge = b"Bearer ".to_vec();
         huge.resize(MAX_BYTES, b'a');
         assert!(authorization(&huge).is_ok());
         huge.push(b'a');
-        assert_eq!(authorization(&huge), Err(Malformed::TooLong));
-        assert_eq!(presented([], [huge.as_slice()]), Err(Malformed::TooLong));
+        assert_eq!(authorization(&huge), Err(CredentialFault::TooLong));
+        assert_eq!(presented([], [huge.as_slice()]), Err(CredentialFault::TooLong));
     }
 
     #[test]
@@ -231,12 +239,12 @@ mod tests {
         assert_eq!((found.username.as_str(), found.password.as_str()), ("ann", "pä:ß"));
         let found = login(b":").unwrap();
         assert_eq!((found.username.as_str(), found.password.as_str()), ("", ""));
-        assert_eq!(login(b"ann").unwrap_err(), Malformed::Colon);
+        assert_eq!(login(b"ann").unwrap_err(), CredentialFault::Colon);
         for text in [&b"ann:\xff"[..], b"ann:a\0", b"a\n:b", "a:\u{85}".as_bytes()] {
-            assert_eq!(login(text).unwrap_err(), Malformed::Basic);
+            assert_eq!(login(text).unwrap_err(), CredentialFault::Basic);
         }
         for token in ["!", "YTpi=", "YTpiY", "YTp-", "YTo=YTo="] {
-            assert_eq!(basic(token.as_bytes()).unwrap_err(), Malformed::Basic, "{token}");
+            assert_eq!(basic(token.as_bytes()).unwrap_err(), CredentialFault::Basic, "{token}");
         }
     }
 

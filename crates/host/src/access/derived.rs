@@ -1,6 +1,6 @@
-//! The secrets of tokens where the nodes of a cluster share a key: derived from it, a generation
-//! after the other, so that a token of one node counts on all. Which generations count is folded
-//! from the system log.
+//! Token secrets where the nodes of a cluster share a key: each generation is derived from the key,
+//! so that a token of one node is valid on all. The valid generations are folded from the system
+//! log.
 
 use crate::cluster::ClusterKey;
 use ring::hmac;
@@ -8,20 +8,20 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use wellspring_views::access::{Folded, TokenGenerations};
 
-/// The secrets that a cluster's key gives.
+/// The secrets derived from a cluster's key.
 pub(crate) struct DerivedSecrets {
     key: Arc<ClusterKey>,
     folded: Arc<Folded>,
-    /// Those in use when they were last asked for.
+    /// The secrets of the last call.
     latest: RwLock<Arc<Generations>>,
 }
 
-/// Secrets, by their generation.
+/// Secrets by generation.
 struct Generations {
     counting: TokenGenerations,
     signs: hmac::Key,
-    /// All that verify: that which signs, the one before it while it counts, and the next, which a
-    /// node has whose view of the system log is ahead of this one's.
+    /// All secrets that verify: the signing one, the previous one while it is valid, and the next,
+    /// which a node may use whose view of the system log is ahead of this one's.
     verify: Vec<(u64, hmac::Key)>,
 }
 
@@ -44,7 +44,7 @@ impl Generations {
 }
 
 impl DerivedSecrets {
-    /// Those of this key, of the generations that are folded here.
+    /// The secrets of this key for the generations folded here.
     pub(crate) fn new(key: Arc<ClusterKey>, folded: Arc<Folded>) -> DerivedSecrets {
         let counting = folded.now().token_generations();
         let latest = RwLock::new(Arc::new(Generations::of(&key, counting)));
@@ -69,8 +69,7 @@ impl DerivedSecrets {
         hmac::sign(&self.now().signs, message)
     }
 
-    /// The generation of the secret under which a tag is of this message; compares in constant
-    /// time.
+    /// The generation of the secret that made a tag of this message; compares in constant time.
     pub(super) fn signed_by(&self, message: &[u8], tag: &[u8]) -> Option<u64> {
         let by = |(_, key): &&(u64, hmac::Key)| hmac::verify(key, message, tag).is_ok();
         self.now().verify.iter().find(by).map(|(generation, _)| *generation)
@@ -81,7 +80,7 @@ impl DerivedSecrets {
 mod tests {
     use super::super::principal::Proof;
     use super::super::principal::tests::{fold, with_ann};
-    use super::super::token::{TokenFault, Tokens, Verified};
+    use super::super::token::{TokenFault, Tokens, VerifiedToken};
     use super::*;
     use wellspring_views::access::{Access, AccountName, Grant, Role};
     use wellspring_views::view::View;
@@ -116,7 +115,7 @@ mod tests {
 
         fn proof(&self, token: &str) -> Result<Proof, TokenFault> {
             let verified = self.tokens.verify(token.as_bytes(), NOW_US)?;
-            assert!(matches!(&verified, Verified::Own(claims) if claims.generation.is_some()));
+            assert!(matches!(&verified, VerifiedToken::Own(claims) if claims.generation.is_some()));
             Ok(verified.into())
         }
 
@@ -146,7 +145,7 @@ mod tests {
             assert!(node.counts(&first) && node.counts(&second));
         }
         assert!(one.counts(&other.token()), "a node that is behind still signs with the first");
-        // What was recognised before it was retired falls with that.
+        // A recognised token is invalidated when its secret is retired.
         let proof = one.proof(&first).unwrap();
         one.fold("TokenSecretRetired", 1);
         assert!(proof.judge(&one.view.folded().now(), NOW_US).is_err());

@@ -1,26 +1,27 @@
-//! The first admin, from the environment of the first start: for containers, where nobody types.
+//! Creates the first administrator from the environment of the first start: for containers, where
+//! no one can type.
 
 use super::gate::Gate;
-use super::joining::{self, Turn};
+use super::joining::{self, LeadWait};
 use super::password;
 use std::env::{self, VarError};
 use std::time::Duration;
 use wellspring_views::access::{AccountName, Command, Grant, Grants, Refusal, Role};
 use zeroize::Zeroizing;
 
-/// The password of the first admin. Part of no configuration, so that none shows it.
+/// The first administrator's password. Not part of any configuration, so no configuration dump
+/// shows it.
 const PASSWORD: &str = "WELLSPRING_ADMIN_PASSWORD";
 /// The account's name.
 const USER: &str = "WELLSPRING_ADMIN_USER";
 const DEFAULT_USER: &str = "admin";
 
-/// Makes the first admin if the environment says so and there are no accounts. Blocks for as long
-/// as a password takes to be hashed, and until it is this node's to make it: of the nodes of a
-/// cluster one can.
+/// Creates the first administrator if the environment names one and there are no accounts. Blocks
+/// while the password is hashed, and until this node may create it: only one node of a cluster can.
 ///
 /// # Errors
-/// A sentence: the name or the password break a rule, or the account could not be made. To start
-/// without the account that was asked for would be to start open.
+/// A sentence: the name or the password is invalid, or the account could not be created. Starting
+/// without the requested account would leave the server open.
 pub(crate) fn ensure_admin(gate: &Gate) -> Result<(), String> {
     ensure(gate, text(PASSWORD)?.map(Zeroizing::new), text(USER)?, joining::PATIENCE)
 }
@@ -40,35 +41,36 @@ pub(super) fn ensure(
     let name = AccountName::parse(&name).map_err(|fault| format!("{USER}: {fault}"))?;
     password::check(&password).map_err(|fault| format!("{PASSWORD}: {fault}"))?;
     let password =
-        password::hash(&password).map_err(|error| format!("no password can be kept: {error}"))?;
+        password::hash(&password).map_err(|error| format!("cannot hash the password: {error}"))?;
     let roles = Grants::from(Grant::everywhere(Role::Admin));
     let command = [Command::AddFirstAccount { name: name.clone(), password, roles }];
-    let failed = |reason: String| format!("the account {name} could not be made: {reason}");
+    let failed = |reason: String| format!("cannot create the account {name}: {reason}");
     loop {
-        if joining::await_turn(gate, patience).map_err(&failed)? == Turn::Accounts {
+        if joining::await_turn(gate, patience).map_err(&failed)? == LeadWait::Accounts {
             tell_ignored();
             return Ok(());
         }
         match super::offline::execute(gate.live(), &command) {
             Ok(None) => {
-                tracing::info!(account = %name, "the first account was made: an admin of everything");
+                tracing::info!(account = %name, "created the first account, an administrator \
+                                                 of everything");
                 return Ok(());
             }
-            // Somebody was faster, which is as good.
+            // Another node created it first, which is just as good.
             Ok(Some(Refusal::NotFirst)) => return Ok(()),
             Ok(Some(refusal)) => return Err(failed(refusal.to_string())),
             Err(reason) if gate.live().log().role().leads() => return Err(failed(reason)),
-            // Another leads by now: its turn, or ours again.
+            // Another node leads by now: wait for its turn, or for ours again.
             Err(_) => {}
         }
     }
 }
 
 fn tell_ignored() {
-    tracing::info!("there are accounts: {PASSWORD} is ignored, and need not be set any more");
+    tracing::info!("accounts exist: {PASSWORD} is ignored and no longer needed");
 }
 
-/// The text of a variable. What is not UTF-8 could never be typed again.
+/// The text of a variable. A password that is not UTF-8 could never be typed again.
 fn text(variable: &str) -> Result<Option<String>, String> {
     match env::var(variable) {
         Ok(text) => Ok(Some(text)),
@@ -115,6 +117,9 @@ mod tests {
         assert_eq!(names, ["ann"]);
         let ann = state.account("ann").unwrap();
         assert!(ann.grants().are_admins());
-        assert_eq!(password::verify(ann.password(), "long enough"), password::Verdict::Right);
+        assert_eq!(
+            password::verify(ann.password(), "long enough"),
+            password::PasswordVerdict::Right
+        );
     }
 }

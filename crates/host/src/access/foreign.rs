@@ -1,7 +1,7 @@
-//! Tokens of another issuer: JWT signed with RS256 or EdDSA by keys that the issuer publishes.
+//! Tokens of an external issuer: JWTs signed with RS256 or EdDSA by keys that the issuer publishes.
 //!
-//! What they may is what they say. No account is looked up for them: the `admin` of another issuer
-//! is not the account `admin` here.
+//! Their claims alone determine their rights. No account is looked up: the external issuer's
+//! `admin` is not the account `admin` here.
 
 use super::foreign_claims::{Names, WrittenClaims};
 use super::jwks::{Algorithm, KeySet};
@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Notify;
 use wellspring_views::access::{Grant, Grants};
 
-/// Whose tokens are accepted, and what is read in them.
+/// Which tokens are accepted, and which claims are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Issuer {
     /// What `iss` must be.
@@ -24,34 +24,34 @@ pub(crate) struct Issuer {
     pub(crate) audience: String,
     /// The claim that holds the roles.
     pub(crate) roles_claim: String,
-    /// The claim that says whose the token is.
+    /// The claim that names the subject.
     pub(crate) account_claim: String,
 }
 
-/// What a genuine token of another issuer says.
+/// The content of a genuine external token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignClaims {
-    /// Whose it is.
+    /// The subject.
     pub(crate) subject: Subject,
-    /// The roles that the token grants.
+    /// The granted roles.
     pub(crate) grants: Arc<Grants>,
-    /// When it ends (`exp`), µs since 1970 UTC.
+    /// When it expires (`exp`), in µs since 1970 UTC.
     pub(crate) expires_at_us: u64,
 }
 
 impl ForeignClaims {
-    /// When it is no longer accepted here, µs since 1970 UTC.
+    /// When it is no longer accepted here, in µs since 1970 UTC.
     pub(crate) fn until_us(&self) -> u64 {
         self.expires_at_us + SKEW_S * SECOND_US
     }
 }
 
-/// A token cut into its parts, nothing of it believed yet.
+/// A token split into its parts, none of them verified yet.
 #[derive(Clone, Copy)]
-pub(super) struct Cut<'a> {
-    /// The id of the key, from the header.
+pub(super) struct TokenParts<'a> {
+    /// The key id from the header.
     pub(super) key_id: Option<&'a str>,
-    /// What is signed: the first two parts with the dot between them.
+    /// The signed part: the first two parts with the dot between them.
     pub(super) signed: &'a [u8],
     /// The second part, decoded.
     pub(super) claims: &'a [u8],
@@ -59,25 +59,25 @@ pub(super) struct Cut<'a> {
     pub(super) signature: &'a [u8],
 }
 
-/// Verifies tokens of one other issuer.
-pub(crate) struct Foreign {
+/// Verifies the tokens of one external issuer.
+pub(crate) struct ForeignIssuer {
     issuer: Issuer,
     keys: RwLock<Arc<KeySet>>,
     generation: AtomicU64,
     wanted: Notify,
 }
 
-impl fmt::Debug for Foreign {
+impl fmt::Debug for ForeignIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Foreign({:?}, {:?})", self.issuer.name, self.keys())
     }
 }
 
-impl Foreign {
-    /// Accepts tokens of this issuer that one of these keys has signed.
-    pub(crate) fn new(issuer: Issuer, keys: KeySet) -> Foreign {
+impl ForeignIssuer {
+    /// Accepts tokens of this issuer signed by one of these keys.
+    pub(crate) fn new(issuer: Issuer, keys: KeySet) -> ForeignIssuer {
         let keys = RwLock::new(Arc::new(keys));
-        Foreign { issuer, keys, generation: AtomicU64::new(0), wanted: Notify::new() }
+        ForeignIssuer { issuer, keys, generation: AtomicU64::new(0), wanted: Notify::new() }
     }
 
     fn keys(&self) -> Arc<KeySet> {
@@ -89,37 +89,37 @@ impl Foreign {
         self.keys().len() > 0
     }
 
-    /// Verifies with these keys from now on. Whether they are others than before.
-    pub(crate) fn replace(&self, keys: KeySet) -> Replaced {
+    /// Replaces the keys, and tells whether they differ from the previous ones.
+    pub(crate) fn replace(&self, keys: KeySet) -> KeyReplacement {
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if **held == keys {
-            return Replaced::Same;
+            return KeyReplacement::Same;
         }
         *held = Arc::new(keys);
-        // After the keys: what is verified under the new number is verified with them.
+        // Set after the keys: a verification under the new number uses the new keys.
         self.generation.fetch_add(1, Ordering::Release);
-        Replaced::Changed
+        KeyReplacement::Changed
     }
 
-    /// Counts how often the keys have changed.
+    /// Counts the changes of the keys.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Waits until a token has named a key that is not there: the issuer may have new ones.
+    /// Waits until a token names an unknown key: the issuer may have published new ones.
     pub(crate) async fn keys_wanted(&self) {
         self.wanted.notified().await;
     }
 
-    /// What a token says, if it is genuine, for us, and in its time (now in µs since 1970 UTC).
-    /// Nothing of what it claims is looked at before its signature is.
+    /// The content of a token that is genuine, for this audience and within its validity (now in µs
+    /// since 1970 UTC). No claim is read before the signature is verified.
     ///
     /// # Errors
     /// [`TokenFault`].
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
-        token: &Cut<'_>,
+        token: &TokenParts<'_>,
         now_us: u64,
     ) -> Result<ForeignClaims, TokenFault> {
         let keys = self.keys();
@@ -169,17 +169,18 @@ impl Foreign {
     }
 }
 
-/// What becomes of keys that are given anew.
+/// The result of replacing keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Replaced {
-    /// They are those there were.
+pub(crate) enum KeyReplacement {
+    /// The keys are the same.
     Same,
-    /// They are others.
+    /// The keys have changed.
     Changed,
 }
 
-/// The roles among these words. Words that are none mean something to others. Of two roles on the
-/// same log the greater counts. `None`: more than anybody may have.
+/// The roles among these words. Other words are ignored, as they may mean something to other
+/// services. Of two roles on the same log the greater counts. `None`: more roles than an account
+/// may have.
 fn granted(words: &[String]) -> Option<Grants> {
     let mut roles = BTreeMap::new();
     for Grant { role, log } in words.iter().filter_map(|word| Grant::parse(word)) {

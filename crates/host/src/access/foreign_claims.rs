@@ -1,34 +1,34 @@
-//! The claims of a token of another issuer as they are written. Those that are read stand once and
-//! have the right type, or the token is refused; others are passed over. Which claims hold the
-//! roles and the name is configured, so serde cannot derive this.
+//! The claims of an external token. Each claim that is read must occur once and have the right
+//! type, or the token is refused; others are ignored. Which claims hold the roles and the name is
+//! configurable, so serde cannot derive this.
 
 use super::token::{TokenFault, text};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-/// The claims that every token of another issuer is asked for.
+/// The claims required of every external token.
 pub(super) const STANDARD: [&str; 5] = ["iss", "aud", "exp", "iat", "nbf"];
 
-/// The claims that are configured.
+/// The configured claims.
 pub(super) struct Names<'a> {
-    /// Where the roles are.
+    /// The claim with the roles.
     pub(super) roles: &'a str,
-    /// Where the name is.
+    /// The claim with the name.
     pub(super) account: &'a str,
 }
 
-/// What a token says. Times in seconds since 1970 UTC.
+/// The content of a token. Times in seconds since 1970 UTC.
 #[derive(Debug, Default)]
 pub(super) struct WrittenClaims {
     pub(super) issuer: Option<String>,
-    /// Empty if the token says none.
+    /// Empty if missing.
     pub(super) audience: Vec<String>,
     pub(super) exp: Option<u64>,
     pub(super) iat: Option<u64>,
     pub(super) nbf: Option<u64>,
     pub(super) account: Option<String>,
-    /// Empty if the token says none.
+    /// Empty if missing.
     pub(super) roles: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl WrittenClaims {
     /// Reads the claims, a JSON object.
     ///
     /// # Errors
-    /// [`TokenFault::Form`]: no object. [`TokenFault::Claims`].
+    /// [`TokenFault::Form`]: not an object. [`TokenFault::Claims`].
     pub(super) fn read(json: &[u8], names: &Names<'_>) -> Result<WrittenClaims, TokenFault> {
         if json.first() != Some(&b'{') {
             return Err(TokenFault::Form);
@@ -86,25 +86,25 @@ impl<'de> Visitor<'de> for &Names<'_> {
     }
 }
 
-/// Reads a claim that has not stood before.
+/// Reads a claim that must not be repeated.
 fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     place: &mut Option<T>,
     map: &mut A,
 ) -> Result<(), A::Error> {
     match place.replace(map.next_value()?) {
         None => Ok(()),
-        Some(_) => Err(A::Error::custom("a claim stands twice")),
+        Some(_) => Err(A::Error::custom("a claim is repeated")),
     }
 }
 
-/// A text, or a list of texts.
+/// A string, or a list of strings.
 enum OneOrMore {
     One(String),
     More(Vec<String>),
 }
 
 impl OneOrMore {
-    /// The text, or those of the list.
+    /// The string, or those of the list.
     fn whole(self) -> Vec<String> {
         match self {
             OneOrMore::One(text) => vec![text],
@@ -112,7 +112,7 @@ impl OneOrMore {
         }
     }
 
-    /// The words of the text (RFC 6749, 3.3), or the texts of the list.
+    /// The words of the string (RFC 6749, 3.3), or the strings of the list.
     fn words(self) -> Vec<String> {
         match self {
             OneOrMore::One(text) => text.split(' ').map(str::to_owned).collect(),
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for OneOrMoreVisitor {
     type Value = OneOrMore;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a list of texts")
+        f.write_str("a string or a list of strings")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMore, E> {

@@ -1,7 +1,7 @@
-//! Every way a token of another issuer is refused.
+//! Every reason to refuse an external token.
 
 use super::super::test_issuer::{by_ed, by_rsa, ed_jwk, encode, jwks, rsa_jwk, rsa_numbers};
-use super::super::token::{MAX_BYTES, Tokens, Verified};
+use super::super::token::{MAX_BYTES, Tokens, VerifiedToken};
 use super::super::token_secret::Secrets;
 use super::*;
 use crate::identity::MAX_SUBJECT_BYTES;
@@ -31,13 +31,13 @@ fn keys() -> KeySet {
 
 fn tokens_of(issuer: Issuer) -> Tokens {
     let own = Tokens::new(Secrets::known(SECRET, None));
-    own.trusting(Foreign::new(issuer, keys()))
+    own.trusting(ForeignIssuer::new(issuer, keys()))
 }
 
 fn verify(token: &str) -> Result<ForeignClaims, TokenFault> {
     match tokens_of(issuer()).verify(token.as_bytes(), NOW_US)? {
-        Verified::Foreign(claims) => Ok(claims),
-        Verified::Own(_) => panic!("no token of ours"),
+        VerifiedToken::Foreign(claims) => Ok(claims),
+        VerifiedToken::Own(_) => panic!("no token of ours"),
     }
 }
 
@@ -45,7 +45,7 @@ fn fault(token: &str) -> TokenFault {
     verify(token).expect_err(token)
 }
 
-/// Claims that are right, but for these.
+/// Valid claims, except for these.
 fn claims(change: &[(&str, &str)]) -> String {
     let exp = (NOW_S + 60).to_string();
     let iat = NOW_S.to_string();
@@ -84,7 +84,7 @@ fn what_the_issuer_has_signed_is_accepted() {
     };
     assert_eq!(verify(&by_ed(1, EDDSA, claims(&[]))), Ok(wanted.clone()));
     assert_eq!(verify(&by_rsa(RS256, claims(&[]))), Ok(wanted.clone()));
-    // Without an id the only key of the algorithm is meant.
+    // Without a key id the only key of the algorithm is used.
     assert_eq!(verify(&by_rsa(r#"{"alg":"RS256"}"#, claims(&[]))), Ok(wanted.clone()));
     assert_eq!(verify(&signed(&[("azp", "[[1]]"), ("iat", "")])), Ok(wanted));
     assert_eq!(Subject::parse("ann").unwrap().as_str(), "jwt:ann");
@@ -92,7 +92,7 @@ fn what_the_issuer_has_signed_is_accepted() {
 
 #[test]
 fn the_algorithm_is_the_keys() {
-    // HS256 with what everybody knows of the issuer's keys goes to our own secret, and fails.
+    // HS256 signed with the issuer's public keys is checked against our own secret, and fails.
     let (n, _) = rsa_numbers();
     let message = format!("{}.{}", encode(r#"{"alg":"HS256","kid":"r"}"#), encode(claims(&[])));
     for secret in [n, jwks(&[rsa_jwk("")]).into_bytes(), Vec::new()] {
@@ -105,7 +105,7 @@ fn the_algorithm_is_the_keys() {
         assert_eq!(fault(&by_ed(1, header, claims(&[]))), TokenFault::Algorithm, "{alg}");
     }
     for (header, wanted) in [
-        // The key of one algorithm for the other.
+        // The key of one algorithm used for the other.
         (r#"{"alg":"EdDSA","kid":"r"}"#, TokenFault::Key),
         (r#"{"alg":"RS256","kid":"e"}"#, TokenFault::Key),
         (r#"{"alg":"EdDSA","kid":"E"}"#, TokenFault::Key),
@@ -120,7 +120,7 @@ fn the_algorithm_is_the_keys() {
     ] {
         assert_eq!(fault(&by_ed(1, header, claims(&[]))), wanted, "{header}");
     }
-    // A key that the token brings along is not looked at.
+    // A key embedded in the token is ignored.
     let own_key = format!(r#"{{"alg":"EdDSA","kid":"e","jwk":{{{}}}}}"#, ed_jwk(9, ""));
     assert_eq!(fault(&by_ed(9, own_key, claims(&[]))), TokenFault::Signature);
     assert_eq!(fault(&by_ed(2, EDDSA, claims(&[]))), TokenFault::Signature);
@@ -131,7 +131,7 @@ fn without_another_issuer_none_is_accepted_and_ours_stay_ours() {
     let own = Tokens::new(Secrets::known(SECRET, None));
     let verified = own.verify(by_ed(1, EDDSA, claims(&[])).as_bytes(), NOW_US);
     assert_eq!(verified, Err(TokenFault::Algorithm));
-    // Claims of the issuer's, signed with our secret: a token of ours that says too much.
+    // The issuer's claims signed with our secret: a token of ours with foreign claims.
     let message = format!("{}.{}", encode(r#"{"alg":"HS256"}"#), encode(claims(&[])));
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET), message.as_bytes());
     assert_eq!(fault(&format!("{message}.{}", encode(tag))), TokenFault::Audience);
@@ -262,25 +262,25 @@ fn the_claims_that_are_read_can_be_chosen() {
         ("sub", "7"),
     ]);
     let verified = tokens_of(chosen).verify(token.as_bytes(), NOW_US).unwrap();
-    let Verified::Foreign(claims) = verified else { panic!("not one of ours") };
+    let VerifiedToken::Foreign(claims) = verified else { panic!("not one of ours") };
     assert_eq!(claims.subject.as_str(), "jwt:ann@example.com");
     assert_eq!(claims.grants.role_on(None), Some(Role::Operator));
 }
 
 #[tokio::test]
 async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
-    let foreign = Foreign::new(issuer(), keys());
+    let foreign = ForeignIssuer::new(issuer(), keys());
     let tokens = Tokens::new(Secrets::known(SECRET, None)).trusting(foreign);
     let token = by_ed(2, r#"{"alg":"EdDSA","kid":"new"}"#, claims(&[]));
     let before = tokens.generation();
     assert_eq!(tokens.verify(token.as_bytes(), NOW_US), Err(TokenFault::Key));
     let foreign = tokens.foreign().unwrap();
-    // It has been asked for, or this would wait for ever.
+    // The keys have been requested, or this would wait for ever.
     foreign.keys_wanted().await;
-    assert_eq!(foreign.replace(keys()), Replaced::Same);
+    assert_eq!(foreign.replace(keys()), KeyReplacement::Same);
     assert_eq!(tokens.generation(), before);
     let new = KeySet::read(jwks(&[ed_jwk(2, r#","kid":"new""#)]).as_bytes()).unwrap();
-    assert_eq!(foreign.replace(new), Replaced::Changed);
+    assert_eq!(foreign.replace(new), KeyReplacement::Changed);
     assert_ne!(tokens.generation(), before);
     assert!(tokens.verify(token.as_bytes(), NOW_US).is_ok());
     let old = tokens.verify(signed(&[]).as_bytes(), NOW_US);
@@ -288,7 +288,7 @@ async fn an_unknown_key_is_asked_for_and_new_ones_count_at_once() {
 }
 
 proptest! {
-    /// No other text than the one that was signed is accepted: not one bit, nor another writing.
+    /// Only the exact signed text is accepted: not one bit may differ, nor another encoding.
     #[test]
     fn no_changed_token_is_accepted(at in any::<prop::sample::Index>(), byte: u8, is_rsa: bool) {
         let token = if is_rsa { by_rsa(RS256, claims(&[])) } else { signed(&[]) }.into_bytes();

@@ -1,10 +1,10 @@
-//! What the fuzz targets reach of access. Tokens are signed here, with keys that are no secret, or
-//! no fuzzer would ever see past a signature.
+//! The parts of access that fuzz targets reach. Tokens are signed here with keys that are not
+//! secret; otherwise no fuzzer would get past a signature.
 
-use super::credentials::{self, Presented};
-use super::foreign::{Foreign, Issuer};
+use super::credentials::{self, Credential};
+use super::foreign::{ForeignIssuer, Issuer};
 use super::jwks::KeySet;
-use super::token::{Tokens, Verified};
+use super::token::{Tokens, VerifiedToken};
 use super::token_secret::Secrets;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,11 +13,11 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use std::sync::OnceLock;
 use wellspring_views::access::{Grant, Grants};
 
-/// What no token is really signed with.
+/// A key that signs no real token.
 const SEED: [u8; 32] = [7; 32];
 const SECOND_US: u64 = 1_000_000;
 
-/// What the headers of a request say of whom it is from.
+/// The caller that a request's headers name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedCredential {
     /// Nothing.
@@ -32,41 +32,41 @@ pub enum PresentedCredential {
     Malformed,
 }
 
-/// What a token that counts says.
+/// The content of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenContent {
-    /// Whether it is one of ours, or else one of another issuer.
+    /// Whether it is one of ours rather than an external one.
     pub is_own: bool,
-    /// Whose it is; of another issuer's with `jwt:` before it.
+    /// The subject; with the prefix `jwt:` for external tokens.
     pub name: String,
-    /// What it is for: `writer`, or `writer:orders`.
+    /// The grant: `writer`, or `writer:orders`.
     pub roles: Vec<String>,
-    /// When it ends, in seconds since 1970 UTC.
+    /// When it expires, in seconds since 1970 UTC.
     pub expires_at_s: u64,
 }
 
-/// What the headers of a request are taken for.
+/// The credential found in the headers.
 pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCredential {
     let found = credentials::presented(authorization.iter().copied(), api_key.iter().copied());
     match found {
         Err(_) => PresentedCredential::Malformed,
         Ok(None) => PresentedCredential::Nothing,
-        Ok(Some(Presented::Token(token))) => PresentedCredential::Token(token.to_vec()),
-        Ok(Some(Presented::Key(key))) => PresentedCredential::Key(key.to_vec()),
-        Ok(Some(Presented::Basic(encoded))) => match credentials::basic(encoded) {
+        Ok(Some(Credential::Token(token))) => PresentedCredential::Token(token.to_vec()),
+        Ok(Some(Credential::Key(key))) => PresentedCredential::Key(key.to_vec()),
+        Ok(Some(Credential::Basic(encoded))) => match credentials::basic(encoded) {
             Ok(login) => PresentedCredential::Login(login.username, login.password.to_string()),
             Err(_) => PresentedCredential::Malformed,
         },
     }
 }
 
-/// How many keys of a document are taken; `None`: it is refused.
+/// The number of usable keys in a document; `None`: it is refused.
 pub fn keys(document: &[u8]) -> Option<usize> {
     KeySet::read(document).ok().map(|keys| keys.len())
 }
 
-/// What tokens with this header and these claims are taken for, at a time in seconds since 1970
-/// UTC: one with a genuine signature of ours, and one with a genuine signature of the other issuer.
+/// The verdicts on tokens with this header and these claims, at a time in seconds since 1970 UTC:
+/// one with a genuine signature of ours, and one with a genuine signature of the external issuer.
 pub fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
     let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
     let message = format!("{header}.{claims}");
@@ -78,7 +78,7 @@ pub fn signed(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>
     })
 }
 
-/// What a token is taken for.
+/// The verdict on a token.
 pub fn presented(token: &[u8], now_s: u64) -> Option<TokenContent> {
     static TOKENS: OnceLock<Tokens> = OnceLock::new();
     let tokens = TOKENS.get_or_init(|| {
@@ -90,13 +90,13 @@ pub fn presented(token: &[u8], now_s: u64) -> Option<TokenContent> {
     });
     let words = |grants: &Grants| grants.iter().map(Grant::to_string).collect();
     Some(match tokens.verify(token, now_s * SECOND_US).ok()? {
-        Verified::Own(claims) => TokenContent {
+        VerifiedToken::Own(claims) => TokenContent {
             is_own: true,
             name: claims.account.as_str().to_owned(),
             roles: words(&claims.grants),
             expires_at_s: claims.expires_at_us / SECOND_US,
         },
-        Verified::Foreign(claims) => TokenContent {
+        VerifiedToken::Foreign(claims) => TokenContent {
             is_own: false,
             name: claims.subject.as_str().to_owned(),
             roles: words(&claims.grants),
@@ -109,7 +109,7 @@ fn issuer() -> Option<Ed25519KeyPair> {
     Ed25519KeyPair::from_seed_unchecked(&SEED).ok()
 }
 
-fn foreign() -> Option<Foreign> {
+fn foreign() -> Option<ForeignIssuer> {
     let point = URL_SAFE_NO_PAD.encode(issuer()?.public_key());
     let document =
         format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{point}","kid":"k"}}]}}"#);
@@ -119,14 +119,14 @@ fn foreign() -> Option<Foreign> {
         roles_claim: "roles".to_owned(),
         account_claim: "sub".to_owned(),
     };
-    Some(Foreign::new(issuer, KeySet::read(document.as_bytes()).ok()?))
+    Some(ForeignIssuer::new(issuer, KeySet::read(document.as_bytes()).ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What the fuzz target says of accepted tokens is said of some.
+    /// The properties that the fuzz target checks of accepted tokens hold for some.
     #[test]
     fn there_are_headers_and_claims_that_are_accepted() {
         const NOW_S: u64 = 1_795_224_656;

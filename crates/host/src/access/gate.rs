@@ -1,13 +1,13 @@
 //! The gate authenticates and authorizes every request, once, on whichever stack it arrives.
 //!
-//! What can be told at once (no accounts, a credential seen before, a token, a key) is told on the
-//! serving thread. A password takes tens of milliseconds of a core, so the same one sent by many
-//! connections at once is verified once.
+//! Fast checks (no accounts, a cached credential, a token, a key) run on the serving thread. A
+//! password takes tens of milliseconds of CPU time, so the same password sent over many connections
+//! at once is verified once.
 
 use super::api_key;
 use super::cache::{Cache, Fingerprint};
 use super::config::AccessConfig;
-use super::credentials::{self, Login, Malformed, Presented};
+use super::credentials::{self, Credential, CredentialFault, Login};
 use super::jwks_source;
 use super::needs::Needs;
 use super::origins::Cors;
@@ -16,7 +16,7 @@ use super::password::{self, Passwords};
 use super::principal::{Principal, Proof, Verdict};
 use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
-use super::token::{Issued, Tokens};
+use super::token::{IssuedToken, Tokens};
 use crate::cluster::{ClusterKey, NodeName};
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
@@ -36,60 +36,61 @@ use wellspring_log::Clock;
 use wellspring_views::access::{Access, AccountName, Folded, Grants, Role, State};
 use zeroize::Zeroizing;
 
-/// Credentials that each serving thread remembers.
+/// Credentials that each serving thread caches.
 const REMEMBERED: usize = 8_192;
-/// Passwords that wait to be verified.
+/// Most passwords that wait to be verified.
 const MOST_WAITING: usize = 64;
-/// Why somebody who is no node is refused where nodes alone are let in.
+/// Detail of the refusal where only nodes are admitted.
 const NODES_ONLY: &str =
-    "this is for the nodes of the cluster, which sign their requests with its key";
+    "this route is reserved for the nodes of the cluster, which sign their requests with its key";
 
-/// Somebody whose password was right.
+/// A caller whose password was right.
 #[derive(Debug, Clone)]
 pub struct LoggedIn {
-    /// Who.
+    /// The account.
     pub account: AccountName,
-    /// What the account may.
+    /// The account's roles.
     pub grants: Arc<Grants>,
     /// The account's `tokens_valid_from_us` in the state whose password was verified.
     since_us: u64,
 }
 
-/// Why somebody is not logged in.
+/// Why a login failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotLoggedIn {
-    /// The password is wrong, or there is no such account, or it is disabled: nobody is told which.
+    /// The password is wrong, or the account does not exist or is disabled; the answer does not say
+    /// which.
     Wrong,
-    /// Not before so many seconds.
+    /// Retry after this many seconds.
     Later(u64),
     /// Too many passwords wait to be verified.
     Busy,
 }
 
-/// A request, as far as the gate looks at it.
+/// The parts of a request that the gate examines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct GateRequest<'a> {
     /// Its target.
     pub(crate) uri: &'a Uri,
     /// Its headers.
     pub(crate) headers: &'a HeaderMap,
     /// The client's address.
     pub(crate) client: Option<IpAddr>,
-    /// The node that sent it on, if one has.
+    /// The node that forwarded it, if any.
     pub(crate) of_node: Option<&'a NodeName>,
 }
 
-/// A password that is being verified, for all who sent the same.
+/// A password being verified, shared by all requests that sent the same.
 type Flight = Arc<OnceCell<Result<LoggedIn, NotLoggedIn>>>;
 
-/// A credential that is known to count on a log, and how to tell that it still does.
+/// An admitted credential on a log, and how to tell whether it is still valid.
 #[derive(Debug, Clone)]
 pub(crate) struct Pass {
-    /// Whose it is.
+    /// The caller.
     pub(crate) principal: Arc<Principal>,
-    /// Where accounts and tokens stood when it was given.
+    /// The state of accounts and tokens when the pass was given.
     moment: Moment,
-    /// When it has to be judged anew, µs since 1970 UTC.
+    /// When it must be judged again, in µs since 1970 UTC.
     until_us: u64,
 }
 
@@ -101,16 +102,17 @@ pub struct Gate {
     passwords: Passwords,
     throttle: Arc<Throttle>,
     clock: Arc<dyn Clock>,
-    /// One a serving thread, so that nobody waits for its lock.
+    /// One per serving thread, so that threads do not contend for a lock.
     caches: Vec<Mutex<Cache>>,
     flights: Mutex<HashMap<Fingerprint, Flight>>,
-    /// Whether accounts have been seen. The last is never deleted, so it stays so.
+    /// Whether accounts have been seen. The last account is never deleted, so this never becomes
+    /// false again.
     closed: AtomicBool,
     anybody: Arc<Principal>,
     nobody: Arc<Principal>,
-    /// Which pages count as anybody.
+    /// Which pages are allowed.
     pages: Pages,
-    /// Life of a token whose client does not say how long it is to live, in s.
+    /// Lifetime of a token if the client requests none, in s.
     token_life_s: u64,
 }
 
@@ -121,11 +123,11 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// The gate of a data folder, once its accounts are folded; of a node of a cluster, if there is
-    /// a key.
+    /// The gate of a data folder, once its accounts are folded; for a node of a cluster, with the
+    /// cluster's key.
     ///
     /// # Errors
-    /// A sentence: the accounts or the secret of tokens cannot be read.
+    /// A sentence: the accounts or the token secret cannot be read.
     pub(crate) fn open(
         process: &ProcessConfig,
         config: &AccessConfig,
@@ -135,19 +137,19 @@ impl Gate {
         cluster_key: Option<Arc<ClusterKey>>,
     ) -> Result<Gate, String> {
         let folded =
-            live.wait_live().map_err(|reason| format!("the accounts cannot be read: {reason}"))?;
+            live.wait_live().map_err(|reason| format!("cannot read the accounts: {reason}"))?;
         let foreign = jwks_source::open(config, &*clock)?;
         let tokens = match cluster_key {
             Some(key) => Tokens::derived(key, Arc::clone(&folded), foreign),
             None => Tokens::open(&process.data, foreign).map_err(|e| {
-                format!("the secret of tokens cannot be kept in {}: {e}", process.data.display())
+                format!("cannot store the token secret in {}: {e}", process.data.display())
             })?,
         };
-        // The lean threads come after the others.
+        // The lean threads are numbered after the others.
         let caches =
             (0..2 * process.threads.max(1)).map(|_| Cache::new(REMEMBERED).map(Mutex::new));
         let caches =
-            caches.collect::<io::Result<_>>().map_err(|e| format!("no randomness: {e}"))?;
+            caches.collect::<io::Result<_>>().map_err(|e| format!("no random bytes: {e}"))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let nobody = Arc::new(Principal::nobody());
         let anybody = Principal::anybody(&State::default()).map_or(Arc::clone(&nobody), Arc::new);
@@ -168,7 +170,7 @@ impl Gate {
         })
     }
 
-    /// Accounts and keys as they are now.
+    /// The current accounts and keys.
     pub fn state(&self) -> Arc<State> {
         self.folded.now()
     }
@@ -188,13 +190,12 @@ impl Gate {
         &self.passwords
     }
 
-    /// A caller without credentials.
+    /// An unauthenticated caller.
     pub fn nobody(&self) -> Arc<Principal> {
         Arc::clone(&self.nobody)
     }
 
-    /// Whether there are no accounts, and no other issuer who says who somebody is: everybody may
-    /// everything then.
+    /// Whether there are no accounts and no external issuer: every caller then has full access.
     pub fn is_open(&self) -> bool {
         self.tokens.foreign().is_none() && !self.has_accounts()
     }
@@ -212,26 +213,25 @@ impl Gate {
         has
     }
 
-    /// The caller of a request, if access is granted: what the route `needs`, on the log it is
-    /// about (`None`: on what is no log's).
+    /// The caller of a request, if access is granted: what the route `needs`, on the log concerned
+    /// (`None`: on something that belongs to no log).
     ///
     /// # Errors
-    /// 401: the credential is missing or does not count. 403: it does, for less. 400: the headers
-    /// are malformed. 429: too many passwords were wrong, or are being verified.
+    /// 401: the credential is missing or invalid. 403: it is valid but grants too little. 400: the
+    /// headers are malformed. 429: too many passwords were wrong, or are being verified.
     pub(crate) async fn admit(
         &self,
-        asking: Asking<'_>,
+        asking: GateRequest<'_>,
         needs: Needs,
         log: Option<&str>,
     ) -> Result<Arc<Principal>, Box<Problem>> {
-        let Asking { uri, headers, client, of_node } = asking;
+        let GateRequest { uri, headers, client, of_node } = asking;
         match (needs, of_node) {
             (Needs::Public, _) | (Needs::Node, Some(_)) => return Ok(self.nobody()),
             (Needs::Node, None) => return Err(problem::NOT_A_NODE.because(NODES_ONLY)),
             (Needs::Account | Needs::Role(_), _) => {}
         }
-        // Which page sent it was judged by the node that it came to, under the name that it came
-        // under.
+        // The node that received the request has judged its page and host name.
         let is_of_page = of_node.is_none();
         if self.is_open() {
             if is_of_page {
@@ -243,11 +243,11 @@ impl Gate {
         let presented =
             credentials::presented(values(AUTHORIZATION.as_str()), values("x-api-key"))?;
         let Some(presented) = presented else {
-            let detail = "this needs credentials: send Authorization: Bearer with a token or an \
-                          API key, X-API-Key, or Authorization: Basic";
+            let detail = "this route requires credentials: send Authorization: Bearer with a \
+                          token or an API key, X-API-Key, or Authorization: Basic";
             return Err(problem::UNAUTHENTICATED.because(detail));
         };
-        if is_of_page && matches!(presented, Presented::Basic(_)) {
+        if is_of_page && matches!(presented, Credential::Basic(_)) {
             self.pages.check_origin(uri, headers, Trust::OwnOrigin)?;
         }
         let principal = match self.recognise(&presented)? {
@@ -259,18 +259,18 @@ impl Gate {
         Ok(principal)
     }
 
-    /// The origins whose pages may use this server; `None`: none but its own.
+    /// The origins whose pages may use this server; `None`: only its own.
     pub(crate) fn cors(&self) -> Option<&Cors> {
         self.pages.cors()
     }
 
-    /// Life of a token whose client does not say how long it is to live, in s.
+    /// Lifetime of a token if the client requests none, in s.
     pub fn token_life_s(&self) -> u64 {
         self.token_life_s
     }
 
-    /// Refuses a request that comes under a name which a page of another site can have, while there
-    /// are no accounts: every request, whatever it asks for.
+    /// Refuses, while there are no accounts, every request under a host name that a page of another
+    /// site can have.
     ///
     /// # Errors
     /// 403 `foreign-host`.
@@ -278,8 +278,8 @@ impl Gate {
         if self.is_open() { self.pages.check_host(uri, host) } else { Ok(()) }
     }
 
-    /// Whether [`check_host`](Self::check_host) has nothing against a request that names its host
-    /// in the header alone.
+    /// Whether [`check_host`](Self::check_host) accepts a request that names its host in the header
+    /// only.
     pub(crate) fn answers_under(&self, host: &[u8]) -> bool {
         !self.is_open() || self.pages.is_own_host(host)
     }
@@ -293,7 +293,7 @@ impl Gate {
         role: Role,
         log: Option<&str>,
     ) -> Option<Pass> {
-        // Before anything is looked at: what changes after it makes the pass invalid.
+        // Read first: any later change invalidates the pass.
         let moment = self.moment();
         let principal = if self.is_open() {
             Arc::clone(&self.anybody)
@@ -306,8 +306,8 @@ impl Gate {
         allowed.then_some(Pass { principal, moment, until_us })
     }
 
-    /// Where accounts and tokens stand. To be taken before anything of a request is looked at: what
-    /// changes after it is then seen to have changed.
+    /// The current state of accounts and tokens. Take it before examining a request: later changes
+    /// are then detected.
     pub(crate) fn moment(&self) -> Moment {
         Moment { position: self.folded.position(), tokens: self.tokens.generation() }
     }
@@ -317,15 +317,18 @@ impl Gate {
         self.clock.wall_us()
     }
 
-    /// Whether what a pass was given for still holds.
+    /// Whether the state for which a pass was given still holds.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
         pass.moment == self.moment()
             && (pass.until_us == u64::MAX || self.clock.wall_us() < pass.until_us)
     }
 
-    /// Who has shown this credential before, or shows one that can be verified at once; `None`: it
-    /// is a password.
-    fn recognise(&self, presented: &Presented<'_>) -> Result<Option<Arc<Principal>>, Box<Problem>> {
+    /// The principal of a cached credential, or of one that can be verified at once; `None`: it is
+    /// a password.
+    fn recognise(
+        &self,
+        presented: &Credential<'_>,
+    ) -> Result<Option<Arc<Principal>>, Box<Problem>> {
         let now_us = self.clock.wall_us();
         let tokens = self.tokens.generation();
         let mut cache = self.cache();
@@ -335,19 +338,19 @@ impl Gate {
         }
         drop(cache);
         let proof = match presented {
-            Presented::Token(token) => {
+            Credential::Token(token) => {
                 self.tokens.verify(token, now_us).map_err(|_| not_accepted())?.into()
             }
-            Presented::Key(key) => Proof::Key(api_key::digest(key)),
-            Presented::Basic(_) => return Ok(None),
+            Credential::Key(key) => Proof::Key(api_key::digest(key)),
+            Credential::Basic(_) => return Ok(None),
         };
         self.remember(presented, proof, tokens, now_us).map(Some)
     }
 
-    /// Judges a proof, and remembers it if it counts.
+    /// Judges a proof, and caches it if it is valid.
     fn remember(
         &self,
-        presented: &Presented<'_>,
+        presented: &Credential<'_>,
         proof: Proof,
         tokens: u64,
         now_us: u64,
@@ -363,18 +366,18 @@ impl Gate {
 
     async fn by_password(
         &self,
-        presented: &Presented<'_>,
+        presented: &Credential<'_>,
         from: Option<IpAddr>,
     ) -> Result<Arc<Principal>, Box<Problem>> {
-        let Presented::Basic(encoded) = presented else { return Err(not_accepted()) };
+        let Credential::Basic(encoded) = presented else { return Err(not_accepted()) };
         let Login { username, password } = credentials::basic(encoded)?;
         let LoggedIn { account, since_us, .. } = self.login(&username, password, from).await?;
         let proof = Proof::Password { account, since_us };
         self.remember(presented, proof, self.tokens.generation(), self.clock.wall_us())
     }
 
-    /// Verifies a name and a password, once for all who send the same at the same time. Takes as
-    /// long if there is no such account.
+    /// Verifies a name and a password, once for all concurrent requests that send the same. Takes
+    /// as long if the account does not exist.
     ///
     /// # Errors
     /// 401, 429.
@@ -384,7 +387,7 @@ impl Gate {
         password: Zeroizing<String>,
         from: Option<IpAddr>,
     ) -> Result<LoggedIn, Box<Problem>> {
-        // The first cache's salt for all of them, so that threads share a flight.
+        // All threads use the salt of the first cache, so that they share a verification.
         let fingerprint = lock(&self.caches[0]).fingerprint_of_login(name, &password);
         let flight = Arc::clone(lock(&self.flights).entry(fingerprint).or_default());
         let _landing = Landing { gate: self, fingerprint, flight: &flight };
@@ -392,8 +395,7 @@ impl Gate {
         verified.clone().map_err(|reason| self.refuse_login(name, reason))
     }
 
-    /// The answer to a failed login; for the audit with the account that was named, if there is
-    /// one.
+    /// The answer to a failed login; for the audit, with the named account if it exists.
     fn refuse_login(&self, name: &str, reason: NotLoggedIn) -> Box<Problem> {
         let claimed = self.state().account(name).map(|account| account.name().clone());
         Box::<Problem>::from(reason).told_to(Caller::Claimed(claimed))
@@ -420,16 +422,19 @@ impl Gate {
                 Err(NotLoggedIn::Busy)
             }
             (
-                Ok(right @ (password::Verdict::Right | password::Verdict::RightButWeak)),
+                Ok(
+                    right @ (password::PasswordVerdict::Right
+                    | password::PasswordVerdict::RightButWeak),
+                ),
                 Some(account),
             ) => {
                 attempt.settle(Outcome::Right, now_us);
-                if right == password::Verdict::RightButWeak {
-                    // Not hashed anew: the event that sets a password ends the account's tokens.
+                if right == password::PasswordVerdict::RightButWeak {
+                    // Not rehashed: the event that sets a password ends the account's tokens.
                     let account = account.name().as_str();
                     tracing::info!(
                         account,
-                        "the password is hashed with less than today; set it anew"
+                        "the password is hashed with outdated parameters; set it again"
                     );
                 }
                 Ok(LoggedIn {
@@ -445,11 +450,16 @@ impl Gate {
         }
     }
 
-    /// Issues a token to an account that has logged in, for its roles or for less.
+    /// Issues a token to a logged-in account, with its roles or fewer.
     ///
     /// # Errors
-    /// The system gives no randomness.
-    pub fn issue(&self, logged_in: &LoggedIn, grants: &Grants, life_s: u64) -> io::Result<Issued> {
+    /// The system provides no random bytes.
+    pub fn issue(
+        &self,
+        logged_in: &LoggedIn,
+        grants: &Grants,
+        life_s: u64,
+    ) -> io::Result<IssuedToken> {
         let LoggedIn { account, since_us, .. } = logged_in;
         self.tokens.issue(account, grants, *since_us, life_s, self.clock.wall_us())
     }
@@ -459,7 +469,7 @@ impl Gate {
     }
 }
 
-/// Forgets a flight once nobody waits for it.
+/// Forgets a shared verification once no request waits for it.
 struct Landing<'a> {
     gate: &'a Gate,
     fingerprint: Fingerprint,
@@ -469,7 +479,8 @@ struct Landing<'a> {
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
         let mut flights = lock(&self.gate.flights);
-        // A caller that comes after a flight has landed looks again: what that found may be old.
+        // A caller that arrives after the verification ended starts another: the result may be
+        // outdated.
         let is_over = self.flight.initialized() || Arc::strong_count(self.flight) <= 2;
         let is_this = |flight: &Flight| Arc::ptr_eq(flight, self.flight);
         if is_over && flights.get(&self.fingerprint).is_some_and(is_this) {
@@ -478,7 +489,7 @@ impl Drop for Landing<'_> {
     }
 }
 
-/// Whether somebody may do what a route needs.
+/// Whether a caller may do what a route needs.
 pub(super) fn may(
     principal: &Principal,
     needs: Needs,
@@ -491,22 +502,22 @@ pub(super) fn may(
         None => "on everything".to_owned(),
     };
     let held = match has {
-        Some(role) => format!("these credentials are for {role}"),
-        None => "these credentials are for nothing there".to_owned(),
+        Some(role) => format!("these credentials grant the role {role}"),
+        None if log.is_some() => "these credentials grant no access to that log".to_owned(),
+        None => "these credentials grant no access".to_owned(),
     };
     Err(problem::FORBIDDEN.because(format!("this needs the role {needs} {place}; {held}")))
 }
 
-/// The same for everything that is wrong with a credential.
+/// The same answer for every fault of a credential.
 pub(super) fn not_accepted() -> Box<Problem> {
     problem::UNAUTHENTICATED.because(
-        "the credentials are not accepted: they are wrong, have ended or were revoked, or the \
-         account is disabled",
+        "the credentials are invalid: wrong, expired or revoked, or the account is disabled",
     )
 }
 
-impl From<Malformed> for Box<Problem> {
-    fn from(malformed: Malformed) -> Box<Problem> {
+impl From<CredentialFault> for Box<Problem> {
+    fn from(malformed: CredentialFault) -> Box<Problem> {
         problem::MALFORMED_CREDENTIALS.because(malformed.to_string())
     }
 }
@@ -519,7 +530,7 @@ impl From<NotLoggedIn> for Box<Problem> {
                 .because(format!("too many logins have failed; try again in {seconds} s"))
                 .retry(Retry::Seconds(u32::try_from(seconds).unwrap_or(u32::MAX))),
             NotLoggedIn::Busy => problem::TOO_MANY_LOGINS
-                .because("too many passwords are being verified; a token or an API key needs none")
+                .because("too many passwords are being verified; use a token or an API key")
                 .retry(Retry::Seconds(1)),
         }
     }

@@ -1,4 +1,4 @@
-//! The gate by itself: threads, time, and many at once.
+//! The gate alone: threads, time, concurrency.
 
 use super::*;
 use crate::access::password;
@@ -13,11 +13,11 @@ use wellspring_views::access::{Command, Grant};
 
 const PASSWORD: &str = "correct horse";
 
-/// A clock that stands until it is set.
+/// A clock that stands still until set.
 #[derive(Default)]
-struct Hand(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn wall_us(&self) -> u64 {
         1_795_224_656_000_000 + self.monotonic_us()
     }
@@ -26,22 +26,22 @@ impl Clock for Hand {
     }
 }
 
-struct Closed {
+struct GateWithAccounts {
     gate: Gate,
-    clock: Arc<Hand>,
+    clock: Arc<ManualClock>,
     _node: Node,
     _dir: TempDir,
 }
 
 /// A gate with two admins, `ann` and `bob`.
-async fn closed() -> Closed {
+async fn closed() -> GateWithAccounts {
     let dir = TempDir::new().unwrap();
     let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap(), "--threads", "2"]);
-    let clock = Arc::new(Hand::default());
+    let clock = Arc::new(ManualClock::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock.clone(), &node);
     assert!(gate.is_open());
-    let closed = Closed { gate, clock, _node: node, _dir: dir };
+    let closed = GateWithAccounts { gate, clock, _node: node, _dir: dir };
     let password = password::hash(PASSWORD).unwrap();
     for name in ["ann", "bob"] {
         let roles = Grant::everywhere(Role::Admin).into();
@@ -52,7 +52,7 @@ async fn closed() -> Closed {
     closed
 }
 
-impl Closed {
+impl GateWithAccounts {
     async fn execute(&self, command: Command) {
         let executed = self.gate.live().execute(&[command], None, CommitOn::ThisThread).await;
         assert!(executed.unwrap().refused.is_none());
@@ -84,8 +84,8 @@ impl Closed {
     }
 }
 
-fn asking<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Asking<'a> {
-    Asking { uri, headers, client: None, of_node: None }
+fn asking<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> GateRequest<'a> {
+    GateRequest { uri, headers, client: None, of_node: None }
 }
 
 fn basic(text: &str) -> String {
@@ -101,13 +101,13 @@ async fn the_same_password_at_once_is_verified_once() {
     for status in futures_in_turn(many).await {
         told.push(status);
     }
-    // Counted each, all but a few of them would be told to come back later.
+    // If each were counted, all but a few would be told to retry later.
     assert_eq!(told, vec![401; 100]);
     assert_eq!(closed.ask(&basic(&format!("ann:{PASSWORD}"))).await, 200);
     assert!(lock(&closed.gate.flights).is_empty());
 }
 
-/// Polls all of them until each is done.
+/// Polls all of them until done.
 async fn futures_in_turn<F: Future<Output = u16>>(futures: Vec<F>) -> Vec<u16> {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<u16>> = vec![None; futures.len()];
@@ -191,7 +191,7 @@ async fn a_password_gives_no_pass_until_it_has_been_verified() {
 async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let dir = TempDir::new().unwrap();
     let config = HostConfig::for_tests(&["--data", dir.path().to_str().unwrap()]);
-    let clock: Arc<dyn Clock> = Arc::new(Hand::default());
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
     let node = config.node(clock.clone());
     let gate = config.gate(clock, &node);
     let pass = gate.pass(None, None, Role::Writer, None).unwrap();
@@ -225,7 +225,7 @@ async fn wrong_passwords_are_slowed_and_the_wait_is_said() {
         .await
         .unwrap_err();
     assert_eq!(refused.retry_after_s(), Some(1));
-    // A token goes on working, and after the wait so does the password.
+    // A token keeps working, and after the wait so does the password.
     closed.later(1);
     assert_eq!(closed.ask(&basic(&format!("ann:{PASSWORD}"))).await, 200);
 }
@@ -238,7 +238,7 @@ async fn many_passwords_at_once_are_as_few_as_in_a_row() {
     let told = futures_in_turn(many).await;
     assert_eq!(told.iter().filter(|status| **status == 401).count(), 5, "{told:?}");
     assert_eq!(told.iter().filter(|status| **status == 429).count(), 95, "{told:?}");
-    // However many log in with the right one at once, they are one attempt.
+    // Any number of concurrent logins with the right password are one attempt.
     let right = || async {
         let logged_in = closed.gate.login("bob", PASSWORD.to_owned().into(), None).await;
         logged_in.map_or_else(|problem| problem.kind.status, |_| 200)

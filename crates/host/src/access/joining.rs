@@ -1,5 +1,5 @@
-//! A node of a cluster that begins to serve: its copy of the system log may lack the accounts there
-//! are, and without any it would be open to everybody.
+//! The start of a node of a cluster: its copy of the system log may lack the existing accounts, and
+//! without any it would be open to all.
 
 use super::gate::Gate;
 use std::future::Future;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use wellspring_log::Role;
 
-/// How long a start waits for what others have to say.
+/// How long a start waits for the other nodes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one question for the end of the log may take.
+/// Longest time for one request for the end of the log.
 const QUESTION: Duration = Duration::from_secs(2);
-/// Time between two looks.
+/// Time between two polls.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until it is known whether there are accounts. Of the log of one node alone it is; so it is
-/// once the copy has some, and once its end is confirmed to be that of all nodes. Blocks.
+/// Waits until it is known whether there are accounts. A log of a single node knows at once; a copy
+/// knows once it has some, or once its end is confirmed to be that of all nodes. Blocks.
 ///
 /// # Errors
-/// A sentence: it could not be found out in time.
+/// A sentence: this could not be determined in time.
 pub(crate) fn await_accounts(gate: &Gate) -> Result<(), String> {
     await_accounts_for(gate, PATIENCE)
 }
@@ -40,48 +40,49 @@ fn await_accounts_for(gate: &Gate, patience: Duration) -> Result<(), String> {
     if within(patience, known)?.is_some() {
         return Ok(());
     }
-    const UNKNOWN: &str = "whether there are accounts is not known, and without any everybody might do \
-                           everything: this node's copy of the log system has none";
+    const UNKNOWN: &str = "it is unknown whether accounts exist, and without accounts every \
+                           client would have full access: this node's copy of the log system \
+                           has none";
     let role = log.role();
     if let Role::Detached { reason } = role {
         return Err(format!("{UNKNOWN}, and is detached: {reason}"));
     }
     Err(format!(
-        "{UNKNOWN}, is {}, and its end could not be confirmed within {} s; start the node when the cluster's \
-         journal can be reached",
+        "{UNKNOWN}, is {}, and its end could not be confirmed within {} s; start the node when \
+         it can reach the cluster's journal",
         role.name(),
         patience.as_secs()
     ))
 }
 
-/// Folds everything up to the end of the system log, whoever appended it.
+/// Folds everything up to the end of the system log, including events of other nodes.
 async fn confirmed(gate: &Gate) -> Result<(), String> {
     let end = gate.live().log().confirm().await.map_err(|refused| refused.to_string())?;
     gate.live().caught_up(end, PATIENCE).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// What a start waits for that wants to make the first account.
+/// The result of waiting to create the first account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum LeadWait {
     /// This node leads the system log and may append to it.
     Leads,
-    /// There are accounts, from whichever node.
+    /// There are accounts, created by any node.
     Accounts,
 }
 
 /// Waits until this node may append to the system log, or there are accounts. Blocks.
 ///
 /// # Errors
-/// A sentence: neither came in time.
-pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<Turn, String> {
+/// A sentence: neither happened in time.
+pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<LeadWait, String> {
     let log = gate.live().log();
     let turn = async {
         loop {
             if gate.has_accounts() {
-                return Turn::Accounts;
+                return LeadWait::Accounts;
             }
             if log.role().leads() {
-                return Turn::Leads;
+                return LeadWait::Leads;
             }
             sleep(LOOK).await;
         }
@@ -92,22 +93,22 @@ pub(super) fn await_turn(gate: &Gate, patience: Duration) -> Result<Turn, String
     let role = log.role();
     let leader = match &role {
         Role::Following { leader: Some(leader) } => {
-            format!("{leader} leads it; make the account there")
+            format!("{leader} leads it; create the account there")
         }
-        _ => "nobody is known to lead it".to_owned(),
+        _ => "no leader is known".to_owned(),
     };
     Err(format!(
-        "there are no accounts, and this node cannot make the first within {} s: it is {} in the log \
-         system, and {leader}",
+        "there are no accounts, and this node could not create the first within {} s: it is {} \
+         in the log system, and {leader}",
         patience.as_secs(),
         role.name()
     ))
 }
 
-/// What a future comes to, on this thread; `None` if it takes longer.
+/// The result of a future, run on this thread; `None` if it takes too long.
 fn within<F: Future>(patience: Duration, future: F) -> Result<Option<F::Output>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| format!("the runtime cannot start: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     Ok(runtime.block_on(async { timeout(patience, future).await.ok() }))
 }
 

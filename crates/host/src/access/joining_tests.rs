@@ -10,7 +10,7 @@ use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Log, Options, SharedOptions};
 use zeroize::Zeroizing;
 
-/// Shorter than a node takes to claim a lead, so that one can be waited for and missed.
+/// Shorter than a node takes to claim the lead, so that a wait can time out.
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(20);
 
@@ -28,7 +28,7 @@ impl Drop for Node {
     }
 }
 
-/// What a node does if nobody leads.
+/// What a node does when there is no leader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ambition {
     Leads,
@@ -70,8 +70,8 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
     let cluster = SimulatedLog::immediate();
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, SHORT).unwrap_err();
-    assert!(refused.contains("cannot make the first"), "{refused}");
-    assert!(refused.contains("nobody is known to lead it"), "{refused}");
+    assert!(refused.contains("could not create the first"), "{refused}");
+    assert!(refused.contains("no leader is known"), "{refused}");
     let leader = node(&cluster, 2, Ambition::Leads);
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| made(&follower, LONG));
@@ -89,7 +89,7 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
 fn who_leads_is_told_where_the_first_account_is_not_made() {
     let cluster = SimulatedLog::immediate();
     let leader = node(&cluster, 2, Ambition::Leads);
-    assert_eq!(await_turn(&leader.gate, LONG), Ok(Turn::Leads));
+    assert_eq!(await_turn(&leader.gate, LONG), Ok(LeadWait::Leads));
     let follower = node(&cluster, 1, Ambition::Follows);
     let refused = made(&follower, Duration::from_millis(500)).unwrap_err();
     assert!(refused.contains("n2 (http://n)"), "{refused}");
@@ -108,7 +108,7 @@ fn a_node_whose_copy_is_behind_does_not_take_itself_for_open() {
     cluster.disconnect(3);
     let cut_off = node(&cluster, 3, Ambition::Follows);
     let refused = await_accounts_for(&cut_off.gate, SHORT).unwrap_err();
-    assert!(refused.contains("accounts is not known"), "{refused}");
+    assert!(refused.contains("unknown whether accounts exist"), "{refused}");
     cluster.reconnect(3);
     assert_eq!(await_accounts(&cut_off.gate), Ok(()));
     assert!(!cut_off.gate.is_open());

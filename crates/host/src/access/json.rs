@@ -1,10 +1,10 @@
-//! Accounts and keys as JSON. Nothing that is kept of a secret is in it.
+//! Accounts and keys as JSON, without any secret or digest.
 
 use crate::wire::json::Rfc3339;
 use serde::Serialize;
 use wellspring_views::access::{Account, Grant, Grants, Key};
 
-/// The label of a key made without one.
+/// The label of a key created without one.
 pub const NO_LABEL: &str = "no label";
 
 /// An account.
@@ -62,7 +62,7 @@ impl<'a> KeyDocument<'a> {
     }
 }
 
-/// Whether a key counts: `live`, `expired` or `revoked`.
+/// The state of a key: `live`, `expired` or `revoked`.
 fn state_of(key: &Key, now_us: u64) -> &'static str {
     let ended = |end_us| end_us <= now_us;
     match key.expires_at_us() {
@@ -77,7 +77,7 @@ pub fn roles_of<'a>(grants: impl Iterator<Item = &'a Grant>) -> Vec<String> {
     grants.map(Grant::to_string).collect()
 }
 
-/// Roles as OAuth writes a scope: `reader writer:orders`.
+/// Roles as an OAuth scope: `reader writer:orders`.
 pub fn scope_of(grants: &Grants) -> String {
     roles_of(grants.iter()).join(" ")
 }

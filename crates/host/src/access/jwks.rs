@@ -1,7 +1,7 @@
-//! The public keys of another issuer: a JWK Set (RFC 7517, RFC 7518 section 6, RFC 8037).
+//! The public keys of an external issuer: a JWK Set (RFC 7517, RFC 7518 section 6, RFC 8037).
 //!
-//! A key says what it may be used for, and nothing else does: an RSA key verifies RS256 and an
-//! Ed25519 key EdDSA. Keys for anything else are passed over, as the standard asks for.
+//! A key alone determines what it may verify: an RSA key RS256, an Ed25519 key EdDSA. Keys for
+//! anything else are ignored, as the standard requires.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,16 +16,16 @@ use std::fmt;
 
 /// Largest document, in bytes.
 pub(crate) const MAX_BYTES: usize = 262_144;
-/// Most keys that are taken of one.
+/// Most keys accepted in one document.
 pub(crate) const MAX_KEYS: usize = 256;
 /// Longest id of a key, in bytes.
 pub(crate) const MAX_ID_BYTES: usize = 255;
-/// Sizes of an RSA modulus that are good enough, in bits.
+/// Accepted sizes of an RSA modulus, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
-/// Longest public exponent, in bytes; `ring` takes up to 33 bits.
+/// Longest public exponent, in bytes; `ring` accepts up to 33 bits.
 const MAX_EXPONENT_BYTES: usize = 4;
 
-/// How a token is signed.
+/// The signature algorithm of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -35,7 +35,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// That of a token's `alg`; `None`: it is none of these.
+    /// The algorithm of a token's `alg`; `None` if unsupported.
     pub(crate) fn parse(alg: &str) -> Option<Algorithm> {
         match alg {
             "RS256" => Some(Algorithm::Rs256),
@@ -52,18 +52,18 @@ impl Algorithm {
     }
 }
 
-/// Why a document is refused as a whole.
+/// Why a whole document is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeysFault {
     /// Longer than [`MAX_BYTES`], or more than [`MAX_KEYS`] keys.
     TooLarge,
     /// Not a JSON object with a list `keys`.
     Form,
-    /// A key is there with its private half.
+    /// A key includes its private half.
     Private,
-    /// Two keys have this id: which of them is meant cannot be told.
+    /// Two keys have this id, so it is ambiguous.
     Twice(String),
-    /// No key is one that can be used.
+    /// No key is usable.
     NoneUsable,
 }
 
@@ -75,12 +75,12 @@ impl fmt::Display for KeysFault {
             }
             KeysFault::Form => f.write_str("not a JWK Set: a JSON object with a list `keys`"),
             KeysFault::Private => f.write_str(
-                "a key is there with its private half, which nobody but the issuer may have; \
-                 publish the public keys alone, and make new ones",
+                "it contains a private key, which only the issuer may have; create new keys, \
+                 and publish only the public ones",
             ),
             KeysFault::Twice(id) => write!(f, "two keys have the id {id:?}"),
             KeysFault::NoneUsable => f.write_str(
-                "no key for RS256 (RSA, 2048 to 8192 bits) or EdDSA (Ed25519) that is for signatures",
+                "no signature key for RS256 (RSA, 2048 to 8192 bits) or EdDSA (Ed25519)",
             ),
         }
     }
@@ -88,7 +88,7 @@ impl fmt::Display for KeysFault {
 
 impl std::error::Error for KeysFault {}
 
-/// A key, and what tokens call it by.
+/// A key with its id.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Key {
     id: Option<String>,
@@ -102,7 +102,7 @@ enum Public {
 }
 
 impl Key {
-    /// What it verifies.
+    /// The algorithm it verifies.
     pub(crate) fn algorithm(&self) -> Algorithm {
         match &self.public {
             Public::Rsa { .. } => Algorithm::Rs256,
@@ -110,7 +110,7 @@ impl Key {
         }
     }
 
-    /// Whether a signature is of this message.
+    /// Whether a signature matches this message.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.public {
             Public::Rsa { modulus, exponent } => {
@@ -124,11 +124,11 @@ impl Key {
     }
 }
 
-/// Keys that can be used.
+/// Usable keys.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct KeySet {
     keys: Vec<Key>,
-    /// Keys that cannot.
+    /// Number of unusable keys.
     passed_over: usize,
 }
 
@@ -144,8 +144,8 @@ struct Document<'a> {
     keys: Vec<&'a RawValue>,
 }
 
-/// A key as it is written. A member that is there has the right type and stands once, or the key
-/// is passed over.
+/// A key as it is written. Each member must have the right type and occur once, or the key is
+/// ignored.
 #[derive(Deserialize)]
 struct WrittenKey<'a> {
     #[serde(borrow)]
@@ -171,7 +171,7 @@ struct WrittenKey<'a> {
 }
 
 impl KeySet {
-    /// The keys of a document that can be used.
+    /// The usable keys of a document.
     ///
     /// # Errors
     /// [`KeysFault`].
@@ -179,11 +179,11 @@ impl KeySet {
         if document.len() > MAX_BYTES {
             return Err(KeysFault::TooLarge);
         }
-        // An array would be taken for the members in their order.
+        // Serde would accept an array as the members in order.
         if document.trim_ascii_start().first() != Some(&b'{') {
             return Err(KeysFault::Form);
         }
-        // Also in the members that are passed over, where serde does not look.
+        // Also checks the ignored members, which serde does not examine.
         let document = std::str::from_utf8(document).map_err(|_| KeysFault::Form)?;
         let Document { keys } = serde_json::from_str(document).map_err(|_| KeysFault::Form)?;
         if keys.len() > MAX_KEYS {
@@ -213,8 +213,8 @@ impl KeySet {
         Ok(())
     }
 
-    /// The key that a token means: that of its id; without an id the only one there is for its
-    /// algorithm. `None`: there is none such, or it is for another algorithm.
+    /// The key that a token refers to: the one with its id; without an id, the only one for its
+    /// algorithm. `None`: there is no such key, or it is for another algorithm.
     pub(crate) fn find(&self, algorithm: Algorithm, id: Option<&str>) -> Option<&Key> {
         let fitting = |key: &&Key| key.algorithm() == algorithm;
         match id {
@@ -226,18 +226,18 @@ impl KeySet {
         }
     }
 
-    /// How many keys can be used.
+    /// Number of usable keys.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// How many keys of the document cannot.
+    /// Number of unusable keys of the document.
     pub(crate) fn passed_over(&self) -> usize {
         self.passed_over
     }
 }
 
-/// The key, if it is one for signatures of ours.
+/// The key, if it is a signature key we support.
 fn usable(written: &WrittenKey<'_>) -> Option<Key> {
     let public = match &*written.kty {
         "RSA" => {
@@ -262,7 +262,7 @@ fn usable(written: &WrittenKey<'_>) -> Option<Key> {
     (for_signatures && for_verifying && for_this && named).then_some(key)
 }
 
-/// A positive number: Base64url of as few bytes as it takes, the greatest first.
+/// A positive number: Base64url of the shortest big-endian encoding.
 fn number(text: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     (*bytes.first()? != 0).then_some(bytes)

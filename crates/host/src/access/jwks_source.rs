@@ -1,7 +1,7 @@
-//! Where the keys of another issuer come from: a file, or a URL of the issuer's.
+//! The source of an external issuer's keys: a file, or a URL.
 
 use super::config::AccessConfig;
-use super::foreign::{Foreign, Issuer};
+use super::foreign::{ForeignIssuer, Issuer};
 use super::foreign_claims::STANDARD;
 use super::jwks::{self, KeySet};
 use crate::client::endpoint::{Endpoint, Scheme};
@@ -22,12 +22,12 @@ const FETCH_US: u64 = 15_000_000;
 /// Longest name of an issuer, an audience or a claim, in bytes.
 const MAX_NAME_BYTES: usize = 1_024;
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// This file.
+    /// A file.
     File(PathBuf),
-    /// This URL.
+    /// A URL.
     Url(KeysUrl),
 }
 
@@ -37,23 +37,23 @@ pub(crate) struct KeysUrl {
     server: Endpoint,
     /// Path and query.
     path: String,
-    /// Whose certificates count there; `None`: those of the authorities that this machine trusts.
+    /// The authorities trusted there; `None`: those that this machine trusts.
     authorities: Option<PathBuf>,
 }
 
-/// The settings of another issuer.
+/// The settings of an external issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ForeignSettings {
     issuer: Issuer,
-    /// Where its keys come from.
+    /// The source of its keys.
     pub(crate) source: Source,
 }
 
 impl ForeignSettings {
-    /// Reads them; `None`: there is no other issuer.
+    /// Reads the settings; `None` if there is no external issuer.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first fault.
     pub(crate) fn of(config: &AccessConfig) -> Result<Option<ForeignSettings>, String> {
         let AccessConfig { jwt_issuer, jwt_audience, jwt_keys, .. } = config;
         let (name, audience, keys) = match (jwt_issuer, jwt_audience, jwt_keys) {
@@ -61,8 +61,9 @@ impl ForeignSettings {
             (Some(name), Some(audience), Some(keys)) => (name, audience, keys),
             _ => {
                 return Err(
-                    "--jwt-issuer, --jwt-audience and --jwt-keys belong together: a token \
-                            must be of the issuer, for the audience and signed with one of the keys"
+                    "--jwt-issuer, --jwt-audience and --jwt-keys must be set together: a token \
+                     must come from the issuer, be meant for the audience and be signed with \
+                     one of the keys"
                         .to_owned(),
                 );
             }
@@ -88,11 +89,11 @@ impl ForeignSettings {
         }
         for claim in [&issuer.roles_claim, &issuer.account_claim] {
             if STANDARD.contains(&claim.as_str()) {
-                return Err(format!("the claim {claim} holds neither roles nor a name"));
+                return Err(format!("the claim {claim} contains neither roles nor a name"));
             }
         }
         if issuer.roles_claim == issuer.account_claim {
-            return Err("jwt_roles_claim and jwt_account_claim are two claims".to_owned());
+            return Err("jwt_roles_claim and jwt_account_claim must differ".to_owned());
         }
         let source = Source::parse(keys)?.trusting(config.jwt_keys_ca.as_deref())?;
         Ok(Some(ForeignSettings { issuer, source }))
@@ -120,14 +121,14 @@ impl Source {
         }
         if server.scheme == Scheme::Http && !server.is_this_machine() {
             return Err(wrong(
-                "over http anybody on the way could give keys of his own; this takes https, or \
+                "plain http would let anyone on the network path substitute keys; use https, or \
                  http from this machine",
             ));
         }
         Ok(Source::Url(KeysUrl { server, path: path.to_owned(), authorities: None }))
     }
 
-    /// The same, where these authorities alone count.
+    /// The same, trusting only these authorities.
     fn trusting(mut self, authorities: Option<&Path>) -> Result<Source, String> {
         let Some(authorities) = authorities else { return Ok(self) };
         match &mut self {
@@ -135,65 +136,71 @@ impl Source {
                 url.authorities = Some(authorities.to_owned());
                 Ok(self)
             }
-            _ => Err("jwt_keys_ca is for jwt_keys at an https:// address".to_owned()),
+            _ => Err("jwt_keys_ca requires jwt_keys at an https:// address".to_owned()),
         }
     }
 }
 
-/// The other issuer, with its keys as they are now. One whose URL does not answer has none yet:
-/// that keeps nobody else out.
+/// The external issuer with its current keys. An issuer whose URL does not answer has none yet,
+/// which affects no other credentials.
 ///
 /// # Errors
-/// A sentence about settings that are wrong, or a file without keys.
-pub(crate) fn open(config: &AccessConfig, clock: &dyn Clock) -> Result<Option<Foreign>, String> {
+/// A sentence about wrong settings, or a file without keys.
+pub(crate) fn open(
+    config: &AccessConfig,
+    clock: &dyn Clock,
+) -> Result<Option<ForeignIssuer>, String> {
     let Some(ForeignSettings { issuer, source }) = ForeignSettings::of(config)? else {
         return Ok(None);
     };
     if let Source::Url(KeysUrl { authorities: Some(path), .. }) = &source {
-        // A file that is wrong stops the start, as one of keys does.
+        // A wrong file stops the start.
         pem::roots(path).map_err(|why| format!("jwt_keys_ca: {why}"))?;
     }
     let keys = match &source {
         Source::File(path) => read(path)?,
         Source::Url(url) => fetch(url, clock).unwrap_or_else(|reason| {
-            tracing::warn!("{reason}; until there are keys no token of that issuer counts");
+            tracing::warn!(
+                "{reason}; tokens of that issuer are refused until the keys have \
+                            been read"
+            );
             KeySet::default()
         }),
     };
     tell(keys.len(), keys.passed_over());
-    Ok(Some(Foreign::new(issuer, keys)))
+    Ok(Some(ForeignIssuer::new(issuer, keys)))
 }
 
-/// Says how many keys there are now, and how many there are that cannot be used.
+/// Logs the number of usable and unusable keys.
 pub(crate) fn tell(keys: usize, passed_over: usize) {
-    tracing::info!(keys, passed_over, "the keys of the tokens' issuer have been read");
+    tracing::info!(keys, passed_over, "read the token issuer's keys");
 }
 
-/// The keys of a file.
+/// The keys in a file.
 ///
 /// # Errors
-/// A sentence that names it.
+/// A sentence that names the file.
 pub(crate) fn read(path: &Path) -> Result<KeySet, String> {
     let name = path.display();
     let mut document = Vec::new();
-    // One byte more, so that what is too long is seen to be.
+    // One byte more, to detect files that are too long.
     let most = jwks::MAX_BYTES as u64 + 1;
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut document));
-    read.map_err(|error| format!("the keys in {name} cannot be read: {error}"))?;
-    KeySet::read(&document).map_err(|fault| format!("the keys in {name} are refused: {fault}"))
+    read.map_err(|error| format!("cannot read the keys in {name}: {error}"))?;
+    KeySet::read(&document).map_err(|fault| format!("the keys in {name} are invalid: {fault}"))
 }
 
-/// The keys that a URL gives. Blocks: 5 s for each thing that is waited for, 15 s for the whole
-/// body. Redirects are not followed: what is configured is whom we trust.
+/// Fetches the keys from a URL. Blocks: 5 s for each wait, 15 s for the whole body. Redirects are
+/// not followed: only the configured URL is trusted.
 ///
 /// # Errors
-/// A sentence that names it.
+/// A sentence that names the URL.
 pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> {
     let name = format!("{}{}", url.server.authority(), url.path);
-    // The client thinks of the tools' options.
+    // The client's messages refer to options of the tools.
     let failed = |why: String| {
         let why = why.replace("--cacert", "--jwt-keys-ca");
-        format!("the keys at {name} cannot be fetched: {why}")
+        format!("cannot fetch the keys at {name}: {why}")
     };
     let begun_us = clock.monotonic_us();
     let trust = url.authorities.clone().map_or_else(Trust::default, Trust::of_authorities);
@@ -201,12 +208,12 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
     let mut client = client.map_err(failed)?.with_patience(PATIENCE);
     let request = Request::get(&url.path, &[("Accept", "application/json")]);
     let (head, body) = client.open(&request).map_err(|error| match error {
-        // The client thinks of our own servers.
+        // The client's messages refer to Wellspring servers.
         ClientError::Connect { error, .. } => failed(error.to_string()),
         error => failed(error.to_string()),
     })?;
     if head.status != 200 {
-        return Err(failed(format!("the answer is {}", head.status)));
+        return Err(failed(format!("the server answered {}", head.status)));
     }
     let mut body = body.take(jwks::MAX_BYTES as u64 + 1);
     let mut document = Vec::new();
@@ -217,10 +224,10 @@ pub(crate) fn fetch(url: &KeysUrl, clock: &dyn Clock) -> Result<KeySet, String> 
             length => document.extend_from_slice(&piece[..length]),
         }
         if clock.monotonic_us().saturating_sub(begun_us) > FETCH_US {
-            return Err(failed("the answer comes too slowly".to_owned()));
+            return Err(failed("the answer arrives too slowly".to_owned()));
         }
     }
-    KeySet::read(&document).map_err(|fault| format!("the keys at {name} are refused: {fault}"))
+    KeySet::read(&document).map_err(|fault| format!("the keys at {name} are invalid: {fault}"))
 }
 
 #[cfg(test)]
@@ -251,7 +258,7 @@ mod tests {
         for out in 0..3 {
             let mut some = all.clone();
             some.drain(2 * out..2 * out + 2);
-            assert!(settings(&some).unwrap_err().contains("belong together"), "{some:?}");
+            assert!(settings(&some).unwrap_err().contains("must be set together"), "{some:?}");
         }
         for (flag, wrong) in [
             ("--jwt-roles-claim", "exp"),

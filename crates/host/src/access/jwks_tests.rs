@@ -1,4 +1,4 @@
-//! Which keys are taken, which are passed over, and which documents are refused.
+//! Which keys are accepted or ignored, and which documents are refused.
 
 use super::super::test_issuer::{ed_jwk, encode, jwks, rsa_jwk, rsa_numbers};
 use super::*;
@@ -35,7 +35,7 @@ fn a_key_is_for_what_it_says_and_known_by_its_id() {
     assert!(two.find(eddsa, Some("1")) != two.find(eddsa, Some("2")));
 }
 
-/// The example of RFC 8037, appendix A: keys and signatures that others made.
+/// The example of RFC 8037, appendix A: keys and signatures made by others.
 #[test]
 fn the_signature_is_that_of_the_standard() {
     let set =
@@ -80,7 +80,7 @@ fn keys_for_anything_else_are_passed_over() {
         rsa_jwk(r#","kid":7"#),
         rsa_jwk(r#","kid":"a","kid":"b""#),
         rsa_jwk(r#","n":"AQ""#),
-        // Too short by one bit, and too long by one.
+        // One bit too short, and one too long.
         rsa(&[&[0x7f], &vec![0xff; 255][..]].concat(), &e),
         rsa(&[&[0x01], &vec![0xff; 1024][..]].concat(), &e),
         rsa(&[0xff; 128], &e),
@@ -126,7 +126,7 @@ fn documents_that_are_none_are_refused() {
         &format!(r#"{{"keys":[],"keys":[{{{ed}}}]}}"#),
         &format!("{} x", good),
         &good[1..],
-        // A single key is no set.
+        // A single key is not a set.
         &format!("{{{ed}}}"),
     ] {
         assert_eq!(KeySet::read(bad.as_bytes()), Err(KeysFault::Form), "{bad}");

@@ -1,16 +1,16 @@
-//! The shell of access: from a request's headers to the caller's identity and roles.
+//! Authentication and authorization: from a request's headers to the caller's identity and roles.
 //!
 //! ```text
 //! headers ─► credentials ─► cache ── hit ──────────────────────────────► principal.may(role, log)
 //!                             └ miss ─► token | key | password ─► proof ─► judged by the view ─┘
 //! ```
 //! A **proof** is what a credential has shown once and for all: that a token is genuine, that a
-//! password was right. Whether it still counts is the view's to say (`views/access`), anew
-//! whenever the view has moved. Clients are told that they are not let in, never why.
+//! password was right. Whether it is still valid is decided by the view (`views/access`), again
+//! whenever the view has moved. Clients learn that access was denied, never why.
 //!
-//! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or another issuer's
-//! (`foreign`, `jwks`); what they are verified with changes while the server runs (`rotation`,
-//! `renewal`), and then proofs of tokens fall.
+//! Tokens are ours (`token`, `token_secret`; in a cluster `derived`) or an external issuer's
+//! (`foreign`, `jwks`); the keys that verify them change while the server runs (`rotation`,
+//! `renewal`), which invalidates the proofs of tokens.
 
 pub mod api_key;
 pub(crate) mod cache;
@@ -43,7 +43,7 @@ pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
 
-pub(crate) use gate::{Asking, Gate, Pass};
+pub(crate) use gate::{Gate, GateRequest, Pass};
 pub use needs::Needs;
 pub use principal::{Holder, Principal};
 pub use standing::Standing;
@@ -54,11 +54,11 @@ use crate::view::{Live, ViewSlot};
 use std::sync::Arc;
 use wellspring_views::access::Access;
 
-/// Has the accounts in the system log folded. That log is never dropped, so they stay the same
-/// view.
+/// Attaches the view of accounts to the system log. That log is never dropped, so the view stays
+/// the same.
 ///
 /// # Errors
-/// A sentence: the system gives no thread.
+/// A sentence: the system provides no thread.
 pub(crate) fn attach(node: &Node) -> Result<Arc<Live<Access>>, String> {
     let slot = ViewSlot::new(|| Ok(()));
     node.attach(SYSTEM_LOG, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;

@@ -1,23 +1,23 @@
-//! What a route asks of who calls it.
+//! The access a route requires.
 
 use std::fmt;
 use wellspring_views::access::Role;
 
-/// What a route asks of who calls it.
+/// The access a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
-    /// Nothing.
+    /// None.
     Public,
-    /// Any credential that counts; what it may see is the handler's to say.
+    /// Any valid credential; the handler decides what it may see.
     Account,
-    /// This role on the log that the route is about, or on everything if it is about none.
+    /// This role on the route's log, or on everything if the route concerns no log.
     Role(Role),
-    /// That the request is of a node of this cluster, whoever it came from first.
+    /// A signed request of a node of this cluster, whoever sent it originally.
     Node,
 }
 
 impl Needs {
-    /// Whether accounts tell who may; not if everybody may, or nodes alone.
+    /// Whether accounts decide; not for public routes or those for nodes.
     pub fn are_of_accounts(self) -> bool {
         match self {
             Needs::Public | Needs::Node => false,

@@ -1,5 +1,5 @@
-//! The accounts of a data folder that no server holds: for the first admin before the first
-//! start, and for an operator without a working credential.
+//! The accounts of a data folder that no server has open: for the first administrator before the
+//! first start, and for an operator without a working credential.
 
 use crate::private_folder::keep_private;
 use crate::view::Live;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use wellspring_log::{CommitOn, Log, OpenError, Options};
 use wellspring_views::access::{Access, Command, Folded, Refusal, State};
 
-/// The accounts of a data folder. Nobody else can open them meanwhile.
+/// The accounts of a data folder, locked against other processes.
 pub struct Offline {
     log: Log,
     live: Arc<Live<Access>>,
@@ -19,7 +19,7 @@ pub struct Offline {
 /// Why accounts could not be opened.
 #[derive(Debug)]
 pub enum OfflineError {
-    /// Another process holds them, most likely a server.
+    /// Another process has them open, most likely a server.
     InUse,
     /// There is no data folder, or it holds no accounts.
     NotThere,
@@ -27,12 +27,12 @@ pub enum OfflineError {
     Failed(String),
 }
 
-/// What becomes of a folder that has no accounts yet.
+/// What to do with a folder that has no accounts yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfMissing {
-    /// They are begun.
+    /// Create them.
     Begin,
-    /// That is an error.
+    /// Fail.
     Fail,
 }
 
@@ -46,9 +46,8 @@ impl Offline {
         if if_missing == IfMissing::Fail && !dir.is_dir() {
             return Err(OfflineError::NotThere);
         }
-        let failed = |error: io::Error| {
-            OfflineError::Failed(format!("keeping others out of {}: {error}", dir.display()))
-        };
+        let failed =
+            |error: io::Error| OfflineError::Failed(format!("locking {}: {error}", dir.display()));
         keep_private(&dir).map_err(failed)?;
         let options = Options { clock: crate::clock::system(), ..Options::default() };
         let clock = Arc::clone(&options.clock);
@@ -56,7 +55,8 @@ impl Offline {
             OpenError::Locked { .. } => OfflineError::InUse,
             error => OfflineError::Failed(error.to_string()),
         })?;
-        // The folders' own entries must survive a power loss, or the account would go with them.
+        // The folders' own entries must survive a power loss, or the account would be lost with
+        // them.
         for dir in [&data.join("logs"), data] {
             let synced = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
             synced.map_err(|error| OfflineError::Failed(format!("{}: {error}", dir.display())))?;
@@ -66,12 +66,12 @@ impl Offline {
         Ok(Offline { log, live, folded })
     }
 
-    /// Accounts and keys as they are now.
+    /// The current accounts and keys.
     pub fn state(&self) -> Arc<State> {
         self.folded.now()
     }
 
-    /// Executes commands; tells why one was refused, if so.
+    /// Executes commands; returns the reason if one was refused.
     ///
     /// # Errors
     /// A sentence.
@@ -87,7 +87,7 @@ impl Drop for Offline {
     }
 }
 
-/// Executes commands on a thread that may block; tells why one was refused, if so.
+/// Executes commands on a thread that may block; returns the reason if one was refused.
 ///
 /// # Errors
 /// A sentence.
@@ -96,10 +96,10 @@ pub(crate) fn execute(
     commands: &[Command],
 ) -> Result<Option<Refusal>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-    let runtime = runtime.map_err(|error| format!("the runtime cannot start: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     let executed = runtime.block_on(live.execute(commands, None, CommitOn::ThisThread));
     executed.map(|executed| executed.refused).map_err(|error| {
-        // In the words that a client would get.
+        // The same text that a client would get.
         Box::<crate::wire::problem::Problem>::from(error).detail
     })
 }

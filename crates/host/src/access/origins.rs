@@ -1,5 +1,5 @@
-//! The origins whose pages may use this server from a browser (CORS, WHATWG Fetch). None unless
-//! they are configured.
+//! The origins whose pages may use this server from a browser (CORS, WHATWG Fetch). None by
+//! default.
 
 use crate::wire::authority::is_authority;
 
@@ -13,10 +13,10 @@ pub(crate) enum Cors {
 }
 
 impl Cors {
-    /// Reads the setting `cors_origins`; `None`: it is off.
+    /// Reads the setting `cors_origins`; `None` if it is off.
     ///
     /// # Errors
-    /// A sentence about the first entry that is wrong.
+    /// A sentence about the first invalid entry.
     pub(crate) fn of(origins: &[String]) -> Result<Option<Cors>, String> {
         let origins = origins.iter().map(|origin| origin.trim());
         let origins: Vec<&str> = origins.filter(|origin| !origin.is_empty()).collect();
@@ -26,8 +26,9 @@ impl Cors {
             _ => {
                 if let Some(wrong) = origins.iter().find(|origin| !is_origin(origin)) {
                     return Err(format!(
-                        "cors_origins must be * alone, or scheme and host as a browser sends them, \
-                         e.g. https://app.example.com or http://localhost:5173, not {wrong:?}"
+                        "cors_origins must be *, or origins of scheme and host as a browser \
+                         sends them, e.g. https://app.example.com or http://localhost:5173, \
+                         not {wrong:?}"
                     ));
                 }
                 Ok(Some(Cors::These(origins.into_iter().map(str::to_owned).collect())))
@@ -44,9 +45,9 @@ impl Cors {
     }
 }
 
-/// Whether a text is an origin as browsers write it (RFC 6454, 6.2): in small letters, without a
-/// path, and without the port that its scheme means anyway. `null` is none: every page in a sandbox
-/// and every file has it.
+/// Whether a text is an origin as browsers write it (RFC 6454, 6.2): lower case, without a path,
+/// and without the scheme's default port. `null` is not one: every sandboxed page and every file
+/// has it.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else { return false };
     let is_scheme = scheme.bytes().next().is_some_and(|first| first.is_ascii_lowercase())

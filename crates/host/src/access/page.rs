@@ -1,14 +1,14 @@
-//! Pages of other sites, in a browser that reaches this server and runs whatever its user opens.
+//! Protection from pages of other sites, in a browser that can reach this server.
 //!
-//! Two things give a page away that it cannot change. **The name** that it asks under: a page can
-//! have its own name mean this machine (DNS rebinding), and is then asked by the browser as if it
-//! were this server's own; so a server without accounts answers under its own names only.
-//! **`Origin`**, which browsers put on whatever a page writes, and on what it reads of another
-//! site. `User-Agent` says nothing: pages may set it.
+//! Two things that a page cannot forge give it away. **The host name** of the request: a page can
+//! make its own name resolve to this machine (DNS rebinding), and its requests then count as
+//! same-origin; so a server without accounts answers under its own names only. **`Origin`**, which
+//! browsers add to every write of a page and to every cross-site read. `User-Agent` proves nothing:
+//! pages may set it.
 //!
-//! With accounts a page has no credentials, but for the name and password that its user once typed
-//! into the browser, which adds them to what any page sends: so with `Basic` the `Origin` counts,
-//! too.
+//! With accounts, a page has no credentials except a name and password that the user once typed
+//! into the browser, which adds them to requests of any page: so with `Basic` the `Origin` is
+//! checked, too.
 
 use super::origins::Cors;
 use crate::wire::problem::{self, Problem};
@@ -21,21 +21,22 @@ use wellspring_views::links::HostList;
 #[derive(Debug)]
 pub(crate) struct Pages {
     cors: Option<Cors>,
-    /// The names it is asked under besides those that no public name server knows.
+    /// The server's own names besides those that are not in public DNS.
     own_hosts: HostList,
 }
 
-/// Whose pages count as a server's own.
+/// Which pages count as a server's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Those of this machine: a program that runs here may as well ask without a browser.
+    /// Those of this machine: a program that runs here could send requests without a browser
+    /// anyway.
     ThisMachine,
-    /// Its own alone: what is asked for is asked with a user's password.
+    /// Its own only: requests carry a user's password.
     OwnOrigin,
 }
 
 impl Pages {
-    /// Those of a server with these names, this base of short URLs and these foreign origins.
+    /// The rules of a server with these names, this base of short URLs and these foreign origins.
     ///
     /// # Errors
     /// A sentence about a setting.
@@ -46,7 +47,7 @@ impl Pages {
     ) -> Result<Pages, String> {
         let named = own_hosts.iter().filter(|entry| !entry.trim().is_empty()).cloned();
         let hosts = own_urls.iter().filter_map(|url| authority_of(url)).map(host_of);
-        // An address needs no naming.
+        // An address needs no entry.
         let hosts = hosts.filter(|host| host.parse::<IpAddr>().is_err());
         let entries: Vec<String> = named.chain(hosts.map(str::to_owned)).collect();
         let own_hosts = HostList::parse(&entries).map_err(|fault| format!("own_hosts: {fault}"))?;
@@ -58,8 +59,8 @@ impl Pages {
         self.cors.as_ref()
     }
 
-    /// Refuses what is asked of a server without accounts under a name that a page of another site
-    /// can have. `host` is the only one there is.
+    /// Refuses requests to a server without accounts under a host name that a page of another site
+    /// can have. `host` is its only Host header.
     ///
     /// # Errors
     /// 403 `foreign-host`.
@@ -70,28 +71,28 @@ impl Pages {
         let name = String::from_utf8_lossy(name).into_owned();
         let why = if host_of(&name).is_empty() {
             format!(
-                "the request names no host ({name:?}), so it may be that of a page of another site"
+                "the request names no host ({name:?}), so it may come from a page of another site"
             )
         } else {
             format!(
-                "the request is for {name:?}, and a page of another site can have such a name mean this \
-                 server"
+                "the request is for {name:?}, and a page of another site can have such a name \
+                 resolve to this server"
             )
         };
         Err(problem::FOREIGN_HOST
             .because(format!(
-                "{why} while there are no accounts: ask for localhost or an address, name it with \
-                 --own-hosts (or WELLSPRING_OWN_HOSTS), or make an account (docs/access.md)"
+                "{why} while there are no accounts: use localhost or an address, add the name \
+                 to --own-hosts (or WELLSPRING_OWN_HOSTS), or create an account (docs/access.md)"
             ))
             .field("Host"))
     }
 
-    /// Whether a `Host` is one that no page of another site can have.
+    /// Whether a page of another site can never have this `Host`.
     pub(super) fn is_own_host(&self, authority: &[u8]) -> bool {
         let Ok(authority) = std::str::from_utf8(authority) else { return false };
         let host = host_of(authority);
-        // No name tells nothing about who asks. An address means itself. A name without a dot is in
-        // no public DNS: a container's, say.
+        // An empty name reveals nothing about the sender. An address stands for itself. A name
+        // without a dot is not in public DNS, such as a container's.
         !host.is_empty()
             && (is_this_machine(host)
                 || host.parse::<IpAddr>().is_ok()
@@ -99,7 +100,7 @@ impl Pages {
                 || self.own_hosts.matches(host))
     }
 
-    /// Refuses what a page of another site sends.
+    /// Refuses requests of pages of other sites.
     ///
     /// # Errors
     /// 403 `foreign-page`.
@@ -118,16 +119,17 @@ impl Pages {
         }
         let why = match trust {
             Trust::ThisMachine => {
-                "and there are no accounts to tell who it is: make one (docs/access.md), or name the page's \
-                 origin with --cors-origins, or the server's own name with --own-hosts"
+                "and there are no accounts to authenticate against: create one \
+                 (docs/access.md), or add the page's origin to --cors-origins, or the server's \
+                 own name to --own-hosts"
             }
             Trust::OwnOrigin => {
-                "with a password that the browser may have remembered: send a token or an API key, or name \
-                 the page's origin with --cors-origins"
+                "with a password that it may have stored: send a token or an API key, or add \
+                 the page's origin to --cors-origins"
             }
         };
         Err(problem::FOREIGN_PAGE
-            .because(format!("a browser asks for the page of another site, {origin:?}, {why}"))
+            .because(format!("a browser sent this for a page of another site, {origin:?}, {why}"))
             .field("Origin"))
     }
 
@@ -136,7 +138,7 @@ impl Pages {
         let name = host_of(authority);
         match (&self.cors, trust) {
             (Some(cors), Trust::ThisMachine) if cors.allows(origin) => return true,
-            // That any page may is no word about passwords.
+            // Allowing any origin does not extend to passwords.
             (Some(Cors::These(origins)), _) if origins.iter().any(|known| known == origin) => {
                 return true;
             }
@@ -145,23 +147,23 @@ impl Pages {
         let is_asked = !name.is_empty() && authority.eq_ignore_ascii_case(asked);
         let is_named = is_asked && self.own_hosts.matches(name);
         match trust {
-            // A name can be made to mean any address, an address means itself.
+            // A name can be made to resolve to any address; an address stands for itself.
             Trust::ThisMachine => {
                 is_this_machine(name) || is_named || is_asked && name.parse::<IpAddr>().is_ok()
             }
-            // A browser that remembers a password does so for the name it was typed under.
+            // A browser stores a password for the name under which it was typed.
             Trust::OwnOrigin => is_asked,
         }
     }
 }
 
-/// What stands between scheme and path.
+/// The part between scheme and path.
 fn authority_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     Some(rest.split('/').next().unwrap_or(rest))
 }
 
-/// An authority's host, without its port and without brackets.
+/// The host of an authority, without port and brackets.
 fn host_of(authority: &str) -> &str {
     if let Some(rest) = authority.strip_prefix('[') {
         return rest.split(']').next().unwrap_or(rest);
@@ -169,8 +171,7 @@ fn host_of(authority: &str) -> &str {
     authority.split(':').next().unwrap_or(authority)
 }
 
-/// Whether a name means this machine, whatever anybody says: browsers ask no one for `localhost`
-/// (RFC 6761).
+/// Whether a name always means this machine: browsers never look up `localhost` (RFC 6761).
 fn is_this_machine(host: &str) -> bool {
     let is_below = |host: &str| {
         host.len() > ".localhost".len()
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
     use crate::config::{FaceTerms, HostConfig};
 
-    /// The pages that these flags give, with what is behind `url` as the URL of a face.
+    /// The rules that these flags give, with what is after `url` as the URL of a face.
     fn pages(flags: &[&str]) -> Pages {
         let (flags, own_urls) = match flags {
             ["url", url, rest @ ..] => (rest, vec![(*url).to_owned()]),

@@ -1,8 +1,8 @@
-//! Passwords: Argon2id (RFC 9106), with the least parameters that OWASP's Password Storage Cheat
-//! Sheet gives for it: 19 MiB, two passes, one lane. Written and read in the PHC form.
+//! Passwords: Argon2id (RFC 9106) with the minimum parameters of OWASP's Password Storage Cheat
+//! Sheet: 19 MiB, two passes, one lane. Stored in PHC format.
 //!
-//! A verification takes tens of milliseconds of a core and 19 MiB, on purpose; so few run at once,
-//! few wait, and the rest is told to come back.
+//! A verification deliberately takes tens of milliseconds of CPU time and 19 MiB; so few run at
+//! once, few wait, and the rest are told to retry.
 
 use crate::random;
 use argon2::password_hash::{PasswordHash as Phc, PasswordHasher, PasswordVerifier, SaltString};
@@ -22,47 +22,47 @@ pub const MAX_BYTES: usize = 1_024;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// What a kept hash may ask of us at most. Whoever may append events could otherwise use up the
+/// Upper bounds for the parameters of a stored hash. Otherwise a writer of events could exhaust the
 /// memory.
 const MOST_MEMORY_KIB: u32 = 262_144;
 const MOST_PASSES: u32 = 16;
 const MOST_LANES: u32 = 16;
-/// Verified when there is no password to verify, so that it takes as long. Nobody knows a password
-/// of it, and if anybody did it would be no use.
+/// A dummy hash, verified when there is none to verify, so that it takes as long. No password for
+/// it is known, and knowing one would be of no use.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$d2VsbHNwcmluZ25vYm9keQ$\
                        AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Why a password may not be one.
+/// Why a password is not acceptable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PasswordFault {
     /// Fewer than `MIN_BYTES`.
     TooShort,
     /// More than [`MAX_BYTES`].
     TooLong,
-    /// It holds a control character, which Basic cannot carry.
+    /// It contains a control character, which Basic cannot carry.
     Control,
 }
 
 impl fmt::Display for PasswordFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PasswordFault::TooShort => write!(f, "a password has at least {MIN_BYTES} bytes"),
-            PasswordFault::TooLong => write!(f, "a password has at most {MAX_BYTES} bytes"),
-            PasswordFault::Control => f.write_str("a password has no control characters"),
+            PasswordFault::TooShort => write!(f, "a password needs at least {MIN_BYTES} bytes"),
+            PasswordFault::TooLong => write!(f, "a password may have at most {MAX_BYTES} bytes"),
+            PasswordFault::Control => f.write_str("a password must not contain control characters"),
         }
     }
 }
 
 impl std::error::Error for PasswordFault {}
 
-/// What a password turned out to be.
+/// The result of verifying a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The account's.
+pub(crate) enum PasswordVerdict {
+    /// The account's password.
     Right,
-    /// The account's, but hashed with less than is asked today: hash it anew.
+    /// The account's password, but hashed with outdated parameters: rehash it.
     RightButWeak,
-    /// Not the account's, or there is no such account.
+    /// Not the account's, or the account does not exist.
     Wrong,
 }
 
@@ -71,7 +71,7 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// Whether a text may be a new password.
+/// Checks a new password.
 ///
 /// # Errors
 /// Why not.
@@ -86,62 +86,62 @@ pub fn check(password: &str) -> Result<(), PasswordFault> {
     }
 }
 
-/// What to keep of a password that was [`check`]ed. Takes as long as a verification.
+/// The hash of a [`check`]ed password. Takes as long as a verification.
 ///
 /// # Errors
-/// The system gives no randomness or no memory.
+/// The system provides no random bytes or no memory.
 pub fn hash(password: &str) -> io::Result<PasswordHash> {
     let salt = SaltString::encode_b64(&random::bytes::<16>()?).map_err(failed)?;
     let hash = argon2().hash_password(password.as_bytes(), &salt).map_err(failed)?;
-    PasswordHash::new(&hash.to_string()).ok_or_else(|| io::Error::other("not of the PHC form"))
+    PasswordHash::new(&hash.to_string()).ok_or_else(|| io::Error::other("not in PHC format"))
 }
 
-/// The errors of `argon2` are no `std::error::Error` without its feature `std`, which brings more.
+/// Without its feature `std`, which pulls in more, the errors of `argon2` do not implement
+/// `std::error::Error`.
 fn failed(error: argon2::password_hash::Error) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// Verifies a password. Without one to compare with (there is no such account, or it has none) it
-/// takes as long and is wrong.
-pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> Verdict {
-    // As much work for what is too long, and none of it in proportion to the length.
+/// Verifies a password. Without a hash (the account does not exist, or has no password) it takes as
+/// long and fails.
+pub(crate) fn verify(kept: Option<&PasswordHash>, password: &str) -> PasswordVerdict {
+    // The same work for passwords that are too long, regardless of their length.
     let (password, kept) = if password.len() > MAX_BYTES { ("", None) } else { (password, kept) };
     let usable = kept.and_then(|kept| usable(kept.as_str()));
     if kept.is_some() && usable.is_none() {
-        tracing::error!("the hash of a password cannot be used; set the password anew");
+        tracing::error!("the hash of a password cannot be used; set the password again");
     }
     let is_known = usable.is_some();
     let Some((phc, params)) = usable.or_else(|| self::usable(NOBODYS)) else {
-        return Verdict::Wrong;
+        return PasswordVerdict::Wrong;
     };
     // Compares in constant time.
     let right = argon2().verify_password(password.as_bytes(), &phc).is_ok();
     let weak = params.m_cost() < MEMORY_KIB || params.t_cost() < PASSES;
     match (right && is_known, weak) {
-        (true, false) => Verdict::Right,
-        (true, true) => Verdict::RightButWeak,
-        (false, _) => Verdict::Wrong,
+        (true, false) => PasswordVerdict::Right,
+        (true, true) => PasswordVerdict::RightButWeak,
+        (false, _) => PasswordVerdict::Wrong,
     }
 }
 
-/// A hash whose verification costs no more than it may.
+/// A hash whose verification is affordable.
 fn usable(text: &str) -> Option<(Phc<'_>, Params)> {
     let phc = Phc::new(text).ok().filter(|phc| phc.algorithm == ARGON2ID_IDENT)?;
     let params = Params::try_from(&phc).ok()?;
     let bounded = params.m_cost() <= MOST_MEMORY_KIB
         && params.t_cost() <= MOST_PASSES
         && params.p_cost() <= MOST_LANES;
-    // Of a hash that is cut short, more passwords are right.
+    // A truncated hash would match more passwords.
     let whole = phc.hash.is_some_and(|hash| hash.len() >= 16) && phc.salt.is_some();
     (bounded && whole).then_some((phc, params))
 }
 
-/// Too many verifications wait already: come back in a second.
+/// Too many verifications are waiting: retry in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy;
 
-/// Where passwords are verified: a bounded number at once, on the runtime's threads for work that
-/// blocks.
+/// Verifies passwords: a bounded number at once, on the runtime's blocking threads.
 #[derive(Debug)]
 pub struct Passwords {
     running: Arc<Semaphore>,
@@ -149,23 +149,23 @@ pub struct Passwords {
     most_waiting: usize,
 }
 
-/// Counts one waiting login, until dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts one waiting login until dropped.
+struct WaitingLogin<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingLogin<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Passwords {
-    /// At most so many run at once (half of the cores, say), and so many wait.
+    /// At most so many run at once (half of the cores, for example), and so many wait.
     pub(crate) fn new(most_running: usize, most_waiting: usize) -> Passwords {
         let running = Arc::new(Semaphore::new(most_running.max(1)));
         Passwords { running, waiting: AtomicUsize::new(0), most_waiting }
     }
 
-    /// [`verify`]s when it is its turn. A client that goes away frees its place in the queue.
+    /// [`verify`]s in turn. A client that disconnects frees its place in the queue.
     ///
     /// # Errors
     /// [`Busy`].
@@ -173,11 +173,11 @@ impl Passwords {
         &self,
         kept: Option<PasswordHash>,
         password: Zeroizing<String>,
-    ) -> Result<Verdict, Busy> {
+    ) -> Result<PasswordVerdict, Busy> {
         self.run(move || verify(kept.as_ref(), &password)).await
     }
 
-    /// [`hash`]es when it is its turn.
+    /// [`hash`]es in turn.
     ///
     /// # Errors
     /// [`Busy`]; those of [`hash`].
@@ -197,14 +197,15 @@ impl Passwords {
             Ok(permit) => permit,
             Err(_) => {
                 let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-                let _waiting = Waiting(&self.waiting);
+                let _waiting = WaitingLogin(&self.waiting);
                 if waiting >= self.most_waiting {
                     return Err(Busy);
                 }
                 running.acquire_owned().await.map_err(|_| Busy)?
             }
         };
-        // The permit goes with the work: what runs is counted even if nobody waits for it any more.
+        // The permit moves with the work: a running verification counts even if its client has
+        // gone.
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work()
@@ -228,13 +229,13 @@ mod tests {
         let hash = hash("correct horse").unwrap();
         assert!(hash.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "as OWASP says");
         assert_ne!(super::hash("correct horse").unwrap(), hash, "a salt of its own");
-        assert_eq!(verify(Some(&hash), "correct horse"), Verdict::Right);
+        assert_eq!(verify(Some(&hash), "correct horse"), PasswordVerdict::Right);
         for wrong in ["", "correct hors", "correct horse ", "Correct horse"] {
-            assert_eq!(verify(Some(&hash), wrong), Verdict::Wrong);
+            assert_eq!(verify(Some(&hash), wrong), PasswordVerdict::Wrong);
         }
-        assert_eq!(verify(Some(&hash), &"x".repeat(MAX_BYTES + 1)), Verdict::Wrong);
-        assert_eq!(verify(None, "correct horse"), Verdict::Wrong);
-        assert_eq!(verify(None, ""), Verdict::Wrong);
+        assert_eq!(verify(Some(&hash), &"x".repeat(MAX_BYTES + 1)), PasswordVerdict::Wrong);
+        assert_eq!(verify(None, "correct horse"), PasswordVerdict::Wrong);
+        assert_eq!(verify(None, ""), PasswordVerdict::Wrong);
     }
 
     #[test]
@@ -245,8 +246,8 @@ mod tests {
             let weak = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
             kept(&weak.hash_password(b"password", &salt).unwrap().to_string())
         };
-        assert_eq!(verify(Some(&of(64, 1)), "password"), Verdict::RightButWeak);
-        assert_eq!(verify(Some(&of(64, 1)), "passwort"), Verdict::Wrong);
+        assert_eq!(verify(Some(&of(64, 1)), "password"), PasswordVerdict::RightButWeak);
+        assert_eq!(verify(Some(&of(64, 1)), "passwort"), PasswordVerdict::Wrong);
         let text = of(64, 1).as_str().to_owned();
         let start = Instant::now();
         for bad in [
@@ -257,7 +258,7 @@ mod tests {
             text.rsplit_once('$').unwrap().0.to_owned(),
             "$".to_owned(),
         ] {
-            assert_eq!(verify(Some(&kept(&bad)), "password"), Verdict::Wrong, "{bad}");
+            assert_eq!(verify(Some(&kept(&bad)), "password"), PasswordVerdict::Wrong, "{bad}");
         }
         assert!(start.elapsed().as_secs() < 60);
     }
@@ -299,20 +300,20 @@ mod tests {
         drop(second);
         assert_eq!(passwords.waiting.load(Ordering::Relaxed), 1, "who goes away waits no more");
         drop(held);
-        assert_eq!(first.await, Ok(Verdict::Wrong));
-        assert_eq!(passwords.verify(None, password()).await, Ok(Verdict::Wrong));
+        assert_eq!(first.await, Ok(PasswordVerdict::Wrong));
+        assert_eq!(passwords.verify(None, password()).await, Ok(PasswordVerdict::Wrong));
     }
 
     #[test]
     #[ignore = "a measurement: run it with --release --ignored on a quiet machine"]
     fn what_a_verification_costs() {
         let hash = hash("password").unwrap();
-        // In turns, so that what else the machine does falls on both.
+        // In turns, so that other load on the machine affects both.
         let mut us = [0; 2];
         for turn in 0..40 {
             let kept = (turn % 2 == 0).then_some(&hash);
             let start = Instant::now();
-            assert_eq!(verify(kept, "passwort"), Verdict::Wrong);
+            assert_eq!(verify(kept, "passwort"), PasswordVerdict::Wrong);
             us[turn % 2] += start.elapsed().as_micros() / 20;
         }
         println!("known: {} us, unknown: {} us", us[0], us[1]);

@@ -1,104 +1,106 @@
-//! A principal: the authenticated caller and its roles. It is made of a proof and the state of the
-//! view, and holds for that state alone: when the view has moved it is judged anew.
+//! A principal: the authenticated caller and its roles. It is derived from a proof and one state of
+//! the view; when the view has moved it is judged again.
 
 use super::foreign::ForeignClaims;
-use super::token::{Claims, Verified};
+use super::token::{Claims, VerifiedToken};
 use crate::identity::{Identity, Method};
 use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wellspring_types::Position;
-use wellspring_views::access::{AccountName, Fallen, Grant, Grants, Role, SecretDigest, State};
+use wellspring_views::access::{
+    AccountName, Grant, Grants, Invalidation, Role, SecretDigest, State,
+};
 
-/// What a credential has shown, once and for all.
+/// What a credential has proved, once and for all.
 #[derive(Debug, Clone)]
 pub(crate) enum Proof {
-    /// A genuine token said this.
+    /// The content of a genuine token.
     Token(Claims),
-    /// A genuine token of another issuer said this.
+    /// The content of a genuine external token.
     Foreign(ForeignClaims),
-    /// Somebody has the secret of this digest.
+    /// Possession of the secret with this digest.
     Key(SecretDigest),
-    /// Somebody knew the account's password when its tokens counted from `since_us` on.
+    /// Knowledge of the account's password at a time when its tokens were valid from `since_us` on.
     Password {
-        /// Whose.
+        /// The account.
         account: AccountName,
         /// The account's `tokens_valid_from_us` in the state whose password was verified.
         since_us: u64,
     },
 }
 
-/// Who is asking.
+/// The authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Principal {
     identity: Identity,
-    /// Position of the event that added the account; `None`: it is no account's.
+    /// Position of the event that added the account; `None` if the caller has no account.
     added_at: Option<Position>,
-    /// What the account may.
+    /// The account's roles.
     held: Arc<Grants>,
-    /// What the credential may be used for at most; `None`: all that the account may.
+    /// The most that the credential grants; `None`: all that the account has.
     most: Option<Arc<Grants>>,
-    /// When the credential ends, µs since 1970 UTC.
+    /// When the credential expires, in µs since 1970 UTC.
     until_us: Option<u64>,
-    /// What it was made of, to be judged again; none: no credential was asked for.
+    /// The proof, to be judged again; none if no credential was required.
     proof: Option<Arc<Proof>>,
 }
 
-/// Whose something is that outlives a request, whatever credentials are shown for it later. A name
-/// is not enough: when an account is deleted, another may be made under its name.
+/// The owner of something that outlives a request, whichever credentials are used later. A name is
+/// not enough: after an account is deleted, another may take its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
-    /// Anybody's: there are no accounts, or none was asked for.
+    /// Any caller: there are no accounts, or no credential was required.
     Anybody,
-    /// That of the account which the event at this position of the system log added.
+    /// The account that the event at this position of the system log added.
     Account(Position),
-    /// That of a subject for which another issuer vouches; its name, as of [`Principal::name`].
+    /// A subject that an external issuer vouches for, named as by [`Principal::name`].
     Subject(Box<str>),
 }
 
-/// Whether somebody may.
+/// Whether a caller has access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Access is granted.
     Allowed,
     /// Access is denied: another role is needed.
     Denied {
-        /// The least role that may.
+        /// The least role required.
         needs: Role,
         /// The role that the caller has there.
         has: Option<Role>,
     },
 }
 
-impl From<Verified> for Proof {
-    fn from(verified: Verified) -> Proof {
+impl From<VerifiedToken> for Proof {
+    fn from(verified: VerifiedToken) -> Proof {
         match verified {
-            Verified::Own(claims) => Proof::Token(claims),
-            Verified::Foreign(claims) => Proof::Foreign(claims),
+            VerifiedToken::Own(claims) => Proof::Token(claims),
+            VerifiedToken::Foreign(claims) => Proof::Foreign(claims),
         }
     }
 }
 
 impl Proof {
-    /// Whether it is a token's, which falls when what it was verified with is replaced.
+    /// Whether the proof is a token, which is invalidated when its keys change.
     pub(crate) fn is_of_token(&self) -> bool {
         matches!(self, Proof::Token(_) | Proof::Foreign(_))
     }
 
-    /// Who it is, in this state and at this time (µs since 1970 UTC).
+    /// The principal in this state and at this time (µs since 1970 UTC).
     ///
     /// # Errors
-    /// Why the credential no longer counts: for our own eyes, not for the client's.
-    pub(crate) fn judge(&self, state: &State, now_us: u64) -> Result<Principal, Fallen> {
+    /// Why the credential is no longer valid: for diagnosis, not for the client.
+    pub(crate) fn judge(&self, state: &State, now_us: u64) -> Result<Principal, Invalidation> {
         match self {
             Proof::Token(claims) => {
                 if claims.until_us() <= now_us {
-                    return Err(Fallen::Expired);
+                    return Err(Invalidation::Expired);
                 }
                 let Claims { account, id, since_us, generation, .. } = claims;
                 let counting = state.token_generations();
                 if generation.is_some_and(|generation| !counting.count(generation)) {
-                    return Err(Fallen::Superseded);
+                    return Err(Invalidation::Superseded);
                 }
                 let account = state.account_of_token(account.as_str(), id.as_ref(), *since_us)?;
                 Ok(Principal {
@@ -115,7 +117,7 @@ impl Proof {
             }
             Proof::Foreign(claims) => {
                 if claims.until_us() <= now_us {
-                    return Err(Fallen::Expired);
+                    return Err(Invalidation::Expired);
                 }
                 Ok(Principal {
                     identity: Identity::of_subject(claims.subject.clone()),
@@ -156,7 +158,7 @@ impl Proof {
 }
 
 impl Principal {
-    /// A caller without credentials, to whom nothing is allowed that needs a role.
+    /// An unauthenticated caller, which no role is granted to.
     pub fn nobody() -> Principal {
         Principal {
             identity: Identity::unknown(Method::None),
@@ -168,7 +170,7 @@ impl Principal {
         }
     }
 
-    /// Anybody, as long as there are no accounts; `None`: there are some.
+    /// The caller while there are no accounts; `None` if there are any.
     pub(crate) fn anybody(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
             identity: Identity::unknown(Method::Open),
@@ -195,7 +197,7 @@ impl Principal {
         self.identity.name()
     }
 
-    /// Whose it is what the caller begins.
+    /// The owner of what the caller starts.
     pub fn holder(&self) -> Holder {
         match (self.added_at, self.identity.name()) {
             (Some(position), _) => Holder::Account(position),
@@ -209,26 +211,26 @@ impl Principal {
         &self.identity.method
     }
 
-    /// When the credential ends, µs since 1970 UTC; `None`: it does not by itself.
+    /// When the credential expires, in µs since 1970 UTC; `None`: never.
     pub fn until_us(&self) -> Option<u64> {
         self.until_us
     }
 
-    /// What it was made of, if a credential was shown.
+    /// The proof, if a credential was shown.
     pub(super) fn proof(&self) -> Option<&Proof> {
         self.proof.as_deref()
     }
 
-    /// The caller's role on a log, or on what is no log's (`None`): what both the account holds and
-    /// the credential is for.
+    /// The caller's role on a log, or on what belongs to no log (`None`): granted by both the
+    /// account and the credential.
     pub fn role_on(&self, log: Option<&str>) -> Option<Role> {
         let log = log.filter(|log| *log != SYSTEM_LOG);
         let held = self.held.role_on(log)?;
         self.most.as_ref().map_or(Some(held), |most| Some(held.min(most.role_on(log)?)))
     }
 
-    /// All roles of the caller: what both the account holds and the credential is for, that for all
-    /// first, then by log. What the role for all gives anyway is left out.
+    /// All roles of the caller, granted by both the account and the credential: first the one for
+    /// all logs, then by log. Roles implied by the one for all are omitted.
     pub fn roles(&self) -> Vec<Grant> {
         let of_all = self.role_on(None);
         let most = self.most.iter().flat_map(|most| most.iter());
@@ -246,9 +248,9 @@ impl Principal {
         self.may(Role::Reader, Some(log)) == Verdict::Allowed
     }
 
-    /// Whether the caller may end a key of its account that is for this: a token for reading, given
-    /// to a program, shall not end keys that write. What the key says and the account does not hold
-    /// counts for nothing.
+    /// Whether the caller may revoke a key of its account with this grant: a token for reading,
+    /// given to a program, must not revoke keys that write. Rights that the key names but the
+    /// account lacks do not count.
     pub fn may_end(&self, grant: &Grant) -> bool {
         let log = grant.log.as_deref();
         let of_key = self.held.role_on(log).map(|held| held.min(grant.role));
@@ -256,14 +258,14 @@ impl Principal {
     }
 
     /// Whether this credential may end all tokens of its account: it grants no less than the
-    /// account holds.
+    /// account has.
     pub fn may_end_all(&self) -> bool {
-        // A role on the system log alone is none.
+        // A role on the system log alone does not count.
         let grants = self.held.iter().filter(|grant| grant.log.as_deref() != Some(SYSTEM_LOG));
         self.most.is_none() || { grants }.all(|grant| self.may_end(grant))
     }
 
-    /// Whether the caller may do what needs a role on a log, or on what is no log's (`None`).
+    /// Whether the caller has a role on a log, or on what belongs to no log (`None`).
     pub fn may(&self, needs: Role, log: Option<&str>) -> Verdict {
         let needs = if log == Some(SYSTEM_LOG) { Role::Admin } else { needs };
         let has = self.role_on(log);
@@ -278,7 +280,7 @@ pub(super) mod tests {
     use wellspring_views::access::{Access, Grant};
     use wellspring_views::view::{Recorded, View};
 
-    /// An event as it lies in a log.
+    /// An event as stored in a log.
     pub(in super::super) struct Entry(Position, Event);
 
     impl Recorded for Entry {
@@ -305,7 +307,7 @@ pub(super) mod tests {
         view.apply(&Entry(view.folded().position() + 1, event));
     }
 
-    /// Ann: an operator of `orders`, a reader of all else; with a key that writes to `orders`.
+    /// Ann: an operator of `orders` and a reader of all else, with a key that writes to `orders`.
     pub(in super::super) fn with_ann() -> Access {
         let mut view = Access::new();
         let roles = r#"{"roles":[{"role":"reader"},{"role":"operator","log":"orders"}]}"#;
@@ -428,20 +430,20 @@ pub(super) mod tests {
         let state = view.folded().now();
         let key = Proof::Key(SecretDigest([7; 32]));
         let fallen = |proof: &Proof, state: &State, now_us| proof.judge(state, now_us).unwrap_err();
-        assert_eq!(fallen(&Proof::Key(SecretDigest([8; 32])), &state, 0), Fallen::Unknown);
-        assert_eq!(fallen(&key, &state, 90_000_000), Fallen::Expired);
-        assert_eq!(fallen(&ann_by_token(1_000), &state, 80_000_000), Fallen::Expired);
+        assert_eq!(fallen(&Proof::Key(SecretDigest([8; 32])), &state, 0), Invalidation::Unknown);
+        assert_eq!(fallen(&key, &state, 90_000_000), Invalidation::Expired);
+        assert_eq!(fallen(&ann_by_token(1_000), &state, 80_000_000), Invalidation::Expired);
         assert!(ann_by_token(1_000).judge(&state, 79_999_999).is_ok());
-        assert_eq!(fallen(&ann_by_token(999), &state, 0), Fallen::Superseded);
+        assert_eq!(fallen(&ann_by_token(999), &state, 0), Invalidation::Superseded);
         fold(&mut view, "PasswordSet", r#"{"password":"$x"}"#);
-        assert_eq!(fallen(&by_password(), &view.folded().now(), 0), Fallen::Superseded);
+        assert_eq!(fallen(&by_password(), &view.folded().now(), 0), Invalidation::Superseded);
         assert!(key.judge(&view.folded().now(), 0).is_ok(), "keys outlive passwords");
         fold(&mut view, "AccountDisabled", "{}");
         for proof in [&by_password(), &ann_by_token(u64::MAX), &key] {
-            assert_eq!(fallen(proof, &view.folded().now(), 0), Fallen::Disabled);
+            assert_eq!(fallen(proof, &view.folded().now(), 0), Invalidation::Disabled);
         }
         fold(&mut view, "AccountEnabled", "{}");
         fold(&mut view, "KeyRevoked", "{}");
-        assert_eq!(fallen(&key, &view.folded().now(), 0), Fallen::Revoked);
+        assert_eq!(fallen(&key, &view.folded().now(), 0), Invalidation::Revoked);
     }
 }

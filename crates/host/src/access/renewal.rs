@@ -1,7 +1,7 @@
-//! What tokens are verified with is looked after for as long as the server runs: the file of our
-//! own secrets, and the keys of another issuer.
+//! Keeps the verification keys of tokens up to date while the server runs: the file of our own
+//! secrets, and the keys of an external issuer.
 
-use super::foreign::{Foreign, Replaced};
+use super::foreign::{ForeignIssuer, KeyReplacement};
 use super::gate::Gate;
 use super::jwks::KeySet;
 use super::jwks_source::{self, KeysUrl, Source};
@@ -14,15 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::Clock;
 
-/// Time between two looks at a file.
+/// Time between two checks of a file.
 const LOOK: Duration = Duration::from_secs(2);
 /// Time between two fetches of keys.
 const RENEW: Duration = Duration::from_secs(600);
-/// Least time between two fetches, when a token names a key that is not there or the last one
-/// failed.
+/// Least time between two fetches, after a token named an unknown key or the last fetch failed.
 const LEAST: Duration = Duration::from_secs(30);
 
-/// Looks after our own secrets and the issuer's keys. At SIGHUP at once.
+/// Watches our own secrets and the issuer's keys. Checks at once on SIGHUP.
 pub(crate) async fn keep(
     gate: Arc<Gate>,
     source: Option<Source>,
@@ -48,13 +47,13 @@ async fn keep_secrets(tokens: &Tokens, data: &Path) {
         hangups.within(LOOK).await;
         match tokens.reread(data) {
             Ok(Reread::Same) => {}
-            Ok(Reread::Changed) => tracing::info!("the secrets of tokens have been read anew"),
-            Err(error) => tracing::warn!("the secrets of tokens stay as they were: {error}"),
+            Ok(Reread::Changed) => tracing::info!("reloaded the token secrets"),
+            Err(error) => tracing::warn!("kept the token secrets in use: {error}"),
         }
     }
 }
 
-async fn keep_file(foreign: &Foreign, path: &Path) {
+async fn keep_file(foreign: &ForeignIssuer, path: &Path) {
     let mut hangups = Hangups::watch();
     let mut seen = None;
     loop {
@@ -67,7 +66,7 @@ async fn keep_file(foreign: &Foreign, path: &Path) {
     }
 }
 
-async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
+async fn keep_url(foreign: &ForeignIssuer, url: &KeysUrl, clock: &Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
     // The keys were fetched when the server started.
     let mut begun_us = clock.monotonic_us();
@@ -77,7 +76,7 @@ async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
         tokio::select! {
             () = tokio::time::sleep(rest.saturating_sub(passed)) => {}
             () = foreign.keys_wanted() => {
-                // By whoever likes, so not more often than this.
+                // Any client can trigger a fetch, so they are rate limited.
                 rest = rest.min(LEAST);
                 continue;
             }
@@ -89,25 +88,25 @@ async fn keep_url(foreign: &Foreign, url: &KeysUrl, clock: &Arc<dyn Clock>) {
         rest = match fetched {
             Ok(fetched) => take(foreign, fetched),
             Err(error) => {
-                tracing::error!(%error, "the keys of the tokens' issuer were not fetched");
+                tracing::error!(%error, "cannot fetch the token issuer's keys");
                 LEAST
             }
         };
     }
 }
 
-/// Takes keys that were read; gives how long they are good for.
-fn take(foreign: &Foreign, read: Result<KeySet, String>) -> Duration {
+/// Applies keys that were read; returns how long they are valid.
+fn take(foreign: &ForeignIssuer, read: Result<KeySet, String>) -> Duration {
     match read {
         Ok(keys) => {
             let (count, passed_over) = (keys.len(), keys.passed_over());
-            if foreign.replace(keys) == Replaced::Changed {
+            if foreign.replace(keys) == KeyReplacement::Changed {
                 jwks_source::tell(count, passed_over);
             }
             RENEW
         }
         Err(reason) => {
-            tracing::warn!("{reason}; the keys there were stay in use");
+            tracing::warn!("{reason}; the previous keys stay in use");
             LEAST
         }
     }

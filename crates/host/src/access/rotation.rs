@@ -8,39 +8,39 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// The secrets in use, and the file they are from.
+/// The secrets in use, and their file.
 #[derive(Debug)]
 pub(crate) struct InUse {
     secrets: RwLock<Arc<Secrets>>,
     generation: AtomicU64,
-    /// The file as it was when last read. Held while it is replaced or read.
+    /// The file as last read. Locked while it is replaced or read.
     seen: Mutex<Option<Stamp>>,
 }
 
-/// What a look at the file came to.
+/// The result of checking the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reread {
-    /// The secrets are those there were.
+    /// The secrets are unchanged.
     Same,
-    /// They are others, and count from now on.
+    /// The secrets have changed and are now in use.
     Changed,
 }
 
 impl InUse {
-    /// Those of a data folder; draws one if there is none.
+    /// The secrets of a data folder; generates one if there is none.
     ///
     /// # Errors
     /// As [`Secrets::open`].
     pub(crate) fn open(data: &Path) -> io::Result<InUse> {
         Secrets::open(data)?;
-        // Now there is a file. It is looked at first and read then: never the other way round.
+        // The file exists now. It is stamped first and read afterwards, never the other way round.
         let stamp = Stamp::of(&token_secret::path(data))?;
         let in_use = InUse::of(Secrets::open(data)?);
         *in_use.seen() = Some(stamp);
         Ok(in_use)
     }
 
-    /// These, whatever a file says.
+    /// These secrets, without a file.
     pub(crate) fn of(secrets: Secrets) -> InUse {
         InUse {
             secrets: RwLock::new(Arc::new(secrets)),
@@ -54,15 +54,15 @@ impl InUse {
         Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts how often they have been replaced.
+    /// Counts the replacements.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Draws a new secret that signs from now on ([`Secrets::rotate`]).
+    /// Generates a new secret, which signs from now on ([`Secrets::rotate`]).
     ///
     /// # Errors
-    /// As [`Secrets::open`]. Everything is then as it was.
+    /// As [`Secrets::open`]. Nothing has changed then.
     pub(crate) fn rotate(&self, data: &Path) -> io::Result<()> {
         let _seen = self.seen();
         self.replace(Secrets::rotate(data)?);
@@ -72,18 +72,18 @@ impl InUse {
     /// Drops the secret that only verifies ([`Secrets::retire`]).
     ///
     /// # Errors
-    /// As [`Secrets::open`]. Everything is then as it was.
+    /// As [`Secrets::open`]. Nothing has changed then.
     pub(crate) fn retire(&self, data: &Path) -> io::Result<()> {
         let _seen = self.seen();
         self.replace(Secrets::retire(data)?);
         Ok(())
     }
 
-    /// Reads the file if it is another than the one that was read.
+    /// Reads the file if it has changed since it was read.
     ///
     /// # Errors
-    /// As [`Secrets::open`], once for each file that is wrong: those before stay in use. A file
-    /// that is not there is wrong too, and none is drawn.
+    /// As [`Secrets::open`], once for each wrong file: the previous secrets stay in use. A missing
+    /// file is wrong, too, and no secret is generated.
     pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
         let mut seen = self.seen();
         let stamp = Stamp::of(&token_secret::path(data));
@@ -102,7 +102,7 @@ impl InUse {
             return Reread::Same;
         }
         *held = Arc::new(secrets);
-        // After the secrets: what is verified under the new number is verified with them.
+        // Set after the secrets: a verification under the new number uses the new secrets.
         self.generation.fetch_add(1, Ordering::Release);
         Reread::Changed
     }
@@ -137,7 +137,7 @@ mod tests {
         let second = signed(&secrets);
         assert!(first != second && counts(&secrets, &first) && counts(&secrets, &second));
         assert_eq!(secrets.generation(), 1);
-        // The file has changed, what is in it has not.
+        // The file has changed, but not its content.
         assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same);
         secrets.retire(dir.path()).unwrap();
         assert!(!counts(&secrets, &first) && counts(&secrets, &second));

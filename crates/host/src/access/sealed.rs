@@ -1,6 +1,6 @@
-//! A mark in the data folder that there have been accounts. The last account is never deleted: a
-//! folder with the mark and without accounts has lost its system log, and to start would be to
-//! start open.
+//! A marker file in the data folder which records that there have been accounts. The last account
+//! is never deleted: a folder with the marker and without accounts has lost its system log, and
+//! starting would leave the server open.
 
 use super::gate::Gate;
 use crate::names::SYSTEM_LOG;
@@ -11,13 +11,13 @@ use std::path::Path;
 
 /// The file, in the data folder.
 const FILE: &str = "has-accounts";
-const TEXT: &str = "There have been accounts here. As long as this file is there, \
-                    `wellspring serve` does not start without any.\n";
+const TEXT: &str = "This data folder has had accounts. While this file exists, `wellspring \
+                    serve` refuses to start without any.\n";
 
 /// Marks a data folder that has accounts.
 ///
 /// # Errors
-/// A sentence: the file system refuses.
+/// A sentence: the file system refused.
 pub fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
     if !gate.has_accounts() {
         return Ok(());
@@ -25,22 +25,22 @@ pub fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
     mark(data)
 }
 
-/// Marks a data folder in which an account was just made.
+/// Marks a data folder in which an account was just created.
 ///
 /// # Errors
-/// A sentence: the file system refuses.
+/// A sentence: the file system refused.
 pub fn mark(data: &Path) -> Result<(), String> {
     if data.join(FILE).exists() {
         return Ok(());
     }
-    write(data).map_err(|error| format!("{} cannot be written: {error}", data.join(FILE).display()))
+    write(data).map_err(|error| format!("cannot write {}: {error}", data.join(FILE).display()))
 }
 
-/// Makes sure that a folder with the mark still has its system log, before one is made: what is
-/// brought back must find its place free.
+/// Checks that a folder with the marker still has its system log, before one is created: a restored
+/// log must find its place free.
 ///
 /// # Errors
-/// A sentence: the log is gone.
+/// A sentence: the log is missing.
 pub(crate) fn check_log(data: &Path) -> Result<(), String> {
     let is_there = |path: &Path| path.try_exists().map_err(|e| format!("{}: {e}", path.display()));
     let mark = data.join(FILE);
@@ -50,10 +50,10 @@ pub(crate) fn check_log(data: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Marks a data folder that has accounts, and makes sure that one that had any still does.
+/// Marks a data folder that has accounts, and checks that one that had any still does.
 ///
 /// # Errors
-/// A sentence: it has none any more, or the mark cannot be written.
+/// A sentence: it has none any more, or the marker cannot be written.
 pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
     let mark = data.join(FILE);
     let is_marked = mark.try_exists().map_err(|error| format!("{}: {error}", mark.display()))?;
@@ -66,10 +66,9 @@ pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
 fn lost(data: &Path, mark: &Path) -> String {
     let data = data.display();
     format!(
-        "there have been accounts in {data} and now there are none, so everybody might do \
-         everything: bring back {data}/logs/system in the place of what is there, or make an admin \
-         anew with `wellspring user add NAME --role admin --data {data}`; or remove {} to go on \
-         without accounts",
+        "there were accounts in {data} and now there are none, so every client would have full \
+         access: restore {data}/logs/system, or create an administrator with `wellspring user \
+         add NAME --role admin --data {data}`; or remove {} to run without accounts",
         mark.display()
     )
 }

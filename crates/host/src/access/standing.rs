@@ -1,7 +1,6 @@
-//! Whether somebody who was let in still would be. Asked by whatever goes on after it was: a
-//! stream, a body that comes piece by piece, a command that waited for a password to be hashed.
-//! Without it what is revoked would go on counting for as long as a client cares to draw out a
-//! request.
+//! Whether an admitted caller would still be admitted. Checked by long-running requests: a stream,
+//! a body that arrives in pieces, a command that waited for a password hash. Otherwise a revoked
+//! credential would stay valid for as long as a client keeps a request open.
 
 use super::gate::{self, Gate};
 use super::needs::Needs;
@@ -12,7 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Where accounts and tokens stood.
+/// A state of accounts and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// Of the state of accounts.
@@ -21,7 +20,7 @@ pub(crate) struct Moment {
     pub(super) tokens: u64,
 }
 
-/// That somebody was let in, and for what.
+/// An admission, and what it was for.
 #[derive(Debug)]
 pub struct Standing {
     gate: Arc<Gate>,
@@ -32,9 +31,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// That of a caller whom the gate has just let in: what is needed, on the log it is about
-    /// (`None`: on what is no log's). `moment` is from before the check, so that nothing falls
-    /// between.
+    /// The admission of a caller that the gate has just let in: what is needed, on the log
+    /// concerned (`None`: on what belongs to no log). `moment` is from before the check, so that no
+    /// change is missed.
     pub(crate) fn new(
         gate: &Arc<Gate>,
         moment: Moment,
@@ -46,19 +45,19 @@ impl Standing {
         Standing { gate, principal, needs, log, moment }
     }
 
-    /// Whether the gate would still let the caller in.
+    /// Whether the gate would still admit the caller.
     pub fn holds(&self) -> bool {
         self.check().is_ok()
     }
 
-    /// The same, with the answer if not. As long as nothing has moved it costs two loads, and a
-    /// look at the clock if the credential ends.
+    /// The same, with the answer if not. If nothing has moved it costs two loads, and a look at the
+    /// clock if the credential expires.
     ///
     /// # Errors
     /// 401, 403.
     pub(crate) fn check(&self) -> Result<(), Box<Problem>> {
         let Standing { gate, principal, needs, log, moment } = self;
-        // What a node signs does not end within a request.
+        // A node's signature does not expire within a request.
         if !needs.are_of_accounts() {
             return Ok(());
         }
@@ -70,8 +69,7 @@ impl Standing {
         if now == *moment && principal.until_us().is_none() {
             return Ok(());
         }
-        // With what it was verified is no longer what one is verified with: it has to be shown
-        // anew.
+        // The keys have changed since: the token must be verified again.
         if now.tokens != moment.tokens && proof.is_of_token() {
             return Err(gate::not_accepted());
         }

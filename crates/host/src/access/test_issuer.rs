@@ -1,4 +1,4 @@
-//! An issuer for tests: an RSA key that is no secret, and an Ed25519 key of a known seed.
+//! An issuer for tests: an RSA key that is not secret, and an Ed25519 key with a known seed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

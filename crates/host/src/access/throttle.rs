@@ -1,10 +1,10 @@
-//! Failed logins are slowed and then locked, for each account and for each address.
+//! Delays and then blocks failed logins, per account and per address.
 //!
-//! An attempt counts as failed until it is known to be right, so that a thousand at once are not
-//! more than a few in a row. Accounts that are not there are counted like those that are: a refusal
-//! says nothing about either. The price of the lock is known: who fails often enough keeps the
+//! An attempt counts as failed until it is known to be right, so that a thousand concurrent
+//! attempts achieve no more than a few in a row. Unknown accounts are counted like existing ones: a
+//! refusal reveals nothing about either. The price of the lock is known: repeated failures keep the
 //! owner of an account from logging in with its password for a quarter of an hour; tokens and keys
-//! go on working.
+//! keep working.
 
 use crate::generations::Generations;
 use crate::limits::network;
@@ -14,34 +14,33 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const SECOND_US: u64 = 1_000_000;
-/// Failures that cost an account nothing.
+/// Free failures per account.
 const FREE_OF_ACCOUNT: u32 = 4;
-/// Failures that cost an address nothing: there may be many people behind it.
+/// Free failures per address, which many people may share.
 const FREE_OF_ADDRESS: u32 = 20;
-/// The longest wait, which is the lock: 15 min.
+/// The longest delay, which is the lock: 15 min.
 const LOCK_US: u64 = 900 * SECOND_US;
-/// Failures are forgotten when nothing failed for so long.
+/// Failures are forgotten after this time without a failure.
 const FORGOTTEN_US: u64 = 3_600 * SECOND_US;
-/// Attempts from one address under way at once, while few have failed: there may be many people
-/// behind it.
+/// Concurrent attempts from one address while few have failed; many people may share it.
 const MOST_OF_ADDRESS: u32 = 64;
 /// Accounts, and addresses, remembered in each of two generations.
 const GENERATION: usize = 16_384;
 
-/// An account by the first half of SHA-256 of what was given as its name, however long that was.
+/// An account, by the first half of SHA-256 of the given name, however long it is.
 type AccountKey = [u8; 16];
-/// As all limits have it: an IPv4 address, 64 bits of an IPv6 address, or all others together.
+/// As for all limits: an IPv4 address, 64 bits of an IPv6 address, or all others together.
 type Client = Option<IpAddr>;
 
-/// Who failed how often.
+/// The failures of one account or address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
-    /// In a row, those under way not counted.
+    /// Failures in a row, without attempts in progress.
     failures: u32,
     under_way: u32,
-    /// Of the last failure or admission, µs of the monotonic clock.
+    /// Time of the last failure or admission, in µs of the monotonic clock.
     last_us: u64,
-    /// No attempt before this, µs of the monotonic clock.
+    /// No attempt before this time, in µs of the monotonic clock.
     not_before_us: u64,
 }
 
@@ -54,7 +53,7 @@ pub(crate) enum Admission {
     Later(u64),
 }
 
-/// An attempt under way. If it is dropped (its client went away) it counts as failed.
+/// An attempt in progress. If dropped (its client disconnected) it counts as failed.
 #[derive(Debug)]
 #[must_use = "an attempt that is dropped has failed"]
 pub(crate) struct Attempt {
@@ -66,8 +65,9 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Notes what became of it, at the moment `now_us` of the monotonic clock. A right password
-    /// clears its account, not its address: or one account of one's own would do to try all others.
+    /// Records the outcome, at the time `now_us` of the monotonic clock. A correct password resets
+    /// the counter of its account, not that of its address; otherwise an attacker could reset the
+    /// address with an account of their own.
     pub(crate) fn settle(mut self, outcome: Outcome, now_us: u64) {
         self.is_settled = true;
         self.throttle.note(&self, outcome, now_us);
@@ -82,18 +82,18 @@ impl Drop for Attempt {
     }
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The password was right.
     Right,
-    /// It was not, or there is no such account.
+    /// It was wrong, or the account does not exist.
     Wrong,
-    /// It was not looked at: too many wait.
+    /// It was not verified: too many are waiting.
     NotTried,
 }
 
-/// Slows and locks.
+/// Delays and blocks logins.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     records: Mutex<Records>,
@@ -111,22 +111,22 @@ impl Default for Records {
     }
 }
 
-/// What is known of somebody, but for failures of long ago.
+/// The record of a key, except for failures long ago.
 fn known<K: Hash + Eq + Copy>(of: &Generations<K, Record>, key: &K, now_us: u64) -> Record {
     let found = of.get(key).copied().unwrap_or_default();
     if now_us.saturating_sub(found.last_us) < FORGOTTEN_US { found } else { Record::default() }
 }
 
 impl Record {
-    /// How long to wait, µs; 0: an attempt may be made.
+    /// The time to wait, in µs; 0: an attempt may be made.
     fn wait_us(&self, free: u32, most_at_once: u32, now_us: u64) -> u64 {
         let wait_us = self.not_before_us.saturating_sub(now_us);
-        // Once it is slow, one after the other.
+        // Once delayed, one attempt at a time.
         let most = if self.failures < free { most_at_once } else { 1 };
         if self.under_way < most { wait_us } else { wait_us.max(SECOND_US) }
     }
 
-    /// Doubles from one second on, up to the lock.
+    /// Doubles from one second up to the lock.
     fn fail(&mut self, free: u32, now_us: u64) {
         self.failures = self.failures.saturating_add(1);
         self.last_us = now_us;
@@ -138,8 +138,8 @@ impl Record {
 }
 
 impl Throttle {
-    /// Whether an attempt at this name from this address may be made at the moment `now_us` of the
-    /// monotonic clock. The name is as it was sent: it may be no account's.
+    /// Whether an attempt at this name from this address may be made at the time `now_us` of the
+    /// monotonic clock. The name is as sent: it may not be a valid account name.
     pub(crate) fn admit(
         self: &Arc<Throttle>,
         name: &str,
@@ -150,8 +150,8 @@ impl Throttle {
         let mut records = self.lock();
         let mut account = known(&records.accounts, &account_key, now_us);
         let mut client = known(&records.clients, &client_key, now_us);
-        // Each that is under way may fail: all of them together are not more than in a row. The
-        // same password is under way once, so these are as many different ones.
+        // Each attempt in progress may fail: together they may be no more than in a row. The same
+        // password is in progress once, so these are all different.
         let left = FREE_OF_ACCOUNT.saturating_sub(account.failures) + 1;
         let of_account = account.wait_us(FREE_OF_ACCOUNT, left, now_us);
         let wait_us = of_account.max(client.wait_us(FREE_OF_ADDRESS, MOST_OF_ADDRESS, now_us));
@@ -220,7 +220,7 @@ mod tests {
         Some(IpAddr::from(n.to_be_bytes()))
     }
 
-    /// Tries, with what comes of it; tells how long to wait if it may not.
+    /// Tries, with this outcome; returns how long to wait if refused.
     fn attempt(
         throttle: &Arc<Throttle>,
         name: &str,
@@ -247,7 +247,7 @@ mod tests {
         for (n, wait_s) in
             [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900].into_iter().enumerate()
         {
-            // From wherever: it is the account.
+            // From any address: the account is locked.
             let from = address(100 + n as u32);
             assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Err(wait_s));
             let almost_us = now_us + wait_s * SECOND_US - 1;
@@ -256,7 +256,7 @@ mod tests {
             now_us += wait_s * SECOND_US;
             assert_eq!(attempt(&throttle, "ann", from, Outcome::Wrong, now_us), Ok(()));
         }
-        // After an hour of quiet it begins anew.
+        // After an hour of quiet the count starts again.
         now_us += FORGOTTEN_US;
         for _ in 0..5 {
             assert_eq!(attempt(&throttle, "ann", address(1), Outcome::Wrong, now_us), Ok(()));
@@ -268,7 +268,7 @@ mod tests {
     fn the_right_password_clears_the_account_and_not_the_address() {
         let throttle = Arc::new(Throttle::default());
         let from = address(1);
-        // Own account in between: it does not help against others.
+        // Logging in to one's own account in between does not help against others.
         let mut tried = 0;
         while attempt(&throttle, &format!("victim{tried}"), from, Outcome::Wrong, 0).is_ok() {
             tried += 1;
@@ -306,14 +306,14 @@ mod tests {
         assert_eq!(attempts.len(), FREE_OF_ACCOUNT as usize + 1);
         attempts.into_iter().for_each(|attempt| attempt.settle(Outcome::Wrong, 0));
         assert_eq!(attempt(&throttle, "ann", address(5000), Outcome::Wrong, 0), Err(1));
-        // Who goes away has failed, and is not under way for ever.
+        // A dropped attempt has failed and is no longer in progress.
         let Admission::Go(gone) = throttle.admit("bob", address(6000), 0) else { panic!() };
         drop(gone);
         for n in 0..4 {
             assert_eq!(attempt(&throttle, "bob", address(n), Outcome::Wrong, 0), Ok(()));
         }
         assert_eq!(attempt(&throttle, "bob", address(9), Outcome::Right, 0), Err(1));
-        // Once slow, one at a time.
+        // Once delayed, one at a time.
         let Admission::Go(one) = throttle.admit("ann", address(1), LOCK_US) else { panic!() };
         assert!(matches!(throttle.admit("ann", address(2), LOCK_US), Admission::Later(1)));
         one.settle(Outcome::Right, LOCK_US);

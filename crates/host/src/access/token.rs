@@ -1,15 +1,14 @@
-//! Tokens: JWT (RFC 7519). Ours are signed with HS256, and nothing else; those of another issuer
-//! (`foreign`) with RS256 or EdDSA, and nothing else. The header's `alg` says which of the two a
-//! token has to be, before anything else of it is looked at. With what it is then verified is not
-//! its to choose: HS256 with our secrets alone, the others with the issuer's keys alone, each with
-//! what the key itself is for.
+//! Tokens: JWT (RFC 7519). Ours are signed with HS256 and nothing else; those of an external issuer
+//! (`foreign`) with RS256 or EdDSA and nothing else. The header's `alg` decides which of the two a
+//! token must be, before anything else is read. The token never selects its own verification key:
+//! HS256 uses our secrets only, the others the issuer's keys only, each for its own algorithm.
 //!
-//! Read by a strict reader of our own over `ring`, which is there for TLS. `jsonwebtoken` below
-//! 10.3 takes claims of a wrong type for claims that are missing (CVE-2026-25537), and from 10 on
-//! brings a second stack of cryptography: RSA, two curves and a random generator, or aws-lc-rs.
+//! Parsed by a strict parser of our own over `ring`, which TLS needs anyway. `jsonwebtoken` below
+//! 10.3 treats claims of a wrong type as missing (CVE-2026-25537), and from 10 on adds a second
+//! stack of cryptography: RSA, two curves and a random generator, or aws-lc-rs.
 
 use super::derived::DerivedSecrets;
-use super::foreign::{Cut, Foreign, ForeignClaims};
+use super::foreign::{ForeignClaims, ForeignIssuer, TokenParts};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
 #[cfg(any(test, feature = "fuzzing"))]
@@ -29,125 +28,125 @@ use std::sync::Arc;
 use wellspring_views::access::{AccountName, Folded, Grant, Grants, MAX_GRANTS, TokenId};
 use zeroize::Zeroizing;
 
-/// Longest token, in bytes: what [`MAX_GRANTS`] roles may need.
+/// Longest token, in bytes: the size that [`MAX_GRANTS`] roles may need.
 pub(crate) const MAX_BYTES: usize = 8_192;
-/// How far the clock of who issued a token may be from that of who reads it, in seconds.
+/// Accepted difference between the clocks of issuer and server, in seconds.
 pub(crate) const SKEW_S: u64 = 30;
-/// Longest life of a token, in seconds. What has to live longer is an API key, which can be listed.
+/// Longest lifetime of a token, in seconds. Use an API key, which can be listed, for anything
+/// longer.
 pub const MAX_LIFE_S: u64 = 366 * 86_400;
-/// Latest time that is believed, seconds since 1970 UTC: the end of the year 9999.
+/// Latest accepted time, in seconds since 1970 UTC: the end of the year 9999.
 pub(super) const MAX_TIME_S: u64 = 253_402_300_799;
 /// A second, in µs.
 pub(super) const SECOND_US: u64 = 1_000_000;
-/// Of every token that is issued here.
+/// The header of every token issued here.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
-/// What `typ` may be in a token of ours.
+/// Accepted `typ` of our tokens.
 const OWN_TYPE: &str = "JWT";
-/// What `typ` may be in a token of another issuer: any JWT, or an access token (RFC 9068).
+/// Accepted `typ` of external tokens: any JWT, or an access token (RFC 9068).
 const FOREIGN_TYPES: [&str; 4] = ["JWT", "at+jwt", "application/jwt", "application/at+jwt"];
 
-/// Why a token is refused. Clients are told only that it is.
+/// Why a token is refused. Clients only learn that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenFault {
     /// Longer than [`MAX_BYTES`].
     TooLong,
-    /// Not three parts of Base64url, or the first or second not a JSON object.
+    /// Not three parts of Base64url, or the first or second is not a JSON object.
     Form,
-    /// The header asks for another algorithm, for none, for another type, or for an extension.
+    /// The header names another algorithm, none, another type, or an extension.
     Algorithm,
-    /// Its issuer has no such key, or not for this algorithm, as far as is known here.
+    /// Its issuer has no such key, or not for this algorithm, as far as known.
     Key,
     /// Not signed with a secret of ours, or not with the issuer's key.
     Signature,
-    /// A claim is missing, of a wrong type or out of its range.
+    /// A claim is missing, has a wrong type or is out of range.
     Claims,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// Its time is to come.
+    /// It is not valid yet.
     NotYet,
-    /// It is of somebody else.
+    /// It has another issuer.
     Issuer,
-    /// It is for somebody else.
+    /// It is for another audience.
     Audience,
 }
 
-/// What a genuine token says.
+/// The content of a genuine token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verified {
+pub(crate) enum VerifiedToken {
     /// One of ours.
     Own(Claims),
-    /// One of the other issuer.
+    /// One of the external issuer.
     Foreign(ForeignClaims),
 }
 
-/// What a genuine token of ours says.
+/// The content of a genuine token of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
-    /// Whose it is (`sub`).
+    /// The account (`sub`).
     pub(crate) account: AccountName,
-    /// What it may be used for at most (`roles`).
+    /// The most that it grants (`roles`).
     pub(crate) grants: Grants,
-    /// What names it (`jti`), to revoke it alone.
+    /// Its id (`jti`), to revoke it alone.
     pub(crate) id: Option<TokenId>,
-    /// The account's `tokens_valid_from_us` that it was issued under; of a token that does not say,
-    /// when it was issued.
+    /// The account's `tokens_valid_from_us` when it was issued; for a token without it, the time of
+    /// issue.
     pub(crate) since_us: u64,
-    /// When it ends (`exp`), µs since 1970 UTC.
+    /// When it expires (`exp`), in µs since 1970 UTC.
     pub(crate) expires_at_us: u64,
-    /// The generation of the secret that it was signed with, where those are derived from a
-    /// cluster's key.
+    /// The generation of the secret that signed it, where secrets are derived from a cluster's key.
     pub(crate) generation: Option<u64>,
 }
 
 impl Claims {
-    /// When it is no longer accepted here, µs since 1970 UTC.
+    /// When it is no longer accepted here, in µs since 1970 UTC.
     pub(crate) fn until_us(&self) -> u64 {
         self.expires_at_us + SKEW_S * SECOND_US
     }
 }
 
-/// A token that was just issued.
-pub struct Issued {
-    /// What is sent as `Bearer`.
+/// A newly issued token.
+pub struct IssuedToken {
+    /// Sent as `Bearer`.
     pub token: Zeroizing<String>,
-    /// What names it.
+    /// Its id.
     pub id: TokenId,
-    /// How long it lives, in seconds.
+    /// Its lifetime in seconds.
     pub expires_in_s: u64,
 }
 
-impl fmt::Debug for Issued {
+impl fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Issued({})", self.id)
     }
 }
 
-/// Issues tokens and reads them.
+/// Issues and verifies tokens.
 #[derive(Debug)]
 pub struct Tokens {
     secrets: OwnSecrets,
-    foreign: Option<Foreign>,
+    foreign: Option<ForeignIssuer>,
 }
 
-/// What our own tokens are signed with.
+/// The secrets that sign our own tokens.
 #[derive(Debug)]
 enum OwnSecrets {
-    /// What lies in a file of the data folder.
+    /// The secrets in a file of the data folder.
     InFile(InUse),
-    /// What is derived from the key of a cluster.
+    /// The secrets derived from the key of a cluster.
     Derived(DerivedSecrets),
 }
 
-/// Where the secret that signs tokens comes from, and so how it is rotated.
+/// The source of the signing secret, which decides how it is rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretSource {
-    /// From a file of this node: by [`Tokens::rotate`] and [`Tokens::retire`].
+    /// A file of this node: rotated by [`Tokens::rotate`] and [`Tokens::retire`].
     File,
-    /// From the key of the cluster: by commands to the view of accounts.
+    /// The key of the cluster: rotated by commands to the view of accounts.
     ClusterKey,
 }
 
-/// Whose signature is right.
+/// The secret whose signature matches.
 enum SignedBy {
     /// A secret of the file.
     File,
@@ -174,18 +173,18 @@ impl OwnSecrets {
         }
     }
 
-    /// Those of a file; of others nothing is kept here that could be replaced.
+    /// The file's secrets; others are not stored here and cannot be replaced.
     fn in_file(&self) -> io::Result<&InUse> {
         match self {
             OwnSecrets::InFile(secrets) => Ok(secrets),
             OwnSecrets::Derived(_) => {
-                Err(io::Error::other("the secret of tokens is derived from the cluster's key"))
+                Err(io::Error::other("the token secret is derived from the cluster's key"))
             }
         }
     }
 }
 
-/// A header, as far as anybody looks at it.
+/// The header, as far as it is read.
 #[derive(Deserialize)]
 struct Header<'a> {
     #[serde(borrow)]
@@ -194,7 +193,7 @@ struct Header<'a> {
     typ: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     kid: Option<Cow<'a, str>>,
-    /// Extensions that must be understood: none are. `null` is one too.
+    /// Critical extensions: none are supported. `null` counts as one, too.
     #[serde(default, deserialize_with = "given")]
     crit: bool,
 }
@@ -203,8 +202,8 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(from).map(|_| true)
 }
 
-/// The claims as they are written. A claim that is there has the right type, or the token is
-/// refused; others are passed over.
+/// The claims as written. Each claim must have the right type, or the token is refused; unknown
+/// claims are ignored.
 #[derive(Serialize, Deserialize)]
 struct WrittenClaims<'a> {
     #[serde(borrow)]
@@ -219,49 +218,49 @@ struct WrittenClaims<'a> {
     nbf: Option<u64>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     jti: Option<Cow<'a, str>>,
-    /// Whether it names an audience: ours name none. `null` is one too.
+    /// Whether it names an audience: our tokens name none. `null` counts as one, too.
     #[serde(default, skip_serializing, deserialize_with = "given")]
     aud: bool,
-    /// In µs since 1970 UTC. Ours: `iat` counts in seconds, which is too coarse to tell a token
-    /// from before a password's change from one right after it.
+    /// In µs since 1970 UTC. Our own claim: `iat` counts in seconds, which is too coarse to tell a
+    /// token from before a password change from one right after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
 }
 
 impl Tokens {
-    /// Signs and verifies with these secrets. Tokens that name an audience are for somebody else
-    /// (RFC 7519, 4.1.3).
+    /// Signs and verifies with these secrets. Tokens that name an audience are meant for another
+    /// service (RFC 7519, 4.1.3).
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(secrets: Secrets) -> Tokens {
         Tokens { secrets: OwnSecrets::InFile(InUse::of(secrets)), foreign: None }
     }
 
-    /// The same, and accepts tokens of another issuer besides.
+    /// The same, and also accepts tokens of an external issuer.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(super) fn trusting(self, foreign: Foreign) -> Tokens {
+    pub(super) fn trusting(self, foreign: ForeignIssuer) -> Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }
 
-    /// Signs and verifies with the secret of a data folder, and draws one if there is none. Accepts
-    /// tokens of another issuer besides if there is one.
+    /// Signs and verifies with the secret of a data folder, and generates one if there is none.
+    /// Also accepts tokens of an external issuer, if configured.
     ///
     /// # Errors
     /// As [`Secrets::open`].
-    pub(crate) fn open(data: &Path, foreign: Option<Foreign>) -> io::Result<Tokens> {
+    pub(crate) fn open(data: &Path, foreign: Option<ForeignIssuer>) -> io::Result<Tokens> {
         Ok(Tokens { secrets: OwnSecrets::InFile(InUse::open(data)?), foreign })
     }
 
-    /// Signs and verifies with secrets derived from the key of a cluster, of the generations that
-    /// are folded. Accepts tokens of another issuer besides if there is one.
+    /// Signs and verifies with secrets derived from the key of a cluster, of the folded
+    /// generations. Also accepts tokens of an external issuer, if configured.
     pub(crate) fn derived(
         key: Arc<ClusterKey>,
         folded: Arc<Folded>,
-        foreign: Option<Foreign>,
+        foreign: Option<ForeignIssuer>,
     ) -> Tokens {
         Tokens { secrets: OwnSecrets::Derived(DerivedSecrets::new(key, folded)), foreign }
     }
 
-    /// Where the secret that signs comes from.
+    /// The source of the signing secret.
     pub fn source(&self) -> SecretSource {
         match self.secrets {
             OwnSecrets::InFile(_) => SecretSource::File,
@@ -269,44 +268,44 @@ impl Tokens {
         }
     }
 
-    /// The other issuer, if there is one.
-    pub(crate) fn foreign(&self) -> Option<&Foreign> {
+    /// The external issuer, if configured.
+    pub(crate) fn foreign(&self) -> Option<&ForeignIssuer> {
         self.foreign.as_ref()
     }
 
-    /// Counts how often the secrets and the issuer's keys have been replaced. What was verified
-    /// under another number has to be verified again. To be read before the token is verified.
+    /// Counts the replacements of secrets and issuer's keys. A token verified under another number
+    /// must be verified again. Read it before verifying.
     pub(crate) fn generation(&self) -> u64 {
-        let foreign = self.foreign.as_ref().map_or(0, Foreign::generation);
+        let foreign = self.foreign.as_ref().map_or(0, ForeignIssuer::generation);
         let own = match &self.secrets {
             OwnSecrets::InFile(secrets) => secrets.generation(),
-            // What a token says holds with its generation, which is judged with the accounts.
+            // A token's content depends on its generation, which is judged with the accounts.
             OwnSecrets::Derived(_) => 0,
         };
         own.wrapping_add(foreign)
     }
 
-    /// Draws a new secret that signs from now on, and writes it to the data folder. Tokens signed
-    /// with the one before still count, those signed with the one before that no longer do.
+    /// Generates a new signing secret and writes it to the data folder. Tokens signed with the
+    /// previous one stay valid; older ones are invalidated.
     ///
     /// # Errors
-    /// As `Secrets::open`, and it is no file's. Everything is then as it was.
+    /// As `Secrets::open`; also if there is no file. Nothing has changed then.
     pub fn rotate(&self, data: &Path) -> io::Result<()> {
         self.secrets.in_file()?.rotate(data)
     }
 
-    /// Ends a rotation: only tokens signed with the newest secret count from now on.
+    /// Ends a rotation: from now on only tokens signed with the newest secret are valid.
     ///
     /// # Errors
-    /// As `Secrets::open`, and it is no file's. Everything is then as it was.
+    /// As `Secrets::open`; also if there is no file. Nothing has changed then.
     pub fn retire(&self, data: &Path) -> io::Result<()> {
         self.secrets.in_file()?.retire(data)
     }
 
-    /// Reads the secrets of the data folder anew if another process has replaced them.
+    /// Reloads the secrets of the data folder if another process has replaced them.
     ///
     /// # Errors
-    /// As [`Secrets::open`], once for each file that is wrong: the secrets before stay in use.
+    /// As [`Secrets::open`], once for each wrong file: the previous secrets stay in use.
     pub(crate) fn reread(&self, data: &Path) -> io::Result<Reread> {
         match &self.secrets {
             OwnSecrets::InFile(secrets) => secrets.reread(data),
@@ -314,18 +313,18 @@ impl Tokens {
         }
     }
 
-    /// The signature of a message. For tests that forge everything else.
+    /// The signature of a message, for tests that forge everything else.
     #[cfg(any(test, feature = "testing"))]
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.secrets.sign(message).as_ref().to_vec()
     }
 
-    /// Issues a token for so many seconds (1 to [`MAX_LIFE_S`]), at a time in µs since 1970 UTC.
-    /// `since_us` is the account's `tokens_valid_from_us`, looked up before its password was
+    /// Issues a token for a number of seconds (1 to [`MAX_LIFE_S`]), at a time in µs since 1970
+    /// UTC. `since_us` is the account's `tokens_valid_from_us`, read before its password was
     /// verified.
     ///
     /// # Errors
-    /// The system gives no randomness.
+    /// The system provides no random bytes.
     pub(crate) fn issue(
         &self,
         account: &AccountName,
@@ -333,7 +332,7 @@ impl Tokens {
         since_us: u64,
         life_s: u64,
         now_us: u64,
-    ) -> io::Result<Issued> {
+    ) -> io::Result<IssuedToken> {
         let expires_in_s = life_s.clamp(1, MAX_LIFE_S);
         let id = format!("{:032x}", u128::from_be_bytes(random::bytes()?));
         let iat = now_us / SECOND_US;
@@ -357,15 +356,15 @@ impl Tokens {
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(tag, &mut token);
         let id = TokenId::parse(&id).map_err(io::Error::other)?;
-        Ok(Issued { token, id, expires_in_s })
+        Ok(IssuedToken { token, id, expires_in_s })
     }
 
-    /// What a token says, if it is genuine, for us, and in its time (now in µs since 1970 UTC).
-    /// Nothing of what it claims is looked at before its signature is.
+    /// The content of a token that is genuine, for this server and within its validity (now in µs
+    /// since 1970 UTC). No claim is read before the signature is verified.
     ///
     /// # Errors
     /// [`TokenFault`].
-    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<Verified, TokenFault> {
+    pub(crate) fn verify(&self, token: &[u8], now_us: u64) -> Result<VerifiedToken, TokenFault> {
         if token.len() > MAX_BYTES {
             return Err(TokenFault::TooLong);
         }
@@ -376,14 +375,14 @@ impl Tokens {
         let (claims, tag) = (decode(claims)?, decode(tag)?);
         if header.alg == "HS256" {
             header.must_be_typed(&[OWN_TYPE])?;
-            return self.verify_own(signed, &claims, &tag, now_us).map(Verified::Own);
+            return self.verify_own(signed, &claims, &tag, now_us).map(VerifiedToken::Own);
         }
         let algorithm = Algorithm::parse(&header.alg).ok_or(TokenFault::Algorithm)?;
         let foreign = self.foreign.as_ref().ok_or(TokenFault::Algorithm)?;
         header.must_be_typed(&FOREIGN_TYPES)?;
         let key_id = header.kid.as_deref();
-        let token = Cut { key_id, signed, claims: &claims, signature: &tag };
-        foreign.verify(algorithm, &token, now_us).map(Verified::Foreign)
+        let token = TokenParts { key_id, signed, claims: &claims, signature: &tag };
+        foreign.verify(algorithm, &token, now_us).map(VerifiedToken::Foreign)
     }
 
     fn verify_own(
@@ -441,12 +440,12 @@ fn parts(token: &[u8]) -> Option<[&[u8]; 3]> {
     (parts.next().is_none() && three.iter().all(|part| !part.is_empty())).then_some(three)
 }
 
-/// Base64url without padding. Bits that mean nothing must be 0, so that a token is written one way.
+/// Base64url without padding. Unused bits must be 0, so that each token has one encoding.
 fn decode(part: &[u8]) -> Result<Vec<u8>, TokenFault> {
     URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Form)
 }
 
-/// JSON is UTF-8, also in the members that are passed over, where serde does not look.
+/// JSON is UTF-8, also in ignored members, which serde does not examine.
 pub(super) fn text(json: &[u8]) -> Result<&str, TokenFault> {
     std::str::from_utf8(json).map_err(|_| TokenFault::Form)
 }
@@ -460,7 +459,7 @@ fn read_header(json: &[u8]) -> Result<Header<'_>, TokenFault> {
 }
 
 impl Header<'_> {
-    /// The token says no type, or one of these.
+    /// The token has no type, or one of these.
     fn must_be_typed(&self, types: &[&str]) -> Result<(), TokenFault> {
         let is = |typ: &str| types.iter().any(|known| typ.eq_ignore_ascii_case(known));
         if self.typ.as_deref().is_none_or(is) { Ok(()) } else { Err(TokenFault::Algorithm) }

@@ -1,4 +1,4 @@
-//! The secret that tokens are signed with: 256 random bits in a file of the data folder, for the
+//! The secret that signs tokens: 256 random bits in a file of the data folder, readable by the
 //! owner only. During a rotation there are two: the new one signs, both verify.
 //!
 //! ```text
@@ -17,17 +17,17 @@ use zeroize::Zeroizing;
 
 /// The file, in the data folder.
 const FILE: &str = "token-secret";
-/// Where it is written before it takes the file's place.
+/// The temporary file that replaces it.
 const NEW_FILE: &str = "token-secret.new";
 /// Longest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1_024;
 
 type Secret = Zeroizing<[u8; 32]>;
 
-/// The secrets there are.
+/// The current secrets.
 pub(crate) struct Secrets {
     signs: hmac::Key,
-    /// The one before, while tokens of its time live.
+    /// The previous secret, while its tokens are valid.
     before: Option<hmac::Key>,
 }
 
@@ -38,10 +38,10 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those of a data folder; draws one if there is none.
+    /// The secrets of a data folder; generates one if there is none.
     ///
     /// # Errors
-    /// The file can be neither read nor written, is open to others, or is not what is written here.
+    /// The file can be neither read nor written, is readable by others, or has unknown content.
     pub(crate) fn open(data: &Path) -> io::Result<Secrets> {
         let _turn = turn(data)?;
         let secrets = match read(data) {
@@ -55,19 +55,18 @@ impl Secrets {
         Secrets::of(&secrets)
     }
 
-    /// As [`open`](Self::open), but draws none.
+    /// As [`open`](Self::open), but generates none.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and there is no file.
+    /// As [`open`](Self::open), or there is no file.
     pub(super) fn read(data: &Path) -> io::Result<Secrets> {
         Secrets::of(&read(data)?)
     }
 
-    /// Draws a new secret that signs from now on; the one that signed still verifies. One that
-    /// only verified is dropped.
+    /// Generates a new signing secret; the previous one still verifies. An older one is dropped.
     ///
     /// # Errors
-    /// As [`open`](Self::open). The file is then as it was.
+    /// As [`open`](Self::open). The file is unchanged then.
     pub(crate) fn rotate(data: &Path) -> io::Result<Secrets> {
         let _turn = turn(data)?;
         let mut secrets = read(data)?;
@@ -80,7 +79,7 @@ impl Secrets {
     /// Drops the secret that only verifies: a rotation ends.
     ///
     /// # Errors
-    /// As [`open`](Self::open). The file is then as it was.
+    /// As [`open`](Self::open). The file is unchanged then.
     pub(crate) fn retire(data: &Path) -> io::Result<Secrets> {
         let _turn = turn(data)?;
         let mut secrets = read(data)?;
@@ -95,7 +94,8 @@ impl Secrets {
         Ok(Secrets { signs, before: secrets.get(1).map(key) })
     }
 
-    /// Whether they are these. Told by what they make of a message, as `ring` does not show them.
+    /// Whether the secrets are the same. Compared by their signatures, as `ring` does not expose
+    /// them.
     pub(super) fn is_same(&self, other: &Secrets) -> bool {
         let mark = |key: &hmac::Key| hmac::sign(key, b"");
         let before = |secrets: &Secrets| secrets.before.as_ref().map(mark);
@@ -118,12 +118,12 @@ impl Secrets {
     }
 }
 
-/// Where the file is.
+/// Path of the file.
 pub(super) fn path(data: &Path) -> PathBuf {
     data.join(FILE)
 }
 
-/// Waits until no other process replaces the file, and has the others wait until this is dropped.
+/// Waits until no other process replaces the file, and locks it until dropped.
 fn turn(data: &Path) -> io::Result<File> {
     let folder = File::open(data)?;
     folder.lock()?;
@@ -143,8 +143,8 @@ fn malformed() -> io::Error {
 fn read(data: &Path) -> io::Result<Vec<Secret>> {
     let file = File::open(path(data))?;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        let reason =
-            "token-secret can be read by others; chmod 600 it, and rotate it if they may have";
+        let reason = "other users can read token-secret: chmod 600 it, and rotate it if they may have \
+             read it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
@@ -157,8 +157,8 @@ fn read(data: &Path) -> io::Result<Vec<Secret>> {
     secrets.filter(|secrets| secrets.len() <= 2).ok_or_else(malformed)
 }
 
-/// Replaces the file as a whole and for good: a token signed with a secret that a crash takes
-/// back would be refused afterwards.
+/// Replaces the file atomically and durably: after a crash that reverted it, tokens signed with the
+/// new secret would be refused.
 fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
     for secret in secrets {
@@ -166,7 +166,7 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
         text.push('\n');
     }
     let new = data.join(NEW_FILE);
-    // What a crash may have left, with whatever mode.
+    // A leftover of a crash, with any mode.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -179,7 +179,7 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
 }
 
 impl Secrets {
-    /// A secret that is none, for tests and fuzzing, and the one before.
+    /// A public secret for tests and fuzzing, and the previous one.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);

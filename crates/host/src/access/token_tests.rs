@@ -1,4 +1,4 @@
-//! Every way a token is refused.
+//! Every reason to refuse a token.
 
 use super::*;
 use proptest::prelude::*;
@@ -24,10 +24,10 @@ fn issue(tokens: &Tokens) -> String {
     tokens.issue(&ann(), &grants(), 77, 3600, NOW_US).unwrap().token.to_string()
 }
 
-fn own(verified: Verified) -> Claims {
+fn own(verified: VerifiedToken) -> Claims {
     match verified {
-        Verified::Own(claims) => claims,
-        Verified::Foreign(_) => panic!("there is no other issuer"),
+        VerifiedToken::Own(claims) => claims,
+        VerifiedToken::Foreign(_) => panic!("there is no other issuer"),
     }
 }
 
@@ -39,7 +39,7 @@ fn part(json: &str) -> String {
     URL_SAFE_NO_PAD.encode(json)
 }
 
-/// A token with this header and these claims that is signed with our secret.
+/// A token with this header and these claims, signed with our secret.
 fn signed(header: &str, claims: &str) -> String {
     let message = format!("{}.{}", part(header), part(claims));
     let tag = tokens().sign(message.as_bytes());
@@ -65,7 +65,7 @@ fn what_is_issued_is_accepted() {
         Claims { account, grants: grants(), id, since_us: 77, expires_at_us, generation: None };
     assert_eq!(found, wanted);
     assert_ne!(tokens().issue(&ann(), &grants(), 77, 3600, NOW_US).unwrap().id, issued.id);
-    // What clients read in it (WIRE §5).
+    // The claims that clients read (WIRE §5).
     let middle = issued.token.split('.').nth(1).unwrap();
     let json: serde_json::Value =
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(middle).unwrap()).unwrap();
@@ -87,8 +87,8 @@ fn the_most_roles_with_the_longest_names_fit() {
     assert_eq!(verify(&token).unwrap().grants, roles);
 }
 
-/// The example of RFC 7515, A.1: a signature that others made is found right, so that what is
-/// refused is refused for what it claims.
+/// The example of RFC 7515, A.1: a signature made by others verifies, so that tokens refused here
+/// are refused for their claims.
 #[test]
 fn the_signature_is_that_of_the_standard() {
     let key =
@@ -111,7 +111,7 @@ fn the_algorithm_is_not_the_tokens_to_choose() {
         let header = format!(r#"{{"alg":"{alg}","typ":"JWT"}}"#);
         assert_eq!(fault(&signed(&header, &claims(""))), TokenFault::Algorithm, "{alg}");
     }
-    // As it is usually forged: without a signature.
+    // The usual forgery: without a signature.
     let none = format!("{}.{}", part(r#"{"alg":"none","typ":"JWT"}"#), part(&claims("")));
     assert_eq!(fault(&format!("{none}.")), TokenFault::Form);
     assert_eq!(fault(&none), TokenFault::Form);
@@ -250,7 +250,7 @@ fn what_is_cut_swapped_or_huge_is_refused() {
 }
 
 proptest! {
-    /// No other text than the one that was issued is accepted: not one bit, nor another writing.
+    /// Only the exact issued text is accepted: not one bit may differ, nor another encoding.
     #[test]
     fn no_changed_token_is_accepted(at in any::<prop::sample::Index>(), byte: u8) {
         let token = issue(&tokens()).into_bytes();

@@ -1,5 +1,5 @@
-//! One entry: what is known of a request, as tags to ask for and as JSON to read. Never a
-//! credential, never a query string, never a body.
+//! One audit entry: facts about a request, as tags for queries and as JSON. Never a credential, a
+//! query string or a body.
 
 use crate::identity::Method;
 use crate::names::is_name;
@@ -7,10 +7,10 @@ use crate::record::RequestRecord;
 use crate::wire::json::{push_string, push_u64};
 use wellspring_types::valid::check_tags;
 
-/// Longest path that is kept, in bytes; of a longer one the beginning is.
+/// Longest stored path, in bytes; longer paths are truncated.
 const PATH_BYTES: usize = 256;
 
-/// The log, if it may be one: in a path anything may stand in its place, at any length.
+/// The log, if its name is valid: a path may contain anything in its place, at any length.
 fn log_of<'a>(record: &RequestRecord<'a>) -> Option<&'a str> {
     Some(record.log).filter(|log| is_name(log))
 }
@@ -22,7 +22,7 @@ fn key_of<'a>(record: &'a RequestRecord<'_>) -> Option<&'a str> {
     }
 }
 
-/// The tags by which the entry of a request can be asked for.
+/// The tags by which the entry of a request can be queried.
 pub(super) fn tags(record: &RequestRecord<'_>) -> Vec<String> {
     let client = record.client.map(|client| client.to_string());
     let tags = [
@@ -66,7 +66,7 @@ pub(super) fn data(record: &RequestRecord<'_>) -> Vec<u8> {
     out
 }
 
-/// As much of a path as is kept.
+/// The stored part of a path.
 fn beginning(path: &str) -> &str {
     let is_end = |&at: &usize| path.is_char_boundary(at);
     let end = (0..=path.len().min(PATH_BYTES)).rev().find(is_end).unwrap_or(0);

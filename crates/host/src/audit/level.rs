@@ -1,11 +1,11 @@
-//! Which requests are kept.
+//! Which requests are audited.
 
 use crate::access::Needs;
 use crate::settings::section;
 use serde::{Deserialize, Serialize};
 use wellspring_views::access::Role;
 
-/// How much the audit keeps.
+/// The level of the audit.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Deserialize, Serialize,
 )]
@@ -13,49 +13,50 @@ use wellspring_views::access::Role;
 pub enum Level {
     /// Nothing.
     Off,
-    /// What needs the role operator or admin, logins, changes of accounts and keys, refusals.
+    /// Requests that need the role operator or admin, logins, changes of accounts and keys,
+    /// refusals.
     Changes,
-    /// And what needs the role writer.
+    /// Also requests that need the role writer.
     Writes,
-    /// And every read.
+    /// Also every read.
     All,
 }
 
 section! {
     /// Settings of the audit.
-    AuditConfig from AuditConfigArgs:
-    /// What is kept of who did what, as events of the log system: off, changes (what needs the role
-    /// operator or admin, logins, changes of accounts and keys, refusals), writes (what needs
-    /// writer, too), all (reads, too).
+    AuditConfig from AuditConfigArgs under "Access and audit":
+    /// What the audit records in the log system: off; changes (what requires operator or admin,
+    /// logins, changes of accounts and keys, refusals); writes (also what requires writer); all
+    /// (also reads).
     audit: Level = "WELLSPRING_AUDIT", Level::Changes;
 }
 
-/// What a route is to the audit.
+/// The audit's classification of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
-    /// None: the route is public and changes nothing. Clicks are recorded by themselves.
+    /// No concern: the route is public and changes nothing. Clicks have their own record.
     Never,
     /// A login, with credentials in the body.
     Login,
     /// A change that needs a high role.
     Change,
-    /// Appending and the like.
+    /// Appending and similar writes.
     Write,
     /// Reading.
     Read,
 }
 
 impl Concern {
-    /// Of a route with this method and these requirements.
+    /// The classification of a route with this method and these requirements.
     pub fn of(method: &str, needs: Needs) -> Concern {
         let reads = method == "GET";
         match needs {
-            // Whatever a client asked for was kept by the node that it came to.
+            // The node that received the client's request has recorded it.
             Needs::Node => Concern::Never,
             Needs::Public if reads => Concern::Never,
             Needs::Public => Concern::Login,
             Needs::Role(Role::Admin) => Concern::Change,
-            // Figures are scraped four times a minute.
+            // Metrics are scraped four times a minute.
             Needs::Role(Role::Operator) if !reads => Concern::Change,
             Needs::Account if !reads => Concern::Change,
             Needs::Role(Role::Writer) => Concern::Write,
@@ -65,7 +66,7 @@ impl Concern {
 }
 
 impl Level {
-    /// Whether a successful request to a route of this concern is kept.
+    /// Whether a successful request of this concern is recorded.
     pub(super) fn keeps(self, concern: Concern) -> bool {
         let least = match concern {
             Concern::Never => return false,

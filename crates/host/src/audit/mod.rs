@@ -1,5 +1,5 @@
 //! The audit: which caller did what, as events of the system log. No request waits for it or is
-//! refused because of it: an entry that finds no room is counted.
+//! refused because of it: entries that do not fit are counted.
 //!
 //! ```text
 //! answer known ─► which requests are kept (level) ─► refusals, failures: at most so many ─► event ─► batcher
@@ -36,7 +36,7 @@ const FAILED_OFTEN: &str = "AccessFailedOften";
 
 /// What the audit does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum AuditDecision {
     /// Nothing: the level does not cover it.
     Ignored,
     /// Always keeps an event.
@@ -86,34 +86,36 @@ impl Audit {
     pub(crate) fn note(&self, node: &Node, record: &RequestRecord<'_>) {
         let &RequestRecord { client, ended_us: now_us, .. } = record;
         let event_type = match self.verdict(record) {
-            Verdict::Ignored => return,
-            Verdict::Accessed => ACCESSED,
-            Verdict::Refused if self.may_keep(&self.refusals, client, now_us) => REFUSED,
-            Verdict::Failed if self.may_keep(&self.failures, client, now_us) => ACCESSED,
-            Verdict::Refused | Verdict::Failed => return,
+            AuditDecision::Ignored => return,
+            AuditDecision::Accessed => ACCESSED,
+            AuditDecision::Refused if self.may_keep(&self.refusals, client, now_us) => REFUSED,
+            AuditDecision::Failed if self.may_keep(&self.failures, client, now_us) => ACCESSED,
+            AuditDecision::Refused | AuditDecision::Failed => return,
         };
         self.keep(node, event_type, &entry::tags(record), &entry::data(record));
     }
 
-    fn verdict(&self, record: &RequestRecord<'_>) -> Verdict {
-        let Some(&concern) = self.concerns.get(record.route.index) else { return Verdict::Ignored };
+    fn verdict(&self, record: &RequestRecord<'_>) -> AuditDecision {
+        let Some(&concern) = self.concerns.get(record.route.index) else {
+            return AuditDecision::Ignored;
+        };
         if self.level == Level::Off || concern == Concern::Never {
-            return Verdict::Ignored;
+            return AuditDecision::Ignored;
         }
         let kept = self.level.keeps(concern);
         match record.status {
-            403 => Verdict::Refused,
+            403 => AuditDecision::Refused,
             // A request without credentials was no attempt to break in.
-            401 if record.shows_credentials || record.caller.is_some() => Verdict::Refused,
+            401 if record.shows_credentials || record.caller.is_some() => AuditDecision::Refused,
             // Too many logins; other limits say nothing about the caller.
-            429 if record.caller.is_some() => Verdict::Refused,
-            401 | 429 => Verdict::Ignored,
-            _ if !kept => Verdict::Ignored,
+            429 if record.caller.is_some() => AuditDecision::Refused,
+            401 | 429 => AuditDecision::Ignored,
+            _ if !kept => AuditDecision::Ignored,
             // A failure of an unauthenticated caller changed nothing and revealed nothing.
-            400.. if !record.is_identified() => Verdict::Ignored,
+            400.. if !record.is_identified() => AuditDecision::Ignored,
             // Failed writes and reads are not capped: successful ones are kept as often.
-            400..500 if concern == Concern::Change => Verdict::Failed,
-            _ => Verdict::Accessed,
+            400..500 if concern == Concern::Change => AuditDecision::Failed,
+            _ => AuditDecision::Accessed,
         }
     }
 
@@ -151,17 +153,17 @@ impl Audit {
         vec![
             counter(
                 "wellspring_audit_events_total",
-                "Events of the audit accepted for the system log.",
+                "Audit events accepted for the system log.",
                 &self.written,
             ),
             counter(
                 "wellspring_audit_shed_total",
-                "Events of the audit lost because there was no room for them.",
+                "Audit events lost because their buffer was full.",
                 &self.shed,
             ),
             counter(
                 "wellspring_audit_refusals_not_kept_total",
-                "Refusals told by their number only, because there were too many.",
+                "Refusals that were only counted, because there were too many.",
                 &self.not_kept,
             ),
         ]

@@ -120,7 +120,7 @@ fn what_was_done_can_be_asked_for_and_read() {
 
 #[test]
 fn the_level_and_the_status_decide() {
-    use Verdict::{Accessed, Failed, Ignored, Refused};
+    use AuditDecision::{Accessed, Failed, Ignored, Refused};
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
     let (open, nobody) = (Principal::anybody(&host.access.state()).unwrap(), Principal::nobody());

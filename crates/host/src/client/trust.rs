@@ -1,33 +1,43 @@
 //! Whose certificates the tools accept, and which they show.
 
 use crate::client::endpoint::{Endpoint, Scheme};
+use rustls::RootCertStore;
+use rustls::client::ResolvesClientCert;
+use rustls::sign::SingleCertAndKey;
 use std::path::PathBuf;
-use wellspring_tls::{ClientTerms, TermsFault};
+use std::sync::Arc;
+use wellspring_tls::{ClientTerms, TermsFault, pem};
 
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Trust {
-    /// PEM file of authorities to trust at an https:// address, instead of those this machine
-    /// trusts.
-    #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE", global = true)]
+    /// PEM file of authorities to trust at https:// addresses, instead of this machine's
+    #[arg(
+        long,
+        env = "WELLSPRING_CACERT",
+        value_name = "FILE",
+        global = true,
+        hide_short_help = true
+    )]
     cacert: Option<PathBuf>,
-    /// PEM file of the certificate to show to a server that asks for one, and of the chain behind
-    /// it; with --client-key.
+    /// PEM file of the client certificate and its chain, for servers that ask for one
     #[arg(
         long,
         env = "WELLSPRING_CLIENT_CERT",
         value_name = "FILE",
         requires = "client_key",
-        global = true
+        global = true,
+        hide_short_help = true
     )]
     client_cert: Option<PathBuf>,
-    /// PEM file of the private key of --client-cert, readable by its owner alone.
+    /// PEM file of the private key of --client-cert, readable by its owner only
     #[arg(
         long,
         env = "WELLSPRING_CLIENT_KEY",
         value_name = "FILE",
         requires = "client_cert",
-        global = true
+        global = true,
+        hide_short_help = true
     )]
     client_key: Option<PathBuf>,
 }
@@ -49,6 +59,28 @@ impl Trust {
         given.map(|(flag, file)| (flag, file.display().to_string())).collect()
     }
 
+    /// The authorities of --cacert; `None` without it.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be used.
+    pub fn authorities(&self) -> Result<Option<RootCertStore>, String> {
+        let read = |path| pem::roots(path).map_err(|why| format!("--cacert: {why}"));
+        self.cacert.as_deref().map(read).transpose()
+    }
+
+    /// The certificate of --client-cert; `None` without it.
+    ///
+    /// # Errors
+    /// A sentence: one of the files cannot be used, or they do not belong together.
+    pub fn shown(&self) -> Result<Option<Arc<dyn ResolvesClientCert>>, String> {
+        let (Some(certificate), Some(key)) = (&self.client_cert, &self.client_key) else {
+            return Ok(None);
+        };
+        let shown =
+            pem::certified(certificate, key).map_err(|why| format!("--client-cert: {why}"))?;
+        Ok(Some(Arc::new(SingleCertAndKey::from(shown))))
+    }
+
     /// How TLS is spoken with this server; `None` if its address is http://.
     ///
     /// # Errors
@@ -58,18 +90,14 @@ impl Trust {
         if endpoint.scheme == Scheme::Http {
             return Ok(None);
         }
-        let shown = self.client_cert.as_deref().zip(self.client_key.as_deref());
-        let terms = ClientTerms::new(&endpoint.host, self.cacert.as_deref(), shown);
+        let host = &endpoint.host;
+        let terms = ClientTerms::new(host, self.authorities()?, self.shown()?);
         terms.map(Some).map_err(|fault| match fault {
-            TermsFault::Host => {
-                format!("--url: no certificate can be for the host {:?}", endpoint.host)
-            }
-            TermsFault::Authorities(why) => format!("--cacert: {why}"),
+            TermsFault::Host => format!("--url: no certificate can be for the host {host:?}"),
             TermsFault::NoAuthority => "this machine trusts no authority: name one with --cacert, \
                                         or install the package `ca-certificates`"
                 .to_owned(),
-            TermsFault::Certificate(why) => format!("--client-cert: {why}"),
-            TermsFault::Setup(why) => why,
+            TermsFault::Setup(why) => format!("TLS cannot be set up: {why}"),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to other nodes whose answers are small: read whole, within a time.
+//! Requests to other nodes with small answers: read whole, within a time.
 
 use super::peers::{PeerError, PeerRequest, Peers};
 use bytes::{Bytes, BytesMut};
@@ -9,10 +9,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Largest answer that is read.
+/// Largest accepted answer.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A whole answer of another node.
+/// A complete answer of another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAnswer {
     /// Its status.
@@ -22,7 +22,7 @@ pub struct PeerAnswer {
 }
 
 impl PeerRequest {
-    /// A question of this node's own.
+    /// A request of this node itself.
     pub fn get(target: &str) -> PeerRequest {
         PeerRequest {
             method: Method::GET,
@@ -33,7 +33,7 @@ impl PeerRequest {
         }
     }
 
-    /// A request of this node's own, with JSON or with nothing.
+    /// A request of this node itself, with JSON or without content.
     pub fn post(target: &str, content: Bytes) -> PeerRequest {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -42,10 +42,10 @@ impl PeerRequest {
 }
 
 impl Peers {
-    /// As [`send`](Peers::send), with the whole answer, which has to come within a time.
+    /// As [`send`](Peers::send), with the complete answer, within a time.
     ///
     /// # Errors
-    /// [`PeerError`]; `Unknown`, too, if the answer does not come in time or is too large.
+    /// [`PeerError`]; also `Unknown` if the answer does not arrive in time or is too large.
     pub async fn ask(
         &self,
         url: &str,
@@ -62,7 +62,7 @@ impl Peers {
         };
         tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
             let waited = patience.as_millis();
-            Err(PeerError::Unknown(format!("{url} gave no answer within {waited} ms")))
+            Err(PeerError::Unknown(format!("{url} did not answer within {waited} ms")))
         })
     }
 }
@@ -70,7 +70,7 @@ impl Peers {
 async fn whole(mut body: Incoming) -> Result<Bytes, String> {
     let mut content = BytesMut::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let frame = frame.map_err(|error| format!("the answer breaks off: {error}"))?;
+        let frame = frame.map_err(|error| format!("the answer ended early: {error}"))?;
         let Ok(data) = frame.into_data() else { continue };
         if content.len() + data.len() > MOST_BYTES {
             return Err("the answer is too large".to_owned());

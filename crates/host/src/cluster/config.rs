@@ -1,5 +1,4 @@
-//! The settings of a node of several: which journal its logs are copies of, who it is, what the
-//! nodes share.
+//! The settings of a node of a cluster: the journal of its logs, its identity, the shared key.
 
 use super::NodeName;
 use crate::client::endpoint::Endpoint;
@@ -10,17 +9,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a node that does not lead does with a write.
+/// What a follower does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FollowerWrites {
-    /// It has the leader answer it.
+    /// It forwards it to the leader.
     Forward,
-    /// It sends the client to the leader (307).
+    /// It redirects the client to the leader (307).
     Redirect,
 }
 
-/// The URL of a journal. It may hold a password, which is never shown.
+/// The URL of a journal. It may contain a password, which is never shown.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct JournalUrl(String);
 
@@ -66,43 +65,50 @@ impl Serialize for JournalUrl {
 
 section! {
     /// Settings of a node of several.
-    ClusterConfig from ClusterConfigArgs:
-    /// Journal that the logs of several nodes are copies of, e.g.
-    /// postgres://wellspring@db.example/events; empty: the files of this folder alone.
+    ClusterConfig from ClusterConfigArgs under "Several nodes":
+    /// Journal shared by several nodes, e.g. postgres://wellspring@db.example/events. Without it
+    /// the logs are files in the data folder.
     journal: JournalUrl = "WELLSPRING_JOURNAL", JournalUrl::default();
-    /// Writes events as rows to a journal that is a database, for its other clients to read.
+    /// Write events as rows, too, if the journal is a database, for SQL clients.
     [num_args = 0..=1, default_missing_value = "true"]
     journal_rows: bool = "WELLSPRING_JOURNAL_ROWS", true;
-    /// What a node that does not lead does with a write: forward it to the leader, or redirect its
-    /// client there (307).
+    /// What a follower does with a write: forward it to the leader, or redirect the client there
+    /// (307).
     follower_writes: FollowerWrites = "WELLSPRING_FOLLOWER_WRITES", FollowerWrites::Forward;
-    /// Longest time that a write waits for a leader, in ms.
+    /// Maximum time that a write waits for a leader, in ms.
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;
-    /// Silence after which a leader is taken for gone, in ms.
+    /// Silence after which a leader is considered gone, in ms.
     lead_timeout_ms: u64 = "WELLSPRING_LEAD_TIMEOUT_MS", 2_000;
-    optional /// File with the password for the journal, readable by its owner alone; or set PGPASSWORD.
+    optional
+    /// File with the password of the journal, readable by its owner only; or set PGPASSWORD.
     journal_password_file: PathBuf = "WELLSPRING_JOURNAL_PASSWORD_FILE";
-    optional /// Name of this node; no other has it.
+    optional
+    /// Name of this node, unique among the nodes.
     node: String = "WELLSPRING_NODE";
-    optional /// URL under which other nodes and clients reach this node; that of --listen if this is a loopback address.
+    optional
+    /// URL at which other nodes and clients reach this node. Not set: that of --listen, if it is a
+    /// loopback address.
     advertise: String = "WELLSPRING_ADVERTISE";
-    optional /// File with the key that all nodes share; `wellspring cluster key FILE` makes one.
+    optional
+    /// File with the key that all nodes share; create it with `wellspring cluster key FILE`.
     cluster_key: PathBuf = "WELLSPRING_CLUSTER_KEY";
-    optional /// PEM file of authorities to trust at https:// addresses of other nodes, instead of those this machine trusts.
+    optional
+    /// PEM file of authorities to trust at https:// addresses of other nodes. Not set: this
+    /// machine's.
     cluster_cacert: PathBuf = "WELLSPRING_CLUSTER_CACERT";
 }
 
-/// Who a node of several is, from its settings.
+/// The identity of a node of a cluster, from its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeIdentity {
     /// Its name.
     pub(crate) name: NodeName,
-    /// Where others reach it.
+    /// Its URL for others.
     pub(crate) url: String,
 }
 
 impl ClusterConfig {
-    /// Whether the logs are copies of a journal of several nodes.
+    /// Whether the logs are copies of a shared journal.
     pub fn is_shared(&self) -> bool {
         !self.journal.0.is_empty()
     }
@@ -110,7 +116,7 @@ impl ClusterConfig {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self, process: &ProcessConfig, has_tls: bool) -> Result<(), String> {
         if !self.is_shared() {
             let alone = [
@@ -120,7 +126,7 @@ impl ClusterConfig {
                 ("cluster_key", self.cluster_key.is_some()),
             ];
             return match alone.into_iter().find(|(_, is_set)| *is_set) {
-                Some((name, _)) => Err(format!("{name} means nothing without --journal URL")),
+                Some((name, _)) => Err(format!("{name} has no effect without --journal URL")),
                 None => Ok(()),
             };
         }
@@ -134,15 +140,15 @@ impl ClusterConfig {
         }
         if self.cluster_key.is_none() {
             return Err(
-                "cluster_key is missing: with --journal the nodes share a key; make one with \
-                 `wellspring cluster key FILE`, copy it to each node, and give --cluster-key FILE"
+                "cluster_key is missing: with --journal the nodes share a key; create one with \
+                 `wellspring cluster key FILE`, copy it to each node, and set --cluster-key FILE"
                     .to_owned(),
             );
         }
         self.identity(process, has_tls).map(drop)
     }
 
-    /// Who this node is.
+    /// The identity of this node.
     ///
     /// # Errors
     /// A sentence about `node` or `advertise`.
@@ -155,9 +161,9 @@ impl ClusterConfig {
             NodeName::parse(self.node.as_deref().unwrap_or_default()).map_err(
                 |rule| match &self.node {
                     None => {
-                        "node is missing: with --journal each node has a name of its own".to_owned()
+                        "node is missing: with --journal each node needs a unique name".to_owned()
                     }
-                    Some(name) => format!("node {name:?} is no name of a node: {rule}"),
+                    Some(name) => format!("node {name:?} is not a valid name: {rule}"),
                 },
             )?;
         let url = match &self.advertise {
@@ -167,15 +173,15 @@ impl ClusterConfig {
         let endpoint = Endpoint::parse(&url).map_err(|why| why.replace("--url", "advertise"))?;
         if url.starts_with("http://") && !endpoint.is_this_machine() && !process.insecure {
             return Err(format!(
-                "advertise {url} is reached without TLS, and others could read and change what nodes and clients \
-                 send; give --tls-cert and --tls-key and an https:// address, or say --insecure if the network is \
-                 private"
+                "advertise {url} is reached without TLS, and others could read and change the \
+                 traffic of nodes and clients; set --tls-cert and --tls-key and an https:// \
+                 address, or set --insecure if the network is private"
             ));
         }
         Ok(NodeIdentity { name, url })
     }
 
-    /// The silence after which a leader is taken for gone.
+    /// The silence after which a leader is considered gone.
     pub(crate) fn lead_timeout(&self) -> Duration {
         Duration::from_millis(self.lead_timeout_ms)
     }
@@ -186,12 +192,12 @@ impl ClusterConfig {
     }
 }
 
-/// The URL of a listener that only this machine reaches.
+/// The URL of a listener that only this machine can reach.
 fn of_listen(process: &ProcessConfig, has_tls: bool) -> Result<String, String> {
     let address = process.address()?;
     if !address.ip().is_loopback() || address.port() == 0 {
         return Err(format!(
-            "advertise is missing: give the URL under which other nodes and clients reach this one \
+            "advertise is missing: set the URL at which other nodes and clients reach this one \
              (--listen {} does not tell)",
             process.listen
         ));
@@ -251,7 +257,7 @@ mod tests {
         for flags in
             [["--node", "a"], ["--cluster-key", "k"], ["--advertise", "http://localhost:1"]]
         {
-            assert!(refused(&flags).contains("means nothing without --journal"));
+            assert!(refused(&flags).contains("has no effect without --journal"));
         }
     }
 }

@@ -1,42 +1,42 @@
-//! The engine that orders the logs of several nodes, as the host sees it. Which engines there are
-//! is the program's to say: it makes one from `--journal`.
+//! The engine that orders the logs of a cluster, as the host sees it. The program decides which
+//! engines exist: it makes one from `--journal`.
 
 use std::fmt;
 use wellspring_log::shared::SharedLog;
 
-/// Whether the events of a log are written as rows beside its entries, where an engine can.
+/// Whether the events of a log are also written as rows, where an engine can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogRows {
     /// As the settings say.
     AsConfigured,
-    /// Never: what is in the log is not for other clients of the engine.
+    /// Never: other clients of the engine must not read the log.
     Never,
 }
 
-/// An engine that orders the logs of several nodes.
+/// An engine that orders the logs of a cluster.
 pub trait Engine: Send + Sync {
-    /// The shared log of this name; it begins empty if nobody has used it.
+    /// The shared log of this name; it is empty if it is new.
     fn shared_log(&self, log: &str, rows: LogRows) -> Box<dyn SharedLog>;
 
-    /// Has it look at once for what other nodes have appended: somebody waits for it.
+    /// Has it check at once for entries of other nodes, because a request waits for them.
     fn nudge(&self);
 
-    /// How it stands.
+    /// Its status.
     fn status(&self) -> EngineStatus;
 }
 
-/// How it stands with an engine.
+/// The status of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// What kind it is: `postgres`.
+    /// Its kind: `postgres`.
     pub kind: &'static str,
     /// Whether it can be reached.
     pub reach: EngineReach,
-    /// What it said last of something it did not do, or of which it warned; for a person.
+    /// Its last error or warning; for an operator.
     pub trouble: Option<String>,
     /// What an acknowledged append survives on it, in words.
     pub durable: String,
-    /// How often it was connected anew.
+    /// Number of reconnections.
     pub reconnects: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct EngineStatus {
 pub enum EngineReach {
     /// It can.
     Connected,
-    /// It cannot, and is tried again and again.
+    /// It cannot, and is retried continuously.
     Lost {
         /// Why, in words.
         reason: String,

@@ -1,6 +1,6 @@
-//! The key that the nodes of a cluster share: 256 random bits in a file for the owner only.
-//! Everything secret that has to be the same on all nodes is derived from it, each for one use, so
-//! that none tells of another.
+//! The key that the nodes of a cluster share: 256 random bits in a file readable by the owner only.
+//! Every secret that must be the same on all nodes is derived from it, each for one use, so that
+//! none reveals another.
 //!
 //! ```text
 //! 64 hexadecimal digits, a line
@@ -15,12 +15,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Longest file that is read, in bytes.
+/// Longest file accepted, in bytes.
 const MAX_FILE_BYTES: u64 = 1_024;
-/// Sets what is derived here apart from what anybody else derives of the same bits.
+/// Separates derivations here from those that others make of the same bits.
 const SALT: &[u8] = b"wellspring cluster key 1";
 
-/// What a derivation is for. Never changes: what was derived for it is in use.
+/// The purpose of a derivation. Never changes: derived secrets are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     TokenSecret,
@@ -42,7 +42,7 @@ impl Use {
     }
 }
 
-/// Tells whether two nodes have the same key. No secret: from its 32 bits nobody comes to the key.
+/// Tells whether two nodes have the same key. Not secret: its 32 bits do not reveal the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyFingerprint(pub [u8; 4]);
 
@@ -55,7 +55,7 @@ impl fmt::Display for KeyFingerprint {
 /// The key that the nodes of a cluster share.
 pub struct ClusterKey {
     bits: Zeroizing<[u8; 32]>,
-    /// What nodes sign the requests with that they send each other.
+    /// Signs the requests that nodes send each other.
     nodes: hmac::Key,
 }
 
@@ -69,22 +69,22 @@ impl ClusterKey {
     /// Reads the key of a file.
     ///
     /// # Errors
-    /// A sentence: the file is not there, can be read by others, or is not what is written here.
+    /// A sentence: the file does not exist, is readable by others, or has unknown content.
     pub fn read(path: &Path) -> Result<ClusterKey, String> {
         let shown = path.display();
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "the cluster key {shown} is not there; copy that of the other nodes to it, or have the \
-                 first node's drawn by `wellspring cluster key {shown}`"
+                "the cluster key {shown} does not exist; copy it from another node, or create \
+                 the first with `wellspring cluster key {shown}`"
             ),
             io::ErrorKind::InvalidData => malformed(path),
-            _ => format!("the cluster key {shown} cannot be read: {error}"),
+            _ => format!("cannot read the cluster key {shown}: {error}"),
         };
         let file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
             return Err(format!(
-                "the cluster key {shown} can be read by others; chmod 600 it, and give all nodes a new one \
-                 if they may have"
+                "other users can read the cluster key {shown}: chmod 600 it, and give all \
+                 nodes a new one if they may have read it"
             ));
         }
         let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
@@ -93,14 +93,13 @@ impl ClusterKey {
         hex::read_key(digits).map(ClusterKey::of).ok_or_else(|| malformed(path))
     }
 
-    /// Draws a key into a file that is not there yet, durably and for the owner only.
+    /// Generates a key into a new file, durably and readable by the owner only.
     ///
     /// # Errors
-    /// A sentence: there is a file already, which is left as it is, or none can be written.
+    /// A sentence: the file exists already and is left unchanged, or it cannot be written.
     pub fn draw_to(path: &Path) -> Result<ClusterKey, String> {
         let shown = path.display();
-        let failed =
-            |error: io::Error| format!("no cluster key can be written to {shown}: {error}");
+        let failed = |error: io::Error| format!("cannot write the cluster key {shown}: {error}");
         let key = Zeroizing::new(random::bytes().map_err(failed)?);
         let mut text = Zeroizing::new(String::with_capacity(65));
         hex::push(&mut text, &*key);
@@ -109,42 +108,42 @@ impl ClusterKey {
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let mut file = file.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                format!("there is a file {shown} already, and a cluster key takes no other's place")
+                format!("the file {shown} already exists; a cluster key never overwrites a file")
             }
             _ => failed(error),
         })?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         if let Err(error) = written.and_then(|()| sync_folder_of(path)) {
-            // Half a key, or one that a power loss takes back, is worse than none.
+            // Half a key, or one that a power loss removes, is worse than none.
             let _ = fs::remove_file(path);
             return Err(failed(error));
         }
         Ok(ClusterKey::of(key))
     }
 
-    /// The secret that tokens of a generation are signed with.
+    /// The secret that signs tokens of a generation.
     pub fn token_secret(&self, generation: u64) -> Zeroizing<[u8; 32]> {
         self.derive(Use::TokenSecret, &generation.to_be_bytes())
     }
 
-    /// The secret that visitors of a day (UTC, counted from 1970) are named with.
+    /// The secret that hashes visitors of a day (UTC, counted from 1970).
     pub fn visitors(&self, day: u64) -> Zeroizing<[u8; 32]> {
         self.derive(Use::Visitors, &day.to_be_bytes())
     }
 
-    /// What nodes sign the requests with that they send each other.
+    /// The key that signs requests between nodes.
     pub(super) fn nodes(&self) -> &hmac::Key {
         &self.nodes
     }
 
-    /// What entries of a log are sealed with.
+    /// The key that seals entries of a log.
     pub(super) fn sealing(&self, log: &str) -> aead::LessSafeKey {
         let derived = self.derive(Use::SealedLog, log.as_bytes());
         let key = aead::UnboundKey::new(&aead::AES_256_GCM, &*derived);
         aead::LessSafeKey::new(key.expect("32 bytes"))
     }
 
-    /// What tells it from other keys, and may be shown.
+    /// A public fingerprint that tells keys apart.
     pub fn fingerprint(&self) -> KeyFingerprint {
         let derived = self.derive(Use::Fingerprint, b"");
         KeyFingerprint(*derived.first_chunk().expect("32 bytes"))
@@ -159,7 +158,7 @@ impl ClusterKey {
         ClusterKey { bits, nodes }
     }
 
-    /// A key that is no secret, for tests and fuzzing.
+    /// A public key for tests and fuzzing.
     #[cfg(any(test, feature = "testing"))]
     pub fn known(byte: u8) -> ClusterKey {
         ClusterKey::of(Zeroizing::new([byte; 32]))
@@ -178,7 +177,8 @@ fn derive(bits: &[u8; 32], to: Use, context: &[u8]) -> Zeroizing<[u8; 32]> {
 
 fn malformed(path: &Path) -> String {
     format!(
-        "the cluster key {} is not a line of 64 hexadecimal digits; copy that of another node anew",
+        "the cluster key {} is not a line of 64 hexadecimal digits; copy it again from another \
+         node",
         path.display()
     )
 }
@@ -235,7 +235,7 @@ mod tests {
         fs::write(&path, [0xff, b'\n']).unwrap();
         assert!(ClusterKey::read(&path).unwrap_err().contains("64 hexadecimal digits"));
         assert!(ClusterKey::read(dir.path()).is_err(), "a folder");
-        // Written by hand, perhaps without the end of the line.
+        // Written by hand, perhaps without the final line end.
         for text in [good.clone(), format!("{}\n", good.to_uppercase())] {
             fs::write(&path, text).unwrap();
             let key = ClusterKey::read(&path).unwrap();
@@ -261,7 +261,7 @@ mod tests {
         for (at, one) in all.iter().enumerate() {
             assert!(all[..at].iter().all(|other| other != one), "{at}");
         }
-        // By another implementation: Python's hmac, as in RFC 5869.
+        // Computed by another implementation: Python's hmac, as in RFC 5869.
         assert_eq!(key.fingerprint().to_string(), "3f6a2851");
         let mut digits = String::new();
         hex::push(&mut digits, &key.token_secret(3)[..8]);

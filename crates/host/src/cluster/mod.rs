@@ -1,6 +1,5 @@
-//! What makes one service of several nodes: the engine that orders their logs, the key they share,
-//! how one proves to another that it is a node, and the sealing of what an engine keeps for them.
-//! Knows no log and no route.
+//! What makes several nodes one service: the engine that orders their logs, the shared key, proof
+//! of being a node, and sealed entries. Knows no log and no route.
 
 mod ask;
 pub mod config;
@@ -24,25 +23,25 @@ use crate::random;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A node of several: what it is, besides its logs.
+/// A node of a cluster, apart from its logs.
 pub struct Cluster {
     /// Its name.
     pub node: NodeName,
-    /// Where others reach it.
+    /// Its URL for others.
     pub url: String,
-    /// Drawn at random for each life of the process.
+    /// Random for each life of the process.
     pub start: u64,
-    /// What the nodes share.
+    /// The shared key.
     pub key: Arc<ClusterKey>,
-    /// The way to the others.
+    /// The connections to the others.
     pub peers: Peers,
     /// Orders the logs.
     pub engine: Arc<dyn Engine>,
-    /// The silence after which a leader is taken for gone.
+    /// The silence after which a leader is considered gone.
     pub lead_timeout: Duration,
     /// How long a write waits for a leader.
     pub leader_wait: Duration,
-    /// What a node that does not lead does with a write.
+    /// What this node does with a write while it follows.
     pub follower_writes: FollowerWrites,
 }
 
@@ -50,14 +49,14 @@ impl Cluster {
     /// The node that these settings describe, over this engine.
     ///
     /// # Errors
-    /// A sentence: the key cannot be read, or the system has no randomness.
+    /// A sentence: the key cannot be read, or the system provides no random bytes.
     pub(crate) fn open(
         config: &ClusterConfig,
         identity: config::NodeIdentity,
         engine: Arc<dyn Engine>,
     ) -> Result<Cluster, String> {
         let file = config.cluster_key.as_deref().ok_or("cluster_key is missing")?;
-        let start = random::bytes().map_err(|error| format!("no randomness: {error}"))?;
+        let start = random::bytes().map_err(|error| format!("no random bytes: {error}"))?;
         let key = Arc::new(ClusterKey::read(file)?);
         let authorities = config.cluster_cacert.clone();
         Ok(Cluster {
@@ -73,8 +72,8 @@ impl Cluster {
         })
     }
 
-    /// Whether this is the node of that name at that URL. Two processes of one name are a mistake,
-    /// and one must not take the other for itself.
+    /// Whether this is the node of that name at that URL. Two processes with one name are a
+    /// mistake, and one must not take the other for itself.
     pub fn is_at(&self, node: &str, url: &str) -> bool {
         node == self.node.as_str() && url == self.url
     }

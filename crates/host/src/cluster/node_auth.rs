@@ -1,13 +1,13 @@
-//! How a node proves to another that a request is of a node: by a header that only who has the
-//! cluster key can sign.
+//! How a node proves to another that a request comes from a node: by a header that only holders of
+//! the cluster key can sign.
 //!
 //! ```text
 //! Wellspring-Node: v1 node=a;at=1700000000000;client=203.0.113.9;mac=64 hexadecimal digits
 //! ```
-//! `at` is when it was signed, in ms since 1970 UTC; it counts for a minute before and behind.
-//! `client` is whom the request came from first, `-` if that is not known. `mac` is HMAC-SHA-256
-//! over all of them, the method and the target. The content is not in it: between nodes that see
-//! each other over a network that is not theirs alone, `https://` is for that.
+//! `at` is the time of signing, in ms since 1970 UTC; it is valid for a minute before and after.
+//! `client` is the original client of the request, `-` if unknown. `mac` is HMAC-SHA-256 over all
+//! of them, the method and the target. The content is not covered: on an untrusted network, use
+//! `https://` between nodes.
 
 use super::ClusterKey;
 use crate::hex;
@@ -15,32 +15,32 @@ use ring::hmac;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Its name in small letters.
+/// Its name in lower case.
 pub const HEADER: &str = "wellspring-node";
-/// How far the clocks of two nodes may be apart, and a request be under way, in ms.
+/// Most difference of two nodes' clocks plus the time a request takes, in ms.
 const SKEW_MS: u64 = 60_000;
-/// Longest value that is read, in bytes: the longest name, address and time.
+/// Longest value accepted, in bytes: the longest name, address and time.
 const MAX_BYTES: usize = 256;
 /// Longest name of a node, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 /// Most digits of a time.
 const MAX_DIGITS: usize = 16;
 
-/// What a node is called: 1 to 64 of a to z, 0 to 9, `-`, `_` and `.`.
+/// The name of a node: 1 to 64 characters a-z, 0-9, `-`, `_` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName(Box<str>);
 
 impl NodeName {
-    /// Takes a text that is a name.
+    /// Accepts a text that is a valid name.
     ///
     /// # Errors
-    /// What a name is, as a sentence.
+    /// The rule for names, as a sentence.
     pub fn parse(text: &str) -> Result<NodeName, &'static str> {
         let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
         if (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(fits) {
             return Ok(NodeName(text.into()));
         }
-        Err("the name of a node has 1 to 64 of a to z, 0 to 9, -, _ and .")
+        Err("the name of a node must be 1 to 64 characters a-z, 0-9, -, _ and .")
     }
 
     /// The text.
@@ -55,32 +55,32 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// Whose a request is, as far as the header tells.
+/// The sender of a request, according to the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sender {
-    /// Not a node's: it has no such header.
+    /// Not a node: there is no such header.
     NotOfANode,
     /// A node's.
     OfNode {
-        /// Which.
+        /// Its name.
         node: NodeName,
-        /// Whom it came from first, if that is known.
+        /// The original client, if known.
         client: Option<IpAddr>,
     },
-    /// It says that it is a node's, and does not prove it.
+    /// It claims to come from a node, without proof.
     Refused(NodeFault),
 }
 
-/// Why a header does not prove that a request is a node's.
+/// Why a header does not prove that a request comes from a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
-    /// There are two of them.
+    /// It is repeated.
     Twice,
-    /// It is not of the form above.
+    /// It does not have the format above.
     Form,
     /// It was signed with another key, or for another request.
     Mac,
-    /// It was signed more than a minute ago, or will be.
+    /// It was signed more than a minute from now.
     Time,
 }
 
@@ -88,20 +88,21 @@ impl fmt::Display for NodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             NodeFault::Twice => "Wellspring-Node is given more than once",
-            NodeFault::Form => "Wellspring-Node is not what a node of this version sends",
+            NodeFault::Form => "Wellspring-Node is not in the format of this version",
             NodeFault::Mac => {
                 "Wellspring-Node is not signed with this node's cluster key, or not for this request; all \
                  nodes need the same --cluster-key"
             }
             NodeFault::Time => {
-                "Wellspring-Node was signed more than a minute from now; set the clocks of the nodes"
+                "Wellspring-Node was signed more than a minute from now; synchronize the \
+                 clocks of the nodes"
             }
         })
     }
 }
 
-/// The value of the header of a request that a node sends at a time, µs since 1970 UTC. `target` is
-/// its path and query as they are sent.
+/// The value of the header of a request that a node sends at a time, in µs since 1970 UTC. `target`
+/// is its path and query as sent.
 pub fn sign(
     key: &ClusterKey,
     (method, target): (&str, &str),
@@ -117,7 +118,8 @@ pub fn sign(
     value
 }
 
-/// Whose a request is that has come at a time, µs since 1970 UTC, with these values of the header.
+/// The sender of a request that arrived at a time, in µs since 1970 UTC, with these values of the
+/// header.
 pub fn judge<'v>(
     key: &ClusterKey,
     (method, target): (&str, &str),
@@ -131,7 +133,7 @@ pub fn judge<'v>(
     let Some(Signed { said, node, at_ms, client, mac }) = read(value) else {
         return Sender::Refused(NodeFault::Form);
     };
-    // In constant time, and before the clock tells anything.
+    // In constant time, and before the clock reveals anything.
     if hmac::verify(key.nodes(), message(method, target, said).as_bytes(), &mac).is_err() {
         return Sender::Refused(NodeFault::Mac);
     }
@@ -141,20 +143,20 @@ pub fn judge<'v>(
     Sender::OfNode { node, client }
 }
 
-/// What a value of the header says, whoever has signed it: the node, the time in ms since 1970 UTC,
-/// the client. Proves nothing; for fuzzing.
+/// The unverified content of a value of the header: the node, the time in ms since 1970 UTC, the
+/// client. Proves nothing; for fuzzing.
 pub fn said(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
     read(value).map(|Signed { node, at_ms, client, .. }| (node, at_ms, client))
 }
 
-/// What is signed. No part can hold the end of a line.
+/// The signed text. No part can contain a line end.
 fn message(method: &str, target: &str, said: &str) -> String {
     format!("{method}\n{target}\n{said}")
 }
 
 /// A value of the header, taken apart.
 struct Signed<'v> {
-    /// All but the signature, as it stands there.
+    /// All but the signature, as received.
     said: &'v str,
     node: NodeName,
     at_ms: u64,
@@ -284,7 +286,7 @@ mod tests {
         fn a_changed_byte_is_refused(at in 0..200usize, to in any::<u8>()) {
             let mut value = sign(&key(), ASKED, &node(), client(), NOW_US).into_bytes();
             let at = at % value.len();
-            // The digits of the signature may be large letters.
+            // The digits of the signature may be upper case.
             prop_assume!(!value[at].eq_ignore_ascii_case(&to));
             value[at] = to;
             let sender = judge(&key(), ASKED, [&*value].into_iter(), NOW_US);

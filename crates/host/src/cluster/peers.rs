@@ -1,4 +1,4 @@
-//! The way to other nodes: HTTP/1.1 over connections that are kept, some for each serving thread.
+//! Connections to other nodes: HTTP/1.1, kept open per serving thread.
 
 use super::ClusterKey;
 use super::node_auth::{self, NodeName};
@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wellspring_tls::ClientTerms;
 
-/// How long a connection to another node may take to be made.
+/// Longest time for connecting to another node.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Connections to one node that a thread keeps while they are idle.
+/// Idle connections to one node that a thread keeps.
 const KEPT: usize = 64;
 
 thread_local! {
@@ -36,20 +36,20 @@ pub struct PeerRequest {
     pub method: Method,
     /// Path and query, already encoded.
     pub target: String,
-    /// Headers besides those that every request has.
+    /// Headers besides those of every request.
     pub headers: HeaderMap,
     /// Its content.
     pub content: Bytes,
-    /// Whom it came from first, if it is passed on.
+    /// The original client, if it is forwarded.
     pub client: Option<IpAddr>,
 }
 
-/// Why another node gave no answer.
+/// Why another node did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerError {
-    /// Nothing was sent: it may be tried again, there or elsewhere.
+    /// Nothing was sent: it may be retried, there or elsewhere.
     NotSent(String),
-    /// It was sent, or some of it: what became of it is not known.
+    /// At least a part of it was sent: its outcome is unknown.
     Unknown(String),
 }
 
@@ -61,29 +61,29 @@ impl fmt::Display for PeerError {
     }
 }
 
-/// The way to other nodes.
+/// The connections to other nodes.
 pub struct Peers {
     node: NodeName,
     key: Arc<ClusterKey>,
     trust: Trust,
-    /// How TLS is spoken with each node, by its origin.
+    /// The TLS configuration for each node, by its origin.
     terms: Mutex<HashMap<String, Option<ClientTerms>>>,
 }
 
 impl Peers {
-    /// That of a node. `authorities`: a PEM file of those to trust, instead of this machine's.
+    /// The connections of a node. `authorities`: a PEM file of those to trust, instead of this
+    /// machine's.
     pub(crate) fn new(node: NodeName, key: Arc<ClusterKey>, authorities: Option<PathBuf>) -> Peers {
         let trust = authorities.map_or_else(Trust::default, Trust::of_authorities);
         Peers { node, key, trust, terms: Mutex::default() }
     }
 
-    /// How TLS is spoken with other nodes, for who speaks to them by other means.
+    /// The TLS configuration for other nodes, for callers with their own connections.
     pub(crate) fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// The value of the header that says of a request that it is this node's, at a time in µs since
-    /// 1970 UTC.
+    /// The header value that identifies a request as this node's, at a time in µs since 1970 UTC.
     pub(crate) fn signature(
         &self,
         (method, target): (&str, &str),
@@ -93,8 +93,8 @@ impl Peers {
         node_auth::sign(&self.key, (method, target), &self.node, client, now_us)
     }
 
-    /// Has the node at a URL answer a request, as a request of this node. To be called within a
-    /// serving thread's runtime.
+    /// Sends a request of this node to the node at a URL. Call it within a serving thread's
+    /// runtime.
     ///
     /// # Errors
     /// [`PeerError`].
@@ -119,8 +119,9 @@ impl Peers {
             };
             let mut outgoing = Request::new(Content::new(request.content.clone()));
             *outgoing.method_mut() = request.method.clone();
-            *outgoing.uri_mut() =
-                target.parse().map_err(|_| PeerError::NotSent(format!("{target} is no target")))?;
+            *outgoing.uri_mut() = target.parse().map_err(|_| {
+                PeerError::NotSent(format!("{target} is not a valid request target"))
+            })?;
             *outgoing.headers_mut() = request.headers.clone();
             let value = |text: &str| {
                 HeaderValue::from_str(text).map_err(|error| PeerError::NotSent(error.to_string()))
@@ -135,21 +136,22 @@ impl Peers {
                     return Ok(response);
                 }
                 Err(mut error) => match (error.take_message(), tried_idle) {
-                    // An idle connection was closed: the request never left, and may take another.
+                    // An idle connection was closed: the request was never sent, and may take
+                    // another one.
                     (Some(_), true) => {}
                     (Some(_), false) => {
                         return Err(PeerError::NotSent(format!("{url}: {}", error.error())));
                     }
                     (None, _) => {
                         let why = error.error();
-                        return Err(PeerError::Unknown(format!("{url} gave no answer: {why}")));
+                        return Err(PeerError::Unknown(format!("{url} did not answer: {why}")));
                     }
                 },
             }
         }
     }
 
-    /// How TLS is spoken with a node; its authorities are read once.
+    /// The TLS configuration for a node; its authorities are read once.
     fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, String> {
         let mut known = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = endpoint.origin();
@@ -163,7 +165,7 @@ impl Peers {
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Sender, PeerError> {
         let failed = |error: String| {
-            PeerError::NotSent(format!("{} cannot be reached: {error}", endpoint.origin()))
+            PeerError::NotSent(format!("cannot reach {}: {error}", endpoint.origin()))
         };
         let terms = self.terms(endpoint).map_err(failed)?;
         let connecting = connect(endpoint, terms.as_ref(), CONNECT);
@@ -183,7 +185,7 @@ fn ready(url: &str) -> Option<Sender> {
     })
 }
 
-/// Keeps a connection for the next request of this thread. It is ready again when its answer has
+/// Keeps a connection for the next request of this thread. It is usable again when its answer has
 /// been read.
 fn keep(url: &str, sender: Sender) {
     IDLE.with_borrow_mut(|idle| {

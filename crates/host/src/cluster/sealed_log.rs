@@ -1,6 +1,6 @@
 //! A shared log whose entries the engine cannot read: they are sealed before they are offered, and
-//! opened when they arrive. For the system log, which holds who has accounts, and for whoever runs
-//! the engine's machines without being trusted with what stands in them.
+//! opened when they arrive. For the system log, which lists accounts, so that operators of the
+//! engine's machines need not be trusted with it.
 //!
 //! ```text
 //! byte 0       the format, 1
@@ -10,8 +10,8 @@
 //! n-16 to n-1  its tag, over this and the log's name
 //! ```
 //! The engine still sees when entries come and how long they are, and can hold them back, as any
-//! engine can. It cannot make one, change one or bring one from another log. What it repeats or
-//! reorders is void by the rule that every node applies.
+//! engine can. It cannot forge an entry, change one or move one from another log. What it repeats
+//! or reorders is void by the rule that every node applies.
 
 use super::ClusterKey;
 use super::key::KeyFingerprint;
@@ -25,22 +25,22 @@ use wellspring_log::shared::{
     SharedLogError,
 };
 
-/// The format of what is written here. Another is refused.
+/// The version of the format. Others are refused.
 const FORMAT: u8 = 1;
 const FINGERPRINT_BYTES: usize = 4;
 const TAG_BYTES: usize = 16;
-/// Bytes before what is encrypted.
+/// Bytes before the ciphertext.
 const HEADER_BYTES: usize = 1 + FINGERPRINT_BYTES + NONCE_LEN;
-/// What sealing adds to an entry, in bytes.
+/// Bytes that sealing adds to an entry.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
-/// A shared log that seals what another keeps.
+/// A shared log that seals another one's entries.
 pub struct SealedLog<L: ?Sized = dyn SharedLog> {
     /// Its name, with its incarnation if it has one.
     name: String,
     key: LessSafeKey,
     fingerprint: KeyFingerprint,
-    /// The first entry that could not be opened: nothing that stands behind it may arrive.
+    /// The first entry that could not be opened: nothing behind it may arrive.
     fault: Option<SharedLogError>,
     inner: Box<L>,
 }
@@ -52,18 +52,18 @@ impl<L: ?Sized> fmt::Debug for SealedLog<L> {
 }
 
 impl<L: SharedLog + ?Sized> SealedLog<L> {
-    /// Seals the entries of the log of this name, which `inner` keeps. The name is the same on all
-    /// nodes, and no other log of the cluster has it.
+    /// Seals the entries of the log of this name in `inner`. The name is the same on all nodes, and
+    /// unique in the cluster.
     pub fn new(inner: Box<L>, cluster: &ClusterKey, name: &str) -> SealedLog<L> {
         let (key, fingerprint) = (cluster.sealing(name), cluster.fingerprint());
         SealedLog { name: name.to_owned(), key, fingerprint, fault: None, inner }
     }
 
-    /// `None`: the system gives no randomness.
+    /// `None`: the system provides no random bytes.
     fn seal(&self, entry: &[u8]) -> Option<Arc<[u8]>> {
         let nonce = random::bytes::<NONCE_LEN>();
         let nonce = nonce.inspect_err(|error| {
-            tracing::error!(log = self.name, %error, "no randomness to seal an entry with");
+            tracing::error!(log = self.name, %error, "no random bytes to seal an entry with");
         });
         let nonce = nonce.ok()?;
         let mut sealed = Vec::with_capacity(entry.len() + OVERHEAD_BYTES);
@@ -87,8 +87,8 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
         };
         if sealed.len() < OVERHEAD_BYTES || sealed[0] != FORMAT {
             return Err(refused(
-                "is not sealed as this version does it: it was written by something else, by another \
-                 version, or by a cluster without a key"
+                "is not sealed in the format of this version: it was written by other \
+                 software, by another version, or by a cluster without a key"
                     .to_owned(),
             ));
         }
@@ -108,13 +108,12 @@ impl<L: SharedLog + ?Sized> SealedLog<L> {
         match self.key.open_in_place(nonce, self.bound(), &mut text) {
             Ok(entry) => Ok(Arc::from(&*entry)),
             Err(_) => Err(refused(
-                "was changed where the engine keeps it, or brought there from another log"
-                    .to_owned(),
+                "was changed in the engine's storage, or moved there from another log".to_owned(),
             )),
         }
     }
 
-    /// What an entry is bound to besides its key: the form and the log.
+    /// The associated data of an entry: the format and the log.
     fn bound(&self) -> Aad<Vec<u8>> {
         Aad::from([&[FORMAT], self.name.as_bytes()].concat())
     }
@@ -131,7 +130,8 @@ impl<L: SharedLog + ?Sized> SharedLog for SealedLog<L> {
     }
 
     fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
-        // What is not sealed is lost on the way, as an engine may lose it, and offered again later.
+        // An entry that cannot be sealed is lost on the way, as an engine may lose it, and offered
+        // again later.
         if let Some(sealed) = self.seal(&entry) {
             self.inner.offer(id, after, sealed);
         }

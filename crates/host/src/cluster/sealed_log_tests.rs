@@ -67,7 +67,7 @@ fn another_key_is_told_by_its_fingerprint_and_nothing_is_passed_over() {
     assert!(fingerprints.iter().all(|fingerprint| told.contains(fingerprint)), "{told}");
     assert!(told.contains("cluster key") && told.contains("log system"), "{told}");
     assert_eq!(reason(other.fetch(Place(0), 1 << 20)), told);
-    // What comes behind it is not taken for the next.
+    // What comes after it is not taken for the next entry.
     log.append(b"rubbish");
     assert_eq!(reason(arriving(other)), told);
 }

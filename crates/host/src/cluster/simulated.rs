@@ -1,4 +1,4 @@
-//! A cluster in one process, for tests: an engine in memory for each node.
+//! A cluster in one process, for tests: an in-memory engine for each node.
 
 use super::{
     Cluster, ClusterKey, Engine, EngineReach, EngineStatus, FollowerWrites, LogRows, NodeName,
@@ -23,7 +23,7 @@ impl SimulatedLogs {
         logs.entry(name.to_owned()).or_insert_with(SimulatedLog::immediate).clone()
     }
 
-    /// The names of all that were opened, in order.
+    /// The names of all logs that were opened, in order.
     pub fn names(&self) -> Vec<String> {
         let logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names: Vec<String> = logs.keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! Fast paths of any kind in one list: their orders and tickets without their types.
+//! Fast paths of any type in one list: their orders and tickets with erased types.
 
 use super::{
     Claim, FastPath, FastRequest, FastRoute, Form, Head, Outcome, Seat, TicketState, Varying,
@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// Makes a fast path for a serving thread.
 pub type Factory = Arc<dyn Fn(&Seat) -> Box<dyn AnyFastPath> + Send + Sync>;
 
-/// An order of some path. Only to be shown to the path that it is from.
+/// An order of some path. Only valid for that path.
 pub type AnyOrder = Rc<dyn Any>;
 
-/// A ticket of some path. Only to be shown to the path that it is from.
+/// A ticket of some path. Only valid for that path.
 pub type AnyTicket = Box<dyn Any + Send>;
 
-/// A [`FastPath`] whatever its orders and tickets are; see there.
+/// A [`FastPath`] with erased orders and tickets; see there.
 #[allow(missing_docs)] // as there
 pub trait AnyFastPath {
     fn route(&self) -> FastRoute;
@@ -39,14 +39,14 @@ pub trait AnyFastPath {
     fn render(&self, problem: Box<Problem>) -> Box<Problem>;
 }
 
-/// A path to be put into a list.
+/// A path, to be put into a list.
 pub fn erase(path: impl FastPath) -> Box<dyn AnyFastPath> {
-    Box::new(Erased(path))
+    Box::new(ErasedPath(path))
 }
 
-struct Erased<P>(P);
+struct ErasedPath<P>(P);
 
-impl<P: FastPath> AnyFastPath for Erased<P> {
+impl<P: FastPath> AnyFastPath for ErasedPath<P> {
     fn route(&self) -> FastRoute {
         self.0.route()
     }
@@ -104,5 +104,5 @@ impl<P: FastPath> AnyFastPath for Erased<P> {
 }
 
 fn foreign() -> Box<Problem> {
-    problem::INTERNAL.because("a request was shown to a fast path that is not its own")
+    problem::INTERNAL.because("a request reached the wrong fast path")
 }

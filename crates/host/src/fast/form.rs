@@ -1,22 +1,21 @@
-//! Answers that are known beforehand but for a few pieces, so that a stack can write the rest down
-//! once.
+//! Answers that are constant except for a few pieces, so that a stack can prepare the rest once.
 
 use crate::wire::problem::{self, Problem};
 
-/// Most headers of a form that may vary.
+/// Most varying headers of a form.
 pub const MOST_VARYING_HEADERS: usize = 4;
 
-/// An answer, but for what frames it.
+/// An answer without its framing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     /// Its status.
     pub status: u16,
     /// Its content type; empty for none.
     pub content_type: &'static str,
-    /// Further headers, their names in small letters, their values visible ASCII.
+    /// Further headers, with lower-case names and visible ASCII values.
     pub headers: Vec<(&'static str, String)>,
-    /// Headers whose values vary, before all others and in this order; at most
-    /// [`MOST_VARYING_HEADERS`]. The values are visible ASCII: whoever writes them sees to that.
+    /// Headers with varying values, before all others and in this order; at most
+    /// [`MOST_VARYING_HEADERS`]. The path must write visible ASCII values.
     pub varying_headers: &'static [&'static str],
     /// Its content.
     pub content: FormContent,
@@ -25,15 +24,15 @@ pub struct Form {
 /// The content of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormContent {
-    /// Always this; empty for none, as it has to be with a status that knows no content (204, 304).
+    /// Constant; empty for none, which a status without content (204, 304) requires.
     Fixed(&'static [u8]),
-    /// Another in each answer.
+    /// Different in each answer.
     Varying,
 }
 
 impl Form {
-    /// Its content as a stack frames it: none, not even a length of 0, if its status knows none
-    /// (RFC 9110, 8.6 and 15.4.5).
+    /// Its content as a stack frames it: none, not even a length of 0, if its status has none (RFC
+    /// 9110, 8.6 and 15.4.5).
     pub(crate) fn framed_content(&self) -> Option<FormContent> {
         let has_none = matches!(self.status, 204 | 304);
         debug_assert!(!has_none || self.content == FormContent::Fixed(b""), "{self:?}");
@@ -42,14 +41,14 @@ impl Form {
     }
 }
 
-/// The pieces of one answer that vary, in one buffer that is used again.
+/// The varying pieces of one answer, in one reusable buffer.
 #[derive(Debug, Default)]
 pub struct Varying {
     bytes: Vec<u8>,
     /// Where the value of each header ends.
     ends: [usize; MOST_VARYING_HEADERS],
     headers: usize,
-    /// Where the content begins: where the last header ends.
+    /// Start of the content, which is the end of the last header.
     content_at: usize,
     stage: Stage,
 }
@@ -57,24 +56,24 @@ pub struct Varying {
 /// What has been written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Headers at most.
+    /// At most headers.
     #[default]
     Headers,
     /// Content, too.
     Content,
-    /// A header behind the content, or more than any form may have.
+    /// A header after the content, or more than any form may have.
     Spoilt,
 }
 
 impl Varying {
-    /// Nothing that varies.
+    /// Without pieces.
     pub const fn new() -> Varying {
         let ends = [0; MOST_VARYING_HEADERS];
         Varying { bytes: Vec::new(), ends, headers: 0, content_at: 0, stage: Stage::Headers }
     }
 
-    /// Has the value of the next of the form's varying headers appended to what it is given. To be
-    /// called once for each, in their order, before [`content`](Self::content).
+    /// Has the value of the next varying header appended to its argument. Call it once for each, in
+    /// order, before [`content`](Self::content).
     #[inline]
     pub fn header<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let written = write(&mut self.bytes);
@@ -89,7 +88,7 @@ impl Varying {
         written
     }
 
-    /// Where the content is appended, if that of the form varies.
+    /// The buffer for the content, if the form's varies.
     #[inline]
     pub fn content(&mut self) -> &mut Vec<u8> {
         if self.stage == Stage::Headers {
@@ -98,7 +97,7 @@ impl Varying {
         &mut self.bytes
     }
 
-    /// The value of a varying header, by its place; empty if it has not been written.
+    /// The value of a varying header, by index; empty if it has not been written.
     #[inline]
     pub fn header_at(&self, place: usize) -> &[u8] {
         self.headers().nth(place).unwrap_or_default()
@@ -121,7 +120,7 @@ impl Varying {
         self.bytes.get(self.content_at..).unwrap_or_default()
     }
 
-    /// Forgets what was written, and keeps the room.
+    /// Clears the pieces and keeps the buffer.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -130,8 +129,7 @@ impl Varying {
         self.stage = Stage::Headers;
     }
 
-    /// What has been written is what a form with so many varying headers and such content leaves
-    /// open.
+    /// Checks that the pieces fit a form with this many varying headers and such content.
     ///
     /// # Errors
     /// [`Misfit`]: its path has a bug.
@@ -147,7 +145,7 @@ impl Varying {
     }
 }
 
-/// A path has written other pieces than the form that it names leaves open.
+/// A path has written pieces that do not fit its form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfit;
 
@@ -155,7 +153,7 @@ impl From<Misfit> for Box<Problem> {
     #[cold]
     fn from(Misfit: Misfit) -> Box<Problem> {
         debug_assert!(false, "a path has written other pieces than its form leaves open");
-        problem::INTERNAL.because("what was to be answered does not fit the form of the answer")
+        problem::INTERNAL.because("the answer does not fit its template")
     }
 }
 

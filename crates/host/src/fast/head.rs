@@ -1,13 +1,13 @@
-//! The head of a request as a fast path sees it, whichever stack has read it.
+//! The head of a request as a fast path sees it, whichever stack has parsed it.
 
 use hyper::HeaderMap;
 
 /// The head of a request that a path has claimed.
 #[derive(Clone, Copy)]
 pub struct Head<'a> {
-    /// `HEAD` is claimed as `GET` and says here what it is. The lean loop never has any.
+    /// `HEAD` is claimed as `GET`; this tells them apart. The lean loop never has any.
     pub method: &'a str,
-    /// Path and query, as they were claimed.
+    /// Path and query, as claimed.
     pub target: &'a str,
     /// The headers.
     pub headers: Headers<'a>,
@@ -16,14 +16,14 @@ pub struct Head<'a> {
 /// The headers of a request.
 #[derive(Clone, Copy)]
 pub enum Headers<'a> {
-    /// Read by the lean loop.
+    /// Parsed by the lean loop.
     Parsed(&'a [httparse::Header<'a>]),
-    /// Read by hyper.
+    /// Parsed by hyper.
     Mapped(&'a HeaderMap),
 }
 
 impl<'a> Headers<'a> {
-    /// The first value of a header, without space around it. `name` in small letters.
+    /// The first value of a header, trimmed. `name` in lower case.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         let value = match self {
             Headers::Parsed(headers) => {
@@ -35,7 +35,7 @@ impl<'a> Headers<'a> {
         Some(value.trim_ascii())
     }
 
-    /// The value of the first header of a name that is another than `but`. `name` in small letters.
+    /// The value of the first header of a name that differs from `but`. `name` in lower case.
     pub fn other_than(&self, name: &str, but: &str) -> Option<&'a [u8]> {
         let differs = |value: &&[u8]| !value.eq_ignore_ascii_case(but.as_bytes());
         match self {

@@ -1,5 +1,5 @@
-//! Routes that both stacks serve, each written once: the lean loop answers them where it reads
-//! them, the general stack like any other route (decision 0025).
+//! Routes of both stacks, each implemented once: the lean loop answers them where it reads them,
+//! the general stack like any other route (decision 0025).
 //!
 //! ```text
 //! claim ── needs, shape      the stack: access, limits, soundness of the head
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A path knows neither sockets nor framing. A stack knows no path by name: it is given a list of
-//! [`Factory`] and has one path of each for every serving thread.
+//! [`Factory`] and makes one path of each per serving thread.
 
 mod erased;
 mod form;
@@ -26,36 +26,36 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use wellspring_views::access::Role;
 
-/// A route that both stacks serve, for one serving thread.
+/// A route of both stacks, for one serving thread.
 pub trait FastPath: 'static {
-    /// What a head asks for, understood once and kept while that head comes again.
+    /// What a head asks for, parsed once and kept while that head is repeated.
     type Order: 'static;
-    /// Names a request whose answer waits.
+    /// Identifies a request whose answer is pending.
     type Ticket: Send + 'static;
 
     /// The route that its requests are counted for, as its face declares it.
     fn route(&self) -> FastRoute;
 
-    /// All its answers but problems. An [`Outcome`] names one by its place here.
+    /// All its answers except problems. An [`Outcome`] refers to one by index.
     fn forms(&self) -> Vec<Form>;
 
-    /// Whether a request is this path's own, by its method and its path and query, and what a stack
-    /// has to know of it beforehand.
+    /// Whether the path claims a request, by its method and its path and query, and what a stack
+    /// needs to know first.
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim>;
 
-    /// Whether a claim also holds with this word in the place of the one that was claimed. It is of
-    /// the right length and characters.
+    /// Whether a claim also holds with this word instead of the claimed one. It has a valid length
+    /// and characters.
     fn accepts(&self, _word: &[u8]) -> bool {
         true
     }
 
-    /// What a head asks for that was claimed. Nobody who may not ask gets this far.
+    /// Parses a claimed head. Only called for authorized requests.
     ///
     /// # Errors
-    /// It asks for nothing that can be; its content is not looked at.
+    /// It is invalid; its content is not read.
     fn understand(&mut self, head: &Head<'_>) -> Result<Self::Order, Box<Problem>>;
 
-    /// The largest content that an order may come with, in bytes.
+    /// The largest content of an order, in bytes.
     fn largest_content(&self, _order: &Self::Order) -> usize {
         0
     }
@@ -66,9 +66,9 @@ pub trait FastPath: 'static {
         0
     }
 
-    /// Does what is asked. What varies of the answer is written to `varying`, which is empty: each
-    /// of the form's varying headers in their order, then the content if it varies. What is written
-    /// for any other outcome is not looked at.
+    /// Executes an order. The varying pieces of the answer go to `varying`, which is empty: each
+    /// varying header in order, then the content if it varies. For any other outcome they are
+    /// ignored.
     fn answer(
         &mut self,
         order: &Self::Order,
@@ -76,17 +76,17 @@ pub trait FastPath: 'static {
         varying: &mut Varying,
     ) -> Outcome<Self::Ticket>;
 
-    /// What has become of a request whose answer waits. Whoever is told that it still does is woken
-    /// by [`Seat::wake`] when it is worth asking again.
+    /// The state of a request whose answer is pending. While it is, [`Seat::wake`] signals when to
+    /// ask again.
     fn settled(&mut self, ticket: &Self::Ticket) -> TicketState;
 
-    /// Puts a problem into the words of its clients, as its face does. Status and `type` stay.
+    /// Renders a problem for its clients, as its face does. Status and `type` stay.
     fn render(&self, problem: Box<Problem>) -> Box<Problem> {
         problem
     }
 }
 
-/// A route by its method and path, as a face declares it.
+/// A route by method and path, as its face declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FastRoute {
     /// The method.
@@ -95,18 +95,18 @@ pub struct FastRoute {
     pub path: &'static str,
 }
 
-/// What a stack has to know of a request before its head is understood.
+/// What a stack needs to know of a request before its head is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The role it needs; `None`: anybody may ask.
+    /// The role it needs; `None`: public.
     pub role: Option<Role>,
-    /// The log on which; `None`: on everything.
+    /// The log; `None`: everything.
     pub log: Option<Rc<str>>,
-    /// What of a request may vary.
+    /// The part of a request that may vary.
     pub shape: Shape,
 }
 
-/// What of a request may vary while the rest of its head comes again byte for byte.
+/// The part of a request that may vary while the rest of its head is repeated byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// It has content, of any length.
@@ -115,50 +115,50 @@ pub enum Shape {
     Bare(Option<Word>),
 }
 
-/// Letters and digits from some place on to the end of a target.
+/// Letters and digits from some position to the end of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
-    /// Where it begins, in bytes.
+    /// Its start, in bytes.
     pub at: usize,
-    /// Most characters that it may have; at least one.
+    /// Most characters of it; at least one.
     pub most: usize,
 }
 
-/// A request whose head is understood.
+/// A request with a parsed head.
 #[derive(Debug, Clone, Copy)]
 pub struct FastRequest<'a> {
     /// The word, if its [`Shape`] has one.
     pub word: &'a [u8],
     /// All of its content.
     pub content: &'a [u8],
-    /// The client's address when trusted proxies are believed.
+    /// The client's address, taking trusted proxies into account.
     pub client: Option<IpAddr>,
-    /// Monotonic time, µs; the same for all that a thread answers in one go.
+    /// Monotonic time in µs; the same for all that a thread answers in one go.
     pub now_us: u64,
 }
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Outcome<Ticket> {
-    /// It is answered by the form at this place, and with what was written.
+    /// It is answered by the form with this index and the pieces written.
     Reply(usize),
     /// It will be answered when the ticket is settled.
     Pending(Ticket),
-    /// No room: ask the same again when woken, and take nothing else from this client meanwhile.
+    /// No room: retry the same when woken, and accept nothing else from this client meanwhile.
     Full,
-    /// Answer this, go on with the connection.
+    /// Answer this and keep the connection open.
     Refused(Box<Problem>),
-    /// The lean loop is to hand the connection over with this request. Where that cannot be any
-    /// more, or nobody knows better: answer this.
+    /// The lean loop hands the connection over with this request. If that is no longer possible, or
+    /// both stacks know no better: answer this.
     Elsewhere(Box<Problem>),
 }
 
-/// What has become of a request whose answer waits.
+/// The state of a request whose answer is pending.
 #[derive(Debug)]
 pub enum TicketState {
     /// Ask again when woken.
     Pending,
-    /// It is answered by the form at this place, of which nothing varies.
+    /// It is answered by the form with this index, without varying pieces.
     Reply(usize),
     /// Answer this.
     Failed(Box<Problem>),

@@ -1,15 +1,15 @@
-//! A serving thread, as the fast paths that work for it see it.
+//! A serving thread, as its fast paths see it.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// To be called from any thread.
+/// May be called from any thread.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Whom a thread serves. A connection begins at the lean loop and may be handed over to the general
-/// stack, never the other way.
+/// The stack a thread serves. A connection begins at the lean loop and may be handed over to the
+/// general stack, never the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
     /// The lean loop.
@@ -26,23 +26,22 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// A thread for which nothing works yet. `wake` has it ask again for what waits: for room, or
-    /// to be settled.
+    /// A thread without paths yet. `wake` makes it retry what waits: for room, or to be settled.
     pub fn new(stack: Stack, wake: Wake) -> Seat {
         Seat { stack, wake, shared: RefCell::default() }
     }
 
-    /// Whom the thread serves.
+    /// The stack the thread serves.
     pub fn stack(&self) -> Stack {
         self.stack
     }
 
-    /// What wakes the thread.
+    /// Wakes the thread.
     pub fn wake(&self) -> Wake {
         Arc::clone(&self.wake)
     }
 
-    /// What several paths of this thread use, one of each type: the first to ask makes it.
+    /// State shared by several paths of this thread, one of each type: made on first use.
     pub fn shared<T: 'static>(&self, make: impl FnOnce(&Seat) -> T) -> Rc<T> {
         let known = self.shared.borrow().iter().find_map(|one| Rc::clone(one).downcast().ok());
         known.unwrap_or_else(|| {

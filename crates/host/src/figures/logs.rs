@@ -1,5 +1,4 @@
-//! Figures of logs: what was appended, what a commit costs, what lies where, and the account of
-//! ingest.
+//! Figures of logs: appends, commits, storage, and the account of ingest.
 
 use super::shared::SharedFigures;
 use crate::node::IngestAccount;
@@ -15,15 +14,15 @@ pub(crate) struct LogFigures {
     pub(crate) account: IngestAccount,
     /// Subscriptions to it.
     pub(crate) subscribers: u64,
-    /// Time since its last event, if there is one.
+    /// Time since its last event, if any.
     pub(crate) idle_us: Option<u64>,
-    /// If it is the copy of a shared log.
+    /// Present for the copy of a shared log.
     pub(crate) shared: Option<SharedFigures>,
 }
 
 #[cfg(test)]
 impl LogFigures {
-    /// Those of a log in which nothing has happened.
+    /// The figures of an unused log.
     pub(super) fn for_tests(log: &str) -> LogFigures {
         LogFigures {
             log: log.to_owned(),
@@ -59,7 +58,9 @@ fn numbers(logs: &[LogFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
     let figures: [(&'static str, Kind, &'static str, Pick<u64>); 22] = [
         ("wellspring_log_head", Gauge, "Last durable position.", |l| l.stats.head),
-        ("wellspring_log_disk_bytes", Gauge, "Bytes of all its files.", |l| l.stats.disk_bytes),
+        ("wellspring_log_disk_bytes", Gauge, "Bytes of all files of the log.", |l| {
+            l.stats.disk_bytes
+        }),
         ("wellspring_log_segment_bytes", Gauge, "Bytes of segments on disk.", |l| {
             l.stats.segment_bytes
         }),
@@ -70,62 +71,62 @@ fn numbers(logs: &[LogFigures]) -> Vec<Family> {
         (
             "wellspring_log_index_memory_bytes",
             Gauge,
-            "Rough bytes of memory that all indexes take, the active one included.",
+            "Approximate memory of all indexes in bytes, including the active one.",
             |l| l.stats.index_memory_bytes,
         ),
         (
             "wellspring_log_active_index_memory_bytes",
             Gauge,
-            "Rough bytes of memory that the index of the segment being written takes.",
+            "Approximate memory of the active segment's index in bytes.",
             |l| l.stats.active_index_memory_bytes,
         ),
-        ("wellspring_log_staged_bytes", Gauge, "Bytes staged and not yet durable.", |l| {
+        ("wellspring_log_staged_bytes", Gauge, "Bytes staged but not yet durable.", |l| {
             l.stats.staged_bytes
         }),
         (
             "wellspring_log_storage_full",
             Gauge,
-            "1 from an append that found no room on the device to the next that finds some.",
+            "1 while appends fail because the device is full.",
             |l| u64::from(l.stats.storage_full),
         ),
         (
             "wellspring_log_closed",
             Gauge,
-            "1 while the log takes no appends because a write or a barrier failed.",
+            "1 while the log accepts no appends because a write or a barrier failed.",
             |l| u64::from(l.stats.closed),
         ),
         (
             "wellspring_log_damaged_segments",
             Gauge,
-            "Segments in which reads have met damage since the start.",
+            "Segments in which reads have found damage since the start.",
             |l| l.stats.damaged_segments,
         ),
         (
             "wellspring_log_indexes_mended_total",
             Counter,
-            "Damaged indexes that were made anew.",
+            "Damaged indexes that were rebuilt.",
             |l| l.stats.indexes_mended,
         ),
         (
             "wellspring_log_background_panics_total",
             Counter,
-            "Panics of threads that write or merge indexes. The work is tried again.",
+            "Panics of threads that write or merge indexes. The work is retried.",
             |l| l.stats.background_panics,
         ),
         (
             "wellspring_log_index_write_failures_total",
             Counter,
-            "Attempts at writing an index that failed. They are made again.",
+            "Failed attempts to write an index. They are retried.",
             |l| l.stats.index_write_failures,
         ),
         (
             "wellspring_log_indexes_unwritten",
             Gauge,
-            "Indexes kept in memory because they could not be written so far.",
+            "Indexes kept in memory because writing them has failed so far.",
             |l| l.stats.indexes_unwritten,
         ),
         ("wellspring_log_epoch", Gauge, "Single-writer epoch.", |l| l.stats.epoch),
-        ("wellspring_log_subscribers", Gauge, "Live subscriptions to it.", |l| l.subscribers),
+        ("wellspring_log_subscribers", Gauge, "Live subscriptions to the log.", |l| l.subscribers),
         ("wellspring_log_appends_total", Counter, "Appends made.", |l| l.stats.appends),
         ("wellspring_log_events_total", Counter, "Events appended.", |l| l.stats.events),
         ("wellspring_log_conflicts_total", Counter, "Append conditions that failed.", |l| {
@@ -134,9 +135,7 @@ fn numbers(logs: &[LogFigures]) -> Vec<Family> {
         ("wellspring_log_replays_total", Counter, "Appends answered as replays.", |l| {
             l.stats.replays
         }),
-        ("wellspring_log_batches_total", Counter, "Group commits made durable.", |l| {
-            l.stats.batches
-        }),
+        ("wellspring_log_batches_total", Counter, "Durable group commits.", |l| l.stats.batches),
     ];
     let figures = figures.into_iter();
     figures
@@ -148,7 +147,7 @@ fn terms(logs: &[LogFigures]) -> Family {
     let family = Family::new(
         Kind::Gauge,
         "wellspring_log_index_terms",
-        "Terms in the indexes of all segments; one that occurs in several counts in each.",
+        "Terms in the indexes of all segments; a term in several segments counts once for each.",
     );
     logs.iter().fold(family, |family, log| {
         let labels = |kind: &str| vec![("log", log.log.clone()), ("kind", kind.to_owned())];
@@ -172,19 +171,19 @@ fn idle(logs: &[LogFigures]) -> Family {
 fn distributions(logs: &[LogFigures]) -> [Family; 3] {
     let histogram = |name, help| Family::new(Kind::Histogram, name, help);
     [
+        of_each(histogram("wellspring_log_batch_events", "Events per group commit."), logs, |l| {
+            Distribution::of(&l.stats.batch_events, 1.0)
+        }),
         of_each(
-            histogram("wellspring_log_batch_events", "Events of each group commit."),
-            logs,
-            |l| Distribution::of(&l.stats.batch_events, 1.0),
-        ),
-        of_each(
-            histogram("wellspring_log_batch_bytes", "Bytes of each group commit as written."),
+            histogram("wellspring_log_batch_bytes", "Bytes written per group commit."),
             logs,
             |l| Distribution::of(&l.stats.batch_bytes, 1.0),
         ),
-        of_each(histogram("wellspring_log_barrier_seconds", "Time of each barrier."), logs, |l| {
-            Distribution::of(&l.stats.barriers_us, 1e-6)
-        }),
+        of_each(
+            histogram("wellspring_log_barrier_seconds", "Duration of each barrier."),
+            logs,
+            |l| Distribution::of(&l.stats.barriers_us, 1e-6),
+        ),
     ]
 }
 
@@ -197,13 +196,7 @@ fn ingest(logs: &[LogFigures]) -> Vec<Family> {
         ("dropped", "_total", Kind::Counter, "accepted and then dropped by a full disk", |a| {
             a.dropped
         }),
-        (
-            "lost_possible",
-            "",
-            Kind::Gauge,
-            "that a crash right now would lose",
-            IngestAccount::in_flight,
-        ),
+        ("lost_possible", "", Kind::Gauge, "that a crash now would lose", IngestAccount::in_flight),
     ];
     let mut families = Vec::new();
     for (name, suffix, kind, what, pick) in amounts {

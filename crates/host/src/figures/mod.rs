@@ -1,4 +1,4 @@
-//! All figures of a server at one moment: what `/metrics` shows, and what is exported.
+//! All figures of a server at one moment, for `/metrics` and for export.
 //!
 //! ```text
 //! counters (stats) ──────┐
@@ -23,7 +23,7 @@ use views::ViewFigures;
 use wellspring_log::{Clock, Log, LogStats};
 use wellspring_types::Position;
 
-/// The parts of a server that have figures.
+/// The parts of a server with figures.
 pub(crate) struct Sources<'a> {
     pub(crate) stats: &'a Stats,
     /// Whether `/health/ready` answers 200 now.
@@ -60,7 +60,7 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     families.extend(process::families());
     families.push(Family::gauge(
         "wellspring_uptime_seconds",
-        "Time since the server was ready to start.",
+        "Time since the server started.",
         stats.uptime_us(clock.monotonic_us()) as f64 / 1e6,
     ));
     families.push(build());
@@ -73,7 +73,13 @@ fn build() -> Family {
         ("os", std::env::consts::OS.to_owned()),
         ("arch", std::env::consts::ARCH.to_owned()),
     ];
-    Family::new(Kind::Gauge, "wellspring_build_info", "Always 1; what is running.").with(labels, 1)
+    Family::new(
+        Kind::Gauge,
+        "wellspring_build_info",
+        "Always 1; the labels describe what is \
+                                                       running.",
+    )
+    .with(labels, 1)
 }
 
 fn log_figures(sources: &Sources<'_>) -> Vec<LogFigures> {
@@ -108,8 +114,7 @@ fn view_figures(sources: &Sources<'_>) -> Vec<ViewFigures> {
     sources.node.view_figures().into_iter().map(figures).collect()
 }
 
-/// Time at which the event after a position was recorded; `None` if there is none or it cannot be
-/// read.
+/// The recording time of the event after a position; `None` if there is none or it cannot be read.
 fn oldest_after(node: &Node, log: &str, position: Position) -> Option<u64> {
     let snapshot = node.get(log)?.snapshot();
     snapshot.at(position + 1, |record| record.recorded_at_us()).ok()?

@@ -6,7 +6,7 @@ use std::fs;
 /// From `/proc/self/stat`; times in ticks.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stat {
-    /// Of all threads, in user and in system mode.
+    /// Of all threads, in user and system mode.
     cpu_ticks: u64,
     threads: u64,
     /// Since the system started.
@@ -15,7 +15,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The second field is a name in brackets, which may hold anything.
+        // The second field is a name in brackets, which may contain anything.
         let (_, rest) = text.rsplit_once(')')?;
         // The first of these is the third field of the line.
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -42,7 +42,7 @@ fn boot_time_s(stat: &str) -> Option<u64> {
 
 /// Open file descriptors.
 fn open_fds() -> Option<u64> {
-    // The listing itself holds one.
+    // The listing itself uses one.
     let entries = fs::read_dir("/proc/self/fd").ok()?;
     Some((entries.count() as u64).saturating_sub(1))
 }
@@ -51,7 +51,7 @@ fn max_fds() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
-/// The figures that this system provides; without `/proc` they are few.
+/// The figures that this system provides; few without `/proc`.
 pub(super) fn families() -> Vec<Family> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let ticks = rustix::param::clock_ticks_per_second().max(1) as f64;
@@ -62,29 +62,19 @@ pub(super) fn families() -> Vec<Family> {
     let start_s = start_s.map(|(stat, boot_s)| boot_s as f64 + stat.start_ticks as f64 / ticks);
     use Kind::{Counter, Gauge};
     [
-        (
-            Counter,
-            "process_cpu_seconds_total",
-            "Processor time of all threads, user and system.",
-            cpu_s,
-        ),
+        (Counter, "process_cpu_seconds_total", "CPU time of all threads, user and system.", cpu_s),
         (Gauge, "process_threads", "Threads.", stat.map(|stat| stat.threads.into())),
         (
             Gauge,
             "process_start_time_seconds",
-            "When it started, since 1970 UTC.",
+            "Start time of the process since 1970 UTC.",
             start_s.map(Value::from),
         ),
         (Gauge, "process_resident_memory_bytes", "Resident memory.", bytes("VmRSS")),
-        (
-            Gauge,
-            "process_resident_memory_peak_bytes",
-            "Most resident memory there ever was.",
-            bytes("VmHWM"),
-        ),
+        (Gauge, "process_resident_memory_peak_bytes", "Peak resident memory.", bytes("VmHWM")),
         (Gauge, "process_virtual_memory_bytes", "Virtual memory.", bytes("VmSize")),
         (Gauge, "process_open_fds", "Open file descriptors.", open_fds().map(Value::from)),
-        (Gauge, "process_max_fds", "Most file descriptors.", max_fds().map(Value::from)),
+        (Gauge, "process_max_fds", "Maximum of open file descriptors.", max_fds().map(Value::from)),
     ]
     .into_iter()
     .filter_map(|(kind, name, help, value)| {
@@ -123,7 +113,7 @@ mod tests {
                 Value::Real(value) => *value,
                 Value::Distribution(_) => panic!("{}", family.name),
             };
-            // Processor time comes in ticks of some ms.
+            // CPU time is counted in ticks of some ms.
             assert!(value > 0.0 || family.name == "process_cpu_seconds_total", "{}", family.name);
         }
     }

@@ -1,19 +1,18 @@
-//! Figures of logs that are copies of shared logs: what this node is to each, and what came from
-//! others.
+//! Figures of copies of shared logs: this node's role, and entries of others.
 
 use super::logs::LogFigures;
 use crate::cluster::{EngineReach, EngineStatus};
 use crate::stats::family::{Family, Kind};
 use wellspring_log::{Role, SharedStats};
 
-/// What a node may be to a log, as [`Role::name`] says it.
+/// The possible roles of a node for a log, as [`Role::name`] gives them.
 const ROLES: [&str; 5] = ["catching-up", "following", "claiming", "leading", "detached"];
 
 /// The figures of one copy.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedFigures {
     pub(crate) role: Role,
-    /// How often that has changed.
+    /// Number of role changes.
     pub(crate) role_changes: u64,
     pub(crate) stats: SharedStats,
 }
@@ -28,7 +27,7 @@ impl SharedFigures {
         }
     }
 
-    /// What is still to be fetched of what the shared log held when the node was started.
+    /// Places still to be fetched of what the shared log held when the node started.
     fn missing_places(&self) -> Option<u64> {
         match &self.role {
             Role::CatchingUp { place, end } => end.map(|end| end.0.saturating_sub(place.0)),
@@ -39,7 +38,7 @@ impl SharedFigures {
 
 type Pick = fn(&SharedFigures) -> Option<u64>;
 
-/// Empty ones for logs of files.
+/// Empty for logs of files.
 pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
     let figures: [(&'static str, Kind, &'static str, Pick); 8] = [
@@ -52,31 +51,32 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
         (
             "wellspring_shared_epoch",
             Gauge,
-            "Epoch of who leads, as far as this node knows.",
+            "Epoch of the leader, as far as this node knows.",
             SharedFigures::epoch,
         ),
         (
             "wellspring_shared_place",
             Gauge,
-            "Everything of the shared log up to here is in the copy.",
+            "Place in the shared log up to which the copy is complete.",
             |s| Some(s.stats.place.0),
         ),
         (
             "wellspring_shared_missing_places",
             Gauge,
-            "Places from there to the end of the shared log as it was at the start, while catching up.",
+            "Places that the copy still lacks while catching up, up to the end of the shared \
+             log at the start.",
             SharedFigures::missing_places,
         ),
         (
             "wellspring_shared_void_entries_total",
             Counter,
-            "Entries without effect: repeated, late, or of a leader that leads no more.",
+            "Entries without effect: repeated, late, or from a former leader.",
             |s| Some(s.stats.void_entries),
         ),
         (
             "wellspring_shared_repeated_offers_total",
             Counter,
-            "Entries that this node has offered again.",
+            "Entries that this node has offered more than once.",
             |s| Some(s.stats.repeated_offers),
         ),
         (
@@ -88,7 +88,7 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
         (
             "wellspring_shared_mend_failures_total",
             Counter,
-            "Attempts at mending damaged segments that failed.",
+            "Failed attempts to repair damaged segments.",
             |s| Some(s.stats.mend_failures),
         ),
     ];
@@ -101,7 +101,7 @@ pub(super) fn families(logs: &[LogFigures]) -> Vec<Family> {
     let role = Family::new(
         Gauge,
         "wellspring_shared_role",
-        "1 for what this node is to the log, 0 for what it is not.",
+        "1 for the current role of this node for the log, 0 for all other roles.",
     );
     families.push(copies().fold(role, |family, (log, shared)| {
         ROLES.iter().fold(family, |family, &role| {
@@ -117,12 +117,12 @@ pub(super) fn engine_families(engine: &EngineStatus) -> [Family; 2] {
     [
         Family::gauge(
             "wellspring_shared_engine_connected",
-            "1 while this node reaches the journal.",
+            "1 while this node can reach the journal.",
             u64::from(engine.reach == EngineReach::Connected),
         ),
         Family::counter(
             "wellspring_shared_engine_reconnects_total",
-            "How often it was connected anew.",
+            "Reconnections to the journal.",
             engine.reconnects,
         ),
     ]

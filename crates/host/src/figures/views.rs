@@ -1,4 +1,4 @@
-//! Figures of views: how far behind they are, and what folding and snapshots cost.
+//! Figures of views: lag, and the cost of folding and snapshots.
 
 use crate::stats::family::{Family, Kind, Value, scaled};
 use crate::view::{Figures, State};
@@ -18,38 +18,44 @@ type Pick = fn(&ViewFigures) -> Value;
 pub(super) fn families(views: &[ViewFigures]) -> Vec<Family> {
     use Kind::{Counter, Gauge};
     let figures: [(&'static str, Kind, &'static str, Pick); 11] = [
-        ("wellspring_view_position", Gauge, "Everything up to here is folded.", |v| {
+        ("wellspring_view_position", Gauge, "Position up to which events are folded.", |v| {
             v.figures.progress.position.into()
         }),
-        ("wellspring_view_lag_events", Gauge, "Durable events not folded yet.", |v| {
+        ("wellspring_view_lag_events", Gauge, "Durable events that are not yet folded.", |v| {
             let progress = v.figures.progress;
             progress.head.saturating_sub(progress.position).into()
         }),
-        ("wellspring_view_lag_seconds", Gauge, "Age of the oldest event not folded yet.", |v| {
-            scaled(v.lag_us, 1e-6).into()
-        }),
-        ("wellspring_view_answers", Gauge, "1 while it answers.", |v| {
+        (
+            "wellspring_view_lag_seconds",
+            Gauge,
+            "Age of the oldest event that is not yet folded.",
+            |v| scaled(v.lag_us, 1e-6).into(),
+        ),
+        ("wellspring_view_answers", Gauge, "1 while the view is ready.", |v| {
             u64::from(v.figures.progress.state == State::Live).into()
         }),
-        ("wellspring_view_folds_total", Counter, "Turns of folding.", |v| v.figures.folds.into()),
+        ("wellspring_view_folds_total", Counter, "Runs of the fold.", |v| v.figures.folds.into()),
         (
             "wellspring_view_fold_seconds_total",
             Counter,
-            "Time spent folding, reading the log included.",
+            "Time spent folding, including reading the log.",
             |v| scaled(v.figures.fold_us, 1e-6).into(),
         ),
-        ("wellspring_view_applied_events_total", Counter, "Events that it folded.", |v| {
+        ("wellspring_view_applied_events_total", Counter, "Events folded.", |v| {
             v.figures.applied.into()
         }),
         ("wellspring_view_snapshots_total", Counter, "Snapshots written.", |v| {
             v.figures.snapshots.into()
         }),
-        ("wellspring_view_snapshot_seconds_total", Counter, "Time spent writing them.", |v| {
+        ("wellspring_view_snapshot_seconds_total", Counter, "Time spent writing snapshots.", |v| {
             scaled(v.figures.snapshot_us, 1e-6).into()
         }),
-        ("wellspring_view_snapshot_position", Gauge, "Up to here a snapshot lies on disk.", |v| {
-            v.figures.progress.snapshot.into()
-        }),
+        (
+            "wellspring_view_snapshot_position",
+            Gauge,
+            "Position of the newest snapshot on disk.",
+            |v| v.figures.progress.snapshot.into(),
+        ),
         ("wellspring_view_snapshot_bytes", Gauge, "Size of the last snapshot written.", |v| {
             v.figures.snapshot_bytes.into()
         }),

@@ -1,5 +1,5 @@
-//! What a request is charged, and whether there is enough left for it: of its connection, its
-//! address, its account, and the memory for answers.
+//! Charges a request to its quotas: of its connection, its address, its account, and the memory for
+//! answers.
 
 use super::body_memory;
 use super::routes::{Route, Scope};
@@ -10,9 +10,9 @@ use crate::wire::problem::Problem;
 use hyper::{Method, Version};
 use wellspring_views::access::Role;
 
-/// Takes the request out of what its connection and its address may send, and charges its body to
-/// the address. Questions about health, or about what would be allowed, are not limited; their
-/// content is charged all the same.
+/// Takes the request from the quotas of its connection and its address, and charges its body to the
+/// address. Health checks and preflight requests are not limited; their content is charged all the
+/// same.
 ///
 /// # Errors
 /// 429.
@@ -45,11 +45,11 @@ pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<P
 }
 
 /// Keeps the response charged against the memory limit until it is sent; otherwise slow readers
-/// could exhaust memory with small requests. What has been done is told in any case, and what is
-/// about the server itself.
+/// could exhaust memory with small requests. Outcomes of writes and answers about the server itself
+/// are always sent.
 ///
 /// # Errors
-/// 503: too much waits to be read.
+/// 503: too many unread responses.
 pub(super) fn of_memory(
     host: &Host,
     route: &Route,

@@ -1,5 +1,5 @@
-//! The body of a request: read whole within a limit, or piece by piece, never
-//! slower than the timeout, never with more memory than all bodies may take.
+//! The body of a request: read whole within a limit, or piece by piece, never slower than the
+//! timeout, and within the memory for all bodies.
 
 use super::Host;
 use super::body_memory::Charge;
@@ -16,30 +16,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is still read and thrown away of a body nobody wants, so that a client
-/// that is still sending can read its answer: bytes and time.
+/// Bytes and time for discarding an unwanted body, so that a client that is still sending can read
+/// its answer.
 const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(3);
 
-/// Says of a body that it is shorter than announced.
-pub(crate) const ENDED_EARLY: &str = "the request body ended early: not all of it that was announced came; \
-                                      send the whole request again";
-/// Says of a body that its chunks cannot be read.
-pub(crate) const MALFORMED_CHUNKS: &str = "the chunks of the body are malformed";
+/// The answer to a body shorter than announced.
+pub(crate) const ENDED_EARLY: &str = "the request body ended early: it is shorter than \
+                                      announced; send the whole request again";
+/// The answer to a body with malformed chunks.
+pub(crate) const MALFORMED_CHUNKS: &str = "the chunked encoding of the body is malformed";
 
-/// Where a body comes from.
+/// The source of a body.
 pub enum Source {
-    /// It is all here.
+    /// All of it.
     Full(Bytes),
-    /// The same, and it has been paid for.
+    /// All of it, already charged.
     Paid(Bytes),
-    /// What came of one that broke off; it has been paid for.
+    /// The received part of an incomplete body, already charged.
     BrokenOff(Option<Bytes>),
     /// From hyper.
     Incoming(Incoming),
 }
 
-/// Why no more of a body can be read, in our words: the library's say nothing to a client.
+/// Why the rest of a body cannot be read, in our words: the library's tell a client nothing.
 fn broken(error: &hyper::Error) -> Box<Problem> {
     let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<std::io::Error>());
     let detail = match cause.map(std::io::Error::kind) {
@@ -49,13 +49,13 @@ fn broken(error: &hyper::Error) -> Box<Problem> {
     problem::BAD_REQUEST.because(detail)
 }
 
-/// A body and what it has cost so far.
+/// A body and its charges so far.
 pub struct Body {
     source: Source,
     host: Arc<Host>,
     charge: Charge,
     payer: Payer,
-    /// The caller it is from; none before access is granted.
+    /// The caller; none before access is granted.
     standing: Option<Arc<Standing>>,
 }
 
@@ -71,17 +71,17 @@ impl Body {
         }
     }
 
-    /// Takes nothing more once somebody would no longer be let in.
+    /// Rejects further input once its caller would no longer be admitted.
     pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = Some(Arc::new(standing));
     }
 
-    /// That its sender was let in; none on the way there.
+    /// The admission of its caller; none before that.
     pub fn standing(&self) -> Option<&Arc<Standing>> {
         self.standing.as_ref()
     }
 
-    /// Charges what comes to somebody.
+    /// Charges the body to a payer.
     pub(crate) fn pay_by(&mut self, payer: Payer) {
         self.payer = payer;
     }
@@ -90,14 +90,13 @@ impl Body {
         Duration::from_millis(self.host.config.body_timeout_ms)
     }
 
-    /// The next piece, `None` at the end. A long body is throttled to the rate that the payer may
-    /// send at.
+    /// The next piece, `None` at the end. A long body is throttled to the payer's rate.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         self.payer.solvent().await;
         self.chunk().await
     }
 
-    /// The next piece, `None` at the end; from whoever still would be let in.
+    /// The next piece, `None` at the end, while its caller would still be admitted.
     async fn chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let chunk = self.next_chunk().await?;
         self.standing.as_ref().map_or(Ok(()), |standing| standing.check())?;
@@ -106,7 +105,7 @@ impl Body {
 
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, Box<Problem>> {
         let timeout = self.timeout();
-        // Most pieces are already there; only a wait costs a timer.
+        // Most pieces are available at once; only a wait needs a timer.
         let mut first = true;
         let ready = poll_fn(|context| {
             if !std::mem::take(&mut first) {
@@ -167,7 +166,7 @@ impl Body {
         self.read_keeping(limit, &mut BytesMut::new()).await
     }
 
-    /// The same; what came is in `came` if not all of it does.
+    /// The same; `came` keeps the received part of an incomplete body.
     async fn read_keeping(
         &mut self,
         limit: usize,
@@ -194,7 +193,7 @@ impl Body {
         whole: &mut BytesMut,
         limit: usize,
     ) -> Result<Bytes, Box<Problem>> {
-        // Memory is charged as bytes arrive, not as they are announced: promises cost nothing.
+        // Memory is charged as bytes arrive, not as announced: announcements cost nothing.
         let mut next = Some(first);
         while let Some(chunk) = next {
             if whole.len() + chunk.len() > limit {
@@ -207,7 +206,7 @@ impl Body {
         Ok(std::mem::take(whole).freeze())
     }
 
-    /// Counts this body's memory as `bytes` until it is dropped.
+    /// Counts this body's memory as `bytes` until dropped.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
         self.charge.raise_for(&self.payer, &self.host.body_memory, bytes)
     }
@@ -215,7 +214,7 @@ impl Body {
     fn too_slow(&self) -> Box<Problem> {
         self.host.stats.refusals.count(RefusalReason::SlowBody);
         let ms = self.host.config.body_timeout_ms;
-        problem::BODY_TIMEOUT.because(format!("the body did not come within {ms} ms"))
+        problem::BODY_TIMEOUT.because(format!("the body did not arrive within {ms} ms"))
     }
 
     fn is_end(&self) -> bool {
@@ -226,7 +225,7 @@ impl Body {
         }
     }
 
-    /// Bytes that it has at least.
+    /// Its minimum size in bytes.
     fn announced(&self) -> u64 {
         match &self.source {
             Source::Full(bytes) | Source::Paid(bytes) => bytes.len() as u64,
@@ -235,7 +234,7 @@ impl Body {
         }
     }
 
-    /// Bytes that it has, if that is known before it has come.
+    /// Its size in bytes, if known in advance.
     pub(crate) fn exact_bytes(&self) -> Option<u64> {
         match &self.source {
             Source::Full(bytes) | Source::Paid(bytes) => Some(bytes.len() as u64),
@@ -253,7 +252,7 @@ impl Body {
         broken.map_or(Ok(content), Err)
     }
 
-    /// The same, with what came if not all of it does, and why; then it is not kept.
+    /// The same; returns the received part of an incomplete body, and why, without keeping it.
     pub(crate) async fn gather_what_comes(
         &mut self,
         limit: usize,
@@ -268,15 +267,15 @@ impl Body {
         }
     }
 
-    /// From now on it is this, of a body that broke off after it.
+    /// Replaces the body with this received part of an incomplete one.
     pub(crate) fn break_off_after(&mut self, content: Bytes) {
         self.source = Source::BrokenOff(Some(content));
     }
 }
 
 impl Body {
-    /// Has what comes of it thrown away from now on, so that it waits in no buffer: over HTTP/2
-    /// they hold a MiB for each connection.
+    /// Discards the rest from now on, so that it fills no buffer: over HTTP/2 each connection holds
+    /// up to a MiB.
     pub(crate) fn discard(&mut self) {
         if self.is_end() {
             return;
@@ -316,9 +315,9 @@ async fn linger(mut incoming: Incoming, payer: Payer) {
     let _ = tokio::time::timeout(LINGER, discard).await;
 }
 
-/// The answer to a body beyond its limit.
+/// The answer to a body over its limit.
 pub(crate) fn too_large(limit: usize) -> Box<Problem> {
     problem::TOO_LARGE
-        .because(format!("the body is larger than {limit} bytes; send several requests"))
+        .because(format!("the body is larger than {limit} bytes; split it into several requests"))
         .limit(limit as u64)
 }

@@ -1,5 +1,5 @@
-//! The memory that bodies being received and answers being sent may take together: charged as
-//! bytes arrive, not as they are announced. Both connection loops charge the same account.
+//! The memory for request bodies and unsent answers: charged as bytes arrive, not as announced.
+//! Both connection loops share one account.
 
 use crate::limits::{HeldMemory, Payer};
 use crate::stats::{RefusalReason, Stats};
@@ -9,16 +9,15 @@ use hyper::{HeaderMap, Uri, Version};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bodies and answers up to this size are not charged: every connection's read buffer is about as
-/// large.
+/// Bodies and answers up to this size are free: every connection's read buffer is about as large.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 /// The same for an answer over HTTP/2, where a connection may have hundreds.
 const FREE_OF_STREAM_BYTES: usize = 512;
-/// What a request may hold besides its body and is not charged for.
+/// Memory of a request beyond its body that is free.
 const FREE_OF_WORK_BYTES: usize = 512;
-/// What a request over HTTP/2 takes besides its head and body.
+/// Memory of a request over HTTP/2 beyond its head and body.
 const STREAM_BYTES: usize = 4 << 10;
-/// What a field of a head takes besides its name and value (RFC 9113, section 6.5.2).
+/// Overhead of a header field beyond its name and value (RFC 9113, section 6.5.2).
 const FIELD_BYTES: usize = 32;
 
 /// The memory that bodies and answers may take, shared by all threads.
@@ -35,18 +34,18 @@ impl BodyMemory {
     }
 }
 
-/// What has been charged.
-struct Charged {
+/// An account of charged memory.
+struct MemoryAccount {
     memory: BodyMemory,
     bytes: usize,
     share: HeldMemory,
 }
 
-/// What one body or answer is charged. Given back when dropped.
+/// The charge of one body or answer, returned when dropped.
 pub(crate) struct Charge {
     /// On the heap: small bodies and answers are never charged, and carry this along.
-    charged: Option<Box<Charged>>,
-    /// So much is not charged, unless it is more.
+    charged: Option<Box<MemoryAccount>>,
+    /// Sizes up to this are free.
     free: usize,
 }
 
@@ -71,8 +70,8 @@ impl Charge {
         Charge { charged: None, free: FREE_OF_WORK_BYTES }
     }
 
-    /// For a request with this head. `None` over HTTP/1.1, where it lies in the connection's only
-    /// buffer.
+    /// For a request with this head. `None` over HTTP/1.1, where the head lies in the connection's
+    /// only buffer.
     ///
     /// # Errors
     /// As [`raise`](Self::raise).
@@ -93,19 +92,18 @@ impl Charge {
         Ok(Some(charge))
     }
 
-    /// Counts the memory as `bytes`, of no payer's share.
+    /// Sets the charge to `bytes`, not counted for any payer.
     ///
     /// # Errors
-    /// 503: all bodies and answers together would take more than they may. A retry helps.
+    /// 503: the memory for all bodies and answers is exhausted. A retry helps.
     pub(crate) fn raise(&mut self, memory: &BodyMemory, bytes: usize) -> Result<(), Box<Problem>> {
         self.raise_for(&Payer::default(), memory, bytes)
     }
 
-    /// Counts the memory as `bytes`, of this payer's share as well.
+    /// Sets the charge to `bytes`, also counted for this payer.
     ///
     /// # Errors
-    /// As [`raise`](Self::raise); 429: those of this payer would take more than they may. A retry
-    /// helps.
+    /// As [`raise`](Self::raise); 429: this payer's share is exhausted. A retry helps.
     pub(crate) fn raise_for(
         &mut self,
         payer: &Payer,
@@ -118,19 +116,17 @@ impl Charge {
         }
         let more = (bytes - charged) as i64;
         let of_payer =
-            || Box::new(Charged { memory: memory.clone(), bytes: 0, share: payer.memory() });
+            || Box::new(MemoryAccount { memory: memory.clone(), bytes: 0, share: payer.memory() });
         let now = self.charged.get_or_insert_with(of_payer);
         now.share.set(bytes)?;
         let counter = &memory.stats.body_bytes;
         if counter.fetch_add(more, Relaxed) + more > memory.limit as i64 {
             counter.fetch_sub(more, Relaxed);
-            // Less always finds room.
+            // A smaller charge always fits.
             let _ = now.share.set(charged);
             memory.stats.refusals.count(RefusalReason::BodyMemory);
             return Err(problem::OVERLOADED
-                .because(
-                    "bodies being received and answers being sent take all the memory they may",
-                )
+                .because("request bodies and unsent responses use all the memory reserved for them")
                 .limit(memory.limit as u64));
         }
         now.bytes = bytes;
@@ -140,14 +136,14 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some(Charged { memory, bytes, .. }) = self.charged.as_deref() {
+        if let Some(MemoryAccount { memory, bytes, .. }) = self.charged.as_deref() {
             memory.stats.body_bytes.fetch_sub(*bytes as i64, Relaxed);
         }
     }
 }
 
-/// The bytes of an answer, charged until they are sent: a client that does not read them must not
-/// make memory out of small requests.
+/// The bytes of an answer, charged until they are sent; otherwise slow readers could exhaust memory
+/// with small requests.
 ///
 /// # Errors
 /// As [`Charge::raise_for`].
@@ -157,7 +153,7 @@ pub(crate) fn charged(
     version: Version,
     bytes: Bytes,
 ) -> Result<Bytes, Box<Problem>> {
-    /// Bytes that give their charge back when the last of them is gone.
+    /// Bytes that return their charge when the last of them is dropped.
     struct ConcurrentShare(Bytes, #[allow(dead_code)] Charge);
 
     impl AsRef<[u8]> for ConcurrentShare {

@@ -1,5 +1,5 @@
-//! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, one watch over each
-//! connection instead of a timer for each request.
+//! hyper under the handlers: HTTP/1.1 and HTTP/2 on one port, and one watchdog per connection
+//! instead of a timer per request.
 
 use super::counted::CountedStream;
 use super::dispatch::dispatch;
@@ -7,7 +7,7 @@ use super::header_names::X_FORWARDED_FOR;
 use super::leaving::{LastSecond, Socket};
 use super::outgoing::Outgoing;
 use super::server::Server;
-use super::unread::{Patience, Unread};
+use super::unread::{Patience, UnreadAnswers};
 use super::{Body, Content, Host, Response, Source};
 use crate::limits::{Payer, SharedBucket};
 use crate::stats::{self, RefusalReason};
@@ -28,28 +28,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 
-/// What happened on a connection, for the watch over it.
+/// Activity of a connection, for its watchdog.
 #[derive(Default)]
 struct Activity {
-    /// Requests whose answer has not begun.
+    /// Requests whose answer has not started.
     waiting: AtomicU64,
-    /// Requests whose answer is not handed over completely.
+    /// Requests whose answer is not completely handed over.
     in_flight: AtomicU64,
-    /// Whether bytes between requests mean nothing and a side is never shut.
+    /// Whether bytes between requests mean nothing and sides are never shut.
     is_http2: AtomicBool,
     /// Requests begun.
     begun: AtomicU64,
-    /// Bytes read since the last request began or ended.
+    /// Bytes read since the last request started or ended.
     read: AtomicU64,
     /// Bytes written.
     written: AtomicU64,
     /// Whether the last write found no room.
     blocked: AtomicBool,
     /// Its answers, if this is HTTP/2.
-    unread: Unread,
+    unread: UnreadAnswers,
 }
 
-/// Counts a request as in flight until its answer is handed over.
+/// Counts a request as in progress until its answer is handed over.
 struct InFlight {
     activity: Arc<Activity>,
     is_waiting: bool,
@@ -65,7 +65,7 @@ impl InFlight {
         InFlight { activity, is_waiting: true, _counted: host.stats.begin() }
     }
 
-    /// The answer begins.
+    /// The answer starts.
     fn answered(&mut self) {
         if std::mem::take(&mut self.is_waiting) {
             self.activity.waiting.fetch_sub(1, Relaxed);
@@ -81,16 +81,16 @@ impl Drop for InFlight {
     }
 }
 
-/// The socket, or what speaks TLS on it, watched.
-struct Watched<S> {
+/// The socket, or TLS on it, with its activity counted.
+struct WatchedStream<S> {
     io: TokioIo<CountedStream<S>>,
     last_second: LastSecond,
-    /// What was read from the socket before it came here, and comes before what it still holds.
+    /// Bytes read from the socket before it came here, which come first.
     read: Bytes,
     activity: Arc<Activity>,
 }
 
-impl<S: AsyncRead + Unpin> Read for Watched<S> {
+impl<S: AsyncRead + Unpin> Read for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -110,11 +110,11 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
     }
 }
 
-impl<S> Watched<S> {
-    /// A socket, with what has been read from it already.
-    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> Watched<S> {
+impl<S> WatchedStream<S> {
+    /// A socket, with bytes already read from it.
+    fn new(io: CountedStream<S>, read: Bytes, activity: &Arc<Activity>) -> WatchedStream<S> {
         let (io, last_second) = (TokioIo::new(io), LastSecond::default());
-        Watched { io, last_second, read, activity: Arc::clone(activity) }
+        WatchedStream { io, last_second, read, activity: Arc::clone(activity) }
     }
 
     fn note(&self, poll: &Poll<io::Result<usize>>) {
@@ -129,8 +129,8 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: Socket> Watched<S> {
-    /// Whether the client may still wait for what it waits for. hyper flushes whenever it is woken.
+impl<S: Socket> WatchedStream<S> {
+    /// Whether output may still be waiting for the client. hyper flushes whenever it is woken.
     fn look_for_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let Activity { waiting, is_http2, .. } = &*self.activity;
         if waiting.load(Relaxed) == 0 || is_http2.load(Relaxed) {
@@ -141,7 +141,7 @@ impl<S: Socket> Watched<S> {
     }
 }
 
-impl<S: Socket> Write for Watched<S> {
+impl<S: Socket> Write for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl<S: Socket> Write for Watched<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.look_for_end(context)?;
         let poll = Pin::new(&mut self.io).poll_flush(context);
-        // TLS takes what the socket has no room for, and is stuck with it here.
+        // TLS buffers what the socket has no room for, and is stuck with it here.
         self.activity.blocked.store(poll.is_pending(), Relaxed);
         poll
     }
@@ -179,8 +179,8 @@ impl<S: Socket> Write for Watched<S> {
     }
 }
 
-/// Makes an answer that of `HEAD`: its headers, the length of its content among them, and no
-/// content (RFC 9110, 9.3.2). hyper does so for HTTP/1 alone.
+/// Turns an answer into that of `HEAD`: its headers, including the length of its content, without
+/// content (RFC 9110, 9.3.2). hyper does so for HTTP/1 only.
 fn leave_content_out(answer: &mut Response) {
     let content = std::mem::replace(&mut answer.content, Content::Full(Bytes::new()));
     if let Content::Full(bytes) = content
@@ -245,7 +245,7 @@ async fn serve_request(
         headers.insert(HeaderName::from_static("wellspring-position"), position.into());
     }
     for (name, value) in answer.headers {
-        // A face of another program may write names as people do.
+        // An embedded face may write names in mixed case.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
         }
@@ -253,8 +253,8 @@ async fn serve_request(
     Ok(response)
 }
 
-/// Serves one connection until it ends, times out or the server stops. `read` is
-/// what has been read from it already, `peer` who is at the other end.
+/// Serves one connection until it ends, times out or the server stops. `read` holds bytes already
+/// read from it, `peer` is the client's address.
 pub(crate) async fn serve<S: Socket + 'static>(
     stream: S,
     peer: Option<IpAddr>,
@@ -263,7 +263,7 @@ pub(crate) async fn serve<S: Socket + 'static>(
 ) {
     let host = &server.host;
     let activity = Arc::new(Activity::default());
-    let io = Watched::new(CountedStream::new(stream, &host.stats), read, &activity);
+    let io = WatchedStream::new(CountedStream::new(stream, &host.stats), read, &activity);
     let rate = host.limits.of_connection();
     let service = service_fn(|request| {
         serve_request(request, peer, Arc::clone(&server), Arc::clone(&activity), rate.clone())
@@ -276,13 +276,13 @@ pub(crate) async fn serve<S: Socket + 'static>(
     let mut told_to_end = false;
     loop {
         tokio::select! {
-            // A request that has been read is begun before the connection is told to end.
+            // A request that has been read is started before the connection is told to end.
             biased;
             _ = connection.as_mut() => return,
             () = tokio::time::sleep(watch.tick) => match watch.look(&activity) {
-                Verdict::Fine => {}
-                Verdict::Idle => connection.as_mut().graceful_shutdown(),
-                Verdict::Stuck(refused) => {
+                IdleCheck::Fine => {}
+                IdleCheck::Idle => connection.as_mut().graceful_shutdown(),
+                IdleCheck::Stuck(refused) => {
                     if let Some(refused) = refused {
                         host.stats.refusals.count(refused);
                     }
@@ -297,9 +297,8 @@ pub(crate) async fn serve<S: Socket + 'static>(
     }
 }
 
-/// Headers that hyper reads without an allocation. Beyond the most that it may read its answer has
-/// no content; so it reads as many as cost nothing, and those beyond the setting are counted
-/// afterwards.
+/// Headers that hyper reads without an allocation. Over its limit hyper answers without content; so
+/// it reads as many as are free, and those over the setting are counted afterwards.
 const HEADERS_UNALLOCATED: usize = 100;
 
 fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
@@ -324,15 +323,15 @@ fn builder(host: &Host) -> auto::Builder<TokioExecutor> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum IdleCheck {
     Fine,
-    /// Nothing asked for long: end politely.
+    /// Idle for long: end gracefully.
     Idle,
-    /// The client does not send what it began, or does not read what it asked for, or does not go.
+    /// The client does not finish its request, does not read its answer, or does not close.
     Stuck(Option<RefusalReason>),
 }
 
-/// Looks at a connection every `tick` and remembers what it saw.
+/// Checks a connection every `tick` and remembers its state.
 struct Watch {
     tick: Duration,
     header: Duration,
@@ -369,7 +368,7 @@ impl Watch {
         }
     }
 
-    fn look(&mut self, activity: &Activity) -> Verdict {
+    fn look(&mut self, activity: &Activity) -> IdleCheck {
         let begun = activity.begun.load(Relaxed);
         let quiet = activity.in_flight.load(Relaxed) == 0 && begun == self.begun;
         self.begun = begun;
@@ -382,14 +381,14 @@ impl Watch {
         self.blocked_for = if blocked { self.blocked_for + self.tick } else { Duration::ZERO };
         let unread_for = activity.unread.still_for(self.tick, self.patience);
         if self.partial_for >= self.header {
-            Verdict::Stuck(Some(RefusalReason::SlowHead))
+            IdleCheck::Stuck(Some(RefusalReason::SlowHead))
         } else if self.blocked_for.max(unread_for) >= self.write {
-            Verdict::Stuck(Some(RefusalReason::SlowReader))
+            IdleCheck::Stuck(Some(RefusalReason::SlowReader))
         } else if self.quiet_for >= self.idle {
-            // Polite first; a client that does not go is cut one idle time later.
-            if self.quiet_for >= 2 * self.idle { Verdict::Stuck(None) } else { Verdict::Idle }
+            // Graceful first; a client that does not close is disconnected one idle time later.
+            if self.quiet_for >= 2 * self.idle { IdleCheck::Stuck(None) } else { IdleCheck::Idle }
         } else {
-            Verdict::Fine
+            IdleCheck::Fine
         }
     }
 }
@@ -413,10 +412,13 @@ mod tests {
             let connected = async || {
                 let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
                 let (server, _) = listener.accept().await.unwrap();
-                (client, Watched::new(CountedStream::new(server, &stats), Bytes::new(), &activity))
+                (
+                    client,
+                    WatchedStream::new(CountedStream::new(server, &stats), Bytes::new(), &activity),
+                )
             };
             // Flushes as hyper does, whenever it is woken, until that fails.
-            let refused_after = async |watched: &mut Watched<TcpStream>| {
+            let refused_after = async |watched: &mut WatchedStream<TcpStream>| {
                 let begun = tokio::time::Instant::now();
                 let flushed =
                     poll_fn(|context| match Pin::new(&mut *watched).poll_flush(context) {
@@ -480,17 +482,17 @@ mod tests {
     fn a_request_that_never_completes_is_cut() {
         let (mut watch, activity) = (watch(), Activity::default());
         activity.read.store(1, Relaxed);
-        assert_eq!(watch.look(&activity), Verdict::Fine);
-        assert_eq!(watch.look(&activity), Verdict::Stuck(Some(RefusalReason::SlowHead)));
+        assert_eq!(watch.look(&activity), IdleCheck::Fine);
+        assert_eq!(watch.look(&activity), IdleCheck::Stuck(Some(RefusalReason::SlowHead)));
     }
 
     #[test]
     fn a_quiet_connection_is_ended_and_a_busy_one_is_not() {
         let (mut watch, activity) = (watch(), Activity::default());
         let looks: Vec<_> = (0..5).map(|_| watch.look(&activity)).collect();
-        assert_eq!(looks[3..], [Verdict::Fine, Verdict::Idle]);
+        assert_eq!(looks[3..], [IdleCheck::Fine, IdleCheck::Idle]);
         activity.in_flight.store(1, Relaxed);
-        assert!((0..20).all(|_| watch.look(&activity) == Verdict::Fine));
+        assert!((0..20).all(|_| watch.look(&activity) == IdleCheck::Fine));
     }
 
     #[test]
@@ -501,7 +503,7 @@ mod tests {
         let looks: Vec<_> = (0..3).map(|_| watch.look(&activity)).collect();
         assert_eq!(
             looks,
-            [Verdict::Fine, Verdict::Fine, Verdict::Stuck(Some(RefusalReason::SlowReader))]
+            [IdleCheck::Fine, IdleCheck::Fine, IdleCheck::Stuck(Some(RefusalReason::SlowReader))]
         );
     }
 }

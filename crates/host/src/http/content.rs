@@ -1,20 +1,23 @@
-//! What stands around a body: `Accept`, `Content-Type` and its encoding.
+//! Content negotiation: `Accept`, `Content-Type` and content encoding.
 
 use super::{JSON, Request};
 use crate::wire::problem::{self, Problem};
 use hyper::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN};
 
-/// The representation of those that the route offers which the client likes best; the first if it
-/// does not care.
+/// The client's preferred representation of those the route offers; the first if it has no
+/// preference.
 pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>> {
     let offered = request.contract.offered();
-    // What has no content is acceptable to anybody.
+    // An answer without content is always acceptable.
     let Some(&first) = offered.first() else { return Ok("") };
     let Some(accept) = request.header(ACCEPT) else { return Ok(first) };
     match best(accept, &offered) {
         Some(chosen) => Ok(chosen),
-        None => Err(problem::NOT_ACCEPTABLE
-            .because(format!("{accept:?} accepts none of: {}", offered.join(", ")))),
+        None => Err(problem::NOT_ACCEPTABLE.because(format!(
+            "None of the available formats matches Accept: {accept}. \
+                              Available: {}",
+            offered.join(", ")
+        ))),
     }
 }
 
@@ -53,7 +56,7 @@ fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
 /// The media type of the body, lower case, without parameters; JSON if none is given.
 pub fn content_type(request: &Request) -> String {
     let Some(value) = request.headers.get(CONTENT_TYPE) else { return JSON.to_owned() };
-    // What is no text is none of those that are known here.
+    // A value that is not text matches none of the known types.
     value
         .to_str()
         .unwrap_or_default()
@@ -64,29 +67,29 @@ pub fn content_type(request: &Request) -> String {
         .to_ascii_lowercase()
 }
 
-/// The body must be JSON and not encoded further. A page in a browser (`Origin`) has to say so:
-/// then the browser asks first whether the page may (CORS). What has no type it sends for any page,
-/// to a server that needs no credentials, or with a password that its user once typed.
+/// The body must be JSON without further encoding. A page in a browser (`Origin`) must declare it,
+/// which makes the browser ask first (CORS). Undeclared content would be sent for any page, to a
+/// server without accounts, or with a password that the user once typed.
 pub fn expect_json(request: &Request) -> Result<(), Box<Problem>> {
     if request.headers.contains_key(ORIGIN) && !request.headers.contains_key(CONTENT_TYPE) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
-            "a page has to say what it sends: send the header Content-Type: {JSON}"
+            "a browser page must declare the content type: send the header Content-Type: {JSON}"
         )));
     }
     let media = content_type(request);
     if media != JSON && !(media.starts_with("application/") && media.ends_with("+json")) {
         return Err(problem::UNSUPPORTED_MEDIA.because(format!(
-            "the body is {media:?}; this takes JSON: send the header Content-Type: {JSON}"
+            "the body is {media:?}; this route accepts JSON: send the header Content-Type: {JSON}"
         )));
     }
     if let Some(charset) = other_charset(request.header(CONTENT_TYPE).unwrap_or_default()) {
-        let detail = format!("the body is in {charset:?}; JSON is taken in UTF-8 alone");
+        let detail = format!("the body is in {charset:?}; JSON must be UTF-8");
         return Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Type"));
     }
     expect_identity(request)
 }
 
-/// The character set that a `Content-Type` names, if it is none in which UTF-8 is read rightly.
+/// The character set of a `Content-Type`, if UTF-8 would be misread in it.
 fn other_charset(content_type: &str) -> Option<&str> {
     let mut parameters = content_type.split(';').skip(1).filter_map(|one| one.split_once('='));
     let is_charset = |name: &str| name.trim().eq_ignore_ascii_case("charset");
@@ -96,7 +99,7 @@ fn other_charset(content_type: &str) -> Option<&str> {
     (!is_read).then_some(charset)
 }
 
-/// As [`expect_json`] of a page in a browser; of others anything, or nothing.
+/// As [`expect_json`] for a page in a browser; other clients may send anything, or nothing.
 pub fn expect_json_of_pages(request: &Request) -> Result<(), Box<Problem>> {
     if request.headers.contains_key(ORIGIN) { expect_json(request) } else { Ok(()) }
 }
@@ -107,7 +110,7 @@ pub fn expect_identity(request: &Request) -> Result<(), Box<Problem>> {
     if coding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return Ok(());
     }
-    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    let detail = format!("the body is encoded as {coding:?}; send it without Content-Encoding");
     Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
 }
 

@@ -1,95 +1,93 @@
-//! What a route takes and gives, declared once: its parameters, headers and bodies, its answers and
-//! the problems that are its own. The router holds requests against it, handlers read through it,
-//! tests hold answers against it, and the OpenAPI document and the table in `docs/api.md` are made
-//! from it.
+//! The contract of a route, declared once: its parameters, headers and bodies, its answers and its
+//! own problems. The router enforces it on requests, handlers read through it, tests check answers
+//! against it, and the OpenAPI document and the table in `docs/api.md` are made from it.
 
 use super::fresh::Consistency;
 use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
 use crate::wire::params::{KnownParams, Params};
 use crate::wire::problem::{Kind, Problem};
 
-/// What a route takes and gives.
+/// The contract of a route.
 pub struct Contract {
     /// Its query.
     pub query: Query,
-    /// The variable segments of its path that are not the log's name, in their order.
+    /// The variable path segments other than the log's name, in order.
     pub segments: [Option<&'static dyn Variable>; 2],
     /// Its body, if it has one.
     pub takes: Option<BodyContract>,
     /// Its answers that are not problems.
     pub gives: &'static [AnswerContract],
-    /// Whether `Accept` chooses among them.
+    /// Whether `Accept` selects among them.
     pub accept: Accept,
-    /// Headers of the request that have a meaning here.
+    /// Request headers that matter here.
     pub headers: &'static [&'static Header],
-    /// The problems that do not follow from the rest.
+    /// Problems that do not follow from the rest.
     pub problems: &'static [&'static [&'static Kind]],
-    /// The words that its problems get besides those of its face.
+    /// How its problems are rendered, if not as the face does.
     pub words: fn(Box<Problem>) -> Box<Problem>,
-    /// Which node of several answers.
+    /// Which node of a cluster answers.
     pub answered: AnsweredBy,
 }
 
-/// Which node of several answers a route.
+/// Which node of a cluster answers a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsweredBy {
-    /// Any node for what reads, by its method and what it needs; the leader of its log for what
-    /// writes.
+    /// Derived from its method and needs: any node for reads; the leader of its log for writes.
     ByMethod,
-    /// The node that is asked.
+    /// The receiving node.
     AnyNode,
-    /// The leader of its log, or of `system` if it is about no log.
+    /// The leader of its log, or of `system` if it concerns no log.
     Leader,
 }
 
 /// The query of a route.
 #[derive(Clone, Copy)]
 pub enum Query {
-    /// These parameters and no others.
+    /// Only these parameters.
     Known(KnownParams),
-    /// The same, and the route's fast path judges it with the rest of the target, so that both
-    /// stacks say the same.
+    /// The same, parsed by the route's fast path with the rest of the target, so that both stacks
+    /// agree.
     OfFastPath(KnownParams),
-    /// Whatever it is, it is passed over.
+    /// Ignored.
     Ignored,
 }
 
-/// Media types, each with the name of its schema; an empty one for anything.
+/// Media types, each with the name of its schema; an empty name for anything.
 pub type Media = &'static [(&'static str, &'static str)];
 
 /// The body of a route.
 pub struct BodyContract {
-    /// What it may be.
+    /// Its media types.
     pub media: Media,
-    /// Whether it has to be there.
+    /// Whether it is required.
     pub presence: Presence,
 }
 
-/// Whether a body has to be there.
+/// Whether a body is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It has.
+    /// Required.
     Required,
-    /// It may be left out.
+    /// Optional.
     Optional,
 }
 
-/// An answer that is not a problem.
+/// A successful answer.
 pub struct AnswerContract {
     /// Its status.
     pub status: u16,
-    /// What it may be; nothing for no content.
+    /// Its media types; none for no content.
     pub media: Media,
-    /// Headers of this answer besides those of every answer.
+    /// Headers of this answer, besides those of every answer.
     pub headers: &'static [&'static Header],
 }
 
-/// Whether `Accept` is looked at.
+/// Whether `Accept` is obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
-    /// It chooses among what there is, and nothing else is given.
+    /// It selects among the representations, and nothing else is sent.
     Obeyed,
-    /// There is one answer, whatever is accepted.
+    /// There is one answer, whatever it says.
     Ignored,
 }
 
@@ -97,29 +95,29 @@ pub enum Accept {
 pub struct Header {
     /// Its name.
     pub name: &'static str,
-    /// What it means, in a sentence.
+    /// Its description, a sentence.
     pub what: &'static str,
     /// Its values.
     pub values: Values,
 }
 
-/// A variable segment of a path, which is read as a `T`.
+/// A variable path segment, parsed as a `T`.
 pub struct Segment<T: 'static> {
-    /// Its name, as it stands in the path.
+    /// Its name in the path.
     pub name: &'static str,
-    /// What it means, in a sentence.
+    /// Its description, a sentence.
     pub what: &'static str,
     /// Its values.
     pub values: Values,
-    /// Reads it, or says what is wrong with it.
+    /// Parses it, or says what is wrong with it.
     pub read: fn(&str) -> Result<T, Box<Problem>>,
 }
 
-/// What is known of a segment without knowing its type.
+/// A segment without its type.
 pub trait Variable: Sync {
-    /// Its name, as it stands in the path.
+    /// Its name in the path.
     fn name(&self) -> &'static str;
-    /// What it means, in a sentence.
+    /// Its description, a sentence.
     fn what(&self) -> &'static str;
     /// Its values.
     fn values(&self) -> Values;
@@ -142,10 +140,10 @@ impl<T> Variable for Segment<T> {
 /// `Idempotency-Key`.
 pub static IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
-    what: "A retry with it gets the first answer.",
+    what: "A retry with the same key gets the first answer.",
     values: Values::Text(None),
 };
-/// `Wellspring-Min-Position`, of every route that can be asked to wait.
+/// `Wellspring-Min-Position`, for every route that can wait.
 pub static MIN_POSITION: Header = Header {
     name: "Wellspring-Min-Position",
     what: "Wait until the log has reached this position.",
@@ -154,36 +152,41 @@ pub static MIN_POSITION: Header = Header {
 /// `Last-Event-ID`.
 pub static LAST_EVENT_ID: Header = Header {
     name: "Last-Event-ID",
-    what: "Where a subscription resumes.",
+    what: "Position after which a subscription resumes.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
-/// `Location` of what was made, or of where a link leads.
-pub static LOCATION: Header =
-    Header { name: "Location", what: "Where it is.", values: Values::Text(Some("uri-reference")) };
+/// `Location` of a new resource, or of a link's target.
+pub static LOCATION: Header = Header {
+    name: "Location",
+    what: "Location of the resource.",
+    values: Values::Text(Some("uri-reference")),
+};
 
-/// `Wellspring-Position` of what is no log's and is kept in the log `system`.
+/// `Wellspring-Position` of a change in the log `system` rather than in the route's log.
 pub static SYSTEM_POSITION: Header = Header {
     name: "Wellspring-Position",
-    what: "A position of the log system that shows it; Wellspring-Min-System-Position of a request to another node.",
+    what: "A position of the log system at which the change is visible; send it to another \
+           node as Wellspring-Min-System-Position.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
 
-/// How fresh the answer to a read has to be.
+/// The required freshness of a read's answer.
 pub static CONSISTENCY: Param<Words<Consistency>> = consistency("local");
-/// The same of routes that answer what they have unless they are asked for more.
+/// The same for routes that by default answer from the current fold.
 pub static CONSISTENCY_CACHED: Param<Words<Consistency>> = consistency("cached");
-/// How long a read waits to be as fresh as it has to be.
+/// How long a read waits for the required freshness.
 pub static WAIT_MS: Param<IntegerOr> = wait_ms(1_000);
-/// What every read knows.
+/// The parameters of every read.
 pub const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
-/// What every read knows that answers what it has unless it is asked for more.
+/// The parameters of every read that by default answers from the current fold.
 pub const FRESHNESS_CACHED: &[&dyn AnyParam] = &[&CONSISTENCY_CACHED, &WAIT_MS];
 
 const fn consistency(default: &'static str) -> Param<Words<Consistency>> {
     Param::words(
         "consistency",
-        "What the answer has to show: what is folded now (cached), everything that this node had \
-         acknowledged (local), or the same with the end of the log confirmed first (linearizable).",
+        "What the answer must reflect: the current fold (cached), everything that this node \
+         has acknowledged (local), or the same with the end of the log confirmed first \
+         (linearizable).",
         &[
             ("cached", Consistency::Cached),
             ("local", Consistency::Local),
@@ -193,11 +196,11 @@ const fn consistency(default: &'static str) -> Param<Words<Consistency>> {
     )
 }
 
-/// `wait_ms` of reads that wait so long if nothing else is asked.
+/// `wait_ms` of reads that wait this long by default.
 pub const fn wait_ms(default_ms: u64) -> Param<IntegerOr> {
     Param::integer(
         "wait_ms",
-        "Longest wait for what consistency and Wellspring-Min-Position ask, in ms.",
+        "Longest wait for the requested consistency and Wellspring-Min-Position, in ms.",
         (0, MAX_WAIT_MS),
     )
     .or(default_ms)
@@ -207,7 +210,7 @@ pub const fn wait_ms(default_ms: u64) -> Param<IntegerOr> {
 pub static NO_ROUTE: Contract = Contract::new(&[]);
 
 impl Contract {
-    /// A route that gives these as accepted, and takes nothing.
+    /// A route with these successful answers, and no body.
     pub const fn new(gives: &'static [AnswerContract]) -> Contract {
         Contract {
             query: Query::Known(KnownParams { own: &[], shared: &[] }),
@@ -222,13 +225,13 @@ impl Contract {
         }
     }
 
-    /// With these parameters in the query.
+    /// With these query parameters.
     pub const fn query(mut self, own: &'static [&'static dyn AnyParam]) -> Contract {
         self.query = Query::Known(KnownParams { own, ..self.known() });
         self
     }
 
-    /// With these parameters, which say how fresh the answer has to be.
+    /// With these parameters, which concern the freshness of the answer.
     pub const fn fresh(mut self, shared: &'static [&'static dyn AnyParam]) -> Contract {
         self.query = Query::Known(KnownParams { shared, ..self.known() });
         self
@@ -240,7 +243,7 @@ impl Contract {
         self
     }
 
-    /// The parameters that are known.
+    /// The known parameters.
     pub const fn known(&self) -> KnownParams {
         match self.query {
             Query::Known(known) | Query::OfFastPath(known) => known,
@@ -248,7 +251,7 @@ impl Contract {
         }
     }
 
-    /// With this variable segment in the path, behind the one given before, if any.
+    /// With this variable path segment, after the one given before, if any.
     pub const fn at(mut self, segment: &'static dyn Variable) -> Contract {
         match self.segments[0] {
             None => self.segments[0] = Some(segment),
@@ -263,7 +266,7 @@ impl Contract {
         self
     }
 
-    /// With a body of these media types, or none.
+    /// With an optional body of these media types.
     pub const fn may_take(mut self, media: Media) -> Contract {
         self.takes = Some(BodyContract { media, presence: Presence::Optional });
         self
@@ -275,25 +278,25 @@ impl Contract {
         self
     }
 
-    /// With headers of the request that have a meaning.
+    /// With request headers that matter.
     pub const fn headers(mut self, headers: &'static [&'static Header]) -> Contract {
         self.headers = headers;
         self
     }
 
-    /// With problems of its own.
+    /// With its own problems.
     pub const fn fails(mut self, problems: &'static [&'static [&'static Kind]]) -> Contract {
         self.problems = problems;
         self
     }
 
-    /// With words of its own in its problems.
+    /// With its own rendering of problems.
     pub const fn worded(mut self, words: fn(Box<Problem>) -> Box<Problem>) -> Contract {
         self.words = words;
         self
     }
 
-    /// Answered by other nodes than its method tells.
+    /// Answered by other nodes than its method implies.
     pub const fn answered(mut self, answered: AnsweredBy) -> Contract {
         self.answered = answered;
         self
@@ -310,12 +313,12 @@ impl Contract {
         }
     }
 
-    /// Whether a header has a meaning here.
+    /// Whether a header matters here.
     pub fn reads(&self, header: &Header) -> bool {
         self.headers.iter().any(|known| known.name == header.name)
     }
 
-    /// Every media type of the answers, the first of which is for those who do not care.
+    /// All media types of the answers; the first is the default.
     pub fn offered(&self) -> Vec<&'static str> {
         let mut offered = Vec::with_capacity(4);
         for (media, _) in self.gives.iter().flat_map(|gives| gives.media) {

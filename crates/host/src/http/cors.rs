@@ -1,37 +1,36 @@
 //! Which pages may use this server from a browser (CORS, WHATWG Fetch). Off unless origins are
 //! configured.
 //!
-//! The answer to a preflight comes before anybody asks who it is from: browsers send no credentials
-//! with it. We know no cookies, so credentials in the sense of CORS are never allowed; a page that
-//! has a token sends it itself. Redirects of links are left as they are: the lean loop answers them
-//! too.
+//! A preflight is answered before authentication: browsers send it without credentials. There are
+//! no cookies, so credentials in the sense of CORS are never allowed; a page that has a token sends
+//! it itself. Redirects of links are left alone: the lean loop answers them, too.
 
 use super::{Request, Response};
 use crate::access::origins::Cors;
 use hyper::Method;
 use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 
-/// Headers of requests that mean something here and that browsers ask about.
+/// Request headers that matter here and that browsers ask about.
 const ASKED: &str = "authorization, content-type, idempotency-key, if-match, if-none-match, \
                      last-event-id, wellspring-min-position, wellspring-min-system-position, \
                      x-api-key, x-request-id";
-/// Headers of answers that pages are shown besides those they always are.
+/// Answer headers that pages may read besides the standard ones.
 const SHOWN: &str =
     "allow, etag, location, retry-after, wellspring-position, www-authenticate, x-request-id";
-/// How long a browser may remember the answer to a preflight, in seconds. Some keep to less.
+/// How long a browser may cache a preflight, in seconds. Some use less.
 const MAX_AGE_S: &str = "7200";
 /// The path of redirects.
 pub const REDIRECTS: &str = "/{code}";
 
-/// What a request says of the page that it comes from.
+/// The page that sent a request, as its headers say.
 pub(super) struct RequestOrigin {
     origin: Option<String>,
-    /// Whether a browser asks if it may ask.
+    /// Whether it is a preflight.
     is_preflight: bool,
 }
 
 impl RequestOrigin {
-    /// What a request says.
+    /// The origin of a request.
     pub(super) fn of(request: &Request) -> RequestOrigin {
         RequestOrigin {
             origin: request.header(ORIGIN.as_str()).map(str::to_owned),
@@ -41,7 +40,7 @@ impl RequestOrigin {
     }
 }
 
-/// Puts on the answer what tells the browser whether its page may have it.
+/// Adds the headers that tell the browser whether its page may read the answer.
 pub(super) fn put_on(
     cors: &Cors,
     response: &mut Response,
@@ -54,7 +53,7 @@ pub(super) fn put_on(
     let allowed = match cors {
         Cors::Any => "*",
         Cors::These(_) => {
-            // An answer kept for one page is not for the next.
+            // An answer cached for one page must not be used for another.
             response.vary("Origin");
             match asked.origin.as_deref().filter(|origin| cors.allows(origin)) {
                 Some(origin) => origin,

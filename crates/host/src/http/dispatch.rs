@@ -1,6 +1,6 @@
-//! From a request to its answer: finds the route and the log, calls the handler,
-//! and puts on every answer what every answer carries. The stages, in their order; a refusal at one
-//! skips those before the handler and passes all those behind it:
+//! From a request to its answer: finds the route and the log, calls the handler, and adds the
+//! common headers. The stages, in order; a refusal at one skips those before the handler and passes
+//! all those after it:
 //!
 //! | stage | refuses with | what it leaves |
 //! |---|---|---|
@@ -23,14 +23,14 @@ use super::body_memory::Charge;
 use super::contract::{Accept, Contract};
 use super::exchange::Exchange;
 use super::forward;
-use super::head_rules::{self, HeadRules, Unsound};
+use super::head_rules::{self, HeadAmbiguity, HeadRules};
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
-use super::{Content, Host, Reflects, Request, Response, content, cors, fresh, passed_on};
+use super::{Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, passed_on};
 use crate::access::credentials;
-use crate::access::{Asking, Needs, Standing};
+use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -41,7 +41,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use wellspring_views::access::Role;
 
-/// Answers a request, whatever it is.
+/// Answers any request.
 pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
     let host = &*server.host;
     let sender = sender::learn(host, &mut request);
@@ -56,9 +56,9 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
     response.held = held;
     if version < Version::HTTP_11 && matches!(response.content, Content::Stream(_)) {
         // Without chunked framing a truncated stream looks like a complete one.
-        response = problem::NEEDS_HTTP_11.because("ask for this over HTTP/1.1 or HTTP/2").into();
+        response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
-    if let (None, Some(log), Reflects::TheLog) =
+    if let (None, Some(log), ReflectedPosition::TheLog) =
         (response.position, &exchange.log, response.reflects)
     {
         response.position = Some(log.head());
@@ -79,8 +79,8 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
     exchange.end(host, response)
 }
 
-/// Finds the route of a request and has its handler answer, taking down in `exchange` what becomes
-/// known on the way. With the request comes why it is refused already, if it is.
+/// Finds the route of a request and calls its handler, recording in `exchange` what becomes known
+/// on the way. The request comes with its refusal, if it is refused already.
 async fn run(
     server: &Server,
     (mut request, sender): (Box<Request>, Result<(), Box<Problem>>),
@@ -118,7 +118,7 @@ async fn run(
     exchange.principal = Some(Arc::clone(&request.principal));
     exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
     exchange.payer = request.payer.clone();
-    // What another node answers was held against the contract there.
+    // Another node's answer was checked against the contract there.
     let mut answers_here = true;
     let answer = match prepared {
         Ok(()) => {
@@ -143,7 +143,7 @@ async fn run(
         "what no client was told of"
     );
     let answer = answer.map_err(route.contract.words);
-    // The credentials may have come in the headers or in the body.
+    // The credentials may be in the headers or in the body.
     if matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::TOO_MANY_LOGINS)) {
         host.stats.refusals.count(RefusalReason::Login);
     }
@@ -153,8 +153,8 @@ async fn run(
 /// Why the head of a request is refused, whatever it asks for.
 enum HeadFault {
     /// Its framing is ambiguous, so the rest of the connection cannot be trusted.
-    Unsound(Unsound),
-    /// Its framing is sound, and it breaks a rule.
+    Unsound(HeadAmbiguity),
+    /// Its framing is sound, but it breaks a rule.
     Refused(Box<Problem>),
 }
 
@@ -167,26 +167,25 @@ impl From<HeadFault> for Box<Problem> {
     }
 }
 
-/// Judges a head before anything is routed, as the lean loop does.
+/// Checks a head before routing, as the lean loop does.
 fn judge_head(host: &Host, request: &Request) -> Result<(), HeadFault> {
     let rules = HeadRules::of(&request.headers);
     if let Some(unsound) = rules.unsound(request.version) {
         return Err(HeadFault::Unsound(unsound));
     }
-    // What HTTP/2 sends in many fields, cookies say, may be one header; its bytes are bounded.
+    // HTTP/2 may split a header such as cookies into many fields; its bytes are bounded.
     let most = host.config.max_headers;
     if request.version < Version::HTTP_2 && request.headers.len() > most {
         return Err(HeadFault::Refused(head_rules::too_many_headers(most)));
     }
-    // Nodes find each other under whatever names they have there.
+    // Nodes may address each other by any name.
     if request.of_node.is_none() {
         host.access.check_host(&request.uri, rules.host()).map_err(HeadFault::Refused)?;
     }
     rules.refusal().map_or(Ok(()), |problem| Err(HeadFault::Refused(problem)))
 }
 
-/// The answer, and with it the end of the connection, if that `ends`: what comes next on it may be
-/// a part of the request.
+/// The answer; if it `ends` the connection, because what follows may be a part of the request.
 fn ending(response: Response, ends: bool) -> Response {
     match ends {
         true => response.with("connection", "close".to_owned()),
@@ -199,7 +198,7 @@ fn kept(log: &str) -> Cow<'static, str> {
     if log == MAIN { Cow::Borrowed(MAIN) } else { Cow::Owned(log.to_owned()) }
 }
 
-/// Name of the log that a request is about, if its route is about one.
+/// The log of a request, if its route concerns one.
 fn log_of<'a>(route: &Route, request: &'a Request) -> Option<&'a str> {
     match route.scope {
         Scope::Node => route.path.ends_with("{log}").then_some(request.param()),
@@ -213,7 +212,10 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = host.config.max_url_bytes;
     if length > limit {
-        let detail = format!("the URL is {length} bytes long; POST /v1/query takes long queries");
+        let detail = format!(
+            "the URL is {length} bytes long; send long queries with POST \
+                              /v1/query"
+        );
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
         return Err(Box::new(problem.into()));
     }
@@ -224,19 +226,19 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
             Err(Box::new(response.with("allow", allow)))
         }
         Lookup::WrongMethod { allow, face } => {
-            let detail = format!("{path} knows {allow}, not {}", request.method);
+            let detail = format!("{path} accepts {allow} only, not {}", request.method);
             let mut problem = problem::METHOD_NOT_ALLOWED.because(detail);
             problem.allow = Some(allow);
             Err(Box::new((face.render)(problem)))
         }
         Lookup::Nothing => {
-            let detail = format!("{path} is not a route; GET /openapi.json lists them all");
+            let detail = format!("{path} is not a route; GET /openapi.json lists all routes");
             Err(Box::new(problem::NOT_FOUND.because(detail).into()))
         }
     }
 }
 
-/// Reads the query and `Accept` of a request as its route declares them, once its sender is let in.
+/// Parses the query and `Accept` of a request according to its route, once its sender is admitted.
 fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<(), Box<Problem>> {
     request.contract = contract;
     request.query = contract.read(request.uri.query())?;
@@ -272,7 +274,7 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
     let moment = host.access.moment();
     let admitted = {
         let Request { uri, headers, client, of_node, .. } = &*request;
-        let asking = Asking { uri, headers, client: *client, of_node: of_node.as_ref() };
+        let asking = GateRequest { uri, headers, client: *client, of_node: of_node.as_ref() };
         host.access.admit(asking, route.needs, log).await
     };
     let may_write = matches!(route.needs, Needs::Role(role) if role > Role::Reader);
@@ -283,8 +285,8 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
     request.principal = principal;
     allowance::of_account(host, request)?;
     if is_kept {
-        let detail = "the system log keeps accounts and what was done; it can be read, and the \
-                      server alone writes it";
+        let detail = "the log system holds accounts and the audit; clients may read it, and \
+                      only the server writes it";
         return Err(problem::SYSTEM_LOG_KEPT.because(detail));
     }
     if route.scope != Scope::Node {

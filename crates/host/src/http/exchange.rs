@@ -1,5 +1,4 @@
-//! A request from its arrival to its answer: what is taken down on the way, and what is recorded of
-//! it at the end.
+//! A request from its arrival to its answer: facts recorded on the way, and the final record.
 
 use super::header_names::X_REQUEST_ID;
 use super::{Content, Host, Request, Response, forward};
@@ -16,24 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use wellspring_log::Log;
 
-/// What is known so far of a request under way. The request itself goes to its handler.
+/// The facts known so far of a request in progress. The request itself goes to its handler.
 pub(super) struct Exchange {
     method: Method,
     uri: Uri,
     client: Option<IpAddr>,
     request_id: String,
     started_us: u64,
-    /// If it is recorded.
+    /// The trace, if it is recorded.
     trace: Option<Trace>,
     /// Its route, once that is found.
     pub(super) route: RouteName,
-    /// Name of the log it is about; empty if it is about none.
+    /// Name of its log; empty if it concerns none.
     pub(super) log_name: Cow<'static, str>,
-    /// The log it is about, if there is one.
+    /// Its log, if that exists.
     pub(super) log: Option<Log>,
     /// The admitted caller, once the gate has decided.
     pub(super) principal: Option<Arc<Principal>>,
-    /// Whether it was refused although it carries credentials.
+    /// Whether it was refused although it has credentials.
     pub(super) shows_credentials: bool,
     /// The payer of its answer.
     pub(super) payer: Payer,
@@ -42,7 +41,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// A request that has just come.
+    /// A new request.
     pub(super) fn begin(host: &Host, request: &Request) -> Exchange {
         let started_us = host.clock.monotonic_us();
         Exchange {
@@ -73,7 +72,7 @@ impl Exchange {
             let failed = FailedRequest { cause, route, log, request_id };
             host.stats.troubles.tell(failed, record.ended_us);
         }
-        // Who answered in the place of this node keeps it.
+        // The node that answered instead records it.
         if response.header(forward::ANSWERED_BY).is_none() {
             host.audit.note(&host.node, &record);
         }
@@ -108,7 +107,7 @@ impl Exchange {
     }
 }
 
-/// The client's own id for the request if it is fit to be logged, else a new one.
+/// The client's own request id if it may be logged, otherwise a new one.
 fn request_id(host: &Host, request: &Request) -> String {
     let fit = |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
     match request.header(&X_REQUEST_ID).filter(fit) {

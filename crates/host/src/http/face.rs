@@ -1,4 +1,4 @@
-//! A face: one family of clients, in its own words. The rooms below know faces as values and none
+//! A face: the API for one family of clients. The rooms below handle faces as values and know none
 //! by name; `faces` lists them.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //!                                     Host: logs, limits, work, gate, clock, …
 //! ```
 
-use super::routes::{Answering, Route};
+use super::routes::{AnswerFuture, Route};
 use super::{Host, Request, Response};
 use crate::fast::Factory;
 use crate::kept_types::KeptEvents;
@@ -17,7 +17,7 @@ use crate::wire::problem::{Kind, Problem};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The settings of the server around a face, before anything is opened.
+/// The server's settings around a face, before anything is opened.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The settings of the process.
@@ -26,22 +26,22 @@ pub struct Surroundings<'a> {
     pub has_tls: bool,
 }
 
-/// One family of clients: settings, routes, error words, views, figures and state of its own.
+/// The API for one family of clients: settings, routes, error format, views, figures and state.
 pub trait Face: Sized + Send + Sync + 'static {
     /// Its name, under which the OpenAPI document lists its operations.
     const NAME: &'static str;
     /// The settings, [`NoSettings`](crate::settings::NoSettings) for none.
     type Settings: Section + Clone;
-    /// The routes, in the order in which they are looked through.
-    const ROUTES: &'static [Served<Self>];
-    /// First segments of paths to be kept besides those of the routes.
+    /// The routes, in matching order.
+    const ROUTES: &'static [ServedRoute<Self>];
+    /// Reserved first path segments, besides those of the routes.
     const RESERVED: &'static [&'static str] = &[];
-    /// Names of logs in paths of [`Scope::Named`](super::routes::Scope::Named), and the logs that
-    /// they stand for while no log has the name itself.
+    /// Log aliases in paths of [`Scope::Named`](super::routes::Scope::Named), each used while no
+    /// log has the name itself.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] = &[];
-    /// The kinds of problems that it declares, for `/problems` and the OpenAPI document.
+    /// Its problem types, for `/problems` and the OpenAPI document.
     const PROBLEMS: &'static [&'static Kind] = &[];
-    /// Limits that cannot be set, for `--print-config`.
+    /// Fixed limits, for `--print-config`.
     const LIMITS: &'static [(&'static str, usize)] = &[];
 
     /// Checks the settings.
@@ -52,61 +52,60 @@ pub trait Face: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// A URL under which clients know the server because of this face; its host counts as the
-    /// server's own.
+    /// A URL by which clients know the server because of this face; its host counts as the server's
+    /// own.
     fn own_url(_settings: &Self::Settings) -> Option<&str> {
         None
     }
 
-    /// The events that the face alone may write, if any.
+    /// The event types that only the face may write, if any.
     fn kept_events(_settings: &Self::Settings) -> Option<&'static KeptEvents> {
         None
     }
 
-    /// Opens the face on a server that does not serve yet. Views are attached here.
+    /// Opens the face on a server that is not serving yet. Views are attached here.
     ///
     /// # Errors
     /// A sentence for the operator: the server cannot start.
     fn open(settings: Self::Settings, host: &Arc<Host>) -> Result<Self, String>;
 
-    /// Writes an error as the face's clients expect it: `application/problem+json`, perhaps with a
-    /// member more, or an envelope of their own. The status stays.
+    /// Renders an error as the face's clients expect it: `application/problem+json`, perhaps with
+    /// an additional member, or an envelope of their own. The status stays.
     fn render(problem: Box<Problem>) -> Response {
         problem.into()
     }
 
-    /// The figures of the face now. May read files.
+    /// The face's current figures. May read files.
     fn figures(&self) -> Vec<Family> {
         Vec::new()
     }
 
-    /// Called once, with the address that is listened on.
+    /// Called once, with the listening address.
     fn bound_to(&self, _address: SocketAddr) {}
 
-    /// Called about once a second with the time, µs since 1970 UTC, on a thread that may wait for
-    /// the disk.
+    /// Called about once a second with the time, in µs since 1970 UTC, on a thread that may block
+    /// on the disk.
     fn tick(&self, _wall_us: u64) {}
 
-    /// Called once, when no requests come any more and before the logs are closed: ends what the
-    /// face has running. May wait, for a few seconds at most.
+    /// Called once, after the last request and before the logs are closed: stops the face's
+    /// background work. May wait, for a few seconds at most.
     fn close(&self) {}
 
-    /// What makes those of the face's routes that the lean loop serves too, for each serving
-    /// thread.
+    /// Makes the fast paths of the face's routes for each serving thread.
     fn fast_paths(&self) -> Vec<Factory> {
         Vec::new()
     }
 }
 
 /// A route and its handler.
-pub struct Served<F: 'static> {
+pub struct ServedRoute<F: 'static> {
     /// The route.
     pub route: Route,
     /// The handler of its requests.
-    pub handler: fn(Arc<F>, Box<Request>) -> Answering,
+    pub handler: fn(Arc<F>, Box<Request>) -> AnswerFuture,
 }
 
-/// The part of a face that is known before it is opened.
+/// The declaration of a face, known before it is opened.
 pub struct Declaration {
     /// See [`Face::NAME`].
     pub name: &'static str,
@@ -123,7 +122,7 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// That of a face.
+    /// The declaration of a face.
     pub fn of<F: Face>() -> Declaration {
         Declaration {
             name: F::NAME,
@@ -136,7 +135,7 @@ impl Declaration {
     }
 }
 
-/// An open face, whichever it is.
+/// An open face of any type.
 pub(crate) trait OpenFace: Send + Sync {
     /// See [`Face::figures`].
     fn figures(&self) -> Vec<Family>;
@@ -173,22 +172,22 @@ impl<F: Face> OpenFace for F {
 }
 
 /// A handler bound to its open face.
-pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> Answering + Send + Sync>;
+pub(crate) type Handler = Box<dyn Fn(Box<Request>) -> AnswerFuture + Send + Sync>;
 
 /// An open face with the handlers of its routes, in their order.
-pub struct Bound {
+pub struct BoundFace {
     pub(super) face: Arc<dyn OpenFace>,
     pub(super) handlers: Vec<Handler>,
 }
 
-impl Bound {
+impl BoundFace {
     /// Binds the handlers of a face to it.
-    pub fn new<F: Face>(face: F) -> Bound {
+    pub fn new<F: Face>(face: F) -> BoundFace {
         let face = Arc::new(face);
-        let bind = |served: &Served<F>| -> Handler {
+        let bind = |served: &ServedRoute<F>| -> Handler {
             let (face, handler) = (Arc::clone(&face), served.handler);
             Box::new(move |request| handler(Arc::clone(&face), request))
         };
-        Bound { handlers: F::ROUTES.iter().map(bind).collect(), face }
+        BoundFace { handlers: F::ROUTES.iter().map(bind).collect(), face }
     }
 }

@@ -1,7 +1,7 @@
 //! Fast paths over the general stack: HTTP/2, TLS, and connections that the lean loop has handed
 //! over or does not serve.
 
-use super::{Answer, Host, Reflects, Request, Response};
+use super::{Answer, Host, ReflectedPosition, Request, Response};
 use crate::fast::{
     AnyFastPath, AnyOrder, AnyTicket, Factory, FastRequest, Form, FormContent, Head, Headers,
     Outcome, Seat, Shape, Stack, TicketState, Varying,
@@ -15,72 +15,78 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The fast paths of a serving thread.
-struct Seated {
-    /// What they were made by.
+struct ThreadPaths {
+    /// The factories that made them.
     made_by: Arc<[Factory]>,
     paths: Vec<Box<dyn AnyFastPath>>,
     /// The forms of each.
     forms: Vec<Vec<Form>>,
-    /// What varies of the answer at hand.
+    /// The varying parts of the current answer.
     varying: Varying,
-    /// Says that it may be worth asking again.
+    /// Signals that it may be worth asking again.
     notify: Arc<Notify>,
 }
 
-impl Seated {
-    fn new(factories: &Arc<[Factory]>) -> Seated {
+impl ThreadPaths {
+    fn new(factories: &Arc<[Factory]>) -> ThreadPaths {
         let notify = Arc::new(Notify::new());
         let woken = Arc::clone(&notify);
         let seat = Seat::new(Stack::General, Arc::new(move || woken.notify_waiters()));
         let paths: Vec<_> = factories.iter().map(|make| make(&seat)).collect();
         let forms = paths.iter().map(|path| path.forms()).collect();
-        Seated { made_by: Arc::clone(factories), paths, forms, varying: Varying::new(), notify }
+        ThreadPaths {
+            made_by: Arc::clone(factories),
+            paths,
+            forms,
+            varying: Varying::new(),
+            notify,
+        }
     }
 }
 
 thread_local! {
-    /// This serving thread's fast paths, made when they are first needed.
-    static SEATED: RefCell<Option<Seated>> = const { RefCell::new(None) };
+    /// This serving thread's fast paths, made on first use.
+    static SEATED: RefCell<Option<ThreadPaths>> = const { RefCell::new(None) };
 }
 
-/// Runs `act` on the thread's fast paths. Nothing is awaited within.
-fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut Seated) -> T) -> T {
+/// Runs `act` on the thread's fast paths, without awaiting.
+fn with_paths<T>(made_by: &Arc<[Factory]>, act: impl FnOnce(&mut ThreadPaths) -> T) -> T {
     SEATED.with_borrow_mut(|slot| {
         let known = slot.take().filter(|seated| Arc::ptr_eq(&seated.made_by, made_by));
-        act(slot.insert(known.unwrap_or_else(|| Seated::new(made_by))))
+        act(slot.insert(known.unwrap_or_else(|| ThreadPaths::new(made_by))))
     })
 }
 
-/// A request and what claimed it.
-struct Claimed {
-    /// The path, by its place.
+/// A request and the path that claimed it.
+struct ClaimedRequest {
+    /// The path, by index.
     at: usize,
     shape: Shape,
     order: AnyOrder,
 }
 
-impl Seated {
-    /// Has the path that a request is for understand it. `HEAD` is asked of `GET`.
-    fn claim(&mut self, request: &Request, target: &str) -> Result<Claimed, Box<Problem>> {
+impl ThreadPaths {
+    /// Has the responsible path parse the request. `HEAD` is treated as `GET`.
+    fn claim(&mut self, request: &Request, target: &str) -> Result<ClaimedRequest, Box<Problem>> {
         let method = request.method.as_str();
         let asked = if request.method == Method::HEAD { "GET" } else { method };
         let claims = |(at, path): (usize, &mut Box<dyn AnyFastPath>)| {
             path.claim(asked, target).map(|claim| (at, claim.shape))
         };
         let Some((at, shape)) = self.paths.iter_mut().enumerate().find_map(claims) else {
-            let detail = format!("{target} is not a route; GET /openapi.json lists them all");
+            let detail = format!("{target} is not a route; GET /openapi.json lists all routes");
             return Err(problem::NOT_FOUND.because(detail));
         };
         let path = &mut self.paths[at];
         let head = Head { method, target, headers: Headers::Mapped(&request.headers) };
         let order = path.understand(&head).map_err(|problem| path.render(problem))?;
-        Ok(Claimed { at, shape, order })
+        Ok(ClaimedRequest { at, shape, order })
     }
 
     /// Has it answered.
     fn answer(
         &mut self,
-        claimed: &Claimed,
+        claimed: &ClaimedRequest,
         (target, content): (&str, &[u8]),
         (request, now_us): (&Request, u64),
     ) -> Step {
@@ -89,7 +95,7 @@ impl Seated {
             Shape::Bare(None) | Shape::Content => b"",
         };
         let asked = FastRequest { word, content, client: request.client, now_us };
-        let Seated { paths, forms, varying, .. } = self;
+        let ThreadPaths { paths, forms, varying, .. } = self;
         varying.clear();
         let path = &mut paths[claimed.at];
         match path.answer(&claimed.order, asked, varying) {
@@ -102,7 +108,7 @@ impl Seated {
         }
     }
 
-    /// What has become of a request whose answer waits.
+    /// The state of a request whose answer is pending.
     fn settled(&mut self, at: usize, ticket: &AnyTicket) -> Option<Answer> {
         match self.paths[at].settled(ticket) {
             TicketState::Pending => None,
@@ -112,14 +118,14 @@ impl Seated {
     }
 }
 
-/// What is next with a request.
+/// The next step for a request.
 #[allow(clippy::large_enum_variant)] // on the stack for a moment, and most are answers
 enum Step {
-    /// Nothing.
+    /// None.
     Done(Answer),
-    /// To ask the same again when woken.
+    /// Submit it again when woken.
     Again,
-    /// To ask what has become of it when woken.
+    /// Check its state when woken.
     Settle(usize, AnyTicket),
 }
 
@@ -152,7 +158,7 @@ pub async fn serve(host: &Host, request: &mut Request, target: &str) -> Response
     serve_by(host.faces.fast_paths(), host, request, target).await
 }
 
-/// The same with the paths that these make.
+/// The same with the paths of these factories.
 pub(crate) async fn serve_by(
     made_by: &Arc<[Factory]>,
     host: &Host,
@@ -160,9 +166,9 @@ pub(crate) async fn serve_by(
     target: &str,
 ) -> Response {
     let answer = answer(made_by, host, request, target).await;
-    // What is accepted is not in the log yet, and the lean loop, which says the same, looks at no
+    // An accepted event is not in the log yet, and the lean loop, which answers the same, reads no
     // log.
-    Response { reflects: Reflects::Nothing, ..answer.unwrap_or_else(Response::from) }
+    Response { reflects: ReflectedPosition::Nothing, ..answer.unwrap_or_else(Response::from) }
 }
 
 async fn answer(
@@ -173,7 +179,7 @@ async fn answer(
 ) -> Answer {
     // Before the content: a wrong parameter need not wait for it.
     let claimed = with_paths(made_by, |seated| {
-        let Claimed { at, shape, order } = seated.claim(request, target)?;
+        let ClaimedRequest { at, shape, order } = seated.claim(request, target)?;
         Ok::<_, Box<Problem>>((at, shape, seated.paths[at].largest_content(&order)))
     });
     let (at, shape, most) = claimed?;
@@ -211,8 +217,8 @@ async fn answer(
     }
 }
 
-/// Waits to be woken. That may have happened between the asking and this, so the wait is short;
-/// asking again costs little.
+/// Waits to be woken. The wake-up may come before this wait, so the wait is short; asking again is
+/// cheap.
 async fn woken(notify: &Notify) {
     let _ = tokio::time::timeout(Duration::from_millis(5), notify.notified()).await;
 }

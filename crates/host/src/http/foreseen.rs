@@ -1,5 +1,5 @@
-//! The problems that a route can answer, by name. Those that follow from what a route is are
-//! written here once; those of its own stand in its contract.
+//! The problems that each route can answer. Those that follow from its declaration are listed here
+//! once; its own are in its contract.
 
 use super::contract::{Accept, Query};
 use super::routes::{Route, Scope};
@@ -9,7 +9,7 @@ use crate::wire::param::Values;
 use crate::wire::problem::{self, Kind};
 use wellspring_views::access::Role;
 
-/// What reading costs or meets.
+/// Problems of reading.
 pub const READING: &[&Kind] = &[
     &problem::READS_TOO_COSTLY,
     &problem::TOO_MANY_LONG_READS,
@@ -19,7 +19,7 @@ pub const READING: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// What appending meets.
+/// Problems of appending.
 pub const APPENDING: &[&Kind] = &[
     &problem::STORAGE_UNAVAILABLE,
     &problem::STORAGE_FULL,
@@ -30,7 +30,7 @@ pub const APPENDING: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// What a view that answers late, or not, comes to.
+/// Problems of a view that is late or stopped.
 pub const VIEWING: &[&Kind] = &[
     &problem::VIEW_NOT_READY,
     &problem::NOT_YET,
@@ -39,8 +39,7 @@ pub const VIEWING: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// Of every route: the head of a request, how often and how much its client asks, the server
-/// itself.
+/// Of every route: the request's head, limits, the server itself.
 const EVERY: &[&Kind] = &[
     &problem::BAD_REQUEST,
     &problem::MALFORMED_CREDENTIALS,
@@ -56,7 +55,7 @@ const EVERY: &[&Kind] = &[
     &problem::OVERLOADED,
 ];
 
-/// Of routes that ask who it is.
+/// Of routes that require authentication.
 const CREDENTIALS: &[&Kind] = &[
     &problem::UNAUTHENTICATED,
     &problem::FOREIGN_PAGE,
@@ -68,8 +67,8 @@ const CREDENTIALS: &[&Kind] = &[
     &problem::IO,
 ];
 
-/// What a node that does not lead answers instead, with a `Location`, if it is set to send clients
-/// to the leader.
+/// The answer of a node that does not lead, with a `Location`, if it is set to redirect clients to
+/// the leader.
 pub const REDIRECTED: u16 = 307;
 
 /// Of routes with a body.
@@ -82,7 +81,7 @@ const BODY: &[&Kind] = &[
 ];
 
 impl Route {
-    /// Whether it is about one log.
+    /// Whether it concerns one log.
     pub(crate) fn is_about_a_log(&self) -> bool {
         self.scope != Scope::Node || self.path.contains("{log}")
     }
@@ -128,14 +127,14 @@ impl Route {
         (!is_declared).then(|| format!("{} {} answers {slug}", self.method, self.path))
     }
 
-    /// What an answer has that is not declared, if there is such a thing.
+    /// An undeclared part of an answer, if there is one.
     pub(super) fn undeclared(&self, answer: &Answer) -> Option<String> {
         let route = format!("{} {}", self.method, self.path);
         let response = match answer {
             Err(problem) => return self.lacks(problem.kind.slug),
             Ok(response) => response,
         };
-        // A fast path has written its problem already.
+        // A fast path has rendered its problem already.
         if let ("application/problem+json", Content::Full(document)) =
             (response.content_type, &response.content)
         {

@@ -1,5 +1,5 @@
-//! What of several nodes the leader answers: a node that does not lead has it answered there, or
-//! sends the client there.
+//! Requests that only the leader answers: a node that does not lead forwards the request, or
+//! redirects the client.
 //!
 //! ```text
 //! leads? ── yes ──► the handler ─── lost the lead before anything happened ──┐
@@ -8,11 +8,11 @@
 //!                                                  │                              ▼
 //!                                            503 not-leading        this node shows it, too: answer
 //! ```
-//! What may have happened is repeated only if its client has made that safe by an
+//! A request that may have taken effect is repeated only if its client made that safe with an
 //! `Idempotency-Key`.
 
 use super::foreseen;
-use super::passed_on::{self, BodyEnd, Leads};
+use super::passed_on::{self, BodyEnd, LeadClaim};
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, Request, Response};
@@ -28,23 +28,23 @@ use tokio::time::Instant;
 use wellspring_log::{Feed, Leader, Log, Role};
 use wellspring_types::Position;
 
-/// Largest content that is passed on.
+/// Largest content that is forwarded.
 const MAX_CONTENT_BYTES: usize = 64 << 20;
-/// Largest content that is kept until the handler has answered, should the lead be lost meanwhile.
+/// Largest content that is kept until the handler has answered, in case the lead is lost meanwhile.
 const KEPT_CONTENT_BYTES: u64 = 256 << 10;
-/// Time between two looks at who leads, should a change be missed.
+/// Time between two checks of who leads, in case a change is missed.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the answer of a leader that was replaced is waited for.
+/// How long to wait for the answer of a leader that was replaced.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How long a leader that works at an answer may take to say that it lives.
+/// How long a leader with a request in progress may take to show that it is alive.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How long an answer waits until this node shows what the leader has done.
+/// How long an answer waits until this node shows the leader's change.
 const SHOW_WAIT: Duration = Duration::from_secs(5);
 
-/// The header that names the node that answered in the place of the one that was asked.
+/// The header that names the node that answered instead of the receiving one.
 pub(super) const ANSWERED_BY: &str = "wellspring-answered-by";
 
-/// What of a request the leader answers: whose log it is about.
+/// What of a request the leader answers: the log concerned.
 pub(super) struct ForLeader {
     cluster: Arc<Cluster>,
     name: String,
@@ -64,18 +64,18 @@ pub(super) fn for_leader(host: &Host, route: &Route, request: &Request) -> Optio
     Some(ForLeader { cluster: Arc::clone(cluster), name: name.to_owned(), log: log? })
 }
 
-/// What trying to have a request answered came to.
+/// The result of an attempt to answer a request.
 enum Attempt {
-    /// An answer, of whatever kind.
+    /// An answer of any kind.
     Answered(Box<Response>),
-    /// Nothing happened, for this reason: it may be tried again.
+    /// Nothing happened, for this reason: it may be retried.
     Nothing(String),
-    /// It may have happened, and may be tried again all the same.
+    /// It may have taken effect, and may be retried all the same.
     InDoubt(String),
 }
 
-/// What an attempt comes to after one that may have happened: that this one was refused says
-/// nothing of that.
+/// The result of an attempt after one that may have taken effect: its refusal says nothing of the
+/// earlier one.
 fn after_doubt(
     attempt: Result<Attempt, Box<Problem>>,
     doubt: Option<&str>,
@@ -95,7 +95,7 @@ impl ForLeader {
         self.log.role().leads()
     }
 
-    /// Has the request answered by whoever leads the log.
+    /// Has the request answered by the leader of the log.
     pub(super) async fn answer(
         self,
         server: &Server,
@@ -105,7 +105,7 @@ impl ForLeader {
         let deadline = Instant::now() + self.cluster.leader_wait;
         let leads = self.log.role().leads();
         if request.of_node.is_some() {
-            // The node that has sent it on waits, and tries others.
+            // The forwarding node waits, and tries others.
             return match leads {
                 true => {
                     if passed_on::is_broken_off(&request) {
@@ -128,19 +128,23 @@ impl ForLeader {
         let passed = passed_on::request(&request, content, end, self.own_authority());
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
-        let mut waits_for = "no node leads the log".to_owned();
+        let mut waits_for = "the log has no leader".to_owned();
         let mut doubt: Option<String> = None;
         loop {
             let seen = self.log.role_changes().head();
             let attempt = match self.log.role() {
                 Role::Leading { .. } | Role::Detached { .. } => match here.take() {
                     Some(request) => self.here(server, route, request).await,
-                    None => Ok(Attempt::Nothing("the lead has gone from node to node".to_owned())),
+                    None => Ok(Attempt::Nothing(
+                        "the lead moved while the request was being \
+                                                 forwarded"
+                            .to_owned(),
+                    )),
                 },
                 role => match self.other_leader(&host) {
                     Some(leader) => self.there(&host, &leader, &passed).await,
                     None => Ok(Attempt::Nothing(format!(
-                        "no node leads the log (this node is {})",
+                        "the log has no leader (this node is {})",
                         role.name()
                     ))),
                 },
@@ -162,15 +166,15 @@ impl ForLeader {
             let changes = self.log.role_changes();
             if changes.is_closed() {
                 let what =
-                    "the log was dropped or made anew here meanwhile, or this node is stopping";
+                    "the log was dropped or recreated meanwhile, or this node is shutting down";
                 return Err(doubt.map_or_else(|| self.not_leading(what), |reason| unknown(&reason)));
             }
             moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
         }
     }
 
-    /// All content of a request. Of many lines those that came are kept if the rest never does, as
-    /// a node that leads keeps them.
+    /// All content of a request. Of an incomplete body of lines, the received lines are kept, as a
+    /// leader keeps them.
     async fn content(&self, request: &mut Request) -> Result<(Bytes, BodyEnd), Box<Problem>> {
         let (content, broken) = request.body.gather_what_comes(MAX_CONTENT_BYTES).await;
         match broken {
@@ -194,9 +198,8 @@ impl ForLeader {
             .map_or(url.as_str(), |(_, rest)| rest.split('/').next().unwrap_or(rest))
     }
 
-    /// Has the handler answer. What it has sent to the journal may not come back for as long as
-    /// that is away: then its client is told so within a bound. What was sent is not taken back by
-    /// that.
+    /// Calls the handler. What it has sent to the journal may not come back while the journal is
+    /// unreachable: then the client is told within a bound. That does not take back what was sent.
     async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
         let mut handling = server.handle(route, request);
         let mut bound = self.cluster.leader_wait.max(LOOK);
@@ -206,16 +209,16 @@ impl ForLeader {
             }
             let status = self.cluster.engine.status();
             if status.reach != EngineReach::Connected || !self.log.role().leads() {
-                // Where the journal is, is for operators alone.
+                // The journal's location is for operators only.
                 let waited = self.cluster.leader_wait.as_millis();
-                let what = "the journal has not told what became of it";
-                return Err(unknown(&format!("{what} for {waited} ms and more")));
+                let what = "the journal has not reported the outcome";
+                return Err(unknown(&format!("{what} for at least {waited} ms")));
             }
             bound = LOOK;
         }
     }
 
-    /// Has the handler answer; that it has lost the lead before anything happened is no answer.
+    /// Calls the handler; losing the lead before anything happened is not an answer.
     async fn here(
         &self,
         server: &Server,
@@ -226,7 +229,7 @@ impl ForLeader {
             Ok(response) => Ok(Attempt::Answered(Box::new(response))),
             Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
                 match self.log.role() {
-                    // Nobody leads it from here until a person has decided.
+                    // No node can lead it from here until an operator decides.
                     Role::Detached { reason } => Err(detached(&self.name, &reason)),
                     _ => Ok(Attempt::Nothing(problem.detail.to_string())),
                 }
@@ -235,7 +238,7 @@ impl ForLeader {
         }
     }
 
-    /// Has the leader answer, and waits until this node shows what it has done.
+    /// Has the leader answer, and waits until this node shows its change.
     async fn there(
         &self,
         host: &Host,
@@ -243,15 +246,14 @@ impl ForLeader {
         passed: &PeerRequest,
     ) -> Result<Attempt, Box<Problem>> {
         let now_us = host.clock.wall_us();
-        // A leader that is frozen answers when it is not any more, and keeps the connection till
-        // then.
+        // A frozen leader answers once it runs again, and keeps the connection until then.
         let answered = tokio::select! {
             answered = self.cluster.peers.send(&leader.url, passed, now_us) => answered,
             () = self.replaced(leader) => {
                 Err(PeerError::Unknown(format!("{leader} was replaced before it answered")))
             }
             () = self.silent(host, leader) => {
-                Err(PeerError::Unknown(format!("{leader} gives no answer any more")))
+                Err(PeerError::Unknown(format!("{leader} no longer answers")))
             }
         };
         let answered = match answered {
@@ -267,18 +269,18 @@ impl ForLeader {
         };
         let answered = passed_on::answer(answered).await;
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
-        if answered.leads == Leads::No {
+        if answered.leads == LeadClaim::No {
             let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
-            return Ok(Attempt::Nothing(format!("{leader} does not lead the log any more: {why}")));
+            return Ok(Attempt::Nothing(format!("{leader} no longer leads the log: {why}")));
         }
-        // Of a refusal, too: a bulk that has a bad line has stored those before it.
+        // Also for a refusal: a bulk with a bad line has stored those before it.
         let position = answered.response.position.unwrap_or(0);
         self.shown_here(host, position, answered.system_position).await;
         let response = answered.response.with(ANSWERED_BY, leader.node.clone());
         Ok(Attempt::Answered(Box::new(response)))
     }
 
-    /// Waits until another leads than `leader`, and then for an answer that is on its way.
+    /// Waits until `leader` is replaced, and then for an answer that is on its way.
     async fn replaced(&self, leader: &Leader) {
         let changes = self.log.role_changes();
         loop {
@@ -292,7 +294,7 @@ impl ForLeader {
                 break;
             }
             if changes.is_closed() {
-                // Nothing more is heard of this log here: `silent` looks after its leader.
+                // This log receives no more updates here: `silent` watches its leader.
                 return std::future::pending().await;
             }
             moved(changes, seen, SILENCE).await;
@@ -300,7 +302,7 @@ impl ForLeader {
         tokio::time::sleep(LAST_WORDS).await;
     }
 
-    /// Waits until a leader does not answer anything any more. What it works at may take long.
+    /// Waits until a leader no longer answers any request. Its work on this one may take long.
     async fn silent(&self, host: &Host, leader: &Leader) {
         let question = PeerRequest::get("/health/live");
         loop {
@@ -313,8 +315,8 @@ impl ForLeader {
         }
     }
 
-    /// Waits until this node shows what the leader has seen when it answered: who wrote by it reads
-    /// by it, too. Not for long: the answer names the position.
+    /// Waits until this node shows what the leader had seen when it answered: a client reads its
+    /// own writes here, too. Not for long: the answer names the position.
     async fn shown_here(&self, host: &Host, position: Position, system_position: Position) {
         let deadline = Instant::now() + SHOW_WAIT;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -339,7 +341,7 @@ impl ForLeader {
         }
     }
 
-    /// Sends the client to the leader, once there is one.
+    /// Redirects the client to the leader, once there is one.
     async fn redirect(&self, host: &Host, request: &Request, deadline: Instant) -> Answer {
         loop {
             let seen = self.log.role_changes().head();
@@ -349,13 +351,13 @@ impl ForLeader {
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
             }
             if Instant::now() >= deadline {
-                return Err(self.not_leading("no node leads the log"));
+                return Err(self.not_leading("the log has no leader"));
             }
             moved(self.log.role_changes(), seen, LOOK).await;
         }
     }
 
-    /// The node that leads, if it is another.
+    /// The leading node, if it is another.
     fn other_leader(&self, host: &Host) -> Option<Leader> {
         let leader = host.node.leader_of(&self.log)?;
         Some(leader).filter(|leader| !self.cluster.is_at(&leader.node, &leader.url))
@@ -377,9 +379,9 @@ async fn reached(feed: &Feed, position: Position) {
     }
 }
 
-/// Waits until a feed is past a position or its waiters are roused, at most so long. Where there is
-/// nothing to wait for, because it is closed or has too many waiters, time passes all the same: who
-/// looks again would spin.
+/// Waits until a feed is past a position or its waiters are roused, at most this long. Time passes
+/// even where nothing can be waited for, because the feed is closed or has too many waiters:
+/// otherwise the caller would spin.
 async fn moved(feed: &Feed, seen: Position, at_most: Duration) {
     let deadline = Instant::now() + at_most;
     let moved = tokio::time::timeout_at(deadline, feed.past(seen)).await;
@@ -388,13 +390,13 @@ async fn moved(feed: &Feed, seen: Position, at_most: Duration) {
     }
 }
 
-/// Whether a request has content of which each line counts by itself.
+/// Whether a request has content in which each line counts separately.
 fn has_lines(request: &Request) -> bool {
     let media = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media.is_some_and(|media| media.to_ascii_lowercase().contains("ndjson"))
 }
 
-/// What a problem says in detail.
+/// The `detail` of a problem.
 fn detail_of(response: &Response) -> Option<String> {
     let Content::Full(content) = &response.content else { return None };
     let told: serde_json::Value = serde_json::from_slice(content).ok()?;
@@ -403,8 +405,8 @@ fn detail_of(response: &Response) -> Option<String> {
 
 fn unknown(reason: &str) -> Box<Problem> {
     problem::OUTCOME_UNKNOWN.because(format!(
-        "it may or may not have been done ({reason}); retry with the same Idempotency-Key or event ids to \
-         learn which"
+        "the request may or may not have taken effect ({reason}); retry with the same \
+         Idempotency-Key or event ids to learn which"
     ))
 }
 

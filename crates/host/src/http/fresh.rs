@@ -1,4 +1,4 @@
-//! How fresh an answer has to be: what a request asks, and the wait until a log or a view shows it.
+//! The freshness of answers: what a request requires, and the wait until a log or a view shows it.
 //! One implementation for every read of every view.
 //!
 //! ```text
@@ -23,36 +23,36 @@ use wellspring_log::{Log, TooManyWaiters};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
-/// How long a request waits for accounts if it does not say, in ms.
+/// How long a request waits for accounts by default, in ms.
 const ACCOUNTS_WAIT_MS: u64 = 5_000;
-/// How long a request for a log that is not known here waits, in case it was made on another node.
+/// How long a request for an unknown log waits, in case it was created on another node.
 const CATALOG_WAIT: Duration = Duration::from_secs(1);
 
-/// How fresh the answer to a read has to be.
+/// The required freshness of a read's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consistency {
-    /// What is folded now, which may lack the newest.
+    /// The current fold, which may lack the newest events.
     Cached,
-    /// Everything that this node had acknowledged when the request came.
+    /// Everything that this node had acknowledged when the request arrived.
     Local,
-    /// Everything that anybody had acknowledged when the request came: the end of the log is
+    /// Everything that any node had acknowledged when the request arrived: the end of the log is
     /// confirmed first.
     Linearizable,
 }
 
-/// What a request asks of the freshness of its answer.
+/// The freshness that a request requires.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
     consistency: Consistency,
-    /// The position that its client has seen elsewhere; 0 for none.
+    /// The position its client has seen elsewhere; 0 for none.
     least: Position,
     wait: Duration,
     deadline: Instant,
 }
 
 impl Freshness {
-    /// What a request asks by these two parameters, which its route declares, and by
-    /// `Wellspring-Min-Position`, if its route is about a log. The time begins to run.
+    /// The freshness required by these two parameters, which the route declares, and by
+    /// `Wellspring-Min-Position`, if the route concerns a log. Starts the timeout.
     ///
     /// # Errors
     /// 400: the header holds no position.
@@ -70,9 +70,8 @@ impl Freshness {
         Ok(Freshness { consistency, least, wait, deadline: Instant::now() + wait })
     }
 
-    /// The same, but [`Cached`](Consistency::Cached) in the place of [`Local`](Consistency::Local):
-    /// for what is decided on top of everything staged, of which the log tells what stands in its
-    /// way.
+    /// The same, with [`Cached`](Consistency::Cached) instead of [`Local`](Consistency::Local): for
+    /// decisions on top of everything staged, where the log reports conflicts.
     #[must_use]
     pub fn for_commands(self) -> Freshness {
         match self.consistency {
@@ -81,12 +80,12 @@ impl Freshness {
         }
     }
 
-    /// Waits until a view shows what is asked; gives what it has folded. `accepted`: what has
-    /// accepted events that count although they are not durable yet.
+    /// Waits until a view is as fresh as required; returns its fold. `accepted`: the batcher whose
+    /// accepted events count although they are not durable yet.
     ///
     /// # Errors
-    /// 503: not in time; `not-confirmed` if that is what failed. Never what is less fresh than
-    /// asked.
+    /// 503: not in time; `not-confirmed` if confirming failed. Never an answer less fresh than
+    /// required.
     pub async fn view<'a, V: View>(
         &self,
         request: &Request,
@@ -99,7 +98,7 @@ impl Freshness {
         Ok(folded)
     }
 
-    /// Waits until snapshots of a log show what is asked.
+    /// Waits until snapshots of a log are as fresh as required.
     ///
     /// # Errors
     /// As of [`view`](Self::view).
@@ -108,7 +107,7 @@ impl Freshness {
         request.still_may()
     }
 
-    /// The position that has to be shown. The log has it.
+    /// The position to show. The log has it.
     async fn position(
         &self,
         log: &Log,
@@ -141,13 +140,13 @@ impl Freshness {
         )))
     }
 
-    /// The end of the log. The look begins after the request has come, or it would confirm too
+    /// The end of the log. The check starts after the request has arrived, or it would confirm too
     /// little.
     async fn confirmed(&self, log: &Log) -> Result<Position, Box<Problem>> {
         match tokio::time::timeout(self.left(), log.confirm()).await {
             Ok(Ok(end)) => Ok(end),
             Ok(Err(refused)) => Err(problem::NOT_CONFIRMED
-                .because(format!("whether this is the end of the log is not known: {refused}"))),
+                .because(format!("the end of the log could not be confirmed: {refused}"))),
             Err(_) => Err(problem::NOT_CONFIRMED.because(format!(
                 "the end of the log was not confirmed within {} ms",
                 self.wait.as_millis()
@@ -155,13 +154,13 @@ impl Freshness {
         }
     }
 
-    /// What is left of the time.
+    /// The remaining time.
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
-/// Makes sure that snapshots of a log are as fresh as the client asks by [`CONSISTENCY`] and
+/// Makes sure that snapshots of a log are as fresh as the client requires by [`CONSISTENCY`] and
 /// [`WAIT_MS`].
 ///
 /// # Errors
@@ -170,10 +169,10 @@ pub async fn freshen(request: &Request, log: &Log) -> Result<(), Box<Problem>> {
     Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?.log(request, log).await
 }
 
-/// The same of several logs, each with its name, in the time for one.
+/// The same for several logs, each with its name, in the time for one.
 ///
 /// # Errors
-/// The first that there is.
+/// The first error.
 pub async fn freshen_all(request: &Request, logs: &[(String, Log)]) -> Result<(), Box<Problem>> {
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;
     for (_, log) in logs {
@@ -182,7 +181,7 @@ pub async fn freshen_all(request: &Request, logs: &[(String, Log)]) -> Result<()
     Ok(())
 }
 
-/// The position of `Wellspring-Min-Position`; 0 if it is not there.
+/// The position in `Wellspring-Min-Position`; 0 if it is missing.
 fn least_position(request: &Request) -> Result<Position, Box<Problem>> {
     position_in(request, &WELLSPRING_MIN_POSITION, "Wellspring-Min-Position")
 }
@@ -201,10 +200,10 @@ fn position_in(
     })
 }
 
-/// Waits until the accounts are known up to the position of the system log that the client names by
-/// `Wellspring-Min-System-Position`, if it does: so a node that lags behind judges nobody by what
-/// was changed on another, and has been answered there. Before anybody is let in, so it costs a
-/// place among those that wait, of which there are so many and no more.
+/// Waits until the accounts are known up to the position of the system log that the client names in
+/// `Wellspring-Min-System-Position`, if any: so a lagging node judges no one without changes that
+/// were made and answered on another. This comes before authentication, so it takes one of a
+/// bounded number of waiting slots.
 ///
 /// # Errors
 /// 400: the header holds no position. 503: they are not known in time.
@@ -219,8 +218,8 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
     match live.caught_up(least, wait).await {
         Ok(_) => Ok(()),
         Err(NotFresh::NotYet(progress)) => Err(problem::NOT_YET.because(format!(
-            "position {least} of the log system is not known here after {} ms; accounts, keys and tokens \
-             are known up to {}",
+            "this node did not reach position {least} of the log system within {} ms; it knows \
+             accounts, keys and tokens up to {}",
             wait.as_millis(),
             progress.position
         ))),
@@ -228,11 +227,12 @@ pub(super) async fn accounts(host: &Host, request: &Request) -> Result<(), Box<P
     }
 }
 
-/// Before a log is said not to be there: makes sure that this node knows of every log that anybody
-/// was told there is. Where that cannot be found out in time, what is known here has to do.
+/// Before answering that a log does not exist: makes sure that this node knows of every log that
+/// any client was told of. Where that cannot be determined in time, the answer rests on what is
+/// known here.
 ///
 /// # Errors
-/// 503: there is such a log, and it does not open on this node.
+/// 503: the log exists, but cannot be opened on this node.
 pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Box<Problem>> {
     let node = &host.node;
     let (Some(settled), Some(system)) = (node.catalog_settled(), node.get(SYSTEM_LOG)) else {
@@ -245,21 +245,21 @@ pub(super) async fn log_made_elsewhere(host: &Host, name: &str) -> Result<(), Bo
     let _ = tokio::time::timeout(CATALOG_WAIT, known).await;
     match node.unopened_logs().iter().any(|(unopened, _)| unopened == name) {
         true => Err(problem::CATCHING_UP
-            .because("the log does not open on this node; another one may have it")
+            .because("the log cannot be opened on this node; another node may have it")
             .about(name)),
         false => Ok(()),
     }
 }
 
-/// How long a request waits for accounts. Its query has not been checked by then, so what is no
-/// number of ms is refused later, or means nothing to its route.
+/// How long a request waits for accounts. Its query is not checked yet, so an invalid number of ms
+/// is refused later, or means nothing to its route.
 fn accounts_wait(query: Option<&str>) -> Duration {
     let mut params = query.unwrap_or_default().split('&');
     let asked = params.find_map(|param| param.strip_prefix("wait_ms=")?.parse().ok());
     Duration::from_millis(asked.unwrap_or(ACCOUNTS_WAIT_MS).min(MAX_WAIT_MS))
 }
 
-/// Waits until the head is past a position, at most so long; gives the head.
+/// Waits until the head is past a position, at most this long; returns the head.
 ///
 /// # Errors
 /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.

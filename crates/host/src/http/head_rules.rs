@@ -1,16 +1,16 @@
-//! What must hold for the head of every request, whichever stack reads it: the lean loop and the
-//! general stack ask here, before anything is routed. Where two readers (a proxy and this server,
-//! say) could take the same head for two different requests, it is refused.
+//! Rules for the head of every request, shared by the lean loop and the general stack and checked
+//! before routing. A head that two readers (a proxy and this server, for example) could take for
+//! different requests is refused.
 //!
-//! What only one of the stacks gets to see is not here: hyper drops the second of two equal
-//! `Content-Length` and the one beside a `Transfer-Encoding` (and ends the connection then); the
-//! lean loop refuses both.
+//! Cases that only one stack sees are not here: hyper drops the second of two equal
+//! `Content-Length` headers and one next to a `Transfer-Encoding` (and then ends the connection);
+//! the lean loop refuses both.
 
 use crate::wire::problem::{self, Problem};
 use hyper::{HeaderMap, Version};
 
-/// Headers of requests that are understood here and that may stand once: which of two counts,
-/// others on the way may see differently. In the order of the bits of [`HeadRules::seen`].
+/// Headers that matter here and must not be repeated: proxies on the way may pick another value. In
+/// the order of the bits of [`HeadRules::seen`].
 const ONCE: [&str; 9] = [
     "Authorization",
     "X-API-Key",
@@ -23,29 +23,29 @@ const ONCE: [&str; 9] = [
     "Wellspring-Min-System-Position",
 ];
 
-/// What makes it uncertain where a request ends or whom it is for: the connection ends with the
-/// answer. In the order in which it is said.
+/// Why it is ambiguous where a request ends or whom it is for: the connection ends with the answer.
+/// In the order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsound {
-    /// None, or more than one `Host`.
+pub(crate) enum HeadAmbiguity {
+    /// No `Host`, or more than one.
     Hosts,
     /// A `Transfer-Encoding` that is not one `chunked`.
     TransferEncoding,
 }
 
-impl From<Unsound> for Box<Problem> {
-    fn from(unsound: Unsound) -> Box<Problem> {
+impl From<HeadAmbiguity> for Box<Problem> {
+    fn from(unsound: HeadAmbiguity) -> Box<Problem> {
         let (detail, field) = match unsound {
-            Unsound::Hosts => ("HTTP/1.1 asks for exactly one Host header", "Host"),
-            Unsound::TransferEncoding => {
-                ("the only Transfer-Encoding known here is chunked, once", "Transfer-Encoding")
+            HeadAmbiguity::Hosts => ("HTTP/1.1 requires exactly one Host header", "Host"),
+            HeadAmbiguity::TransferEncoding => {
+                ("the only supported Transfer-Encoding is a single chunked", "Transfer-Encoding")
             }
         };
         problem::BAD_REQUEST.because(detail).field(field)
     }
 }
 
-/// The headers of one request as far as the rules are about them. Give it every header with
+/// The headers of one request as far as the rules concern them. Pass every header to
 /// [`note`](HeadRules::note), then ask.
 #[derive(Debug, Default)]
 pub(crate) struct HeadRules<'a> {
@@ -56,21 +56,21 @@ pub(crate) struct HeadRules<'a> {
     /// The first expectation that the server cannot meet.
     expects: Option<&'a [u8]>,
     content_encodings: usize,
-    /// The bits of those of [`ONCE`] that have come.
+    /// The bits of the headers of [`ONCE`] seen so far.
     seen: u16,
-    /// The first of [`ONCE`] that came again.
+    /// The first repeated header of [`ONCE`].
     twice: Option<&'static str>,
 }
 
 impl<'a> HeadRules<'a> {
-    /// The rules for headers that have been read already.
+    /// The rules applied to parsed headers.
     pub(crate) fn of(headers: &'a HeaderMap) -> HeadRules<'a> {
         let mut rules = HeadRules::default();
         headers.iter().for_each(|(name, value)| rules.note(name.as_str(), value.as_bytes()));
         rules
     }
 
-    /// Takes note of a header, whose name may be in any mix of cases.
+    /// Records a header; its name may be in any case.
     pub(crate) fn note(&mut self, name: &str, value: &'a [u8]) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         let value = value.trim_ascii();
@@ -113,41 +113,43 @@ impl<'a> HeadRules<'a> {
         self.host
     }
 
-    /// Whether the body comes in chunks. Only of a sound head.
+    /// Whether the body is chunked. Only for a sound head.
     pub(crate) fn is_chunked(&self) -> bool {
         self.transfer_encodings == 1 && self.is_chunked
     }
 
-    /// Why it is uncertain what request this is, if it is.
-    pub(crate) fn unsound(&self, version: Version) -> Option<Unsound> {
-        // HTTP/2 says it in `:authority`, HTTP/1.0 need not say it.
+    /// Why the request is ambiguous, if it is.
+    pub(crate) fn unsound(&self, version: Version) -> Option<HeadAmbiguity> {
+        // HTTP/2 uses `:authority`; HTTP/1.0 does not require it.
         if self.hosts > 1 || (self.hosts == 0 && version == Version::HTTP_11) {
-            return Some(Unsound::Hosts);
+            return Some(HeadAmbiguity::Hosts);
         }
         let is_known = self.transfer_encodings == 0 || self.is_chunked();
-        (!is_known).then_some(Unsound::TransferEncoding)
+        (!is_known).then_some(HeadAmbiguity::TransferEncoding)
     }
 
-    /// Why a request that is sound is refused, whatever it asks for, if it is.
+    /// Why a sound request is refused, whatever it asks for, if it is.
     pub(crate) fn refusal(&self) -> Option<Box<Problem>> {
         if let Some(expects) = self.expects {
-            let detail = format!("the server cannot meet {:?}", String::from_utf8_lossy(expects));
+            let detail = format!(
+                "the server cannot meet the expectation {:?}",
+                String::from_utf8_lossy(expects)
+            );
             return Some(problem::EXPECTATION_FAILED.because(detail).field("Expect"));
         }
         if self.content_encodings > 1 {
-            let detail =
-                "Content-Encoding is given more than once; bodies are encoded once at most";
+            let detail = "Content-Encoding is repeated; send it at most once";
             return Some(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"));
         }
         let twice = self.twice?;
         let is_credential = ONCE[..2].contains(&twice);
         let kind =
             if is_credential { &problem::MALFORMED_CREDENTIALS } else { &problem::BAD_REQUEST };
-        Some(kind.because(format!("{twice} is given more than once; send it once")).field(twice))
+        Some(kind.because(format!("{twice} is repeated; send it once")).field(twice))
     }
 }
 
-/// The answer to a head of more than `most` headers.
+/// The answer to a head with more than `most` headers.
 pub(crate) fn too_many_headers(most: usize) -> Box<Problem> {
     problem::HEADERS_TOO_LARGE
         .because(format!("there are more than {most} headers"))
@@ -170,18 +172,21 @@ mod tests {
         let chunked = ("Transfer-Encoding", " Chunked ");
         for (lines, unsound) in [
             (&[host][..], None),
-            (&[], Some(Unsound::Hosts)),
-            (&[host, host], Some(Unsound::Hosts)),
+            (&[], Some(HeadAmbiguity::Hosts)),
+            (&[host, host], Some(HeadAmbiguity::Hosts)),
             (&[host, chunked], None),
-            (&[host, chunked, chunked], Some(Unsound::TransferEncoding)),
-            (&[host, ("Transfer-Encoding", "gzip, chunked")], Some(Unsound::TransferEncoding)),
-            (&[host, ("Transfer-Encoding", "")], Some(Unsound::TransferEncoding)),
+            (&[host, chunked, chunked], Some(HeadAmbiguity::TransferEncoding)),
+            (
+                &[host, ("Transfer-Encoding", "gzip, chunked")],
+                Some(HeadAmbiguity::TransferEncoding),
+            ),
+            (&[host, ("Transfer-Encoding", "")], Some(HeadAmbiguity::TransferEncoding)),
         ] {
             assert_eq!(rules(lines).unsound(Version::HTTP_11), unsound, "{lines:?}");
         }
         assert_eq!(rules(&[]).unsound(Version::HTTP_10), None);
         assert_eq!(rules(&[]).unsound(Version::HTTP_2), None);
-        assert_eq!(rules(&[host, host]).unsound(Version::HTTP_2), Some(Unsound::Hosts));
+        assert_eq!(rules(&[host, host]).unsound(Version::HTTP_2), Some(HeadAmbiguity::Hosts));
     }
 
     #[test]

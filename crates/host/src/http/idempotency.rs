@@ -1,7 +1,7 @@
-//! Idempotency keys: whose they are, and under which name the log keeps them.
+//! Idempotency keys: their owners, and their names in the log.
 //!
-//! A log's request keys are one set of names. So that no request can use up, or find, the key of
-//! another that happens to have chosen the same text:
+//! A log's request keys share one name space. So that no request can use or find another client's
+//! key with the same text:
 //! - with accounts, the name is the account's and a digest of the key. No account can make
 //!   another's;
 //! - a bulk puts `#` and the number of each batch behind its name, and no name of a single request
@@ -16,12 +16,12 @@ use sha2::{Digest, Sha256};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
 
-/// Names that are digests on an open server begin with this; keys that do are digested too.
+/// Prefix of digested names on an open server; client keys that start with it are digested, too.
 const DIGESTED: &str = "sha256:";
-/// Room that a bulk needs behind its name, in bytes.
+/// Bytes that a bulk needs after its name.
 const BATCH_SUFFIX_BYTES: usize = 15;
 
-/// What a key is used for.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
     /// One request.
@@ -30,10 +30,10 @@ pub enum KeyUse {
     Batches,
 }
 
-/// The name under which the log keeps the request's `Idempotency-Key`, if it has one.
+/// The name in the log of the request's `Idempotency-Key`, if it has one.
 ///
 /// # Errors
-/// 422 `invalid`: it is empty, too long, or holds control characters.
+/// 422 `invalid`: it is empty, too long, or contains control characters.
 pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<String>, Box<Problem>> {
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
@@ -48,9 +48,8 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
     Ok(Some(stored_name(account, key, key_use)))
 }
 
-/// The name under which the log keeps a chunk of an import, whose own name is 32 hexadecimal
-/// digits. No client can write it by hand: no key of a request holds a `#`, and what stands behind
-/// that of a bulk is a number of few digits.
+/// The name in the log of a chunk of an import, whose own name is 32 hexadecimal digits. No client
+/// can forge it: no request key contains a `#`, and the suffix of a bulk's key is a short number.
 pub fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + 'static {
     let account = request.principal.account().map(|account| format!("{}:", account.as_str()));
     let account = account.unwrap_or_default();
@@ -81,7 +80,7 @@ fn digest_of(account: &str, key: &str) -> String {
     digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What tells a retry from another request with the same key.
+/// Tells a retry from another request with the same key.
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut digest = [0; 16];
     digest.copy_from_slice(&Sha256::digest(bytes)[..16]);
@@ -102,7 +101,7 @@ mod tests {
         let names = ["", "ann", "bob"].map(|account| name(account, "order-7", KeyUse::Request));
         assert_eq!(names[0], "order-7", "what an open server has stored is found again");
         assert!(names[1] != names[2] && names[1] != names[0]);
-        // Nobody can write another's by hand.
+        // No client can forge another's key.
         assert_ne!(name("bob", &names[1], KeyUse::Request), names[1]);
         assert_eq!(name("ann", "order-7", KeyUse::Request), names[1]);
         let longest = name(&"a".repeat(64), &"k".repeat(255), KeyUse::Request);

@@ -1,7 +1,7 @@
-//! A client that has shut its side of a connection: one that has asked for all it wants, or one
-//! that has left; TCP does not tell which. Over HTTP/1.1 it gets a second for an answer to begin,
-//! so that what it waits for, and what is worked out for it, is not kept for a client that has
-//! gone. An answer that has begun is sent to its end: writing to a client that has gone fails.
+//! A client that has shut its side of a connection has either sent its last request or left; TCP
+//! does not tell which. Over HTTP/1.1 it gets a second for an answer to start, so that nothing is
+//! computed or kept for a client that has gone. An answer that has started is sent to its end:
+//! writing to a client that has gone fails.
 
 use std::io;
 use std::pin::Pin;
@@ -12,26 +12,26 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-/// How long an answer to a client that has shut its side may take to begin.
+/// How long an answer to a client that has shut its side may take to start.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a connection with unread bytes is asked whether its other side is shut.
+/// How often a connection with unread bytes is checked for a shut peer.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What is known of the other side of a connection.
+/// The state of the peer.
 pub(crate) enum OtherSide {
-    /// It may send more, and the task is woken when it does or is shut.
+    /// It may send more, and the task is woken when it sends or shuts its side.
     Open,
-    /// It may send more; bytes of it lie unread, so the task is not woken by the end behind them.
+    /// It may send more; unread bytes are waiting, so the end behind them does not wake the task.
     Unread,
-    /// It sends nothing more. Over TLS the connection below decides: a client that says it closes
-    /// and keeps the connection open has not left.
+    /// It sends nothing more. Over TLS the connection below decides: a client that sends
+    /// close_notify and keeps the connection open has not left.
     Shut,
 }
 
-/// A connection that tells whether its other side is shut while it is not read from.
+/// A connection that tells whether its peer has shut its side while it is not being read.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// Whether it is. Costs no system call while nothing has arrived.
+    /// Whether it has. Costs no system call while nothing has arrived.
     ///
     /// # Errors
     /// The connection is broken.
@@ -49,7 +49,7 @@ impl Socket for TcpStream {
     }
 }
 
-/// The same when bytes lie unread: the next request, or what TLS says before the end.
+/// The same when bytes are unread: the next request, or TLS's message before the end.
 #[cfg(target_os = "linux")]
 fn behind_unread(socket: &TcpStream) -> io::Result<OtherSide> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,11 +84,11 @@ pub(super) struct LastSecond {
 }
 
 impl LastSecond {
-    /// Looks at the connection of a client that waits for an answer to begin. hyper does not read
-    /// from it meanwhile, since that would cost each request a buffer of 8 KiB.
+    /// Checks the connection of a client that waits for an answer. hyper does not read from it
+    /// meanwhile, since that would cost each request a buffer of 8 KiB.
     ///
     /// # Errors
-    /// The client has gone, or has had its second.
+    /// The client has gone, or its second is over.
     pub(super) fn look(
         &mut self,
         socket: &impl Socket,
@@ -114,7 +114,7 @@ impl LastSecond {
         }
     }
 
-    /// An answer has begun, or nothing is asked.
+    /// An answer has started, or no request is in progress.
     pub(super) fn forget(&mut self) {
         *self = LastSecond::default();
     }

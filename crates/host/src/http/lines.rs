@@ -1,4 +1,4 @@
-//! Bodies of lines, one thing on each, read as they arrive.
+//! Bodies of lines, read as they arrive.
 
 use super::Body;
 use crate::wire::problem::{self, Problem};
@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 /// The lines of a body as they arrive.
 pub struct Lines {
     buffer: BytesMut,
-    /// So many bytes of the buffer hold no end of a line.
+    /// This many bytes of the buffer contain no line end.
     searched: usize,
     most_bytes: usize,
 }
@@ -15,14 +15,14 @@ pub struct Lines {
 /// Why no more lines are read.
 #[derive(Debug)]
 pub enum LineFault {
-    /// A line is at fault, whenever it is sent.
+    /// A line is at fault and always will be.
     Line(Box<Problem>),
-    /// The body broke off, or there is no room for it now: next time it may be whole.
+    /// The body ended early, or there is no memory for it now: a retry may succeed.
     Body(Box<Problem>),
 }
 
 impl Lines {
-    /// None so far; each is to have at most so many bytes.
+    /// None read yet; each may have at most this many bytes.
     pub fn up_to(most_bytes: usize) -> Lines {
         Lines { buffer: BytesMut::new(), searched: 0, most_bytes }
     }
@@ -52,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// Bytes that it holds of lines to come.
+    /// Bytes buffered for further lines.
     pub fn held_bytes(&self) -> usize {
         self.buffer.len()
     }
@@ -68,7 +68,7 @@ impl Lines {
     }
 }
 
-/// A problem of a line, whose number it says, from 1.
+/// A problem of a line, with its number, from 1.
 pub fn of_line(line: u64, problem: Box<Problem>) -> Box<Problem> {
     let mut problem = problem.with("line", line.to_string());
     problem.detail = format!("line {line}: {}", problem.detail);

@@ -1,6 +1,6 @@
-//! HTTP without a transport: what a request is to a handler, what an answer is,
-//! and what all handlers share. `connection` puts hyper under it; another
-//! transport could be put there without touching a handler (decision 0001).
+//! HTTP without a transport: requests and answers as handlers see them, and what all handlers
+//! share. `connection` puts hyper under it; another transport would not touch a handler (decision
+//! 0001).
 
 mod allowance;
 pub mod body;
@@ -75,18 +75,18 @@ use wellspring_types::Position;
 use wellspring_views::view::View;
 use work::{Job, WorkRoom};
 
-/// What a client without credentials that count is asked for (RFC 9110, 11.6.1).
+/// The authentication challenge (RFC 9110, 11.6.1).
 const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", charset="UTF-8""#;
 
 /// Content types spoken here.
 pub const JSON: &str = "application/json";
-/// A JSON document a line.
+/// One JSON document per line.
 pub const NDJSON: &str = "application/x-ndjson";
 /// Server-sent events.
 pub const SSE: &str = "text/event-stream";
-/// What HTML forms and OAuth send.
+/// The encoding of HTML forms and OAuth.
 pub const FORM: &str = "application/x-www-form-urlencoded";
-/// Pages.
+/// HTML pages.
 pub const HTML: &str = "text/html";
 /// Plain text.
 pub const TEXT: &str = "text/plain";
@@ -95,7 +95,7 @@ pub const SVG: &str = "image/svg+xml";
 /// Any media type.
 pub const ANY: &str = "*/*";
 
-/// What every face may use: all of a server but the faces.
+/// What faces may use: the whole server except the faces.
 pub struct Host {
     /// The settings of the process.
     pub process: ProcessConfig,
@@ -107,40 +107,40 @@ pub struct Host {
     pub routes: Routes,
     /// The logs.
     pub node: Arc<Node>,
-    /// Who may do what.
+    /// Authentication and authorization.
     pub access: Arc<Gate>,
-    /// Keeps who did what.
+    /// The audit.
     pub(crate) audit: Audit,
     /// Export of figures and traces.
     pub otlp: Otlp,
     /// The figures.
     pub stats: Arc<Stats>,
-    /// How much anybody may have of the server.
+    /// The limits of clients.
     pub(crate) limits: Arc<Limits>,
-    /// What bodies being received may take of memory.
+    /// The memory for request bodies.
     pub(crate) body_memory: BodyMemory,
-    /// Types of events that clients may not append.
+    /// Event types that clients may not append.
     pub kept: Arc<KeptTypes>,
     /// The key that this node shares with the others of its cluster.
     pub cluster_key: Option<Arc<ClusterKey>>,
-    /// How TLS is spoken, if it is.
+    /// TLS, if it is on.
     pub tls: Option<Arc<Tls>>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Becomes true when the server stops.
+    /// Becomes true at shutdown.
     pub stopping: watch::Receiver<bool>,
-    /// Where what may be long is done.
+    /// The room for long work.
     pub(crate) work: Arc<WorkRoom>,
     /// One permit for each subscription.
     pub subscriptions: Arc<Semaphore>,
     /// The faces, for their figures and fast paths.
     pub faces: FacesOnHost,
-    /// Source of request ids: a random start, then counting.
+    /// Source of request ids: a random start, then a counter.
     pub(crate) request_ids: AtomicU64,
 }
 
 impl Host {
-    /// What a thread's way of taking events in needs.
+    /// What each thread's intake shares.
     pub fn ingest(&self) -> IngestContext {
         IngestContext {
             node: Arc::clone(&self.node),
@@ -150,29 +150,27 @@ impl Host {
         }
     }
 
-    /// Where the append of a request is best committed. A client that is alone is answered quickest
-    /// by its own thread, and no other is kept waiting for the device; with others, a thread that
-    /// waited would stop their batch from gathering.
+    /// Where an append is best committed. A single client is answered fastest by its own thread,
+    /// which delays no other; with several, a waiting thread would keep their batch from gathering.
     pub fn commit_on(&self, request: &Request) -> CommitOn {
         let alone = self.stats.connections.load(Relaxed) <= 1 && request.version < Version::HTTP_2;
         if alone { CommitOn::ThisThread } else { CommitOn::JournalThread }
     }
 
-    /// Has a view of the log of this name folded, now and each time that log is made anew.
+    /// Attaches a view to the log of this name, now and each time that log is recreated.
     ///
     /// # Errors
-    /// A sentence: the system gives no thread, or what the view begins with could not be had.
+    /// A sentence: the system provides no thread, or the view's initial state could not be made.
     pub fn attach<V: View>(&self, log: &str, view: &Arc<ViewSlot<V>>) -> Result<(), String> {
         self.node.attach(log, Arc::clone(view) as _).map_err(|error| error.to_string())
     }
 
-    /// Has a view of any log but the server's own folded: from when it is first asked for, or, if
-    /// the log holds an event of these types, with the log. The view of a log begins with what
-    /// `context` returns for its name, on the thread of whoever asks, so that must not wait for the
-    /// disk.
+    /// Attaches a view to every log but the server's own: opened on first use, or with the log if
+    /// that contains an event of these types. The initial state is what `context` returns for the
+    /// log's name, on the caller's thread, so it must not wait for the disk.
     ///
     /// # Errors
-    /// A sentence: the system gives no thread, or what a view begins with could not be had.
+    /// A sentence: the system provides no thread, or an initial state could not be made.
     pub fn attach_each<V: View>(
         &self,
         types: &[&str],
@@ -189,7 +187,7 @@ impl Host {
         Job::begin(self, &request.payer)
     }
 
-    /// The time, µs since 1970 UTC.
+    /// The time, in µs since 1970 UTC.
     pub fn wall_us(&self) -> u64 {
         self.clock.wall_us()
     }
@@ -199,12 +197,12 @@ impl Host {
         *self.stopping.borrow()
     }
 
-    /// Why the server is not ready for these requests, the worst first; empty if it is.
+    /// Why the server is not ready for these requests, worst first; empty if it is.
     pub fn reasons(&self, purpose: Purpose) -> Vec<Problem> {
         readiness::reasons(&self.node, self.is_stopping(), purpose)
     }
 
-    /// All figures of the server now. Reads the file system, so not for a serving thread.
+    /// All current figures of the server. Reads the file system, so not for a serving thread.
     pub fn figures(&self) -> Vec<Family> {
         figures::gather(&Sources {
             stats: &self.stats,
@@ -219,23 +217,23 @@ impl Host {
     }
 }
 
-/// A request as a handler sees it.
+/// A request as handlers see it.
 pub struct Request {
     /// Its method.
     pub method: Method,
     /// Its path and query.
     pub uri: Uri,
-    /// Its version, which decides whether a stream can be told from a cut one.
+    /// Its version, which decides whether a truncated stream is detectable.
     pub version: Version,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Who the client is when trusted proxies and nodes are believed.
+    /// The client's address, taking trusted proxies and nodes into account.
     pub client: Option<IpAddr>,
-    /// The node of this cluster that sent it on, if one has. It is not sent on again.
+    /// The node of this cluster that forwarded it, if any. It is not forwarded again.
     pub of_node: Option<NodeName>,
-    /// Whom it is from.
+    /// The caller.
     pub principal: Arc<Principal>,
-    /// What its connection has left, if that is limited.
+    /// The quota of its connection, if limited.
     pub connection: Option<Arc<SharedBucket>>,
     /// Who is charged for it.
     pub payer: Payer,
@@ -245,18 +243,18 @@ pub struct Request {
     pub contract: &'static Contract,
     /// The parameters of its URL.
     pub query: Params,
-    /// The representation that its client likes best of those of its route.
+    /// The client's preferred representation of its route's.
     pub wants: &'static str,
-    /// The decoded variable parts of the path that are not the log's name, in their order.
+    /// The decoded variable path segments other than the log's name, in order.
     pub params: [String; 2],
-    /// Name of the log the route is about.
+    /// Name of the route's log.
     pub log_name: String,
-    /// The log the route is about, if the route is about one that exists.
+    /// The route's log, if it concerns an existing one.
     pub log: Option<Log>,
 }
 
 impl Request {
-    /// A request that came over no connection: whole, of HTTP/1.1, from nobody known.
+    /// A request without a connection: complete, HTTP/1.1, from an unknown client.
     pub fn in_process(
         host: &Arc<Host>,
         method: Method,
@@ -292,18 +290,18 @@ impl Request {
     /// All of its content.
     ///
     /// # Errors
-    /// 413 beyond so many bytes, 408, 400, 429: as of every body.
+    /// 413 over this many bytes, 408, 400, 429: as for every body.
     pub async fn content(&mut self, most_bytes: usize) -> Result<Bytes, Box<Problem>> {
         self.body.read(most_bytes).await
     }
 
-    /// Charges it to somebody from now on.
+    /// Charges it to this payer from now on.
     pub(crate) fn pay_by(&mut self, payer: Payer) {
         self.body.pay_by(payer.clone());
         self.payer = payer;
     }
 
-    /// Whether who sent it still would be let in. To be asked after a wait.
+    /// Whether its sender would still be admitted. Check this after a wait.
     ///
     /// # Errors
     /// 401, 403.
@@ -314,12 +312,12 @@ impl Request {
     /// The value of a parameter that its route declares.
     ///
     /// # Errors
-    /// None, for what was checked when the query was read.
+    /// None, for what was checked when the query was parsed.
     pub fn query<K: Kind>(&self, param: &Param<K>) -> Result<K::Value<'_>, Box<Problem>> {
         self.query.get(param)
     }
 
-    /// What the variable segment of its path names.
+    /// The value of the variable path segment.
     ///
     /// # Errors
     /// Those of the segment.
@@ -330,20 +328,15 @@ impl Request {
         (segment.read)(&self.params[place.unwrap_or_default()])
     }
 
-    /// A header's value, if it is there and text.
+    /// A header's value, if present and text.
     pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The log the route is about. The dispatcher has made sure of it for routes about an existing
+    /// The route's log. The dispatcher has made sure that it exists for routes about an existing
     /// log.
     pub fn log(&self) -> Result<&Log, Box<Problem>> {
-        self.log.as_ref().ok_or_else(|| {
-            problem::LOG_NOT_FOUND.because(format!(
-                "there is no log {:?}; PUT /v1/logs/{{log}} makes one",
-                self.log_name
-            ))
-        })
+        self.log.as_ref().ok_or_else(|| problem::no_such_log(&self.log_name))
     }
 }
 
@@ -355,10 +348,10 @@ pub enum Content {
     Stream(stream::Chunks),
 }
 
-/// What an answer reflects that names no position of its own.
+/// What an answer reflects that names no position itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reflects {
-    /// All of the log that its route is about, up to its head; if its route is about one.
+pub(crate) enum ReflectedPosition {
+    /// All of the route's log, up to its head, if it concerns one.
     TheLog,
     /// Nothing that has a position.
     Nothing,
@@ -375,19 +368,18 @@ pub struct Response {
     /// The position it reflects, where a log is involved.
     pub(crate) position: Option<Position>,
     /// What it reflects if it names no position.
-    pub(crate) reflects: Reflects,
-    /// Who it is for if the gate did not tell, for the audit alone.
+    pub(crate) reflects: ReflectedPosition,
+    /// The caller, if not known to the gate, for the audit only.
     pub(crate) caller: Option<Caller>,
-    /// Why it has a status of 500 or above, for the server's own log alone.
+    /// The cause of a status of 500 or above, for the server's own log only.
     pub(crate) cause: Option<Box<Cause>>,
-    /// When the log was handed something and when it had made it durable, on the monotonic clock,
-    /// µs; for the trace alone.
+    /// When the append was submitted and durable, on the monotonic clock in µs; for the trace only.
     pub(crate) commit_us: Option<(u64, u64)>,
     /// Its content.
     pub content: Content,
-    /// Fields told behind the content; those of a stream come with its end.
+    /// Trailers; those of a stream come with its end.
     pub(crate) trailers: Option<Box<Trailers>>,
-    /// What its request is charged of memory until it has been handed over.
+    /// The memory charged to its request until it is handed over.
     pub(crate) held: Option<Charge>,
 }
 
@@ -404,7 +396,7 @@ impl Response {
             content_type: JSON,
             headers: Vec::new(),
             position: None,
-            reflects: Reflects::TheLog,
+            reflects: ReflectedPosition::TheLog,
             caller: None,
             cause: None,
             commit_us: None,
@@ -414,7 +406,7 @@ impl Response {
         }
     }
 
-    /// An answer without content: 204, or one whose headers say all.
+    /// An answer without content: 204, or one whose headers say everything.
     pub fn empty(status: u16) -> Response {
         Response { content_type: "", ..Response::json(status, "") }
     }
@@ -437,8 +429,8 @@ impl Response {
         self
     }
 
-    /// The same answer; the trace shows when its commit began and ended, on the monotonic clock,
-    /// µs.
+    /// The same answer; the trace shows when its commit started and ended, on the monotonic clock
+    /// in µs.
     pub fn after_commit(mut self, commit_us: Option<(u64, u64)>) -> Response {
         self.commit_us = commit_us;
         self
@@ -449,14 +441,14 @@ impl Response {
         Response { content_type, ..Response::json(200, text) }
     }
 
-    /// An answer that streams.
+    /// A streamed answer.
     pub fn stream(content_type: &'static str, chunks: stream::Chunks) -> Response {
         let content = Content::Stream(chunks);
         let headers = vec![("cache-control", "no-store".to_owned())];
         Response { content_type, headers, content, ..Response::json(200, "") }
     }
 
-    /// Charges its content to somebody: what there is of it now, what comes as it goes.
+    /// Charges its content to a payer: now, or as it is sent.
     fn pay_by(&mut self, payer: Payer) {
         match &mut self.content {
             Content::Full(bytes) => payer.bytes(bytes.len()),
@@ -470,17 +462,17 @@ impl Response {
         self
     }
 
-    /// The position that it names, if it names one of its own.
+    /// Its own position, if it names one.
     pub fn named_position(&self) -> Option<Position> {
         self.position
     }
 
-    /// The first value of a header, by its name in small letters.
+    /// The first value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Says that the answer depends on a header of the request.
+    /// Adds the name of a request header to `Vary`.
     pub(crate) fn vary(&mut self, on: &str) {
         match self.headers.iter_mut().find(|(name, _)| *name == "vary") {
             Some((_, names)) => *names = format!("{names}, {on}"),
@@ -524,5 +516,5 @@ impl From<Box<Problem>> for Response {
     }
 }
 
-/// What a handler comes to.
+/// The result of a handler.
 pub type Answer = Result<Response, Box<Problem>>;

@@ -1,9 +1,9 @@
-//! An answer's content as hyper takes it: pieces, and behind them trailers.
+//! An answer's content as hyper takes it: pieces, then trailers.
 
 use super::Content;
 use super::body_memory::Charge;
-use super::stream::{Polled, Trailers};
-use super::unread::{PIECE_BYTES, Progress, Unread};
+use super::stream::{StreamPoll, Trailers};
+use super::unread::{PIECE_BYTES, Progress, UnreadAnswers};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -17,27 +17,27 @@ use std::task::{Context, Poll};
 pub(super) struct Outgoing<K> {
     content: Content,
     trailers: Trailers,
-    /// The part of a stream's piece that is still to be given.
+    /// The unsent rest of a stream's piece.
     rest: Bytes,
-    /// Over HTTP/2, where content goes in pieces.
+    /// Over HTTP/2, where content is sent in pieces.
     progress: Option<Arc<Progress>>,
     _kept: Option<(K, Option<Charge>)>,
 }
 
 impl<K> Outgoing<K> {
-    /// The content with its trailers. `watched`: over HTTP/2, where it is noted how the client
-    /// reads.
+    /// The content with its trailers. `watched`: over HTTP/2, where the client's reading is
+    /// watched.
     pub(super) fn new(
         content: Content,
         trailers: Trailers,
-        watched: Option<&Unread>,
+        watched: Option<&UnreadAnswers>,
     ) -> Outgoing<K> {
         let is_empty = matches!(&content, Content::Full(bytes) if bytes.is_empty());
-        let progress = watched.filter(|_| !is_empty).map(Unread::begin);
+        let progress = watched.filter(|_| !is_empty).map(UnreadAnswers::begin);
         Outgoing { content, trailers, rest: Bytes::new(), progress, _kept: None }
     }
 
-    /// The same, which keeps a request in flight and memory charged until it is handed over.
+    /// The same; keeps a request counted as in progress, and its memory charged, until handed over.
     pub(super) fn holding(self, in_flight: K, held: Option<Charge>) -> Outgoing<K> {
         Outgoing { _kept: Some((in_flight, held)), ..self }
     }
@@ -50,13 +50,15 @@ impl<K> Outgoing<K> {
             Content::Stream(chunks) => {
                 if self.rest.is_empty() {
                     self.rest = match std::task::ready!(chunks.poll(context)) {
-                        Polled::Bytes(bytes) => bytes,
-                        Polled::End => {
+                        StreamPoll::Bytes(bytes) => bytes,
+                        StreamPoll::End => {
                             self.trailers.append(&mut chunks.take_trailers());
                             return Poll::Ready(None);
                         }
-                        Polled::Cut => {
-                            return Poll::Ready(Some(Err(io::Error::other("the answer was cut"))));
+                        StreamPoll::Cut => {
+                            return Poll::Ready(Some(Err(io::Error::other(
+                                "the answer was cut off",
+                            ))));
                         }
                     };
                 }
@@ -67,7 +69,7 @@ impl<K> Outgoing<K> {
         Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
     }
 
-    /// The frame of trailers, once, if there are any.
+    /// The trailers' frame, once, if there are any.
     fn last_frame(&mut self) -> Option<io::Result<Frame<Bytes>>> {
         let trailers =
             std::mem::take(&mut self.trailers).into_iter().filter_map(|(name, value)| {
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn trailers_come_behind_content_of_every_kind_and_once() {
         let expected = [("grpc-status".to_owned(), "0".to_owned())];
-        for watched in [None, Some(&Unread::default())] {
+        for watched in [None, Some(&UnreadAnswers::default())] {
             for content in ["", "all of it", &"x".repeat(3 * PIECE_BYTES)] {
                 let full = || Content::Full(Bytes::from(content.to_owned()));
                 let (bytes, trailers) = all(Outgoing::new(full(), status("0"), watched));

@@ -1,6 +1,6 @@
-//! Requests as one node passes them on to another, and answers on their way back.
+//! Requests as one node forwards them to another, and their answers on the way back.
 
-use super::{Content, Reflects, Request, Response, stream};
+use super::{Content, ReflectedPosition, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
 use crate::wire::authority::is_authority;
 use bytes::{Bytes, BytesMut};
@@ -12,17 +12,16 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use wellspring_types::Position;
 
-/// The header by which a node tells another up to which position of `system` its answer counts.
+/// A node's header for another: the position of `system` at which its answer is valid.
 pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
-/// The header by which a node tells another that it refused because it does not lead, in whatever
-/// words.
+/// A node's header for another: it refused because it does not lead, whatever the wording.
 pub(super) const NOT_LEADING: &str = "wellspring-not-leading";
-/// The header by which a node tells another that the content it passes on broke off at its end.
+/// A node's header for another: the forwarded content is incomplete at its end.
 const BROKEN_OFF: &str = "wellspring-broken-off";
 /// The header of the position that an answer reflects.
 const POSITION: &str = "wellspring-position";
 
-/// Headers of requests that concern one connection alone, or that this node has judged itself.
+/// Request headers that concern one connection only, or that this node has already judged.
 const NOT_PASSED_ON: &[&str] = &[
     "connection",
     "content-length",
@@ -41,7 +40,7 @@ const NOT_PASSED_ON: &[&str] = &[
     BROKEN_OFF,
     node_auth::HEADER,
 ];
-/// Headers of answers that this node puts on its own, or that concern one connection alone.
+/// Answer headers that this node sets itself, or that concern one connection only.
 const NOT_PASSED_BACK: &[&str] = &[
     "connection",
     "content-length",
@@ -54,30 +53,30 @@ const NOT_PASSED_BACK: &[&str] = &[
     SYSTEM_POSITION,
     POSITION,
 ];
-/// Content of an answer that is gathered; what is longer is passed on as it comes.
+/// Largest answer content that is buffered; longer content is streamed.
 const GATHERED_BYTES: usize = 256 << 10;
 /// Most names and media types of answers that are kept for good.
 const MOST_TEXTS: usize = 512;
 
-/// Whether a node that answered leads.
+/// Whether the answering node leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leads {
+pub(super) enum LeadClaim {
     /// It does, as far as its answer depends on it.
     Yes,
     /// It does not, and has done nothing.
     No,
 }
 
-/// How the content of a request that is passed on has ended.
+/// How the content of a forwarded request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyEnd {
     /// It is whole.
     Whole,
-    /// Its client is gone, and this is what came.
+    /// Its client is gone; this is the received part.
     BrokenOff,
 }
 
-/// Whether the content of a node's request is what came of one that broke off.
+/// Whether a node's request holds only the received part of an incomplete body.
 pub(super) fn is_broken_off(request: &Request) -> bool {
     request.of_node.is_some() && request.headers.contains_key(BROKEN_OFF)
 }
@@ -86,14 +85,14 @@ pub(super) fn is_broken_off(request: &Request) -> bool {
 pub(super) struct PassedBack {
     /// The answer.
     pub(super) response: Response,
-    /// Up to which position of `system` it counts.
+    /// The position of `system` at which it is valid.
     pub(super) system_position: Position,
     /// Whether it leads.
-    pub(super) leads: Leads,
+    pub(super) leads: LeadClaim,
 }
 
-/// A request as it is passed on, with all of its content.
-/// `own`: host and port of this node, for links if the client names none that can be one.
+/// A request as forwarded, with all of its content. `own`: host and port of this node, for links if
+/// the client's Host is invalid.
 pub(super) fn request(request: &Request, content: Bytes, end: BodyEnd, own: &str) -> PeerRequest {
     let mut headers = HeaderMap::with_capacity(request.headers.len());
     for (name, value) in &request.headers {
@@ -101,7 +100,7 @@ pub(super) fn request(request: &Request, content: Bytes, end: BodyEnd, own: &str
             headers.append(name.clone(), value.clone());
         }
     }
-    // Links and transactions are named after the host that the client asked.
+    // URLs of links and transactions use the host that the client addressed.
     if let Some(authority) = request.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {
@@ -120,7 +119,7 @@ pub(super) fn request(request: &Request, content: Bytes, end: BodyEnd, own: &str
     }
 }
 
-/// A host that can be none is not believed: then it is that of this node, which was asked.
+/// An invalid host is replaced by that of this node, which was addressed.
 fn name_host(headers: &mut HeaderMap, own: &str) {
     let named = headers.get(HOST).and_then(|host| host.to_str().ok());
     if !named.is_some_and(is_authority)
@@ -130,10 +129,10 @@ fn name_host(headers: &mut HeaderMap, own: &str) {
     }
 }
 
-/// The answer of another node as this one's.
+/// Another node's answer as this one's.
 ///
 /// # Errors
-/// It broke off.
+/// It ended early.
 pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<PassedBack, String> {
     let (head, mut body) = answered.into_parts();
     let position = |name| head.headers.get(name)?.to_str().ok()?.parse::<Position>().ok();
@@ -141,11 +140,11 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
     let mut response = Response {
         content_type: media.and_then(kept_text).unwrap_or_default(),
         position: position(POSITION),
-        reflects: Reflects::Nothing,
+        reflects: ReflectedPosition::Nothing,
         ..Response::json(head.status.as_u16(), "")
     };
     let system_position = position(SYSTEM_POSITION).unwrap_or(0);
-    let leads = if head.headers.contains_key(NOT_LEADING) { Leads::No } else { Leads::Yes };
+    let leads = if head.headers.contains_key(NOT_LEADING) { LeadClaim::No } else { LeadClaim::Yes };
     response.headers = headers_of(&head.headers);
     let mut whole = BytesMut::new();
     while let Some(piece) = piece(&mut body).await? {
@@ -183,7 +182,7 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, String> {
     }
 }
 
-/// The rest of an answer as it comes. If it breaks off, so does this one.
+/// The rest of a streamed answer. If it ends early, so does this one.
 fn passed_as_it_comes(begun: BytesMut, mut body: Incoming) -> stream::Chunks {
     let (producer, chunks) = stream::channel();
     tokio::task::spawn(async move {
@@ -202,7 +201,7 @@ fn passed_as_it_comes(begun: BytesMut, mut body: Incoming) -> stream::Chunks {
     chunks
 }
 
-/// A text that is kept for good. All nodes have the same few; beyond so many there is no room.
+/// A text that is kept for good. All nodes use the same few; beyond a limit there is no room.
 fn kept_text(text: &str) -> Option<&'static str> {
     static TEXTS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! The routes of all faces, and who may call each. The router, the check of access, the figures and
-//! the OpenAPI document are made from the same tables, so none can know what another does not.
+//! The routes of all faces, and who may call each. The router, the access check, the figures and
+//! the OpenAPI document are made from the same tables, so they cannot disagree.
 
 use super::Answer;
 use super::contract::{AnsweredBy, Contract};
@@ -14,10 +14,10 @@ use std::future::Future;
 use std::pin::Pin;
 use wellspring_views::access::Role;
 
-/// What a handler gives back.
-pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// The result of a handler.
+pub type AnswerFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// What a route is about.
+/// The scope of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The whole process.
@@ -36,20 +36,20 @@ pub enum Scope {
 pub struct Route {
     /// Its method.
     pub method: &'static str,
-    /// Its path; `{…}` stands for one segment, or for what comes before `.qr` of one.
+    /// Its path; `{…}` stands for one segment, or for the part of one before `.qr`.
     pub path: &'static str,
     /// What it is about.
     pub scope: Scope,
     /// Who may call it.
     pub needs: Needs,
-    /// What it does, in a sentence.
+    /// Its description, a sentence.
     pub what: &'static str,
-    /// What it takes and gives.
+    /// Its contract.
     pub contract: Contract,
 }
 
 impl Route {
-    /// Whether, of several nodes, the leader of its log answers it.
+    /// Whether, in a cluster, the leader of its log answers it.
     pub fn is_for_leader(&self) -> bool {
         match self.contract.answered {
             AnsweredBy::AnyNode => false,
@@ -64,23 +64,23 @@ impl Route {
 
 /// A route that was found.
 pub struct FoundRoute {
-    /// Its place among the routes.
+    /// Its index among the routes.
     pub route: usize,
-    /// The log it is about; empty if about none. Not decoded.
+    /// Its log, not decoded; empty if it concerns none.
     pub log: String,
-    /// The other variable segments in their order; empty if there is none. Not decoded.
+    /// The other variable segments in order, not decoded; empty if there are none.
     pub params: [String; 2],
 }
 
-/// What looking for a route comes to.
+/// The result of looking for a route.
 pub enum Lookup {
     /// Here it is.
     Found(FoundRoute),
     /// The path is known, the method is not.
     WrongMethod {
-        /// The methods that are, as `Allow` names them.
+        /// The allowed methods, as in `Allow`.
         allow: String,
-        /// Whose path it is.
+        /// The face with this path.
         face: &'static Declaration,
     },
     /// The path is not known.
@@ -93,14 +93,14 @@ type Methods = Vec<(&'static str, usize)>;
 /// A path with variable segments.
 struct Pattern {
     segments: Vec<String>,
-    /// What a path begins with, up to the first variable part.
+    /// The path up to the first variable segment.
     prefix: String,
-    /// Whether the route is about the log that `{log}` names, instead of about logs as such.
+    /// Whether the route concerns the log that `{log}` names, rather than logs in general.
     is_of_log: bool,
     methods: Methods,
 }
 
-/// One route, and whose it is.
+/// A route and its face.
 #[derive(Clone, Copy)]
 pub struct Entry {
     /// Its face.
@@ -109,21 +109,20 @@ pub struct Entry {
     pub route: &'static Route,
 }
 
-/// All routes of a server. They are found by one look-up if the path is literal, the others by
-/// their segments.
+/// All routes of a server. Literal paths are found by one look-up, the others by their segments.
 pub struct Routes {
     entries: Vec<Entry>,
     literal: HashMap<String, Methods>,
     patterns: Vec<Pattern>,
-    /// Whether routes begin with a word, or will: then it is no variable part of a path.
+    /// Whether routes start with a word, or will: then it cannot be a variable segment.
     is_reserved: fn(&str) -> bool,
-    /// The kinds of problems, those of any request first.
+    /// The problem types, general ones first.
     kinds: Vec<&'static Kind>,
 }
 
 impl Routes {
-    /// Those of these faces, in their order. `dev`: routes that change or remove data without
-    /// asking are found, too; they are listed in any case.
+    /// The routes of these faces, in order. `dev`: whether routes that change or delete data
+    /// without confirmation are found; they are listed in any case.
     pub fn new(faces: &'static [Declaration], is_reserved: fn(&str) -> bool, dev: bool) -> Routes {
         let of = |face: &'static Declaration| {
             face.routes.iter().map(move |&route| Entry { face, route })
@@ -154,8 +153,8 @@ impl Routes {
         routes
     }
 
-    /// Asserts what no test of a face alone can find: a route that another hides, and a row whose
-    /// path and segment differ.
+    /// Asserts what no test of a single face can find: a hidden route, and a declaration whose path
+    /// and segment differ.
     fn check(&self) {
         for (at, Entry { face, route }) in self.entries.iter().enumerate() {
             let (method, path) = (route.method, route.path);
@@ -205,12 +204,12 @@ impl Routes {
         }
     }
 
-    /// Whether a word is the first segment of a route, or kept for one to come.
+    /// Whether a word is the first segment of a route, or reserved for one.
     pub fn is_reserved(&self) -> fn(&str) -> bool {
         self.is_reserved
     }
 
-    /// Every kind of problem: those of any request, and those of the faces.
+    /// Every problem type: the general ones, and those of the faces.
     pub fn kinds(&self) -> &[&'static Kind] {
         &self.kinds
     }
@@ -220,26 +219,26 @@ impl Routes {
         self.entries.iter()
     }
 
-    /// The route at a place that [`Routes::find`] gave.
+    /// The route with an index that [`Routes::find`] returned.
     pub fn at(&self, index: usize) -> &Entry {
         &self.entries[index]
     }
 
-    /// Finds the route of a request. `HEAD` is asked of `GET`.
+    /// Finds the route of a request. `HEAD` is treated as `GET`.
     pub fn find(&self, method: &str, path: &str) -> Lookup {
         let method = if method == "HEAD" { "GET" } else { method };
         if let Some(methods) = self.literal.get(path) {
             return self.pick(methods, method, String::new(), Default::default());
         }
         let segments = 1 + path.bytes().filter(|byte| *byte == b'/').count();
-        // Few fit so far: nothing is cut into pieces for the others.
+        // Few match so far, so the path is not split for the others.
         let may_fit = |pattern: &&Pattern| {
             pattern.segments.len() == segments && path.starts_with(&*pattern.prefix)
         };
         for pattern in self.patterns.iter().filter(may_fit) {
             if let Some((log, params)) = pattern.captures(path) {
                 return match self.pick(&pattern.methods, method, log, params) {
-                    // No variable part is such a word, so this is a route that is not served.
+                    // No variable segment is such a word, so this route is not served.
                     Lookup::WrongMethod { .. } if (self.is_reserved)(&path[1..]) => Lookup::Nothing,
                     lookup => lookup,
                 };
@@ -265,13 +264,13 @@ impl Routes {
         Lookup::Found(FoundRoute { route, log, params })
     }
 
-    /// The name of a route, by method and path as its face declares them.
+    /// The name of a route, by method and path as declared.
     pub fn name_of(&self, method: &str, path: &str) -> RouteName {
         let found = self.iter().position(|e| e.route.method == method && e.route.path == path);
         self.name_at(found.unwrap_or(self.entries.len()))
     }
 
-    /// The name of the route at a place; any place beyond the last stands for no route.
+    /// The name of the route with an index; any index beyond the last stands for no route.
     pub(crate) fn name_at(&self, index: usize) -> RouteName {
         let path = self.entries.get(index).map(|entry| entry.route.path);
         RouteName { index: index.min(self.entries.len()), path }
@@ -282,7 +281,7 @@ impl Routes {
         self.name_at(self.entries.len())
     }
 
-    /// What each route is to the audit, in order.
+    /// The audit's concern of each route, in order.
     pub(crate) fn concerns(&self) -> Vec<Concern> {
         self.iter().map(|entry| Concern::of(entry.route.method, entry.route.needs)).collect()
     }
@@ -294,8 +293,8 @@ impl Routes {
 }
 
 impl Pattern {
-    /// The variable segments of a path that fits: the log's name and the others. Routes about logs
-    /// as such have the log's name as their only parameter.
+    /// The variable segments of a matching path: the log's name and the others. Routes about logs
+    /// in general have the log's name as their only parameter.
     fn captures(&self, path: &str) -> Option<(String, [String; 2])> {
         let (mut log, mut params) = (String::new(), [String::new(), String::new()]);
         let mut free = params.iter_mut();

@@ -1,15 +1,15 @@
-//! What browsers are told of answers that they would show as a page, so that nothing that others
-//! have written becomes a program in one.
+//! Security headers of answers that browsers would show as a page, so that content written by
+//! others never runs as a script.
 
 use super::Response;
 
-/// Of a page: nothing is loaded but what stands in it, and no other page may hold it.
+/// For a page: nothing is loaded beyond what it contains, and no other page may embed it.
 const PAGE: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; \
                     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// Of a picture that is opened as a page.
+/// For a picture opened as a page.
 const PICTURE: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
-/// A year, as is usual. Not for subdomains: they may be others'.
+/// A year, as is usual. Not for subdomains, which may belong to others.
 const TRANSPORT: &str = "max-age=31536000";
 
 /// How a client is connected.
@@ -21,11 +21,9 @@ pub(super) enum Transport {
     Tls,
 }
 
-/// Puts the headers on an answer that its content type asks for. What the handler has said itself
-/// stays.
+/// Adds the headers that its content type requires. Those set by the handler stay.
 ///
-/// JSON has none of them: browsers show it as text whatever is in it, and it is what nearly every
-/// answer is.
+/// JSON needs none: browsers show it as text, and nearly every answer is JSON.
 pub(super) fn put_on(response: &mut Response, transport: Transport) {
     let media = response.content_type.split(';').next().unwrap_or_default();
     let policy = match media {
@@ -39,7 +37,7 @@ pub(super) fn put_on(response: &mut Response, transport: Transport) {
     put(response, "content-security-policy", policy);
     put(response, "referrer-policy", "no-referrer");
     put(response, "x-frame-options", "DENY");
-    // A picture is often shown by a page of somebody else's; only our own pages speak for the host.
+    // Pictures are often embedded in other sites' pages; only our own pages speak for the host.
     if transport == Transport::Tls && media == "text/html" {
         put(response, "strict-transport-security", TRANSPORT);
     }

@@ -1,15 +1,15 @@
-//! Whether another node of the cluster sent a request on, and then whom it came from first.
+//! Whether another node of the cluster forwarded a request, and its original client.
 
 use super::header_names::WELLSPRING_NODE;
 use super::{Host, Request};
 use crate::cluster::node_auth::{self, Sender};
 use crate::wire::problem::{self, Problem};
 
-/// Takes down in a request what its header says of the node that sent it. Without a cluster key
-/// there are no other nodes, and the header means nothing.
+/// Records what the header says of the forwarding node. Without a cluster key there are no other
+/// nodes, and the header is ignored.
 ///
 /// # Errors
-/// 401: it says that it is a node's, and does not prove it.
+/// 401: it claims to come from a node, without proof.
 pub(super) fn learn(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
     let Some(key) = &host.cluster_key else { return Ok(()) };
     let mut values = request.headers.get_all(&WELLSPRING_NODE).iter().peekable();

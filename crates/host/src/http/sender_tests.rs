@@ -1,6 +1,6 @@
 use super::*;
 use crate::cluster::{ClusterKey, NodeName};
-use crate::declare::{Served, routes};
+use crate::declare::{ServedRoute, routes};
 use crate::http::contract::FRESHNESS;
 use crate::http::dispatch::dispatch;
 use crate::http::face::Face;
@@ -16,13 +16,13 @@ use tempfile::TempDir;
 use wellspring_log::CommitOn;
 use wellspring_views::access::{AccountName, Command, Grant, PasswordHash, Role};
 
-/// Tells of a request what the dispatcher has made of it.
+/// Shows how the dispatcher saw a request.
 struct Mirror;
 
 impl Face for Mirror {
     const NAME: &'static str = "mirror";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<Mirror>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<Mirror>] = routes! { |face| face;
         GET "/node" Node Node show: "For nodes." => [200 TEXT ""];
         GET "/account" Node Account show: "For accounts." .fresh(FRESHNESS) => [200 TEXT ""];
         GET "/public" Node Public show: "For everybody." => [200 TEXT ""];
@@ -90,7 +90,7 @@ async fn a_request_of_a_node_is_its_clients_and_passes_where_nodes_do() {
     for target in ["/node", "/public", "/account?wait_ms=1"] {
         let told = cluster.ask(target, &[(NODE, cluster.signed(target))]).await;
         assert_eq!(told, (200, "a Some(203.0.113.9)".to_owned()), "{target}");
-        // Nodes ask each other under any name, and send on what a page asked them.
+        // Nodes address each other by any name, and forward the requests of pages.
         let evil = HeaderValue::from_static("evil.example");
         let origin = HeaderValue::from_static("http://evil.example");
         let sent = [("host", evil), ("origin", origin), (NODE, cluster.signed(target))];
@@ -146,7 +146,7 @@ async fn accounts_are_as_new_as_a_request_asks_or_nobody_is_judged() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         cluster.add_account().await;
     };
-    // Open when it came, and judged with the account that it named.
+    // Open when it arrived, and judged with the account that it named.
     let asked = at("1");
     let (told, ()) = tokio::join!(cluster.ask("/account", &asked), later);
     assert_eq!(told.0, 401, "{told:?}");

@@ -1,7 +1,7 @@
-//! A server that is open: the host, and the faces on it.
+//! An open server: the host and its faces.
 
-use super::face::{Bound, Handler, OpenFace};
-use super::routes::Answering;
+use super::face::{BoundFace, Handler, OpenFace};
+use super::routes::AnswerFuture;
 use super::{Host, Request};
 use crate::fast::Factory;
 use crate::stats::family::Family;
@@ -19,9 +19,9 @@ pub struct Server {
 
 impl Server {
     /// The server of a host and of the faces whose routes it has, in their order.
-    pub(crate) fn new(host: Arc<Host>, bound: Vec<Bound>) -> Arc<Server> {
+    pub(crate) fn new(host: Arc<Host>, bound: Vec<BoundFace>) -> Arc<Server> {
         let (mut faces, mut handlers) = (Vec::new(), Vec::new());
-        for Bound { face, handlers: its } in bound {
+        for BoundFace { face, handlers: its } in bound {
             faces.push(face);
             handlers.extend(its);
         }
@@ -31,27 +31,27 @@ impl Server {
     }
 
     /// Has the handler of a route answer a request.
-    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> Answering {
+    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> AnswerFuture {
         (self.handlers[route])(request)
     }
 
-    /// Tells the faces the address that is listened on.
+    /// Tells the faces the listening address.
     pub(crate) fn bound_to(&self, address: SocketAddr) {
         self.faces.iter().for_each(|face| face.bound_to(address));
     }
 
-    /// Tells the faces the time, µs since 1970 UTC. May wait for the disk.
+    /// Tells the faces the time, in µs since 1970 UTC. May wait for the disk.
     pub(crate) fn tick(&self, wall_us: u64) {
         self.faces.iter().for_each(|face| face.tick(wall_us));
     }
 
-    /// Has the faces end what they have running, before the logs are closed.
+    /// Has the faces stop their background work, before the logs are closed.
     pub fn close(&self) {
         self.faces.iter().for_each(|face| face.close());
     }
 }
 
-/// The faces on a host, for their figures and fast paths. They hold the host, so it does not hold
+/// The faces of a host, for their figures and fast paths. They hold the host, so it must not hold
 /// them.
 #[derive(Default)]
 pub struct FacesOnHost {
@@ -65,8 +65,8 @@ impl FacesOnHost {
         let _ = self.fast.set(faces.iter().flat_map(|face| face.fast_paths()).collect());
     }
 
-    /// What makes the routes that both stacks serve, for each serving thread. A request is for the
-    /// first that claims it.
+    /// The factories of the fast paths, for each serving thread. A request goes to the first that
+    /// claims it.
     pub fn fast_paths(&self) -> &Arc<[Factory]> {
         self.fast.get_or_init(|| Arc::new([]))
     }

@@ -1,6 +1,5 @@
-//! Answers in pieces: a bounded channel from whoever produces them to the
-//! connection. A stream that is not ended on purpose was cut, and the connection
-//! is cut with it: a client can never take it for complete.
+//! Streamed answers: a bounded channel from the producer to the connection. A stream that is
+//! dropped without its end cuts the connection, so that a client can never take it for complete.
 
 use super::work::Permit;
 use crate::limits::Payer;
@@ -15,12 +14,12 @@ const WAITING_CHUNKS: usize = 2;
 pub(crate) enum Chunk {
     /// Some bytes.
     Bytes(Bytes),
-    /// The end, on purpose, with what is told behind the content.
+    /// The regular end, with the trailers.
     End(Trailers),
 }
 
-/// Fields told behind the content of an answer (RFC 9110, 6.5): its outcome, where that is known
-/// only then. Over HTTP/1.1 a client that does not ask for them (`TE: trailers`) gets none.
+/// Trailers of an answer (RFC 9110, 6.5): its outcome, where that is known only at the end. Over
+/// HTTP/1.1 a client that does not ask for them (`TE: trailers`) gets none.
 pub(crate) type Trailers = Vec<(&'static str, String)>;
 
 /// The receiving end, polled by the connection.
@@ -34,7 +33,7 @@ pub struct Chunks {
 /// The producing end. Dropping it without [`end`](Self::end) cuts the connection.
 pub struct Producer {
     sender: mpsc::Sender<Chunk>,
-    /// What every piece holds on to until it is sent.
+    /// Held by every piece until it is sent.
     permit: Option<Arc<Permit>>,
 }
 
@@ -50,7 +49,7 @@ impl AsRef<[u8]> for ConcurrentShare {
     }
 }
 
-/// A stream and the end to feed it by.
+/// A stream and its producing end.
 pub fn channel() -> (Producer, Chunks) {
     let (sender, receiver) = mpsc::channel(WAITING_CHUNKS);
     let chunks = Chunks { receiver, ended: false, trailers: Vec::new(), payer: Payer::default() };
@@ -58,8 +57,8 @@ pub fn channel() -> (Producer, Chunks) {
 }
 
 impl Producer {
-    /// The same, which gives the permit back once all of the answer has left memory: a client that
-    /// does not read its end must not make memory out of many answers.
+    /// The same; returns the permit once all of the answer has left memory: a client that does not
+    /// read must not accumulate answers in memory.
     pub fn holding(self, permit: Arc<Permit>) -> Producer {
         Producer { permit: Some(permit), ..self }
     }
@@ -81,12 +80,12 @@ impl Producer {
         self.sender.send(Chunk::Bytes(bytes)).await.map_err(|_| ClientGone)
     }
 
-    /// Ends the stream on purpose.
+    /// Ends the stream regularly.
     pub async fn end(self) {
         self.end_with(Trailers::new()).await;
     }
 
-    /// Ends the stream on purpose, and tells this behind it.
+    /// Ends the stream regularly, with these trailers.
     pub(crate) async fn end_with(self, trailers: Trailers) {
         let _ = self.sender.send(Chunk::End(trailers)).await;
     }
@@ -109,8 +108,8 @@ impl Producer {
     }
 }
 
-/// What polling a stream gives.
-pub(crate) enum Polled {
+/// The result of polling a stream.
+pub(crate) enum StreamPoll {
     /// A piece.
     Bytes(Bytes),
     /// Its end.
@@ -120,31 +119,34 @@ pub(crate) enum Polled {
 }
 
 impl Chunks {
-    /// Charges what is sent to somebody.
+    /// Charges what is sent to a payer.
     pub(crate) fn pay_by(&mut self, payer: Payer) {
         self.payer = payer;
     }
 
-    /// What is told behind the content; once, when that has ended.
+    /// The trailers; once, after the end.
     pub(crate) fn take_trailers(&mut self) -> Trailers {
         std::mem::take(&mut self.trailers)
     }
 
     /// The next piece.
-    pub(crate) fn poll(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Polled> {
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<StreamPoll> {
         if self.ended {
-            return std::task::Poll::Ready(Polled::End);
+            return std::task::Poll::Ready(StreamPoll::End);
         }
         self.receiver.poll_recv(context).map(|message| match message {
             Some(Chunk::Bytes(bytes)) => {
                 self.payer.bytes(bytes.len());
-                Polled::Bytes(bytes)
+                StreamPoll::Bytes(bytes)
             }
             Some(Chunk::End(trailers)) => {
                 (self.ended, self.trailers) = (true, trailers);
-                Polled::End
+                StreamPoll::End
             }
-            None => Polled::Cut,
+            None => StreamPoll::Cut,
         })
     }
 }
@@ -159,12 +161,12 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let (producer, mut chunks) = channel();
         drop(producer);
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::Cut)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::Cut)));
 
         let (producer, mut chunks) = channel();
         producer.sender.try_send(Chunk::End(Trailers::new())).ok().unwrap();
         drop(producer);
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
-        assert!(matches!(chunks.poll(&mut context), Poll::Ready(Polled::End)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::End)));
+        assert!(matches!(chunks.poll(&mut context), Poll::Ready(StreamPoll::End)));
     }
 }

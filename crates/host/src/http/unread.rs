@@ -1,58 +1,58 @@
-//! Answers over HTTP/2 that their client does not read. The socket tells nothing of them: a stream
-//! whose window is not opened keeps its answer in memory while the connection looks well.
+//! Unread answers over HTTP/2. The socket does not reveal them: a stream whose window stays closed
+//! keeps its answer in memory while the connection looks healthy.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Answers go in pieces of this size, so that one that is read slowly is seen to move: what a frame
-/// carries if the client does not ask for more.
+/// Answers are sent in pieces of this size, so that slow reading counts as progress: the default
+/// size of a frame.
 pub(super) const PIECE_BYTES: usize = 16 << 10;
 
-/// The answers of a connection that may not be read yet.
+/// The answers of a connection that may be unread.
 #[derive(Default)]
-pub(super) struct Unread(Mutex<Vec<Entry>>);
+pub(super) struct UnreadAnswers(Mutex<Vec<Entry>>);
 
 struct Entry {
     answer: Arc<Progress>,
     still_for: Duration,
 }
 
-/// What has become of an answer. Shared by whoever gives it and by its pieces under way: as long as
-/// any of them is there, some of it is unread.
+/// The state of an answer. Shared by its producer and its pieces in progress: while any of them
+/// exists, some of it is unread.
 #[derive(Default)]
 pub(super) struct Progress {
     moved: AtomicBool,
-    /// Its client has room for more than there is.
+    /// Its client has room for more than is available.
     waits_for_us: AtomicBool,
 }
 
-/// What stands still longer than it may.
+/// What has stalled for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// Any answer.
     OfEach,
-    /// All of them: it is a proxy, and its clients are not to suffer for one of them.
+    /// All of them: the peer is a proxy, whose clients must not suffer for one of them.
     OfAll,
 }
 
-impl Unread {
-    /// Another answer, watched as long as what is returned lives.
+impl UnreadAnswers {
+    /// Another answer, watched while the result lives.
     pub(super) fn begin(&self) -> Arc<Progress> {
         let answer = Arc::new(Progress::default());
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() == entries.capacity() {
             entries.retain(Entry::is_alive);
             let alive = entries.len();
-            // At least as many again before the next look at all of them.
+            // Another as many before the next check of all of them.
             entries.reserve(alive.max(4));
         }
         entries.push(Entry { answer: Arc::clone(&answer), still_for: Duration::ZERO });
         answer
     }
 
-    /// How long answers have not moved, `tick` after the last look.
+    /// How long answers have stalled, `tick` after the last check.
     pub(super) fn still_for(&self, tick: Duration, patience: Patience) -> Duration {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(Entry::is_alive);
@@ -77,18 +77,18 @@ impl Entry {
 }
 
 impl Progress {
-    /// Notes that its client had room for more; `waits_for_us`: and there was no more.
+    /// Records that its client had room for more; `waits_for_us`: and none was available.
     pub(super) fn asked(&self, waits_for_us: bool) {
         self.moved.store(true, Relaxed);
         self.waits_for_us.store(waits_for_us, Relaxed);
     }
 
-    /// Whether everything that was given is read: only the list and the giver know of it.
+    /// Whether everything sent has been read: then only the list and the producer hold it.
     fn waits_for_us(self: &Arc<Progress>) -> bool {
         self.waits_for_us.load(Relaxed) && Arc::strong_count(self) <= 2
     }
 
-    /// A piece of it, which has moved when it is gone.
+    /// A piece of it; dropping it is progress.
     pub(super) fn piece(self: &Arc<Progress>, bytes: Bytes) -> Bytes {
         struct Piece(Bytes, Arc<Progress>);
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_moves_is_read_and_what_waits_for_us_is_not_blamed_on_its_client() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let look = || unread.still_for(TICK, Patience::OfEach).as_secs();
         let answer = unread.begin();
         assert_eq!([look(), look()], [1, 2], "nobody asked for it");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_client_of_a_proxy_does_not_end_the_others() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let (_stuck, moving) = (unread.begin(), unread.begin());
         for _ in 0..5 {
             moving.asked(false);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn those_that_are_gone_are_forgotten_also_between_looks() {
-        let unread = Unread::default();
+        let unread = UnreadAnswers::default();
         let kept: Vec<_> =
             (0..100_000).filter_map(|n| Some(unread.begin()).filter(|_| n % 1_000 == 0)).collect();
         assert!(unread.0.lock().unwrap().capacity() < 8 * kept.len());

@@ -10,7 +10,7 @@ use wellspring_log::batcher::Overflow;
 use wellspring_types::limits;
 use wellspring_types::valid::check_text;
 
-/// What becomes of events that find no room in memory.
+/// What happens to events that find no room in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IngestOverflow {
@@ -22,18 +22,18 @@ pub enum IngestOverflow {
 
 section! {
     /// Settings of ingest.
-    IngestConfig from IngestConfigArgs:
-    /// Type of events taken in by POST /e that name none.
+    IngestConfig from IngestConfigArgs under "Ingest":
+    /// Type of events from POST /e that name none.
     ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
-    /// When no more may wait in memory: block (clients are read more slowly) or shed (429).
+    /// What happens when the ingest memory is full: block (read clients more slowly) or shed (429).
     ingest_overflow: IngestOverflow = "WELLSPRING_INGEST_OVERFLOW", IngestOverflow::Block;
-    /// Memory of each serving thread and log for events accepted and not yet stored, in bytes: a
-    /// power of two from 4194304 to 1073741824.
+    /// Memory per serving thread and log for accepted events not yet stored, in bytes: a power of
+    /// two from 4194304 to 1073741824.
     ingest_partition_bytes: usize = "WELLSPRING_INGEST_PARTITION_BYTES", 8 << 20;
-    /// Accepted events are stored at once when a serving thread has so many bytes of them; more
-    /// than its memory for them means: only by time.
+    /// Store accepted events as soon as a serving thread has this many bytes of them. A value above
+    /// --ingest-partition-bytes means by time only.
     ingest_flush_bytes: usize = "WELLSPRING_INGEST_FLUSH_BYTES", 1 << 20;
-    /// Longest time between two times accepted events are stored, in ms.
+    /// Maximum time between two flushes of accepted events, in ms.
     ingest_flush_ms: u64 = "WELLSPRING_INGEST_FLUSH_MS", 2;
 }
 
@@ -41,7 +41,7 @@ impl IngestConfig {
     /// Checks the settings. `kept`: types that clients may not send.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self, kept: &KeptTypes) -> Result<(), String> {
         let partition = self.ingest_partition_bytes;
         if !partition.is_power_of_two() || !((4 << 20)..=(1 << 30)).contains(&partition) {
@@ -60,14 +60,14 @@ impl IngestConfig {
         }
         check_text(&self.ingest_type, limits::MAX_TYPE_BYTES)
             .map_err(|reason| format!("ingest_type {reason}"))?;
-        // Else each `POST /e` that names no type would be refused.
+        // Otherwise each `POST /e` without a type would be refused.
         match kept.in_log(MAIN).fault(&self.ingest_type) {
             None => Ok(()),
-            Some(fault) => Err(format!("ingest_type {fault}; else give another type")),
+            Some(fault) => Err(format!("ingest_type {fault}; otherwise choose another type")),
         }
     }
 
-    /// How accepted events are gathered.
+    /// The batcher's settings.
     pub(crate) fn batcher(&self) -> wellspring_log::batcher::Options {
         wellspring_log::batcher::Options {
             partition_bytes: self.ingest_partition_bytes,

@@ -1,4 +1,4 @@
-//! What a body holds: one event or many, JSON or opaque.
+//! The content of a body: one event or many, JSON or opaque.
 
 use super::Media;
 use crate::wire::json::{Cursor, Fault};
@@ -15,7 +15,7 @@ pub(super) enum Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// What kind they all are, and each.
+    /// Their common kind, and each of them.
     pub(super) fn events(&self) -> (DataKind, &[&'a [u8]]) {
         match self {
             Data::One(kind, one) => (*kind, one),
@@ -34,7 +34,7 @@ pub(super) fn read(media: Media, body: &[u8], most_lines: usize) -> Result<Data<
             Ok(value) => Ok(Data::One(DataKind::Json, [value])),
             Err(fault) => Err(of_fault(&fault, body)),
         },
-        // What is not JSON after all is stored as it is.
+        // Data that turns out not to be JSON is stored as it is.
         Media::Unspecified => Ok(match value(body) {
             Ok(value) => Data::One(DataKind::Json, [value]),
             Err(_) => Data::One(DataKind::Binary, [body]),
@@ -44,7 +44,7 @@ pub(super) fn read(media: Media, body: &[u8], most_lines: usize) -> Result<Data<
     }
 }
 
-/// The one JSON value that a document is, without the space around it.
+/// The single JSON value of a document, without the space around it.
 fn value(document: &[u8]) -> Result<&[u8], Box<Fault>> {
     let mut cursor = Cursor::new(document)?;
     let value = cursor.raw()?;
@@ -59,15 +59,18 @@ fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
             continue;
         }
         if values.len() == most {
-            // Not read to the end: these could not be stored together, however short they are.
+            // Not parsed to the end: these could not be stored together, however short they are.
             return Err(problem::TOO_LARGE
-                .because(format!("the body has more than {most} lines; send fewer a request"))
+                .because(format!(
+                    "the body has more than {most} lines; split it into several \
+                                  requests"
+                ))
                 .limit(most as u64));
         }
         values.push(value(line).map_err(|fault| bad_line(number, &fault, line))?);
     }
     if values.is_empty() {
-        return Err(problem::INVALID.because("the body holds only empty lines"));
+        return Err(problem::INVALID.because("the body contains only empty lines"));
     }
     Ok(values)
 }

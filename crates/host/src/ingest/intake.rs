@@ -1,4 +1,4 @@
-//! A serving thread's way into the logs' batchers.
+//! A serving thread's access to the logs' batchers.
 
 use super::data::{self, Data};
 use super::target;
@@ -17,37 +17,36 @@ use wellspring_log::Ack;
 use wellspring_log::batcher::{EventTemplate, Producer, PushError, Receipt, StoreProgress, Wake};
 use wellspring_types::{DataKind, limits};
 
-/// Targets remembered; over it all are forgotten and come again as they are asked for.
+/// Targets cached; over the limit all are evicted and reloaded on use.
 const TARGETS: usize = 1024;
 
-/// What the smallest event takes in a partition: a record's header, a byte of type and one of data.
+/// Size of the smallest event in a partition: a record's header, a byte of type and one of data.
 const SMALLEST_EVENT_BYTES: usize = 34;
 
-/// Whether a thread comes first or second on a connection's way. What a connection
-/// hands in before it is handed over is stored before what it hands in afterwards.
+/// Whether a thread comes first or second for a connection. Events handed in before a connection is
+/// handed over are stored before those handed in afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum HandoverSide {
     /// The lean loop.
     First = 0,
     /// The general stack.
     Second = 1,
 }
 
-/// What became of a request's events.
+/// The result of handing in a request's events.
 #[derive(Debug)]
 pub enum IntakeOutcome {
-    /// They are accepted, or stored already: answer now.
+    /// Accepted, or stored already: answer now.
     Accepted,
-    /// They are accepted; answer when `Intake::settled` says that they are stored.
+    /// Accepted; answer when `Intake::settled` says that they are stored.
     Pending(Ticket),
-    /// There is no room: try the same again when woken, and take nothing else from this client
-    /// meanwhile.
+    /// No room: retry the same when woken, and accept nothing else from this client meanwhile.
     Full,
-    /// They are not accepted.
+    /// Not accepted.
     Refused(Box<Problem>),
 }
 
-/// Names events that are to become durable, to the [`Intake`] that took them.
+/// Identifies events that are to become durable, for the [`Intake`] that accepted them.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticket {
     source: usize,
@@ -55,36 +54,36 @@ pub struct Ticket {
     receipt: Receipt,
 }
 
-/// What has become of a ticket.
+/// The state of a ticket.
 #[derive(Debug)]
 pub enum Settlement {
     /// Ask again when woken.
     Pending,
     /// They are durable.
     Stored,
-    /// Nobody knows, or they never will be.
+    /// Their outcome is unknown, or they will never be durable.
     Failed(Box<Problem>),
 }
 
 /// The producer of one log.
 struct Source {
     log: String,
-    /// `None` if the log was closed under it and has not been asked for since.
+    /// `None` if the log was closed and has not been used since.
     producer: Option<Producer>,
-    /// Counts producers, so that a ticket of an earlier one is not asked of a later one.
+    /// Counts producers, so that a ticket of an earlier one is not looked up in a later one.
     generation: u64,
 }
 
-/// What every thread's way in shares.
+/// The shared part of all threads' intakes.
 #[derive(Clone)]
 pub struct IngestContext {
     /// The logs.
     pub(crate) node: Arc<Node>,
     /// The settings of taking events in.
     pub(crate) config: Arc<IngestConfig>,
-    /// Types of events that clients may not send.
+    /// Event types that clients may not send.
     pub(crate) kept: Arc<KeptTypes>,
-    /// Becomes true when the server stops.
+    /// Becomes true at shutdown.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
@@ -98,19 +97,19 @@ impl IngestContext {
 pub struct Intake {
     context: IngestContext,
     wake: Wake,
-    order: Order,
+    order: HandoverSide,
     sources: Vec<Source>,
-    /// The place of `main`, once something was offered to it.
+    /// The index of `main`, once used.
     main: Option<usize>,
     targets: HashMap<Box<str>, Rc<Target>>,
-    /// The target asked for last: most often the next is the same.
+    /// The last target: usually the next is the same.
     last: Option<(Box<str>, Rc<Target>)>,
 }
 
 impl Intake {
     /// `wake` is called from another thread when a full partition has room again or tickets may be
     /// settled.
-    pub(crate) fn new(context: IngestContext, order: Order, wake: Wake) -> Intake {
+    pub(crate) fn new(context: IngestContext, order: HandoverSide, wake: Wake) -> Intake {
         Intake {
             context,
             wake,
@@ -122,8 +121,7 @@ impl Intake {
         }
     }
 
-    /// What a request target asks for. `None` if it is not one for ingest; a problem if it is, but
-    /// wrong.
+    /// Parses a request target. `None` if it is not for ingest; a problem if it is, but invalid.
     pub(crate) fn target(&mut self, text: &str) -> Option<Result<Rc<Target>, Box<Problem>>> {
         if let Some((known, target)) = &self.last
             && **known == *text
@@ -139,7 +137,7 @@ impl Intake {
         Some(self.understand(text, log, query))
     }
 
-    /// The log is looked for before the query is read, as for all other routes.
+    /// The log is looked up before the query is parsed, as for all other routes.
     fn understand(
         &mut self,
         text: &str,
@@ -148,7 +146,7 @@ impl Intake {
     ) -> Result<Rc<Target>, Box<Problem>> {
         let log = percent_decode(log, false)?;
         if self.context.node.get(&log).is_none() {
-            return Err(no_such_log(&log));
+            return Err(problem::no_such_log(&log));
         }
         let IngestContext { config, kept, .. } = &self.context;
         let mut target = target::understand(log, query, config, kept)?;
@@ -162,12 +160,12 @@ impl Intake {
         Ok(target)
     }
 
-    /// The place of a log's producer.
+    /// The index of a log's producer.
     fn source(&mut self, log: &str) -> usize {
         if let Some(at) = self.sources.iter().position(|source| source.log == log) {
             return at;
         }
-        // Those of logs that are gone would keep their partitions.
+        // Producers of deleted logs would keep their partitions.
         for source in &mut self.sources {
             let closed = |producer: &mut Producer| {
                 matches!(producer.refusal(), Some(PushError::Closed { .. }))
@@ -178,7 +176,7 @@ impl Intake {
         self.sources.len() - 1
     }
 
-    /// The largest body that can be taken, in bytes.
+    /// The largest accepted body, in bytes.
     pub(crate) fn largest_body(&self, media: Media) -> usize {
         match media {
             Media::Ndjson => self.context.config.ingest_partition_bytes / 2,
@@ -187,7 +185,7 @@ impl Intake {
         }
     }
 
-    /// Takes the events of one body, all or none.
+    /// Accepts the events of one body, all or none.
     pub(crate) fn take(&mut self, target: &Target, media: Media, body: &[u8]) -> IntakeOutcome {
         let most_lines = self.context.config.ingest_partition_bytes / 2 / SMALLEST_EVENT_BYTES;
         match data::read(media, body, most_lines) {
@@ -206,7 +204,7 @@ impl Intake {
                 IngestOverflow::Shed => producer.push_events(&target.template, kind, events),
             }
         };
-        // A log that was emptied has another batcher: its old producer is closed, a new one is not.
+        // A log that was emptied has a new batcher: its old producer is closed, a new one is not.
         let mut renewed = false;
         loop {
             let source = &mut self.sources[target.source];
@@ -222,14 +220,14 @@ impl Intake {
             let mut pushed = push(producer);
             if pushed == Err(PushError::NoRoom) && overflow == IngestOverflow::Block {
                 producer.want_wake();
-                // Room may have been made before the flusher knew that it is wanted.
+                // There may be room already before the flusher knows that it is wanted.
                 pushed = push(producer);
             }
             return match pushed {
                 Ok(_) if target.ack == Ack::Accepted => IntakeOutcome::Accepted,
                 Ok(receipt) => {
                     producer.want_wake();
-                    // Stored before the flusher knew that somebody asks: nobody would be woken.
+                    // Stored before the flusher knew that a thread waits: nothing would wake it.
                     if producer.is_stored(receipt) {
                         return IntakeOutcome::Accepted;
                     }
@@ -251,8 +249,8 @@ impl Intake {
         }
     }
 
-    /// Takes an event for the log `main` if it can be taken now; what cannot is counted as shed and
-    /// forgotten.
+    /// Accepts an event for the log `main` if possible; otherwise it is counted as shed and
+    /// dropped.
     pub fn offer(&mut self, template: &EventTemplate, data: &[u8]) {
         let at = self.main.unwrap_or_else(|| self.source(MAIN));
         self.main = Some(at);
@@ -260,7 +258,7 @@ impl Intake {
             producer.try_push_events(template, DataKind::Json, std::iter::once(data))
         };
         let pushed = self.sources[at].producer.as_mut().map(push);
-        // A log that was emptied has another batcher. What a producer has shed stays in the
+        // A log that was emptied has a new batcher. The shed events of a producer stay in the
         // account.
         let pushed = match pushed {
             None | Some(Err(PushError::Closed { .. })) if self.renew(at).is_ok() => {
@@ -276,14 +274,14 @@ impl Intake {
     fn renew(&mut self, source: usize) -> Result<(), Box<Problem>> {
         let log = &self.sources[source].log;
         let batcher = self.context.node.batcher(log).map_err(|why| match why {
-            NoBatcher::NoLog => no_such_log(log),
+            NoBatcher::NoLog => problem::no_such_log(log),
             NoBatcher::Closing if self.context.is_stopping() => stopping(),
             NoBatcher::Closing => problem::LOG_CLOSED.because("the log is being closed").about(log),
             NoBatcher::NoThread(error) => problem::INTERNAL
-                .because(format!("the thread that stores events cannot start: {error}"))
+                .because(format!("cannot start the thread that stores events: {error}"))
                 .about(log),
         })?;
-        // Nobody would ever look into a partition of a batcher that has ended.
+        // A partition of an ended batcher is never drained.
         if let Some(refusal @ PushError::Closed { .. }) = batcher.refusal() {
             return Err(self.problem(refusal).about(log));
         }
@@ -297,13 +295,14 @@ impl Intake {
         let detail = error.to_string();
         match error {
             PushError::NoRoom => problem::INGEST_FULL.because(format!(
-                "the memory for events that wait to be stored ({} bytes a serving thread) is taken; send more slowly",
+                "the memory for events that wait to be stored ({} bytes for each serving \
+                 thread) is full; send more slowly",
                 self.context.config.ingest_partition_bytes
             )),
             PushError::TooLarge { bytes, limit } => problem::TOO_LARGE
                 .because(format!(
-                    "the events take {bytes} bytes as encoded (each has a header, its type and its tags); \
-                     at most {limit} are taken at a time: send fewer lines a request"
+                    "the events take {bytes} bytes when encoded (each with a header, its type \
+                     and its tags); the limit is {limit}: send fewer lines per request"
                 ))
                 .limit(limit as u64),
             PushError::StorageFull => problem::STORAGE_FULL.because(detail),
@@ -314,8 +313,8 @@ impl Intake {
         }
     }
 
-    /// What has become of events that are to become durable. `wake` follows `Pending`; of several
-    /// nodes that is not for ever, because a batcher that stores nothing is said to be stalled.
+    /// The state of events that are to become durable. `wake` follows `Pending`; in a cluster not
+    /// for ever, because a batcher that stores nothing is reported as stalled.
     pub(crate) fn settled(&mut self, ticket: &Ticket) -> Settlement {
         let source = &self.sources[ticket.source];
         let producer = source.producer.as_ref().filter(|_| source.generation == ticket.generation);
@@ -325,7 +324,7 @@ impl Intake {
         if producer.is_stored(ticket.receipt) {
             return Settlement::Stored;
         }
-        // Asked for before looking again, so that nothing falls between.
+        // Requested before checking again, so that no wake-up is missed.
         producer.want_wake();
         let refusal = producer.refusal();
         if producer.is_stored(ticket.receipt) {
@@ -336,8 +335,8 @@ impl Intake {
             None => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
                     .because(
-                        "no node has stored anything for some time; the events are kept in memory and stored when \
-                         the journal and a leader are there",
+                        "no node has stored events for some time; accepted events stay in \
+                         memory until the journal and a leader are available",
                     )
                     .about(&source.log),
             ),
@@ -346,7 +345,10 @@ impl Intake {
             }
             Some(_) => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
-                    .because("no room left on the device; the events are kept in memory and stored when there is")
+                    .because(
+                        "no space left on the device; accepted events stay in memory \
+                              until there is",
+                    )
                     .about(&source.log),
             ),
         }
@@ -358,12 +360,7 @@ fn unknown(reason: &str) -> Box<Problem> {
 }
 
 fn stopping() -> Box<Problem> {
-    problem::SHUTTING_DOWN.because("the server is stopping")
-}
-
-fn no_such_log(log: &str) -> Box<Problem> {
-    problem::LOG_NOT_FOUND
-        .because(format!("there is no log {log:?}; PUT /v1/logs/{{log}} makes one"))
+    problem::SHUTTING_DOWN.because("the server is shutting down")
 }
 
 #[cfg(test)]
@@ -372,7 +369,8 @@ mod tests {
     use crate::testing;
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// Without the look after asking this fails now and then, on two cores in one run of five.
+    /// Without the check after the request this fails now and then, on two cores in one run of
+    /// five.
     #[test]
     #[allow(clippy::disallowed_methods)]
     fn whoever_waits_for_durability_is_always_woken() {
@@ -384,21 +382,21 @@ mod tests {
         let wake: Wake = Arc::new(move || {
             let _ = wake.lock().unwrap().send(());
         });
-        let mut intake = Intake::new(host.ingest(), Order::First, wake);
+        let mut intake = Intake::new(host.ingest(), HandoverSide::First, wake);
         let target = intake.target("/e?ack=durable").unwrap().unwrap();
         let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        // So that this thread is interrupted where it may be.
+        // So that this thread is preempted in the critical places.
         for _ in 0..8 {
             let ended = Arc::clone(&ended);
             std::thread::spawn(move || while !ended.load(Relaxed) {});
         }
         for round in 0..400 {
             woken.try_iter().for_each(drop);
-            // The flusher falls asleep, and is quick to store what wakes it.
+            // The flusher falls asleep, and quickly stores what wakes it.
             std::thread::sleep(Duration::from_millis(4));
             match intake.take(&target, Media::Unspecified, b"1") {
                 IntakeOutcome::Accepted => {}
-                // As the lean loop does: it looks only when it is woken.
+                // As the lean loop does: it checks only when woken.
                 IntakeOutcome::Pending(ticket) => loop {
                     let woken = woken.recv_timeout(Duration::from_secs(20));
                     assert!(woken.is_ok(), "nobody is woken in round {round}");
@@ -417,7 +415,7 @@ mod tests {
     fn requests_to_a_log_that_has_closed_cost_no_partition() {
         let dir = tempfile::tempdir().unwrap();
         let host = testing::host(dir.path(), &[]);
-        let mut intake = Intake::new(host.ingest(), Order::First, Arc::new(|| {}));
+        let mut intake = Intake::new(host.ingest(), HandoverSide::First, Arc::new(|| {}));
         let target = intake.target("/e").unwrap().unwrap();
         assert!(matches!(intake.take(&target, Media::Unspecified, b"1"), IntakeOutcome::Accepted));
         host.node.get("main").unwrap().close();

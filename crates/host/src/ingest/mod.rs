@@ -1,6 +1,5 @@
-//! Taking events in: what a request to an ingest path asks for, what its body
-//! holds, and the serving thread's way into the logs' batchers. Knows no
-//! sockets; the lean loop and the general stack both serve its fast path.
+//! Ingest: what a request asks for, the content of its body, and the serving thread's access to the
+//! logs' batchers. Knows no sockets; the lean loop and the general stack both serve its fast path.
 
 mod config;
 mod data;
@@ -9,25 +8,25 @@ mod path;
 mod target;
 
 pub use config::{IngestConfig, IngestOverflow};
-pub use intake::{IngestContext, Intake, IntakeOutcome, Order, Settlement, Ticket};
+pub use intake::{HandoverSide, IngestContext, Intake, IntakeOutcome, Settlement, Ticket};
 pub use path::{fast_path, intake_at};
 pub use target::{KNOWN, Target};
 
 use crate::wire::problem::{self, Problem};
 
-/// The body of the answer to what was taken in.
+/// The body of the answer to accepted events.
 pub(crate) const ACCEPTED: &[u8] = br#"{"ok":true}"#;
 
-/// What a body is, as its `Content-Type` says.
+/// The kind of a body according to its `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
-    /// Nothing, or what clients say who do not know: one JSON value if it is one, else opaque.
+    /// Missing, or a client's default: one JSON value if it parses, otherwise opaque.
     Unspecified,
     /// One JSON value.
     Json,
-    /// One JSON value a line.
+    /// One JSON value per line.
     Ndjson,
-    /// Bytes that nobody looks into.
+    /// Uninterpreted bytes.
     Opaque,
 }
 
@@ -43,7 +42,7 @@ impl Media {
         } else if is("application/x-ndjson") || is("application/ndjson") {
             Media::Ndjson
         } else if is("") || is("text/plain") || is("application/x-www-form-urlencoded") {
-            // What curl and forms send when nobody thought about it.
+            // The defaults of curl and of forms.
             Media::Unspecified
         } else {
             Media::Opaque
@@ -51,24 +50,24 @@ impl Media {
     }
 }
 
-/// Events are stored as they come. `coding`: how they are encoded, if they are.
+/// Events are stored as sent. `coding`: their content encoding, if any.
 ///
 /// # Errors
-/// They are.
+/// They are encoded.
 pub(crate) fn expect_identity(coding: Option<&[u8]>) -> Result<(), Box<Problem>> {
     let Some(coding) = coding else { return Ok(()) };
     let coding = String::from_utf8_lossy(coding);
-    let detail = format!("the body is encoded as {coding:?}; send it as it is");
+    let detail = format!("the body is encoded as {coding:?}; send it without Content-Encoding");
     Err(problem::UNSUPPORTED_MEDIA.because(detail).field("Content-Encoding"))
 }
 
-/// Ingest does not recognise a retry; a client that counts on it must be told.
+/// Ingest does not deduplicate retries; a client that relies on that must be told.
 pub(crate) fn refuse_key(has_key: bool) -> Result<(), Box<Problem>> {
     if !has_key {
         return Ok(());
     }
     Err(problem::INVALID
-        .because("ingest does not recognise retries; POST /v1/append does")
+        .because("ingest does not deduplicate retries; use POST /v1/append")
         .field("Idempotency-Key"))
 }
 

@@ -1,8 +1,8 @@
-//! `POST /e` as a fast path: what both stacks serve.
+//! `POST /e` as a fast path of both stacks.
 
 use super::target::log_name;
 use super::{
-    ACCEPTED, IngestContext, Intake, IntakeOutcome, Media, Order, Settlement, Target, Ticket,
+    ACCEPTED, HandoverSide, IngestContext, Intake, IntakeOutcome, Media, Settlement, Target, Ticket,
 };
 use super::{expect_identity, refuse_key};
 use crate::fast::{
@@ -15,21 +15,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_views::access::Role;
 
-/// The form of the answer to what is taken in, by its place among the forms.
+/// The form of the answer to accepted events, by index.
 const TAKEN: usize = 0;
 
-/// What makes the path for a serving thread.
+/// Makes the path for a serving thread.
 pub fn fast_path(context: IngestContext) -> Factory {
     Arc::new(move |seat| erase(IngestPath { intake: intake_at(seat, &context) }))
 }
 
-/// A serving thread's way of taking events in. There is one, whoever uses it, so that a thread's
-/// events keep their order and take one partition's memory.
+/// A serving thread's intake, shared by its users, so that a thread's events stay in order and use
+/// one partition's memory.
 pub fn intake_at(seat: &Seat, context: &IngestContext) -> Rc<RefCell<Intake>> {
     seat.shared(|seat| {
         let order = match seat.stack() {
-            Stack::Lean => Order::First,
-            Stack::General => Order::Second,
+            Stack::Lean => HandoverSide::First,
+            Stack::General => HandoverSide::Second,
         };
         RefCell::new(Intake::new(context.clone(), order, seat.wake()))
     })
@@ -39,7 +39,7 @@ struct IngestPath {
     intake: Rc<RefCell<Intake>>,
 }
 
-/// What a head asks for: events in a body of this media, for this target.
+/// What a head asks for: events in a body of this kind, for this target.
 struct Post {
     target: Rc<Target>,
     media: Media,
@@ -67,7 +67,7 @@ impl FastPath for IngestPath {
         if method != "POST" {
             return None;
         }
-        // A wrong target is told to nobody who may not write to the log that it names.
+        // Whether a target is valid is not disclosed to callers that may not write to its log.
         let log = match self.intake.borrow_mut().target(target)? {
             Ok(target) => Some(Rc::clone(&target.log)),
             Err(_) => log_name(target).map(Rc::from),
@@ -115,5 +115,5 @@ impl FastPath for IngestPath {
 }
 
 fn not_here() -> Box<Problem> {
-    problem::NOT_FOUND.because("this path takes no events in")
+    problem::NOT_FOUND.because("this path does not ingest events")
 }

@@ -1,4 +1,4 @@
-//! What the target of a request asks for: `/e?type=Clicked&tag=page:home&ack=durable`.
+//! Parses the target of a request: `/e?type=Clicked&tag=page:home&ack=durable`.
 
 use super::IngestConfig;
 use crate::kept_types::KeptTypes;
@@ -11,18 +11,18 @@ use wellspring_log::Ack;
 use wellspring_log::batcher::EventTemplate;
 
 static TYPE: Param<Text> =
-    Param::text("type", "Type of the events; --ingest-type if it is not given.");
-static TAG: Param<Texts> = Param::texts("tag", "Tag of the events, at most 64.");
+    Param::text("type", "Type of the events; by default that of --ingest-type.");
+static TAG: Param<Texts> = Param::texts("tag", "Tag of the events; repeat it for up to 64 tags.");
 static ACK: Param<Words<Ack>> = Param::words(
     "ack",
-    "When to answer: once the events are in memory, or once they are on disk.",
+    "When to answer: when the events are in memory, or when they are on disk.",
     &[("accepted", Ack::Accepted), ("durable", Ack::Durable)],
     "accepted",
 );
 /// The parameters of a target.
 pub const KNOWN: KnownParams = KnownParams { own: &[&TYPE, &TAG, &ACK], shared: &[] };
 
-/// A target, understood.
+/// A parsed target.
 #[derive(Debug)]
 pub struct Target {
     /// The log.
@@ -31,7 +31,7 @@ pub struct Target {
     pub(crate) template: EventTemplate,
     /// When to answer.
     pub(crate) ack: Ack,
-    /// The producer, by its place in the [`Intake`](super::Intake) that made this.
+    /// The producer, by its index in the [`Intake`](super::Intake) that made this.
     pub(super) source: usize,
 }
 
@@ -45,12 +45,12 @@ pub(super) fn split(target: &str) -> Option<(&str, &str)> {
     (!log.is_empty() && !log.contains('/')).then_some((log, query))
 }
 
-/// The name of the log that a target is about, if it is one for ingest and the name can be decoded.
+/// The name of a target's log, if it is for ingest and the name can be decoded.
 pub(super) fn log_name(target: &str) -> Option<String> {
     percent_decode(split(target)?.0, false).ok()
 }
 
-/// What a query asks for, of the log of this name.
+/// Parses a query for the log of this name.
 ///
 /// # Errors
 /// 400, 422: a parameter is wrong.

@@ -1,29 +1,30 @@
 //! The bytes of answers.
 
-use super::head::After;
+use super::head::Persistence;
 use crate::fast::{Form, FormContent, Misfit, Varying};
 use crate::wire::json::push_u64;
 use crate::wire::problem::Problem;
 use hyper::StatusCode;
 
-/// What a client that asks before it sends is told.
+/// The interim answer to a client that expects permission before it sends its body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The answers of one [`Form`], written down once: what is the same in all of them is only copied.
+/// The prepared answers of one [`Form`]: their constant parts are only copied.
 pub(crate) struct Sheet {
-    /// The status of all of them.
+    /// Their common status.
     pub(crate) status: u16,
-    /// Those made in the same turn of the loop in which their requests came, to be counted.
+    /// Answers made in the same turn of the loop in which their requests arrived, to be counted.
     pub(crate) prompt: u32,
-    /// What stands before the value of each header that varies.
+    /// The constant part before the value of each varying header.
     leads: Vec<Vec<u8>>,
     /// As [`Form::framed_content`].
     content: Option<FormContent>,
-    /// Behind these, up to the length of content that varies; empty if it does not.
+    /// The constant part after these, up to the length of varying content; empty if the content
+    /// does not vary.
     before_length: Vec<u8>,
-    /// From there on, if the connection goes on.
+    /// The rest of the head if the connection is kept open.
     keep: Vec<u8>,
-    /// The same, if it ends.
+    /// The same if it is closed.
     close: Vec<u8>,
 }
 
@@ -59,16 +60,16 @@ impl Sheet {
         Sheet { status: form.status, prompt: 0, leads, content, before_length, keep, close }
     }
 
-    /// Appends the answer in which `varying` is what varies.
+    /// Appends an answer with these varying parts.
     ///
     /// # Errors
-    /// [`Misfit`]: it is not what the form leaves open. Nothing was appended.
+    /// [`Misfit`]: they do not fit the form. Nothing was appended.
     #[inline]
     pub(crate) fn push(
         &self,
         out: &mut Vec<u8>,
         varying: &Varying,
-        after: After,
+        after: Persistence,
     ) -> Result<(), Misfit> {
         varying.fit(self.leads.len(), self.content)?;
         for (lead, value) in self.leads.iter().zip(varying.headers()) {
@@ -76,8 +77,8 @@ impl Sheet {
             out.extend_from_slice(value);
         }
         let end = match after {
-            After::Keep => &self.keep,
-            After::Close => &self.close,
+            Persistence::Keep => &self.keep,
+            Persistence::Close => &self.close,
         };
         if self.content == Some(FormContent::Varying) {
             let content = varying.written_content();
@@ -98,7 +99,7 @@ fn status_line(status: u16) -> String {
     format!("HTTP/1.1 {status} {}\r\n", reason.unwrap_or_default())
 }
 
-/// The name of a header as it is usually written: `content-type` is `Content-Type`.
+/// The usual spelling of a header's name: `content-type` is `Content-Type`.
 fn cased(name: &str) -> String {
     if name == "etag" {
         return "ETag".to_owned();
@@ -111,12 +112,12 @@ fn cased(name: &str) -> String {
 }
 
 /// Appends a problem as an answer.
-pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: After) {
+pub(crate) fn push_problem(out: &mut Vec<u8>, problem: &Problem, after: Persistence) {
     problem.push_answer(
         out,
         match after {
-            After::Keep => "keep-alive",
-            After::Close => "close",
+            Persistence::Keep => "keep-alive",
+            Persistence::Close => "close",
         },
     );
 }
@@ -136,7 +137,7 @@ mod tests {
         Form { status, content_type, headers, varying_headers, content }
     }
 
-    fn written(form: &Form, headers: &[&str], content: &str, after: After) -> String {
+    fn written(form: &Form, headers: &[&str], content: &str, after: Persistence) -> String {
         let mut varying = Varying::new();
         for value in headers {
             varying.header(|out| out.extend_from_slice(value.as_bytes()));
@@ -153,31 +154,31 @@ mod tests {
     fn every_kind_of_form_is_framed() {
         let fixed = form((201, "text/plain"), &[], FormContent::Fixed(b"abc"));
         assert_eq!(
-            written(&fixed, &[], "", After::Keep),
+            written(&fixed, &[], "", Persistence::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 3\r\nConnection: keep-alive\r\n\r\nabc"
         );
         let header = form((201, ""), &["location"], FormContent::Fixed(b""));
         assert_eq!(
-            written(&header, &["/a"], "", After::Close),
+            written(&header, &["/a"], "", Persistence::Close),
             "beforeHTTP/1.1 201 Created\r\nLocation: /a\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 0\r\nConnection: close\r\n\r\n"
         );
         let content = form((201, "text/plain"), &[], FormContent::Varying);
         assert_eq!(
-            written(&content, &[], "twelve bytes", After::Keep),
+            written(&content, &[], "twelve bytes", Persistence::Keep),
             "beforeHTTP/1.1 201 Created\r\nContent-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 12\r\nConnection: keep-alive\r\n\r\ntwelve bytes"
         );
         let both = form((200, "text/plain"), ETAG, FormContent::Varying);
         assert_eq!(
-            written(&both, &["\"1\"", "17"], "abc", After::Close),
+            written(&both, &["\"1\"", "17"], "abc", Persistence::Close),
             "beforeHTTP/1.1 200 OK\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
              Content-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 3\r\nConnection: close\r\n\r\nabc"
         );
         assert_eq!(
-            written(&both, &["", "17"], "", After::Keep),
+            written(&both, &["", "17"], "", Persistence::Keep),
             "beforeHTTP/1.1 200 OK\r\nETag: \r\nWellspring-Position: 17\r\n\
              Content-Type: text/plain\r\nX-Frame-Options: DENY\r\n\
              Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"
@@ -188,13 +189,13 @@ mod tests {
     fn what_has_no_content_says_nothing_of_its_length() {
         let unchanged = form((304, ""), ETAG, FormContent::Fixed(b""));
         assert_eq!(
-            written(&unchanged, &["\"1\"", "17"], "", After::Keep),
+            written(&unchanged, &["\"1\"", "17"], "", Persistence::Keep),
             "beforeHTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nWellspring-Position: 17\r\n\
              X-Frame-Options: DENY\r\nConnection: keep-alive\r\n\r\n"
         );
         let done = form((204, ""), &[], FormContent::Fixed(b""));
         assert_eq!(
-            written(&done, &[], "", After::Close),
+            written(&done, &[], "", Persistence::Close),
             "beforeHTTP/1.1 204 No Content\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n"
         );
     }
@@ -206,7 +207,7 @@ mod tests {
         let mut varying = Varying::new();
         varying.header(|out| out.push(b'1'));
         varying.content().extend_from_slice(b"abc");
-        assert_eq!(sheet.push(&mut out, &varying, After::Keep), Err(Misfit));
+        assert_eq!(sheet.push(&mut out, &varying, Persistence::Keep), Err(Misfit));
         assert_eq!(out, b"before");
     }
 }

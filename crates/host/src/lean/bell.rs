@@ -5,15 +5,15 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Wakes one loop. To be watched edge-triggered: then nothing has to be read from it.
+/// Wakes one loop. Watch it edge-triggered: then nothing needs to be read from it.
 pub(crate) struct Bell {
     event: OwnedFd,
-    /// Whether it rang since the loop last listened: ringing again would only cost.
+    /// Whether it has rung since the loop last listened: ringing again would be wasted.
     rung: AtomicBool,
 }
 
 impl Bell {
-    /// A silent one.
+    /// A silent bell.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -25,12 +25,12 @@ impl Bell {
     /// Wakes the loop.
     pub(crate) fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
-            // Fails only when 2^64 rings were not listened to.
+            // Fails only after 2^64 unheard rings.
             let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         }
     }
 
-    /// From here on a ring wakes again. To be called before looking at what was rung for.
+    /// From here on a ring wakes again. Call it before checking what was rung for.
     pub(crate) fn listen(&self) {
         self.rung.swap(false, Ordering::AcqRel);
     }

@@ -1,22 +1,23 @@
-//! A fast path asked over both stacks, to compare what they answer.
+//! Sends a request to a fast path over both stacks, to compare the answers.
 
-use super::Limits;
+use super::HeadLimits;
 use super::desk::Desk;
-use super::seam::Serving;
-use super::session::{Session, Turn};
+use super::seam::ServerGuards;
+use super::session::{Session, SessionNeed};
 use crate::fast::{AnyFastPath, Factory, Seat, Stack};
 use crate::http::{Content, Host, Request, Response, fast};
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 use std::sync::Arc;
 
-const LIMITS: Limits = Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+const LIMITS: HeadLimits =
+    HeadLimits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
 
 /// A thread of each stack, with the fast paths of a host and perhaps more.
 pub struct BothStacks {
     host: Arc<Host>,
     made_by: Arc<[Factory]>,
-    desk: Desk<Serving>,
+    desk: Desk<ServerGuards>,
     session: Session,
 }
 
@@ -26,7 +27,7 @@ impl BothStacks {
         let made_by: Arc<[Factory]> = host.faces.fast_paths().iter().chain(more).cloned().collect();
         let seat = Seat::new(Stack::Lean, Arc::new(|| {}));
         let paths: Vec<Box<dyn AnyFastPath>> = made_by.iter().map(|make| make(&seat)).collect();
-        let serving = Serving { host: Arc::clone(host) };
+        let serving = ServerGuards { host: Arc::clone(host) };
         let desk = Desk::new(serving, paths, LIMITS, host.body_memory.clone());
         let session = Session::new("192.0.2.1".parse().ok());
         BothStacks { host: Arc::clone(host), made_by, desk, session }
@@ -36,12 +37,12 @@ impl BothStacks {
     ///
     /// # Panics
     /// If the lean loop hands the request over.
-    pub fn ask(&mut self, sent: &SentRequest) -> (Said, Said) {
+    pub fn ask(&mut self, sent: &SentRequest) -> (PlainAnswer, PlainAnswer) {
         let lean = said_by_lean(&mut self.desk, &mut self.session, sent);
         (lean, said_by_general(&self.host, &self.made_by, sent))
     }
 
-    /// How many answers a path has given from the memory of heads that come again.
+    /// How many answers a path has given from the memory of repeated heads.
     #[cfg(test)]
     pub(super) fn prompt(&self, path: usize) -> u32 {
         self.desk.lanes[path].sheets[0].prompt
@@ -54,24 +55,24 @@ pub struct SentRequest {
     pub method: &'static str,
     /// Its path and query.
     pub target: &'static str,
-    /// Its headers besides `Host`, `User-Agent` and `Content-Length`.
+    /// Its headers except `Host`, `User-Agent` and `Content-Length`.
     pub headers: Vec<(&'static str, &'static str)>,
     /// Its content.
     pub content: &'static str,
 }
 
 impl SentRequest {
-    /// Every header, but for `Content-Length`.
+    /// Every header except `Content-Length`.
     fn fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [("Host", "localhost"), ("User-Agent", "a")].into_iter().chain(self.headers.iter().copied())
     }
 }
 
-/// An answer: status, headers that do not frame it in any order, content.
-pub(crate) type Said = (u16, Vec<(String, String)>, String);
+/// An answer: status, headers in any order without those that frame it, content.
+pub(crate) type PlainAnswer = (u16, Vec<(String, String)>, String);
 
 /// The general stack's answer.
-fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentRequest) -> Said {
+fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentRequest) -> PlainAnswer {
     let mut headers = HeaderMap::new();
     for (name, value) in sent.fields() {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -95,7 +96,11 @@ fn said_by_general(host: &Arc<Host>, made_by: &Arc<[Factory]>, sent: &SentReques
 }
 
 /// The lean loop's answer.
-fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequest) -> Said {
+fn said_by_lean(
+    desk: &mut Desk<ServerGuards>,
+    session: &mut Session,
+    sent: &SentRequest,
+) -> PlainAnswer {
     let SentRequest { method, target, content, .. } = sent;
     let mut bytes = format!("{method} {target} HTTP/1.1\r\n");
     for (name, value) in sent.fields() {
@@ -105,7 +110,7 @@ fn said_by_lean(desk: &mut Desk<Serving>, session: &mut Session, sent: &SentRequ
         bytes.push_str(&format!("Content-Length: {}\r\n", content.len()));
     }
     bytes.push_str(&format!("\r\n{content}"));
-    assert_eq!(session.receive(desk, bytes.as_bytes()), Turn::More, "{method} {target}");
+    assert_eq!(session.receive(desk, bytes.as_bytes()), SessionNeed::More, "{method} {target}");
     let answer = std::mem::take(&mut desk.out);
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut response = httparse::Response::new(&mut headers);

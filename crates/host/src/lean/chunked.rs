@@ -1,26 +1,25 @@
-//! The chunked transfer coding, decoded as it comes (RFC 9112, section 7.1).
+//! A decoder of the chunked transfer coding (RFC 9112, section 7.1).
 //!
-//! Strict where leniency lets two readers of the same bytes see different
-//! messages: every line ends with CRLF, a size is hexadecimal digits and nothing
-//! else, a trailer is `name:value`. Extensions and trailers are thrown away, and
-//! what they may weigh is bounded.
+//! Strict where leniency would let two readers of the same bytes see different messages: every line
+//! ends with CRLF, a size consists of hexadecimal digits only, a trailer is `name:value`.
+//! Extensions and trailers are discarded, and their size is bounded.
 
 /// Most hexadecimal digits of a size: a 64-bit number.
 const SIZE_DIGITS: u8 = 16;
 
-/// Why a chunked body cannot be read on. The framing is lost with it.
+/// Why the rest of a chunked body cannot be decoded. The framing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// The bytes are not chunks.
+pub(crate) enum ChunkFault {
+    /// The bytes are not valid chunks.
     Malformed,
     /// Extensions and trailers together are too long.
     TooLong,
 }
 
-/// What a stretch of input came to.
+/// The result of decoding a stretch of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
-    /// Bytes of input used up, at least one if there was any.
+    /// Bytes of input consumed, at least one if there was any.
     pub(crate) used: usize,
     /// The part of the body in them.
     pub(crate) data: &'a [u8],
@@ -30,7 +29,7 @@ pub(crate) struct Piece<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// In a size, of which so many digits have come.
+    /// In a size, after this many digits.
     Size {
         value: u64,
         digits: u8,
@@ -58,11 +57,11 @@ enum State {
     End,
 }
 
-/// A chunked body being read.
+/// A chunked body being decoded.
 #[derive(Debug)]
 pub(crate) struct Chunked {
     state: State,
-    /// What extensions and trailers may still weigh, in bytes.
+    /// Remaining allowance for extensions and trailers, in bytes.
     allowance: usize,
 }
 
@@ -72,11 +71,11 @@ impl Chunked {
         Chunked { state: State::Size { value: 0, digits: 0 }, allowance }
     }
 
-    /// Reads on, up to the next piece of the body, its end or the end of `input`.
+    /// Decodes up to the next piece of the body, its end or the end of `input`.
     ///
     /// # Errors
-    /// [`Broken`]: nothing that follows can be understood.
-    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, Broken> {
+    /// [`ChunkFault`]: the rest cannot be understood.
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, ChunkFault> {
         for (at, &byte) in input.iter().enumerate() {
             if let State::Data { left } = self.state {
                 let rest = &input[at..];
@@ -94,7 +93,7 @@ impl Chunked {
     }
 
     /// The state after a byte that is not data.
-    fn step(&mut self, byte: u8) -> Result<State, Broken> {
+    fn step(&mut self, byte: u8) -> Result<State, ChunkFault> {
         use State::*;
         Ok(match (self.state, byte) {
             (Size { value, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F')
@@ -132,17 +131,17 @@ impl Chunked {
             }
             (TrailerValue, b'\r') => TrailerLf,
             (TrailerLf, b'\n') => TrailerStart,
-            _ => return Err(Broken::Malformed),
+            _ => return Err(ChunkFault::Malformed),
         })
     }
 
-    fn spend(&mut self) -> Result<(), Broken> {
-        self.allowance = self.allowance.checked_sub(1).ok_or(Broken::TooLong)?;
+    fn spend(&mut self) -> Result<(), ChunkFault> {
+        self.allowance = self.allowance.checked_sub(1).ok_or(ChunkFault::TooLong)?;
         Ok(())
     }
 }
 
-/// Whether a byte may be in the name of a field.
+/// Whether a byte is allowed in a field name.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -151,8 +150,8 @@ fn is_token(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Decodes `input` cut into pieces of `step` bytes: the body and what was left over.
-    fn decode(input: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Broken> {
+    /// Decodes `input` in pieces of `step` bytes: the body and the remaining input.
+    fn decode(input: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, ChunkFault> {
         let (mut chunked, mut body) = (Chunked::new(40), Vec::new());
         let (mut at, mut seen) = (0, 0);
         while at < input.len() {
@@ -212,7 +211,7 @@ mod tests {
         for input in bad {
             for step in [1, input.len()] {
                 let text = String::from_utf8_lossy(input);
-                assert_eq!(decode(input, step), Err(Broken::Malformed), "{text:?}");
+                assert_eq!(decode(input, step), Err(ChunkFault::Malformed), "{text:?}");
             }
         }
     }
@@ -222,7 +221,7 @@ mod tests {
         let input = format!("1;{}\r\nx\r\n0\r\nT:{}\r\n\r\n", "e".repeat(20), "v".repeat(19));
         assert_eq!(decode(input.as_bytes(), 1), Ok(Some((b"x".to_vec(), 0))));
         let input = format!("1;{}\r\nx\r\n0\r\nT:{}\r\n\r\n", "e".repeat(20), "v".repeat(20));
-        assert_eq!(decode(input.as_bytes(), 7), Err(Broken::TooLong));
+        assert_eq!(decode(input.as_bytes(), 7), Err(ChunkFault::TooLong));
     }
 
     #[test]

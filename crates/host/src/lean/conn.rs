@@ -1,49 +1,48 @@
-//! A session with its socket: what was not sent yet, what epoll watches for, since
-//! when it has been waiting for what.
+//! A session with its socket: unsent output, epoll interest, and what it waits for since when.
 
-use super::session::{Phase, Session, Turn};
-use crate::limits::Connected;
+use super::session::{Phase, Session, SessionNeed};
+use crate::limits::CountedConnection;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::net::{IpAddr, TcpStream};
 
-/// What sending came to.
+/// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendOutcome {
     /// Everything is sent.
     All,
-    /// The client does not read; the rest is kept.
+    /// The client is not reading; the rest is kept.
     Blocked,
     /// The connection is gone.
     Gone,
 }
 
-/// What a connection is waiting for, for the timeouts.
+/// What a connection waits for, for the timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
-    /// For a request to begin.
+pub(super) enum AwaitedEvent {
+    /// The start of a request.
     Idle,
-    /// For a head to be complete.
+    /// The rest of a head.
     Head,
-    /// For a body to be complete.
+    /// The rest of a body.
     Body,
-    /// For the client to read.
+    /// The client to read.
     Write,
-    /// For the client to close.
+    /// The client to close.
     Linger,
-    /// For us.
+    /// This server.
     Ours,
 }
 
-/// What of the client's end is still to be read.
+/// What is still read from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     /// Requests.
     Open,
-    /// Nothing: it has said so.
+    /// Nothing: it has shut its side.
     Ended,
-    /// Whatever it still sends, at most so many bytes, is thrown away.
+    /// Up to this many more bytes, which are discarded.
     Discarded(usize),
 }
 
@@ -51,44 +50,44 @@ pub(super) enum Input {
 pub(super) struct Conn {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
-    /// What the session wanted last.
-    pub(super) turn: Turn,
+    /// The session's last request of the loop.
+    pub(super) turn: SessionNeed,
     pub(super) input: Input,
-    /// What epoll watches for.
+    /// The events that epoll watches for.
     pub(super) interest: EventFlags,
-    /// Whether it is in the list of those whose answers wait.
+    /// Whether it is in the list of those with pending answers.
     pub(super) in_waiting: bool,
     /// Whether it is in the list of those without room.
     pub(super) in_stalled: bool,
-    /// What it waits for, since when.
-    pub(super) waiting: Waiting,
+    /// What it waits for, and since when.
+    pub(super) waiting: AwaitedEvent,
     pub(super) since_us: u64,
     begun: u32,
-    /// Answers for which the socket had no room; those up to `sent` are gone.
+    /// Output the socket had no room for; the first `sent` bytes are sent.
     unsent: Vec<u8>,
     sent: usize,
-    /// Who is at the other end, if the system told.
+    /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
-    pub(super) open: Connected,
+    pub(super) open: CountedConnection,
 }
 
 impl Conn {
-    /// A connection that was just accepted and is watched for input.
+    /// A newly accepted connection, watched for input.
     pub(super) fn new(
         stream: TcpStream,
         peer: Option<IpAddr>,
-        open: Connected,
+        open: CountedConnection,
         now_us: u64,
     ) -> Conn {
         Conn {
             stream,
             session: Session::new(peer),
-            turn: Turn::More,
+            turn: SessionNeed::More,
             input: Input::Open,
             interest: EventFlags::IN,
             in_waiting: false,
             in_stalled: false,
-            waiting: Waiting::Idle,
+            waiting: AwaitedEvent::Idle,
             since_us: now_us,
             begun: 0,
             unsent: Vec::new(),
@@ -98,14 +97,14 @@ impl Conn {
         }
     }
 
-    /// Sends `out` behind what was not sent before, and empties it, even if the client is
-    /// gone: the next to send is another connection.
+    /// Sends `out` after earlier unsent output, and empties it even if the client is gone, because
+    /// the buffer is shared with the next connection.
     pub(super) fn send(&mut self, out: &mut Vec<u8>, now_us: u64) -> SendOutcome {
         if self.unsent.is_empty() {
             if out.is_empty() {
                 return SendOutcome::All;
             }
-            // A healthy client has room for everything: nothing is copied.
+            // A healthy client's socket has room for everything: nothing is copied.
             let sent = match self.write(out) {
                 Ok(sent) => sent,
                 Err(gone) => {
@@ -134,7 +133,7 @@ impl Conn {
         if self.unsent.is_empty() { SendOutcome::All } else { SendOutcome::Blocked }
     }
 
-    /// Writes what the socket has room for.
+    /// Writes as much as the socket accepts.
     fn write(&self, bytes: &[u8]) -> Result<usize, SendOutcome> {
         match rustix::net::send(&self.stream, bytes, SendFlags::NOSIGNAL) {
             Ok(sent) => {
@@ -146,29 +145,29 @@ impl Conn {
         }
     }
 
-    /// Whether answers wait for the client to read.
+    /// Whether output is waiting for the client to read.
     pub(super) fn is_blocked(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether bytes are to be read from the socket now.
+    /// Whether to read from the socket now.
     pub(super) fn reads(&self) -> bool {
         match self.input {
-            Input::Open => self.turn == Turn::More && !self.is_blocked(),
+            Input::Open => self.turn == SessionNeed::More && !self.is_blocked(),
             Input::Ended => false,
             Input::Discarded(_) => true,
         }
     }
 
-    /// Notes what it waits for, and since when.
+    /// Records what it waits for, and since when.
     pub(super) fn watch(&mut self, now_us: u64) {
         let waiting = match (self.input, self.session.phase()) {
-            _ if self.is_blocked() => Waiting::Write,
-            (Input::Discarded(_), _) => Waiting::Linger,
-            (_, Phase::Idle) => Waiting::Idle,
-            (_, Phase::Head) => Waiting::Head,
-            (_, Phase::Body) => Waiting::Body,
-            (_, Phase::Ours) => Waiting::Ours,
+            _ if self.is_blocked() => AwaitedEvent::Write,
+            (Input::Discarded(_), _) => AwaitedEvent::Linger,
+            (_, Phase::Idle) => AwaitedEvent::Idle,
+            (_, Phase::Head) => AwaitedEvent::Head,
+            (_, Phase::Body) => AwaitedEvent::Body,
+            (_, Phase::Ours) => AwaitedEvent::Ours,
         };
         if waiting != self.waiting || self.begun != self.session.begun() {
             (self.waiting, self.begun) = (waiting, self.session.begun());

@@ -1,54 +1,53 @@
-//! What all sessions of one thread share: what they serve, who may, the limits, the
-//! answers on their way out, buffers to use again, and what is to be counted.
+//! The state that all sessions of one thread share: fast paths, authorization, limits, outgoing
+//! answers, spare buffers and counts.
 
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::lane::Lane;
-use super::logged::Logged;
-use super::repeat::Again;
+use super::logged::AccessLogEntry;
+use super::repeat::RepeatableHead;
 use super::seam::Guards;
 use crate::fast::{AnyFastPath, AnyOrder};
 use crate::http::body_memory::{BodyMemory, FREE_BYTES};
 use crate::trouble::Cause;
 use crate::wire::problem::Problem;
 
-/// Buffers kept for the next request that needs one, and the largest of them.
+/// Spare buffers kept, and the largest size of one.
 const SPARE_BUFFERS: usize = 64;
-/// No larger than what is not charged: a connection may hold one for long.
+/// Not larger than what is free of charge: a connection may hold one for long.
 const SPARE_BYTES: usize = FREE_BYTES;
 
-/// What all sessions of one thread share.
+/// The shared state of all sessions of one thread.
 pub(crate) struct Desk<G: Guards> {
-    /// Knows who may do what, and how much of it.
+    /// Authorization and limits.
     pub(crate) guards: G,
-    /// What is served.
+    /// The fast paths.
     pub(crate) lanes: Vec<Lane<G::Pass>>,
     /// Limits of a head.
-    pub(crate) limits: Limits,
-    /// Memory for bodies being received.
+    pub(crate) limits: HeadLimits,
+    /// Memory for request bodies.
     pub(crate) memory: BodyMemory,
-    /// Answers of the session at work, not yet handed to its socket.
+    /// Answers of the current session, not yet given to its socket.
     pub(crate) out: Vec<u8>,
     /// Answers to be counted.
     pub(crate) tally: Tally,
-    /// Buffers to use again.
+    /// Spare buffers.
     pub(crate) spare: Spare,
-    /// What had no room when last tried: lanes by their places, and lines of theirs. Requests for
-    /// them wait in line.
+    /// Targets that had no room when last tried, as lane and line. Requests for them queue up.
     pub(crate) full: Vec<(usize, usize)>,
     /// Whether requests and bytes are limited.
     pub(crate) limited: bool,
-    /// Whether the server stops.
+    /// Whether the server is shutting down.
     pub(crate) stopping: bool,
     /// Monotonic time of this turn of the loop, in µs.
     pub(crate) now_us: u64,
 }
 
 impl<G: Guards> Desk<G> {
-    /// A desk at which nothing has happened yet.
+    /// An empty desk.
     pub(crate) fn new(
         guards: G,
         paths: Vec<Box<dyn AnyFastPath>>,
-        limits: Limits,
+        limits: HeadLimits,
         memory: BodyMemory,
     ) -> Desk<G> {
         Desk {
@@ -66,14 +65,14 @@ impl<G: Guards> Desk<G> {
         }
     }
 
-    /// Whether such orders wait in line.
+    /// Whether requests with this order queue up.
     pub(crate) fn is_full(&self, lane: usize, order: &AnyOrder) -> bool {
         !self.full.is_empty() && self.full.contains(&(lane, self.lanes[lane].path.line(order)))
     }
 
-    /// The lane whose last head `input` begins with, if what was found out about it still holds.
+    /// The lane whose last head `input` starts with, if what was decided about it still holds.
     #[inline]
-    pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, Again)> {
+    pub(crate) fn again(&self, input: &[u8]) -> Option<(usize, RepeatableHead)> {
         self.lanes.iter().enumerate().find_map(|(at, lane)| {
             let repeat = lane.repeat.as_ref()?;
             let again = repeat.find(input)?;
@@ -84,7 +83,7 @@ impl<G: Guards> Desk<G> {
         })
     }
 
-    /// A problem in the words of a lane; what no lane is for has none of its own.
+    /// A problem rendered by a lane; in the standard form if there is none.
     pub(crate) fn render(&self, lane: Option<usize>, problem: Box<Problem>) -> Box<Problem> {
         match lane {
             Some(lane) => self.lanes[lane].path.render(problem),
@@ -93,49 +92,49 @@ impl<G: Guards> Desk<G> {
     }
 }
 
-/// When a request came, and what is logged of it if requests are.
+/// When a request arrived, and its entry for the access log, if requests are logged.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Came {
+pub(crate) struct Arrival {
     pub(crate) at_us: u64,
-    pub(crate) logged: Option<Box<Logged>>,
+    pub(crate) logged: Option<Box<AccessLogEntry>>,
 }
 
 /// An answer to be counted.
 #[derive(Debug)]
 pub(crate) struct AnswerRecord {
-    /// Whose; `None`: the request could not be understood.
+    /// Its lane; `None`: the request could not be understood.
     pub(crate) lane: Option<usize>,
     pub(crate) status: u16,
-    /// Why, if it is 500 or above.
+    /// The cause of a status of 500 or above.
     pub(crate) cause: Option<Box<Cause>>,
-    pub(crate) came: Came,
+    pub(crate) came: Arrival,
 }
 
 /// Answers to be counted once they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Answers that are counted with their forms, of all together.
+    /// Answers counted by their forms, in all.
     pub(crate) prompt: u32,
     /// All others.
     pub(crate) others: Vec<AnswerRecord>,
-    /// Whether requests are logged, so that more than their number must be kept.
+    /// Whether requests are logged, which needs more than counts.
     pub(crate) logs: bool,
 }
 
 impl Tally {
     /// Counts an answer.
-    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Came) {
+    pub(crate) fn answered(&mut self, lane: usize, status: u16, came: Arrival) {
         self.others.push(AnswerRecord { lane: Some(lane), status, cause: None, came });
     }
 
     /// Counts an answer that is a problem.
-    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Came) {
+    pub(crate) fn refused(&mut self, lane: Option<usize>, problem: &Problem, came: Arrival) {
         let (status, cause) = (problem.kind.status, Cause::of(problem));
         self.others.push(AnswerRecord { lane, status, cause, came });
     }
 }
 
-/// Buffers to use again.
+/// Spare buffers.
 pub(crate) struct Spare(Vec<Vec<u8>>);
 
 impl Spare {
@@ -144,7 +143,7 @@ impl Spare {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer.
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
         let size = buffer.capacity();
         if size > 0 && size <= SPARE_BYTES && self.0.len() < SPARE_BUFFERS {

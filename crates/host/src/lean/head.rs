@@ -1,6 +1,6 @@
-//! The head of a request: whether one of our paths claims it, how its body
-//! is framed, and what is wrong with it. Where two readers could see different messages
-//! in the same bytes, it is refused and the connection ends.
+//! Parses the head of a request: which fast path claims it, how its body is framed, and what is
+//! wrong with it. A head that two readers could interpret differently is refused and the connection
+//! closed.
 
 use super::desk::Desk;
 use super::repeat::Piece;
@@ -14,25 +14,25 @@ use hyper::Version;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// What a request line holds besides its target: `POST  HTTP/1.1` and the line's end.
+/// The constant length of a request line, beyond its target: `POST  HTTP/1.1` and the line end.
 const LINE_EXTRA_BYTES: usize = 16;
-/// The first line of HTTP/2. It is no request; the other stack knows what to do.
+/// The first line of HTTP/2, which is not a request; the other stack handles it.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
-/// As many headers as are read without an allocation.
+/// Headers parsed without an allocation.
 const HEADERS_ON_STACK: usize = 64;
-/// Digits of a length that fits 64 bits whatever they are.
+/// Digits of a length that always fits 64 bits.
 pub(super) const LENGTH_DIGITS: usize = 19;
 
 /// Limits of a head.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct HeadLimits {
     /// Most headers.
     pub(crate) headers: usize,
     /// Longest head, in bytes.
     pub(crate) head_bytes: usize,
     /// Longest path and query, in bytes.
     pub(crate) url_bytes: usize,
-    /// Whether requests that belong to a trace are for the other stack, which records it.
+    /// Whether requests that belong to a trace go to the other stack, which records traces.
     pub(crate) traced: bool,
 }
 
@@ -52,39 +52,39 @@ pub(crate) enum Expects {
     Continue,
 }
 
-/// Whether a connection goes on after a request.
+/// Whether a connection stays open after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum Persistence {
     Keep,
     Close,
 }
 
-/// What a lane's path has made of a head.
+/// The result of a lane's path for a head.
 #[derive(Clone)]
-pub(crate) struct Understood {
+pub(crate) struct HeadMeaning {
     pub(crate) order: AnyOrder,
-    /// The largest content that it may come with, in bytes.
+    /// The largest content it accepts, in bytes.
     pub(crate) largest: usize,
 }
 
-/// What a head that was understood asks for.
+/// What a parsed head asks for.
 pub(crate) struct Order {
-    /// Whose it is, by the lane's place.
+    /// Its lane, by index.
     pub(crate) lane: usize,
-    /// What is to be done, or why nothing can be.
-    pub(crate) what: Result<Understood, Box<Problem>>,
+    /// The order, or why it is refused.
+    pub(crate) what: Result<HeadMeaning, Box<Problem>>,
     pub(crate) framing: Framing,
     pub(crate) expects: Expects,
-    pub(crate) after: After,
-    /// Where the word is in the head; empty if none varies.
+    pub(crate) after: Persistence,
+    /// Position of the word in the head; empty if none varies.
     pub(crate) word: Range<usize>,
 }
 
-/// What the bytes at the beginning of a request are.
-pub(crate) enum Reading<P> {
-    /// Not a whole head yet. Whether its first line is there and ours.
+/// The result of parsing the start of a request.
+pub(crate) enum HeadParse<P> {
+    /// An incomplete head. Whether its first line is complete and claimed.
     Partial { line: bool },
-    /// Not ours: for the other stack, untouched.
+    /// Not claimed: for the other stack, untouched.
     Foreign,
     /// A whole head.
     Order {
@@ -92,20 +92,19 @@ pub(crate) enum Reading<P> {
         order: Order,
         /// Its length in bytes.
         used: usize,
-        /// What of it may be another when it comes again; `None`: it is not to be remembered.
+        /// The part that may vary when the head is repeated; `None`: do not remember it.
         piece: Option<Piece>,
-        /// That it may be asked; `None`: anybody may.
+        /// The pass of its caller; `None`: public.
         pass: Option<P>,
-        /// All values of `X-Forwarded-For` as one.
+        /// All values of `X-Forwarded-For`, joined.
         forwarded: Vec<u8>,
     },
-    /// Not to be understood: answer and close. The lane that would have been asked, if that is
-    /// known.
+    /// Malformed: answer and close. The lane it would have gone to, if known.
     Broken(Box<Problem>, Option<usize>),
 }
 
-/// Reads a head at the beginning of `input`, which is not empty and begins with no line end.
-pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> Reading<G::Pass> {
+/// Parses a head at the start of `input`, which is not empty and does not start with a line end.
+pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> HeadParse<G::Pass> {
     let limits = desk.limits;
     if let Some(reading) = overlong_line(&limits, input) {
         return reading;
@@ -122,55 +121,56 @@ pub(crate) fn read<G: Guards>(desk: &mut Desk<G>, input: &[u8]) -> Reading<G::Pa
     match request.parse_with_uninit_headers(input, headers) {
         Ok(Status::Complete(used)) => {
             if used > limits.head_bytes {
-                return Reading::Broken(head_too_long(&limits), None);
+                return HeadParse::Broken(head_too_long(&limits), None);
             }
             if limits.traced && is_traced(request.headers) {
-                return Reading::Foreign;
+                return HeadParse::Foreign;
             }
             match Line::of(&request).and_then(|line| Some((line, claim(desk, line)?))) {
                 Some((line, (lane, claim))) => {
-                    let parsed = Parsed { line, headers: request.headers, input, used };
+                    let parsed = ParsedHead { line, headers: request.headers, input, used };
                     judge(desk, lane, claim, parsed)
                 }
-                None => Reading::Foreign,
+                None => HeadParse::Foreign,
             }
         }
         Ok(Status::Partial) => match first_line(desk, input) {
             FirstLine::Ours if input.len() > limits.head_bytes => {
-                Reading::Broken(head_too_long(&limits), None)
+                HeadParse::Broken(head_too_long(&limits), None)
             }
-            FirstLine::Ours => Reading::Partial { line: true },
-            FirstLine::Foreign => Reading::Foreign,
-            FirstLine::Incomplete | FirstLine::Broken => Reading::Partial { line: false },
+            FirstLine::Ours => HeadParse::Partial { line: true },
+            FirstLine::Foreign => HeadParse::Foreign,
+            FirstLine::Incomplete | FirstLine::Broken => HeadParse::Partial { line: false },
         },
         Err(error) => match first_line(desk, input) {
-            FirstLine::Foreign => Reading::Foreign,
-            _ => Reading::Broken(broken(error, &limits), None),
+            FirstLine::Foreign => HeadParse::Foreign,
+            _ => HeadParse::Broken(broken(error, &limits), None),
         },
     }
 }
 
-/// Whether a request says which trace it belongs to.
+/// Whether a request names the trace it belongs to.
 fn is_traced(headers: &[Header<'_>]) -> bool {
     headers.iter().any(|header| header.name.eq_ignore_ascii_case("traceparent"))
 }
 
-/// A first line that is longer than any may be: refused if it could be ours, else not our affair.
-fn overlong_line<P>(limits: &Limits, input: &[u8]) -> Option<Reading<P>> {
+/// A first line that exceeds the limit: refused if it could be claimed, otherwise left to the other
+/// stack.
+fn overlong_line<P>(limits: &HeadLimits, input: &[u8]) -> Option<HeadParse<P>> {
     let most = limits.url_bytes + LINE_EXTRA_BYTES;
     if input.len() <= most || input[..=most].contains(&b'\n') {
         return None;
     }
     if !input.starts_with(b"POST ") {
-        return Some(Reading::Foreign);
+        return Some(HeadParse::Foreign);
     }
     let problem = problem::URL_TOO_LONG
         .because(format!("the request line is longer than {most} bytes"))
         .limit(limits.url_bytes as u64);
-    Some(Reading::Broken(problem, None))
+    Some(HeadParse::Broken(problem, None))
 }
 
-/// A first line, looked at by itself.
+/// The verdict on a first line alone.
 enum FirstLine {
     Incomplete,
     Ours,
@@ -198,7 +198,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// That of a request; `None`: it is of another version.
+    /// The parts of a request line; `None`: it is of another version.
     fn of(request: &httparse::Request<'_, 'a>) -> Option<Line<'a>> {
         match (request.method, request.path, request.version) {
             (Some(method), Some(target), Some(1)) => Some(Line { method, target }),
@@ -207,7 +207,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The lane that a first line is for, and what it has to say beforehand.
+/// The lane for a first line, and its verdict so far.
 fn claim<G: Guards>(desk: &mut Desk<G>, line: Line<'_>) -> Option<(usize, Claim)> {
     let lanes = desk.lanes.iter_mut().enumerate();
     let mut claims =
@@ -215,7 +215,7 @@ fn claim<G: Guards>(desk: &mut Desk<G>, line: Line<'_>) -> Option<(usize, Claim)
     claims.next()
 }
 
-/// The headers that mean something here.
+/// The headers that matter here.
 #[derive(Default)]
 struct Fields<'a> {
     rules: HeadRules<'a>,
@@ -225,13 +225,13 @@ struct Fields<'a> {
     /// Whether there is an `Expect`.
     expects: bool,
     upgrade: bool,
-    /// Whether there is a header that the other stack alone understands: of a node, or of a client
-    /// that has changed what it shows here elsewhere.
+    /// Whether there is a header that only the other stack understands: from a node, or from a
+    /// client that made a change on another node.
     is_foreign: bool,
     credentials: Credentials<'a>,
-    /// Whether credentials stand twice.
+    /// Whether credentials are repeated.
     ambiguous: bool,
-    /// All values of `X-Forwarded-For` as one.
+    /// All values of `X-Forwarded-For`, joined.
     forwarded: Vec<u8>,
 }
 
@@ -277,27 +277,27 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn after(&self) -> After {
-        if self.close { After::Close } else { After::Keep }
+    fn after(&self) -> Persistence {
+        if self.close { Persistence::Close } else { Persistence::Keep }
     }
 
-    /// How the body is framed, or why that cannot be told for certain.
+    /// The framing of the body, or why it is ambiguous.
     fn framing(&self) -> Result<Framing, &'static str> {
         match (self.rules.is_chunked(), self.length) {
             (false, None) => Ok(Framing::Length(0)),
             (true, None) => Ok(Framing::Chunked),
             (true, Some(_)) => {
-                Err("Content-Length and Transfer-Encoding are given, which contradict each other")
+                Err("Content-Length and Transfer-Encoding exclude each other; send one")
             }
-            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is given more than once"),
+            (false, Some(_)) if self.lengths > 1 => Err("Content-Length is repeated; send it once"),
             (false, Some(value)) => {
-                length(value).map(Framing::Length).ok_or("Content-Length is not a length")
+                length(value).map(Framing::Length).ok_or("Content-Length is not a number")
             }
         }
     }
 }
 
-/// A length as it may stand in Content-Length: digits, nothing else, at most 19.
+/// A valid Content-Length: at most 19 digits, nothing else.
 pub(super) fn length(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > LENGTH_DIGITS {
         return None;
@@ -307,7 +307,7 @@ pub(super) fn length(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// What each head of ours must have: one Host, and a body whose end is certain.
+/// The requirements on each claimed head: one Host, and unambiguous framing.
 fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
     if let Some(unsound) = fields.rules.unsound(Version::HTTP_11) {
         return Err(unsound.into());
@@ -315,21 +315,21 @@ fn sound(fields: &Fields<'_>) -> Result<Framing, Box<Problem>> {
     fields.framing().map_err(|detail| problem::BAD_REQUEST.because(detail))
 }
 
-/// Whether requests are answered under the name that this one is for. Only of a sound head.
+/// Whether the server answers under the host name of the request. Only for a sound head.
 fn is_answered<G: Guards>(guards: &G, fields: &Fields<'_>) -> bool {
     fields.rules.host().is_some_and(|host| guards.answers_under(host))
 }
 
-/// A whole head at the beginning of `input`.
-struct Parsed<'a> {
+/// A complete head at the start of `input`.
+struct ParsedHead<'a> {
     line: Line<'a>,
     headers: &'a [Header<'a>],
     input: &'a [u8],
     used: usize,
 }
 
-impl Parsed<'_> {
-    /// Where a part of the input is in it.
+impl ParsedHead<'_> {
+    /// The range of a part within the input.
     fn place_of(&self, part: &[u8]) -> Range<usize> {
         let start = part.as_ptr() as usize - self.input.as_ptr() as usize;
         start..start + part.len()
@@ -343,21 +343,21 @@ impl Parsed<'_> {
     }
 }
 
-/// A whole head that a lane has claimed.
+/// A complete head claimed by a lane.
 fn judge<G: Guards>(
     desk: &mut Desk<G>,
     lane: usize,
     claim: Claim,
-    parsed: Parsed<'_>,
-) -> Reading<G::Pass> {
+    parsed: ParsedHead<'_>,
+) -> HeadParse<G::Pass> {
     let fields = Fields::of(parsed.headers);
     let framing = match sound(&fields) {
         Ok(framing) => framing,
-        Err(problem) => return Reading::Broken(problem, Some(lane)),
+        Err(problem) => return HeadParse::Broken(problem, Some(lane)),
     };
     let is_bare = claim.shape != Shape::Content;
-    // The other stack sees to what hardly anybody sends with a request that has no content, and
-    // words what comes before anything else is said.
+    // The other stack handles the rare rest of a request without content, and words every refusal
+    // that comes first.
     let is_rare = || {
         framing != Framing::Length(0)
             || fields.expects
@@ -365,14 +365,14 @@ fn judge<G: Guards>(
             || fields.rules.refusal().is_some()
     };
     if fields.is_foreign || !is_answered(&desk.guards, &fields) || (is_bare && is_rare()) {
-        return Reading::Foreign;
+        return HeadParse::Foreign;
     }
     let pass = match claim.role {
         None => None,
         Some(role) => {
             let admitted = desk.guards.admit(role, claim.log.as_deref(), &fields.credentials);
             let Some(pass) = admitted.filter(|_| !fields.ambiguous) else {
-                return Reading::Foreign;
+                return HeadParse::Foreign;
             };
             Some(pass)
         }
@@ -385,7 +385,7 @@ fn judge<G: Guards>(
     };
     let what = what.and_then(|order| {
         let largest = path.largest_content(&order);
-        fits(largest, framing).map(|()| Understood { order, largest })
+        fits(largest, framing).map(|()| HeadMeaning { order, largest })
     });
     let expects = if fields.expects { Expects::Continue } else { Expects::Nothing };
     let word = parsed.word(claim.shape);
@@ -396,10 +396,10 @@ fn judge<G: Guards>(
     };
     let word = word.map_or(0..0, |(at, _)| at);
     let order = Order { lane, what, framing, expects, after: fields.after(), word };
-    Reading::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
+    HeadParse::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
 }
 
-/// Whether a body of this framing may be taken at all, where no more than `largest` bytes may.
+/// Whether a body with this framing is acceptable where at most `largest` bytes are.
 #[inline]
 pub(super) fn fits(largest: usize, framing: Framing) -> Result<(), Box<Problem>> {
     match framing {
@@ -408,14 +408,14 @@ pub(super) fn fits(largest: usize, framing: Framing) -> Result<(), Box<Problem>>
     }
 }
 
-/// The answer to a head beyond its limit.
-pub(super) fn head_too_long(limits: &Limits) -> Box<Problem> {
+/// The answer to a head over its limit.
+pub(super) fn head_too_long(limits: &HeadLimits) -> Box<Problem> {
     problem::HEADERS_TOO_LARGE
-        .because(format!("the head of the request is longer than {} bytes", limits.head_bytes))
+        .because(format!("the request's head is longer than {} bytes", limits.head_bytes))
         .limit(limits.head_bytes as u64)
 }
 
-fn broken(error: Error, limits: &Limits) -> Box<Problem> {
+fn broken(error: Error, limits: &HeadLimits) -> Box<Problem> {
     if error == Error::TooManyHeaders {
         return head_rules::too_many_headers(limits.headers);
     }

@@ -1,5 +1,4 @@
-//! Requests and bytes of a session as they count against what somebody may send. Where nothing is
-//! limited it is a branch.
+//! Applies the limits on requests and bytes to a session. Costs a branch where nothing is limited.
 
 use super::desk::Desk;
 use super::seam::{CountedRequest, Guards};
@@ -8,8 +7,8 @@ use crate::limits::{Limits, Purse};
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 
-/// Takes a request out of what its connection, its address and this account may send; who pays for
-/// its body in any case.
+/// Takes a request from the quotas of its connection, its address and this account; returns who
+/// pays for its body in any case.
 pub(super) fn count<P>(
     limits: &Limits,
     request: &CountedRequest<'_, P>,
@@ -25,8 +24,8 @@ pub(super) fn count<P>(
 }
 
 impl Session {
-    /// Takes a request of this client out of what its connection, its address and its account may
-    /// send; what comes of its body is charged to them.
+    /// Takes a request of this client from the quotas of its connection, its address and its
+    /// account; its body is charged to them.
     pub(super) fn count<G: Guards>(
         &mut self,
         desk: &Desk<G>,
@@ -43,7 +42,7 @@ impl Session {
         admitted
     }
 
-    /// Charges bytes of the body of the request that was counted last.
+    /// Charges bytes of the body of the last counted request.
     pub(super) fn charge_bytes<G: Guards>(&self, desk: &Desk<G>, bytes: usize) {
         if let Some(purse) = self.purse {
             desk.guards.charge(purse, bytes, desk.now_us);
@@ -54,7 +53,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::super::replay::{FakeGuards, limited_desk, statuses};
-    use super::super::session::Turn;
+    use super::super::session::SessionNeed;
     use super::super::session_tests::LIMITS;
     use super::*;
     use crate::stats::RefusalReason;
@@ -68,17 +67,17 @@ mod tests {
         Some(text.parse().expect("an address"))
     }
 
-    /// The statuses that a connection from `peer` is answered, sent in pieces so long.
+    /// The statuses answered to a connection from `peer`, sent in pieces of this length.
     fn answered(desk: &mut Desk<FakeGuards>, from: &str, input: &[u8], piece: usize) -> Vec<u16> {
         let mut session = Session::new(peer(from));
         let mut answers = Vec::new();
         for piece in input.chunks(piece) {
             let mut turn = session.receive(desk, piece);
-            while turn == Turn::Flush {
+            while turn == SessionNeed::Flush {
                 answers.append(&mut desk.out);
                 turn = session.resume(desk);
             }
-            assert_eq!(turn, Turn::More, "the connection goes on");
+            assert_eq!(turn, SessionNeed::More, "the connection goes on");
             answers.append(&mut desk.out);
         }
         statuses(&answers).expect("answers")
@@ -94,7 +93,7 @@ mod tests {
             assert_eq!(got, [202, 302, 202, 202, 302, 429, 429, 429, 429], "{piece}");
             assert_eq!(desk.guards.script.borrow().taken.len(), 5);
             assert_eq!(stats.refusals.of(RefusalReason::RequestOfConnection), 4);
-            // Another connection has its own, and time brings it back.
+            // Another connection has its own quota, and time refills it.
             assert_eq!(answered(&mut desk, "192.0.2.1", VISIT.as_bytes(), piece), [302]);
         }
     }
@@ -128,7 +127,7 @@ mod tests {
         assert_eq!(got, [202, 202, 202, 202, 202, 429, 429]);
         let got = answered(&mut desk, "10.1.1.1", other.as_bytes(), 1000);
         assert_eq!(got, [202, 202, 202, 202, 202, 429]);
-        // Who is no proxy of ours is not believed.
+        // An untrusted proxy is not believed.
         let got = answered(&mut desk, "192.0.2.7", [one, other].concat().as_bytes(), 1000);
         assert_eq!(got.iter().filter(|&&status| status == 202).count(), 5);
     }
@@ -137,12 +136,12 @@ mod tests {
     fn bytes_are_owed_also_those_of_refused_bodies() {
         let (limits, stats) = Limits::for_tests(&["--bytes-per-second-per-address", "10"]);
         let mut desk = limited_desk(LIMITS, limits);
-        // 7 bytes each: with the eighth it owes.
+        // 7 bytes each: the eighth is on credit.
         let many = PLAIN.repeat(10);
         let got = answered(&mut desk, "192.0.2.1", many.as_bytes(), 33);
         assert_eq!(got, [202, 202, 202, 202, 202, 202, 202, 202, 429, 429]);
         assert_eq!(stats.refusals.of(RefusalReason::BytesOfAddress), 2);
-        // 70 came, of which 50 are free and 10 a second come back.
+        // 70 bytes arrived, of which 50 are free and 10 a second are refilled.
         for (now_us, status) in [(1_999_000, 429), (2_800_000, 202)] {
             desk.now_us = now_us;
             assert_eq!(answered(&mut desk, "192.0.2.1", PLAIN.as_bytes(), 1000), [status]);

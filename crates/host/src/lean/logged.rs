@@ -1,4 +1,4 @@
-//! The part of a request that the access log needs, taken down only if requests are logged.
+//! The part of a request that the access log needs, kept only if requests are logged.
 
 use super::desk::Desk;
 use super::seam::Guards;
@@ -6,24 +6,24 @@ use crate::access::Principal;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A request as it is logged.
+/// A request's entry for the access log.
 #[derive(Debug, Clone)]
-pub(crate) struct Logged {
+pub(crate) struct AccessLogEntry {
     pub(crate) path: Box<str>,
-    /// The client when trusted proxies are believed.
+    /// The client, taking trusted proxies into account.
     pub(crate) client: Option<IpAddr>,
     /// The admitted caller; `None` on a public route.
     pub(crate) principal: Option<Arc<Principal>>,
 }
 
 impl<G: Guards> Desk<G> {
-    /// What the access log needs of the request with this head; `None` if requests are not logged.
+    /// The entry for the request with this head; `None` if requests are not logged.
     pub(super) fn logged(
         &self,
         head: &[u8],
         client: Option<IpAddr>,
         pass: Option<&G::Pass>,
-    ) -> Option<Box<Logged>> {
+    ) -> Option<Box<AccessLogEntry>> {
         if !self.tally.logs {
             return None;
         }
@@ -31,6 +31,6 @@ impl<G: Guards> Desk<G> {
         let path = target.split(|&b| b == b'?').next()?;
         let path = String::from_utf8_lossy(path).into();
         let principal = pass.and_then(|pass| self.guards.principal(pass));
-        Some(Box::new(Logged { path, client, principal }))
+        Some(Box::new(AccessLogEntry { path, client, principal }))
     }
 }

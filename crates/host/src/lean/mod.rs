@@ -1,5 +1,5 @@
-//! The lean loop: HTTP/1.1 for the fast paths it is given, and nothing else, one epoll loop
-//! a serving thread, without a runtime (decisions 0008 and 0025).
+//! The lean loop: HTTP/1.1 for the fast paths it is given and nothing else, one epoll loop per
+//! serving thread, without a runtime (decisions 0008 and 0025).
 //!
 //! ```text
 //! socket → worker → session → head, chunked → lane (FastPath), seam (Guards)
@@ -7,7 +7,7 @@
 //!           send  ←  answers       anything else: the socket and the bytes read → tokio
 //! ```
 //!
-//! `session` is the protocol and knows no socket; `worker` and `conn` are the sockets.
+//! `session` is the protocol without a socket; `worker` and `conn` handle the sockets.
 
 mod answer;
 mod bell;
@@ -37,11 +37,11 @@ pub(crate) use bell::Bell;
 
 use crate::fast::{FastRoute, Seat, Stack};
 use crate::http::server::Server;
-use crate::limits::Connected;
+use crate::limits::CountedConnection;
 use crate::record::RouteName;
 use desk::Desk;
-use head::Limits;
-use seam::Serving;
+use head::HeadLimits;
+use seam::ServerGuards;
 use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,32 +52,32 @@ use worker::{Parts, Worker};
 
 /// A connection for the other stack.
 ///
-/// Events taken from it before are in the lean thread's partition, events that
-/// come over it from now on go to the partition of the tokio thread with the same
-/// index. They stay in order because the batcher takes the lean thread's first.
+/// Events accepted from it before are in the lean thread's partition; later ones go to the
+/// partition of the tokio thread with the same index. They stay in order because the batcher drains
+/// the lean thread's first.
 pub(crate) struct Handover {
-    /// The socket, not blocking.
+    /// The socket, non-blocking.
     pub(crate) stream: TcpStream,
-    /// What was read from it and belongs to the request that comes now.
+    /// Bytes already read, which belong to the next request.
     pub(crate) read: Vec<u8>,
-    /// Who is at the other end, if the system told.
+    /// The peer's address, if known.
     pub(crate) peer: Option<IpAddr>,
     /// Counts the connection.
-    pub(crate) open: Connected,
+    pub(crate) open: CountedConnection,
 }
 
-/// Ids of requests that are set aside for each thread, enough for a million a second for years.
+/// Request ids reserved for each thread, enough for a million a second for years.
 const REQUEST_IDS: u64 = 1 << 48;
 
-/// What of the configuration the loop needs; times in µs.
+/// The part of the configuration that the loop needs; times in µs.
 #[derive(Debug, Clone)]
 struct Settings {
     access_log: bool,
-    /// Of the ids for logged requests: this one and those after it are the thread's own.
+    /// The first of this thread's own range of request ids.
     first_request_id: u64,
-    /// The route that answers of each lane are counted for.
+    /// The route that each lane's answers are counted for.
     routes: Vec<RouteName>,
-    /// That of requests that could not be understood.
+    /// The route of requests that could not be understood.
     no_route: RouteName,
     header_us: u64,
     body_us: u64,
@@ -87,7 +87,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(host: &crate::http::Host, desk: &Desk<Serving>) -> Settings {
+    fn of(host: &crate::http::Host, desk: &Desk<ServerGuards>) -> Settings {
         let config = &host.config;
         let [header_us, body_us, idle_us, write_us, drain_us] = [
             config.header_timeout_ms,
@@ -112,11 +112,11 @@ impl Settings {
     }
 }
 
-/// Serves `listener` until the server stops. `bell` wakes it: when it should look
-/// whether the server stops, and when the intake may have changed its mind.
+/// Serves `listener` until the server stops. `bell` wakes it to check whether the server is
+/// stopping, or whether there is room again.
 ///
-/// A mistake of ours that panics costs the connections of this loop, not the loop:
-/// it begins anew with the same listener. What was accepted is stored.
+/// A bug that panics costs the connections of this loop, not the loop: it restarts with the same
+/// listener. Accepted events are stored.
 ///
 /// # Errors
 /// The loop could not be set up.
@@ -131,7 +131,7 @@ pub(crate) fn run(
         if catch_unwind(AssertUnwindSafe(|| worker.run())).is_ok() || server.host.is_stopping() {
             return Ok(());
         }
-        tracing::error!("a lean loop panicked; its connections are lost, it begins anew");
+        tracing::error!("a lean loop panicked: its connections are lost, and it restarts");
     }
 }
 
@@ -140,10 +140,10 @@ fn worker(
     listener: TcpListener,
     bell: Arc<Bell>,
     handover: UnboundedSender<Handover>,
-) -> io::Result<Worker<Serving>> {
+) -> io::Result<Worker<ServerGuards>> {
     let host = &server.host;
     let config = &host.config;
-    let limits = Limits {
+    let limits = HeadLimits {
         headers: config.max_headers,
         head_bytes: config.max_buffer_bytes,
         url_bytes: config.max_url_bytes,
@@ -152,7 +152,7 @@ fn worker(
     let ringer = Arc::clone(&bell);
     let seat = Seat::new(Stack::Lean, Arc::new(move || ringer.ring()));
     let paths = host.faces.fast_paths().iter().map(|make| make(&seat)).collect();
-    let serving = Serving { host: Arc::clone(host) };
+    let serving = ServerGuards { host: Arc::clone(host) };
     let mut desk = Desk::new(serving, paths, limits, host.body_memory.clone());
     desk.tally.logs =
         config.access_log || tracing::enabled!(target: "access", tracing::Level::DEBUG);
@@ -169,23 +169,23 @@ fn worker(
     Worker::new(parts, desk)
 }
 
-/// What a connection of the lean loop came to.
+/// The result of a scripted connection of the lean loop.
 #[derive(Debug, PartialEq, Eq)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub struct ReplayedConnection {
-    /// Targets and bodies taken, codes and data of clicks, in order.
+    /// Accepted targets and bodies, codes and data of clicks, in order.
     pub taken: Vec<(String, Vec<u8>)>,
-    /// Statuses answered, `100 Continue` apart; `None` if what was sent is no sequence of answers.
+    /// Statuses answered, without `100 Continue`; `None` if the output is not a sequence of
+    /// answers.
     pub statuses: Option<Vec<u16>>,
     /// The bytes the connection was handed over with, if it was.
     pub handed_over: Option<Vec<u8>>,
 }
 
-/// Serves an ingest connection that sends these pieces, with nothing behind it. For the fuzz
-/// target.
+/// Serves an ingest connection that sends these pieces, without a backend. For the fuzz target.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
-    let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+    let limits = HeadLimits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);
     ReplayedConnection {
         taken: trace.taken,

@@ -1,55 +1,55 @@
-//! From a whole request to its answer: a session that has it done, keeps or refuses it.
+//! From a complete request to its answer: executes, queues or refuses it.
 
 use super::answer;
-use super::desk::{Came, Desk};
-use super::head::{After, Framing};
+use super::desk::{Arrival, Desk};
+use super::head::{Framing, Persistence};
 use super::replies::Durable;
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, KeptHead, RefusedRequest, Rest, State};
+use super::state::{KeptHead, PendingRequest, RefusedRequest, Rest, State};
 use crate::fast::{FastRequest, Outcome};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::Problem;
 
-/// Rest of a refused body that is read and thrown away so that the connection can go on.
+/// Remainder of a refused body that is read and discarded to keep the connection open.
 const SKIP_BYTES: u64 = 2 << 20;
 
-/// What became of a whole request.
-pub(super) enum Placed {
-    /// It is answered, or will be.
+/// The result of a complete request.
+pub(super) enum Placement {
+    /// It is answered, now or later.
     Done,
     /// There was no room.
-    Full(Asking),
-    /// The other stack knows better; if that cannot be asked any more, this is the answer.
-    Elsewhere(Asking, Box<Problem>),
+    Full(PendingRequest),
+    /// The other stack should answer; if that is no longer possible, this is the answer.
+    Elsewhere(PendingRequest, Box<Problem>),
 }
 
 impl Session {
-    /// Has a whole request done and answers it. `word`: that of its target, if one varies.
-    /// `follows`: whether bytes behind it have been read.
+    /// Executes and answers a complete request. `word`: that of its target, if one varies.
+    /// `follows`: whether bytes after it have been read.
     pub(super) fn place<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         (word, content): (&[u8], &[u8]),
         follows: bool,
-    ) -> Placed {
-        // Whoever waits for the same room was here before.
+    ) -> Placement {
+        // Requests that wait for the same room come first.
         if desk.is_full(asking.lane, &asking.order) {
-            return Placed::Full(asking);
+            return Placement::Full(asking);
         }
         let lane = &mut desk.lanes[asking.lane];
         lane.varying.clear();
         let asked = FastRequest { word, content, client: asking.client, now_us: desk.now_us };
         let outcome = lane.path.answer(&asking.order, asked, &mut lane.varying);
-        let said = if desk.stopping && !follows { After::Close } else { asking.after };
+        let said = if desk.stopping && !follows { Persistence::Close } else { asking.after };
         match outcome {
             Outcome::Reply(form) => {
                 let sheet = &mut lane.sheets[form];
                 let pushed = sheet.push(self.replies.next(&mut desk.out), &lane.varying, said);
                 if let Err(misfit) = pushed {
                     self.answer_problem(desk, asking, misfit.into(), said);
-                    return Placed::Done;
+                    return Placement::Done;
                 }
                 if asking.came.at_us == desk.now_us && asking.came.logged.is_none() {
                     sheet.prompt += 1;
@@ -60,52 +60,52 @@ impl Session {
                 self.go_on(said);
             }
             Outcome::Pending(ticket) => {
-                let Asking { lane, after, came, .. } = asking;
+                let PendingRequest { lane, after, came, .. } = asking;
                 self.replies.wait_for(Durable { lane, ticket, after, came });
                 self.go_on(after);
             }
             Outcome::Refused(problem) => self.answer_problem(desk, asking, problem, said),
             Outcome::Full => {
                 desk.full.push((asking.lane, lane.path.line(&asking.order)));
-                return Placed::Full(asking);
+                return Placement::Full(asking);
             }
-            Outcome::Elsewhere(problem) => return Placed::Elsewhere(asking, problem),
+            Outcome::Elsewhere(problem) => return Placement::Elsewhere(asking, problem),
         }
-        Placed::Done
+        Placement::Done
     }
 
-    /// Answers a whole request with a problem.
+    /// Answers a complete request with a problem.
     pub(super) fn answer_problem<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         problem: Box<Problem>,
-        said: After,
+        said: Persistence,
     ) {
-        let Asking { lane, came, .. } = asking;
+        let PendingRequest { lane, came, .. } = asking;
         let problem = desk.render(Some(lane), problem);
         answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
         desk.tally.refused(Some(lane), &problem, came);
         self.go_on(said);
     }
 
-    /// Between requests again, or at the end.
-    fn go_on(&mut self, after: After) {
-        self.state = if after == After::Close { State::Ended } else { State::IDLE };
+    /// Ready for the next request, or at the end.
+    fn go_on(&mut self, after: Persistence) {
+        self.state = if after == Persistence::Close { State::Ended } else { State::IDLE };
     }
 
-    /// Keeps a request that found no room, of which only word and `content` are here and `behind`
+    /// Keeps a request that found no room, of which only word and `content` are here; `behind`
     /// bytes follow.
     pub(super) fn keep<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        asking: Asking,
+        asking: PendingRequest,
         (word, content): (&[u8], &[u8]),
         behind: usize,
     ) {
         let mut charge = Charge::default();
         if let Err(problem) = charge.raise(&desk.memory, content.len()) {
-            let Asking { lane, came, after, .. } = asking;
+            let PendingRequest { lane, came, after, .. } = asking;
             let framing = Framing::Length(0);
             let refused = RefusedRequest { lane, came, after, framing, rest: Rest::Length(0) };
             return self.refuse(desk, problem, refused, behind);
@@ -116,8 +116,8 @@ impl Session {
         self.state = State::Stalled(Box::new(kept));
     }
 
-    /// Answers a request with a problem and sees to the rest of its body, of which
-    /// `here` bytes, perhaps with requests behind it, have been read.
+    /// Answers a request with a problem and discards the rest of its body, of which `here` bytes,
+    /// perhaps with further requests, have been read.
     pub(super) fn refuse<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -132,20 +132,20 @@ impl Session {
             }
             _ => (true, here == 0),
         };
-        let closes = after == After::Close || !skippable || (desk.stopping && last);
-        let said = if closes { After::Close } else { After::Keep };
+        let closes = after == Persistence::Close || !skippable || (desk.stopping && last);
+        let said = if closes { Persistence::Close } else { Persistence::Keep };
         let problem = desk.render(Some(lane), problem);
         answer::push_problem(self.replies.next(&mut desk.out), &problem, said);
         desk.tally.refused(Some(lane), &problem, came);
         self.state = match (said, rest) {
-            (After::Close, _) => State::Ended,
-            (After::Keep, Rest::Length(0)) => State::IDLE,
-            (After::Keep, rest) => State::Skip { rest, allowance: SKIP_BYTES },
+            (Persistence::Close, _) => State::Ended,
+            (Persistence::Keep, Rest::Length(0)) => State::IDLE,
+            (Persistence::Keep, rest) => State::Skip { rest, allowance: SKIP_BYTES },
         };
     }
 
-    /// Answers with a problem after which nothing can be understood. `lane`: whose the request is,
-    /// if that is known.
+    /// Answers with a problem and closes, because the rest cannot be understood. `lane`: that of
+    /// the request, if known.
     pub(super) fn give_up<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -153,8 +153,8 @@ impl Session {
         lane: Option<usize>,
     ) {
         let problem = desk.render(lane, problem);
-        answer::push_problem(self.replies.next(&mut desk.out), &problem, After::Close);
-        let came = Came { at_us: desk.now_us, logged: None };
+        answer::push_problem(self.replies.next(&mut desk.out), &problem, Persistence::Close);
+        let came = Arrival { at_us: desk.now_us, logged: None };
         desk.tally.refused(lane, &problem, came);
         self.state = State::Ended;
     }

@@ -1,45 +1,44 @@
-//! A head that comes again. Most requests on a connection begin with the bytes of
-//! the one before, except perhaps for one piece: the digits of Content-Length, or a
-//! word of the target. Comparing is cheaper than parsing, and can accept nothing that
-//! was not accepted before: every byte is equal but for digits that stand where a length
-//! stood, or letters and digits that stand where a word stood.
+//! Repeated heads. Most requests on a connection start with the same bytes as the previous one,
+//! except perhaps for one piece: the digits of Content-Length, or a word of the target. Comparing
+//! is cheaper than parsing, and cannot accept anything new: every byte is equal except digits where
+//! a length stood, or letters and digits where a word stood.
 
-use super::head::{After, LENGTH_DIGITS, Understood, length};
+use super::head::{HeadMeaning, LENGTH_DIGITS, Persistence, length};
 use std::ops::Range;
 
-/// Longer heads are not worth remembering.
+/// Longer heads are not remembered.
 const MOST_BYTES: usize = 1_024;
 
-/// The piece of a head that may be another when it comes again.
+/// The piece of a head that may vary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// The digits of Content-Length.
     Length(Range<usize>),
-    /// A word of the target, of at most so many characters.
+    /// A word of the target, of at most this many characters.
     Word(Range<usize>, usize),
     /// Nothing.
     None,
 }
 
-/// The last head of a path, with nothing special about it, and what it asked for.
+/// The last ordinary head of a path, and its order.
 pub(crate) struct Repeat<P> {
-    /// Up to the piece.
+    /// The part before the piece.
     before: Vec<u8>,
-    /// What stands between.
+    /// The kind of piece.
     kind: Kind,
-    /// From behind the piece to the end of the head.
+    /// The part after the piece.
     behind: Vec<u8>,
     pub(crate) meaning: Meaning<P>,
 }
 
-/// What a head means that may come again.
+/// The meaning of a repeatable head.
 pub(crate) struct Meaning<P> {
-    /// What it asks for.
-    pub(crate) what: Understood,
-    pub(crate) after: After,
-    /// That it may be asked; `None`: anybody may.
+    /// Its order.
+    pub(crate) what: HeadMeaning,
+    pub(crate) after: Persistence,
+    /// The pass of its caller; `None`: public.
     pub(crate) pass: Option<P>,
-    /// What proxies say of where it came from.
+    /// The client named by proxies.
     pub(crate) forwarded: Vec<u8>,
 }
 
@@ -49,19 +48,19 @@ enum Kind {
     Word { most: usize },
 }
 
-/// A remembered head that has come again.
+/// A repetition of a remembered head.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Again {
+pub(crate) struct RepeatableHead {
     /// Its length in bytes.
     pub(crate) used: usize,
-    /// Where its word is; empty if none varies.
+    /// Position of its word; empty if none varies.
     pub(crate) word: Range<usize>,
     /// The length of its content.
     pub(crate) length: u64,
 }
 
 impl<P> Repeat<P> {
-    /// Remembers a head in the place of another, unless it is too long for that.
+    /// Remembers a head instead of the previous one, unless it is too long.
     pub(crate) fn remember(
         slot: &mut Option<Repeat<P>>,
         head: &[u8],
@@ -71,13 +70,13 @@ impl<P> Repeat<P> {
         let (at, kind) = match piece {
             Piece::Length(at) => (at.clone(), Kind::Length),
             Piece::Word(at, most) => (at.clone(), Kind::Word { most: *most }),
-            // As a word of no characters.
+            // As a word without characters.
             Piece::None => (head.len()..head.len(), Kind::Word { most: 0 }),
         };
         if head.len() > MOST_BYTES {
             return;
         }
-        // Where many heads differ, they at least need no new memory.
+        // Where many heads differ, at least the buffer is reused.
         let (mut before, mut behind) = match slot.take() {
             Some(Repeat { before, behind, .. }) => (before, behind),
             None => (Vec::new(), Vec::new()),
@@ -89,9 +88,9 @@ impl<P> Repeat<P> {
         *slot = Some(Repeat { before, kind, behind, meaning });
     }
 
-    /// If `input` begins with this head, but for the piece.
+    /// If `input` starts with this head, apart from the piece.
     #[inline]
-    pub(crate) fn find(&self, input: &[u8]) -> Option<Again> {
+    pub(crate) fn find(&self, input: &[u8]) -> Option<RepeatableHead> {
         let rest = input.strip_prefix(&self.before[..])?;
         let start = self.before.len();
         let piece = match self.kind {
@@ -106,15 +105,17 @@ impl<P> Repeat<P> {
         }
         let used = start + piece + self.behind.len();
         match self.kind {
-            Kind::Length => Some(Again { used, word: 0..0, length: length(digits)? }),
+            Kind::Length => Some(RepeatableHead { used, word: 0..0, length: length(digits)? }),
             Kind::Word { most } if piece == 0 && most > 0 => None,
-            Kind::Word { .. } => Some(Again { used, word: start..start + piece, length: 0 }),
+            Kind::Word { .. } => {
+                Some(RepeatableHead { used, word: start..start + piece, length: 0 })
+            }
         }
     }
 }
 
-/// How many characters of a word `bytes` begin with, at most so many. What follows the word is
-/// compared, so a longer one does not pass.
+/// The length of the word at the start of `bytes`, up to this many characters. What follows the
+/// word is compared, so a longer word does not match.
 fn word_chars(bytes: &[u8], most: usize) -> usize {
     bytes.iter().take(most).take_while(|b| b.is_ascii_alphanumeric()).count()
 }

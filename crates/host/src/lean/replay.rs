@@ -1,11 +1,11 @@
-//! A session driven by a script instead of a socket, over fast paths that remember
-//! what they were given. For the tests and the fuzz target.
+//! A session driven by a script instead of a socket, over fake fast paths that record their input.
+//! For tests and the fuzz target.
 
 use super::desk::Desk;
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::limited;
 use super::seam::{CountedRequest, Credentials, Guards};
-use super::session::{Session, Turn};
+use super::session::{Session, SessionNeed};
 use crate::access::Principal;
 use crate::fast::{
     Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
@@ -23,25 +23,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wellspring_views::access::Role;
 
-/// The largest body the fake takes, in bytes.
+/// The largest body that the fake accepts, in bytes.
 pub(crate) const LARGEST_BODY: usize = 600;
 
-/// What the fakes have seen, and what they are to do.
+/// What the fakes have recorded, and their instructions.
 #[derive(Default)]
 pub(crate) struct Script {
-    /// Targets and bodies taken, codes and data of clicks, in order.
+    /// Accepted targets and bodies, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
-    /// Requests that may still be taken for `/e?full` before the next one finds no room.
+    /// Requests for `/e?full` that are still accepted before the next one finds no room.
     pub(crate) room: usize,
     /// Tickets below this are settled.
     pub(crate) stored: u64,
 }
 
-/// Lets in who shows no credentials.
+/// Admits requests without credentials.
 #[derive(Default)]
 pub(crate) struct FakeGuards {
     pub(crate) script: Rc<RefCell<Script>>,
-    /// What is limited, if anything is.
+    /// The limits, if any.
     limited: Option<Arc<crate::limits::Limits>>,
 }
 
@@ -67,7 +67,7 @@ impl Guards for FakeGuards {
     fn client(&self, peer: Option<IpAddr>, forwarded: &[u8]) -> Option<IpAddr> {
         match &self.limited {
             Some(limited) => limited.proxies().client(peer, std::iter::once(forwarded)),
-            // The fake believes everybody.
+            // The fake believes every proxy.
             None => {
                 let last = forwarded.rsplit(|&b| b == b',').next().map(String::from_utf8_lossy);
                 last.and_then(|address| address.parse().ok()).or(peer)
@@ -91,7 +91,7 @@ impl Guards for FakeGuards {
     }
 }
 
-/// Ingest that remembers. What it does with a request is in the request's target.
+/// Fake ingest. The request's target says what to do with it.
 struct FakeIngest {
     script: Rc<RefCell<Script>>,
     tickets: u64,
@@ -172,7 +172,7 @@ impl FastPath for FakeIngest {
     }
 }
 
-/// Links that all lead somewhere but for some.
+/// Fake links, all but some with a target.
 struct FakeLinks {
     script: Rc<RefCell<Script>>,
 }
@@ -248,38 +248,38 @@ impl FastPath for FakeLinks {
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself.
+    /// Closed by the server.
     Closed,
     /// Handed over with these bytes.
     Left(Vec<u8>),
 }
 
-/// What became of some bytes.
+/// The result of some input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
-    /// Targets and bodies taken, codes and data of clicks, in order.
+    /// Accepted targets and bodies, codes and data of clicks, in order.
     pub(crate) taken: Vec<(String, Vec<u8>)>,
-    /// Every byte of the answers.
+    /// All bytes of the answers.
     pub(crate) answers: Vec<u8>,
     /// How it ended.
     pub(crate) end: End,
 }
 
-/// A desk with the fakes at it.
-pub(crate) fn desk(limits: Limits) -> Desk<FakeGuards> {
+/// A desk with the fakes.
+pub(crate) fn desk(limits: HeadLimits) -> Desk<FakeGuards> {
     desk_of(limits, FakeGuards::default())
 }
 
 /// The same, where requests are limited.
 #[cfg(test)]
 pub(crate) fn limited_desk(
-    limits: Limits,
+    limits: HeadLimits,
     limited: Arc<crate::limits::Limits>,
 ) -> Desk<FakeGuards> {
     desk_of(limits, FakeGuards { limited: Some(limited), ..FakeGuards::default() })
 }
 
-fn desk_of(limits: Limits, guards: FakeGuards) -> Desk<FakeGuards> {
+fn desk_of(limits: HeadLimits, guards: FakeGuards) -> Desk<FakeGuards> {
     let stats = Arc::new(Stats::new(1, Vec::new(), 0));
     let ingest = FakeIngest { script: Rc::clone(&guards.script), tickets: 0 };
     let links = FakeLinks { script: Rc::clone(&guards.script) };
@@ -287,32 +287,32 @@ fn desk_of(limits: Limits, guards: FakeGuards) -> Desk<FakeGuards> {
     Desk::new(guards, paths, limits, BodyMemory::new(&stats, 1 << 20))
 }
 
-/// Gives a session the pieces one after another and then the end of input. Makes
-/// room and settles answers only when the session has come to a stop for want of it.
-pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
+/// Gives a session the pieces one by one and then the end of input. Makes room and settles answers
+/// only when the session is stuck without.
+pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u8]>) -> Trace {
     let mut desk = desk(limits);
     let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
-    let mut turn = Turn::More;
+    let mut turn = SessionNeed::More;
     let end = loop {
         turn = match turn {
-            Turn::More => match pieces.next() {
+            SessionNeed::More => match pieces.next() {
                 Some(piece) => session.receive(&mut desk, piece),
                 None => session.end_of_input(&mut desk),
             },
-            Turn::Flush => session.resume(&mut desk),
-            Turn::Stalled => {
+            SessionNeed::Flush => session.resume(&mut desk),
+            SessionNeed::Stalled => {
                 desk.guards.script.borrow_mut().room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
-            Turn::Wait => {
+            SessionNeed::Wait => {
                 desk.guards.script.borrow_mut().stored += 1;
                 session.settle(&mut desk)
             }
-            Turn::Leave => break End::Left(Vec::new()),
-            Turn::End => break End::Closed,
+            SessionNeed::Leave => break End::Left(Vec::new()),
+            SessionNeed::End => break End::Closed,
         };
         answers.append(&mut desk.out);
     };
@@ -327,7 +327,7 @@ pub(crate) fn replay<'a>(limits: Limits, pieces: impl Iterator<Item = &'a [u8]>)
     Trace { taken: desk.guards.script.take().taken, answers, end }
 }
 
-/// The statuses of answers, interim ones apart; `None` if the bytes are not answers.
+/// The statuses of answers, without interim ones; `None` if the bytes are not answers.
 pub(crate) fn statuses(mut answers: &[u8]) -> Option<Vec<u16>> {
     let mut found = Vec::new();
     while !answers.is_empty() {

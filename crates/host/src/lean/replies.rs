@@ -1,20 +1,20 @@
-//! Answers that must wait for one before them: a client gets them in the order of
-//! its requests, and a durable one is not ready before its barrier.
+//! Pending answers: a client gets its answers in the order of its requests, and a durable one is
+//! not ready before its barrier.
 
 use super::answer;
-use super::desk::{Came, Desk};
-use super::head::After;
+use super::desk::{Arrival, Desk};
+use super::head::Persistence;
 use super::seam::Guards;
 use crate::fast::{AnyTicket, TicketState, Varying};
 use std::collections::VecDeque;
 
 /// Most answers of one connection that may wait for a barrier.
 const MOST_WAITING: usize = 64;
-/// Once so many bytes of answers are ready but for those before them, nothing more is taken.
+/// Once this many bytes of ready answers wait for earlier ones, no more requests are accepted.
 const MOST_READY_BYTES: usize = 32 << 10;
 
 enum Reply {
-    /// Ready but for those before it.
+    /// Ready, but waits for earlier answers.
     Ready(Vec<u8>),
     /// Waits for a barrier.
     Durable(Durable),
@@ -22,31 +22,31 @@ enum Reply {
 
 /// A request whose answer waits for a barrier.
 pub(crate) struct Durable {
-    /// Whose it is, by the lane's place.
+    /// Its lane, by index.
     pub(crate) lane: usize,
     pub(crate) ticket: AnyTicket,
-    pub(crate) after: After,
-    pub(crate) came: Came,
+    pub(crate) after: Persistence,
+    pub(crate) came: Arrival,
 }
 
-/// The answers that wait, oldest first.
+/// The pending answers, oldest first.
 pub(crate) struct Replies {
     queue: VecDeque<Reply>,
     durable: usize,
 }
 
 impl Replies {
-    /// None wait.
+    /// Without pending answers.
     pub(crate) fn new() -> Replies {
         Replies { queue: VecDeque::new(), durable: 0 }
     }
 
-    /// Whether none wait.
+    /// Whether none are pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether no more may wait.
+    /// Whether no more may be pending.
     pub(crate) fn is_full(&self) -> bool {
         let ready = || {
             let bytes = self.queue.iter().map(|reply| match reply {
@@ -58,7 +58,7 @@ impl Replies {
         self.durable >= MOST_WAITING || (self.durable > 0 && ready())
     }
 
-    /// Where the next answer goes: out at once, or behind those that wait.
+    /// The buffer for the next answer: sent at once, or after the pending ones.
     pub(crate) fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
         if self.queue.is_empty() {
             return out;
@@ -78,9 +78,9 @@ impl Replies {
         self.durable += 1;
     }
 
-    /// Hands out what is ready. `last` is what the answer says about the connection if none follows
+    /// Moves out what is ready. `last` is what the answer says about the connection if none follows
     /// it.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: After) {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>, last: Persistence) {
         while let Some(reply) = self.queue.pop_front() {
             let durable = match reply {
                 Reply::Ready(bytes) => {
@@ -89,9 +89,9 @@ impl Replies {
                 }
                 Reply::Durable(durable) => durable,
             };
-            let closes =
-                durable.after == After::Close || (self.queue.is_empty() && last == After::Close);
-            let said = if closes { After::Close } else { After::Keep };
+            let closes = durable.after == Persistence::Close
+                || (self.queue.is_empty() && last == Persistence::Close);
+            let said = if closes { Persistence::Close } else { Persistence::Keep };
             let lane = &mut desk.lanes[durable.lane];
             let answered = match lane.path.settled(&durable.ticket) {
                 TicketState::Pending => {

@@ -1,15 +1,15 @@
-//! From bytes to a whole request: a session in a head or a body.
+//! From bytes to a complete request: a session in a head or a body.
 
 use super::answer;
-use super::chunked::Broken;
-use super::desk::{Came, Desk};
-use super::head::{self, After, Expects, Framing, Order, Reading, Understood};
-use super::logged::Logged;
-use super::outcome::Placed;
+use super::chunked::ChunkFault;
+use super::desk::{Arrival, Desk};
+use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, Order, Persistence};
+use super::logged::AccessLogEntry;
+use super::outcome::Placement;
 use super::repeat::{Meaning, Repeat};
 use super::seam::Guards;
 use super::session::Session;
-use super::state::{Asking, KeptHead, Receiving, RefusedRequest, Rest, State};
+use super::state::{KeptHead, PendingRequest, ReceivingBody, RefusedRequest, Rest, State};
 use crate::http::body::{self, MALFORMED_CHUNKS};
 use crate::http::body_memory::Charge;
 use crate::wire::problem::{self, Problem};
@@ -18,12 +18,12 @@ use std::net::IpAddr;
 /// What is known of a request besides its head and its order.
 struct RequestFacts {
     client: Option<IpAddr>,
-    logged: Option<Box<Logged>>,
+    logged: Option<Box<AccessLogEntry>>,
 }
 
 impl Session {
-    /// A head at the beginning of `input`, which is not empty: bytes used with its
-    /// body as far as it is there, `None` if more is needed.
+    /// Handles a head at the start of `input`, which is not empty: bytes consumed, including the
+    /// available part of its body; `None` if more input is needed.
     pub(super) fn head<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -46,7 +46,7 @@ impl Session {
             let order = Order { lane, what, framing, expects, after, word: again.word };
             return self.begin(desk, order, RequestFacts { client, logged }, head, rest);
         }
-        // Line ends before a request mean nothing.
+        // Line ends before a request are ignored.
         match input {
             [b'\r', b'\n', ..] => return Some(2),
             [b'\n', ..] => return Some(1),
@@ -66,19 +66,19 @@ impl Session {
             return None;
         }
         match head::read(desk, input) {
-            Reading::Partial { line } => {
+            HeadParse::Partial { line } => {
                 self.state = State::Head { seen: input.len(), line };
                 None
             }
-            Reading::Foreign => {
+            HeadParse::Foreign => {
                 self.state = State::Leaving;
                 None
             }
-            Reading::Broken(problem, lane) => {
+            HeadParse::Broken(problem, lane) => {
                 self.give_up(desk, problem, lane);
                 None
             }
-            Reading::Order { mut order, used, piece, pass, forwarded } => {
+            HeadParse::Order { mut order, used, piece, pass, forwarded } => {
                 let (head, rest) = input.split_at(used);
                 let client = desk.guards.client(self.peer, &forwarded);
                 let counted = self.count(desk, client, pass.as_ref());
@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Begins a request whose head is understood: bytes used of `head` and `rest`. `None`: it is
-    /// for the other stack after all, whole as it is.
+    /// Starts a request with a parsed head: bytes consumed of `head` and `rest`. `None`: the other
+    /// stack has to handle it, unchanged.
     fn begin<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -111,19 +111,19 @@ impl Session {
         self.begun = self.begun.wrapping_add(1);
         let Order { lane, what, framing, expects, after, word } = order;
         let RequestFacts { client, logged } = known;
-        let came = Came { at_us: desk.now_us, logged };
-        let Understood { order, largest } = match what {
+        let came = Arrival { at_us: desk.now_us, logged };
+        let HeadMeaning { order, largest } = match what {
             Ok(understood) => understood,
             Err(problem) => {
-                // Whether a client that asked first sends the body now, nobody can know.
-                let after = if expects == Expects::Continue { After::Close } else { after };
+                // Whether a client that asked first now sends the body is unknown.
+                let after = if expects == Expects::Continue { Persistence::Close } else { after };
                 let body = Rest::of(framing, desk.limits.head_bytes);
                 let refused = RefusedRequest { lane, came, after, framing, rest: body };
                 self.refuse(desk, problem, refused, rest.len());
                 return Some(head.len());
             }
         };
-        let asking = Asking { lane, order, client, after, came };
+        let asking = PendingRequest { lane, order, client, after, came };
         if let Framing::Length(length) = framing
             && length <= rest.len() as u64
         {
@@ -132,9 +132,9 @@ impl Session {
             let parts = (&head[word], content);
             self.charge_bytes(desk, length);
             match self.place(desk, asking, parts, !behind.is_empty()) {
-                Placed::Done => {}
-                Placed::Full(asking) => self.keep(desk, asking, parts, behind.len()),
-                Placed::Elsewhere(..) => {
+                Placement::Done => {}
+                Placement::Full(asking) => self.keep(desk, asking, parts, behind.len()),
+                Placement::Elsewhere(..) => {
                     self.state = State::Leaving;
                     return None;
                 }
@@ -144,7 +144,7 @@ impl Session {
         if expects == Expects::Continue && rest.is_empty() {
             self.replies.next(&mut desk.out).extend_from_slice(answer::CONTINUE);
         }
-        self.state = State::Body(Box::new(Receiving {
+        self.state = State::Body(Box::new(ReceivingBody {
             most: largest,
             asking,
             rest: Rest::of(framing, desk.limits.head_bytes),
@@ -155,7 +155,7 @@ impl Session {
         Some(head.len())
     }
 
-    /// A part of a body: bytes used.
+    /// Handles a part of a body: bytes consumed.
     pub(super) fn body<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> usize {
         let State::Body(mut receiving) = std::mem::replace(&mut self.state, State::IDLE) else {
             return 0;
@@ -178,8 +178,8 @@ impl Session {
                 receiving.charge.raise(&desk.memory, receiving.body.len() + data.len())
             };
             if let Err(problem) = room {
-                let Receiving { asking, rest, framing, body, .. } = *receiving;
-                let Asking { lane, after, came, .. } = asking;
+                let ReceivingBody { asking, rest, framing, body, .. } = *receiving;
+                let PendingRequest { lane, after, came, .. } = asking;
                 desk.spare.give(body);
                 let refused = RefusedRequest { lane, came, after, framing, rest };
                 self.refuse(desk, problem, refused, input.len() - at);
@@ -187,7 +187,7 @@ impl Session {
             }
             receiving.body.extend_from_slice(data);
             if end {
-                let Receiving { asking, body, charge, .. } = *receiving;
+                let ReceivingBody { asking, body, charge, .. } = *receiving;
                 let kept = KeptHead { asking, word: Vec::new(), body, _charge: charge };
                 self.place_kept(desk, kept, at < input.len());
                 return at;
@@ -197,7 +197,7 @@ impl Session {
         at
     }
 
-    /// Has a request done of which every byte is kept, and keeps it if there is no room.
+    /// Executes a completely buffered request, and keeps it if there is no room.
     pub(super) fn place_kept<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
@@ -207,20 +207,20 @@ impl Session {
         let KeptHead { asking, word, body, _charge } = kept;
         let after = asking.after;
         match self.place(desk, asking, (&word, &body), follows) {
-            Placed::Done => desk.spare.give(body),
-            Placed::Full(asking) => {
+            Placement::Done => desk.spare.give(body),
+            Placement::Full(asking) => {
                 self.state = State::Stalled(Box::new(KeptHead { asking, word, body, _charge }));
             }
-            // Its bytes are gone: what the other stack would have done better cannot be had.
-            Placed::Elsewhere(asking, problem) => {
+            // Its bytes are gone, so the other stack cannot answer it.
+            Placement::Elsewhere(asking, problem) => {
                 desk.spare.give(body);
-                let said = if desk.stopping && !follows { After::Close } else { after };
+                let said = if desk.stopping && !follows { Persistence::Close } else { after };
                 self.answer_problem(desk, asking, problem, said);
             }
         }
     }
 
-    /// A part of a refused body: bytes used.
+    /// Handles a part of a refused body: bytes consumed.
     pub(super) fn skip<G: Guards>(&mut self, desk: &Desk<G>, input: &[u8]) -> usize {
         let State::Skip { rest, allowance } = &mut self.state else { return 0 };
         let next = rest.next(input);
@@ -236,7 +236,7 @@ impl Session {
                 *allowance -= used as u64;
                 used
             }
-            // Its answer is sent; nothing that follows can be understood.
+            // Its answer is sent; the rest cannot be understood.
             Ok(_) | Err(_) => {
                 self.state = State::Ended;
                 input.len()
@@ -245,9 +245,9 @@ impl Session {
     }
 }
 
-/// Whether an incomplete head, of which `seen` bytes were read in vain, is worth
-/// reading again: a client that sends it byte by byte must not cost its square.
-fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -> bool {
+/// Whether an incomplete head, of which `seen` bytes were parsed in vain, is worth parsing again: a
+/// client that sends it byte by byte must not cause quadratic work.
+fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::HeadLimits) -> bool {
     let new = &input[seen.saturating_sub(3)..];
     if line {
         let ends = |bytes: &[u8]| bytes.starts_with(b"\n\r\n") || bytes.starts_with(b"\n\n");
@@ -256,12 +256,12 @@ fn worth_reading(input: &[u8], seen: usize, line: bool, limits: &head::Limits) -
     seen == 0 || new.contains(&b'\n') || input.len() > limits.url_bytes
 }
 
-/// The answer to a body whose chunks cannot be read.
-fn lost(broken: Broken, head_bytes: usize) -> Box<Problem> {
+/// The answer to a body with malformed chunks.
+fn lost(broken: ChunkFault, head_bytes: usize) -> Box<Problem> {
     match broken {
-        Broken::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
-        Broken::TooLong => problem::HEADERS_TOO_LARGE
-            .because("extensions and trailers of the chunks are too long")
+        ChunkFault::Malformed => problem::BAD_REQUEST.because(MALFORMED_CHUNKS),
+        ChunkFault::TooLong => problem::HEADERS_TOO_LARGE
+            .because("chunk extensions and trailers are too long")
             .limit(head_bytes as u64),
     }
 }

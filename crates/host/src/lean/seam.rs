@@ -1,5 +1,5 @@
-//! What the connection loop asks of whoever knows who may do what. A seam, so that all of HTTP can
-//! be tested at every split with no server behind it.
+//! What the connection loop needs of authorization and limits. A seam, so that all of HTTP can be
+//! tested at every split without a server.
 
 use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
@@ -10,66 +10,66 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_views::access::Role;
 
-/// The headers of a request that say whom it is from.
+/// The headers of a request that identify its sender.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Credentials<'a> {
     /// `Authorization`.
     pub(crate) authorization: Option<&'a [u8]>,
     /// `X-API-Key`.
     pub(crate) api_key: Option<&'a [u8]>,
-    /// Whether there is an `Origin`: a page in a browser asks.
+    /// Whether there is an `Origin`: a page in a browser sent it.
     pub(crate) of_a_page: bool,
 }
 
-/// A request that is to be counted.
+/// A request to be counted.
 pub(crate) struct CountedRequest<'a, Pass> {
-    /// Its client, when trusted proxies are believed.
+    /// Its client, taking trusted proxies into account.
     pub(crate) client: Option<IpAddr>,
-    /// What its connection has left.
+    /// The quota of its connection.
     pub(crate) connection: &'a SharedBucket,
-    /// Whose it is, if that is known.
+    /// Its caller, if known.
     pub(crate) pass: Option<&'a Pass>,
     /// Monotonic time of this turn of the loop, µs.
     pub(crate) now_us: u64,
 }
 
-/// Knows who may do what, and how much of it, for one thread.
+/// Authorization and limits of one thread.
 pub(crate) trait Guards {
-    /// That somebody may.
+    /// Proof of authorization.
     type Pass;
 
-    /// Whether whoever shows these credentials has a role on a log, or on everything. `None`: it
-    /// cannot be told at once, or not; the other stack knows what to say.
+    /// Whether the owner of these credentials has a role on a log, or on everything. `None`: the
+    /// check is slow or access is denied; the other stack answers.
     fn admit(
         &mut self,
         role: Role,
         log: Option<&str>,
         credentials: &Credentials<'_>,
     ) -> Option<Self::Pass>;
-    /// Whether requests are answered under this name. If not, the other stack knows what to say.
+    /// Whether requests are answered under this name. If not, the other stack answers.
     fn answers_under(&self, host: &[u8]) -> bool;
-    /// Whether what a pass was given for still holds.
+    /// Whether the state for which a pass was given still holds.
     fn holds(&self, pass: &Self::Pass) -> bool;
-    /// Who was given a pass, for the access log.
+    /// The owner of a pass, for the access log.
     fn principal(&self, pass: &Self::Pass) -> Option<Arc<Principal>>;
-    /// The client of a request: the other end of its connection, or whom a trusted proxy names
-    /// there. `forwarded` are all values of `X-Forwarded-For` as one.
+    /// The client of a request: the peer, or the one that a trusted proxy names. `forwarded` holds
+    /// all values of `X-Forwarded-For`, joined.
     fn client(&self, peer: Option<IpAddr>, forwarded: &[u8]) -> Option<IpAddr>;
     /// Whether requests and bytes are limited.
     fn counts_requests(&self) -> bool;
-    /// Takes a request out of what its connection, address and account may send; who pays for its
-    /// body in any case.
+    /// Takes a request from the quotas of its connection, address and account; returns who pays for
+    /// its body in any case.
     fn count(&self, request: CountedRequest<'_, Self::Pass>) -> (Purse, Result<(), Box<Problem>>);
     /// Charges bytes of a body.
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64);
 }
 
-/// The server as it stands.
-pub(crate) struct Serving {
+/// The real server.
+pub(crate) struct ServerGuards {
     pub(crate) host: Arc<Host>,
 }
 
-impl Guards for Serving {
+impl Guards for ServerGuards {
     type Pass = Pass;
 
     fn admit(
@@ -78,7 +78,7 @@ impl Guards for Serving {
         log: Option<&str>,
         credentials: &Credentials<'_>,
     ) -> Option<Pass> {
-        // Nobody but the server writes there; and the audit exists once, in the other stack.
+        // Only the server writes there; and the audit exists once, in the other stack.
         let is_audited = role > Role::Writer || self.host.audit.keeps_writes();
         if role > Role::Reader && (log == Some(SYSTEM_LOG) || is_audited) {
             return None;

@@ -1,9 +1,8 @@
-//! One connection without its socket: bytes go in, answers and the next thing to
-//! do come out. Every split of the same bytes gives the same requests in the same
-//! order, and the same answers.
+//! One connection without its socket: bytes go in, answers and the next step come out. Every split
+//! of the same bytes gives the same requests in the same order, and the same answers.
 
 use super::desk::Desk;
-use super::head::{self, After, Reading};
+use super::head::{self, HeadParse, Persistence};
 use super::replies::Replies;
 use super::seam::Guards;
 use super::state::State;
@@ -13,23 +12,23 @@ use crate::limits::{Purse, SharedBucket};
 use crate::wire::problem;
 use std::net::IpAddr;
 
-/// With so many bytes of answers at hand they are sent before more requests are looked at.
+/// Once this many bytes of answers are pending they are sent before more requests are parsed.
 const OUT_BYTES: usize = 64 << 10;
 
-/// What a session wants next.
+/// What a session needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SessionNeed {
     /// More bytes.
     More,
-    /// To be called again once the answers so far are sent.
+    /// To be called again once the pending answers are sent.
     Flush,
     /// To be called again when there may be room for the request it keeps.
     Stalled,
-    /// To be called again when an answer may be settled; no bytes before that.
+    /// To be called again when an answer may be settled; no input before that.
     Wait,
     /// To be handed over to the other stack with [`Session::into_rest`].
     Leave,
-    /// To be ended once the answers are sent.
+    /// To be closed once the answers are sent.
     End,
 }
 
@@ -42,29 +41,29 @@ pub(crate) enum Phase {
     Head,
     /// To complete a body.
     Body,
-    /// Nothing: the client waits for us.
+    /// Nothing: the client waits for this server.
     Ours,
 }
 
 /// One connection without its socket.
 pub(crate) struct Session {
     pub(super) state: State,
-    /// Bytes read and not used: a part of a head, or what follows a request that waits.
+    /// Bytes read and not consumed: a part of a head, or what follows a waiting request.
     left: Vec<u8>,
     charge: Charge,
     pub(super) replies: Replies,
-    /// Requests begun, wrapping: tells a request from the one before it.
+    /// Number of requests started, wrapping: tells a request from the previous one.
     pub(super) begun: u32,
-    /// The other end of the connection, if that is known.
+    /// The peer's address, if known.
     pub(super) peer: Option<IpAddr>,
-    /// What the connection has left of requests.
+    /// The remaining request quota of the connection.
     pub(super) rate: SharedBucket,
-    /// Who pays for the request that came last, if that counts.
+    /// Who pays for the last request, if it is charged.
     pub(super) purse: Option<Purse>,
 }
 
 impl Session {
-    /// A connection from `peer`, if that is known, on which nothing has come.
+    /// A new connection from `peer`, if that is known.
     pub(crate) fn new(peer: Option<IpAddr>) -> Session {
         Session {
             state: State::IDLE,
@@ -78,8 +77,8 @@ impl Session {
         }
     }
 
-    /// Takes bytes that were read. Only after [`Turn::More`].
-    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> Turn {
+    /// Handles input. Only after [`SessionNeed::More`].
+    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> SessionNeed {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
             return match self.charge(desk) {
@@ -96,17 +95,17 @@ impl Session {
         turn
     }
 
-    /// Charges what is kept like a body: many long heads that do not end take as much. If that is
-    /// too much, the connection ends.
-    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<Turn> {
+    /// Charges kept bytes like a body: many unfinished long heads take as much memory. Over the
+    /// limit, the connection is closed.
+    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<SessionNeed> {
         let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
         self.left = Vec::new();
         self.give_up(desk, problem, None);
         Some(self.turn())
     }
 
-    /// Goes on with what was read before.
-    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// Continues with input read earlier.
+    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         let mut left = std::mem::take(&mut self.left);
         let (used, turn) = self.advance(desk, &left);
         if used == left.len() {
@@ -119,14 +118,14 @@ impl Session {
         turn
     }
 
-    /// The client will send no more. Only after [`Turn::More`].
-    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// The client will send no more. Only after [`SessionNeed::More`].
+    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         if let State::Body(receiving) = &self.state {
             let lane = receiving.asking.lane;
             self.give_up(desk, problem::BAD_REQUEST.because(ENDED_EARLY), Some(lane));
         } else if !self.left.is_empty() {
             let left = std::mem::take(&mut self.left);
-            if let Reading::Broken(problem, lane) = head::read(desk, &left) {
+            if let HeadParse::Broken(problem, lane) = head::read(desk, &left) {
                 self.give_up(desk, problem, lane);
             }
         }
@@ -134,16 +133,17 @@ impl Session {
         self.turn()
     }
 
-    /// The client took too long: says so if a request has begun, and ends.
-    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// The client took too long: answers if a request has started, and closes.
+    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         match (self.phase(), &self.state) {
             (Phase::Head, _) => {
-                let problem = problem::REQUEST_TIMEOUT.because("the head did not come in time");
+                let problem =
+                    problem::REQUEST_TIMEOUT.because("the request's head did not arrive in time");
                 self.give_up(desk, problem, None);
             }
             (Phase::Body, State::Body(receiving)) => {
                 let lane = receiving.asking.lane;
-                let problem = problem::BODY_TIMEOUT.because("the body did not come in time");
+                let problem = problem::BODY_TIMEOUT.because("the body did not arrive in time");
                 self.give_up(desk, problem, Some(lane));
             }
             _ => {}
@@ -152,33 +152,33 @@ impl Session {
         self.turn()
     }
 
-    /// Hands out answers that are settled, and goes on.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// Moves out settled answers, and continues.
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
-        let last = if desk.stopping && quiet { After::Close } else { After::Keep };
+        let last = if desk.stopping && quiet { Persistence::Close } else { Persistence::Keep };
         self.replies.settle(desk, last);
-        if last == After::Close && self.replies.is_empty() {
+        if last == Persistence::Close && self.replies.is_empty() {
             self.state = State::Ended;
         }
         self.resume(desk)
     }
 
-    /// Tries again to place the request that found no room. What follows it has to wait.
-    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> Turn {
+    /// Retries the request that found no room. Later ones have to wait.
+    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
                 let follows = !self.left.is_empty();
                 self.place_kept(desk, *kept, follows);
                 if matches!(self.state, State::Stalled(_)) {
-                    return Turn::Stalled;
+                    return SessionNeed::Stalled;
                 }
             }
             other => self.state = other,
         }
-        Turn::Flush
+        SessionNeed::Flush
     }
 
-    /// Whether answers wait to be settled.
+    /// Whether answers are waiting to be settled.
     pub(crate) fn waits(&self) -> bool {
         !self.replies.is_empty()
     }
@@ -199,24 +199,24 @@ impl Session {
         self.begun
     }
 
-    /// The bytes that were read and not used.
+    /// The bytes that were read and not consumed.
     pub(crate) fn into_rest(self) -> Vec<u8> {
         self.left
     }
 
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> SessionNeed {
         match &self.state {
-            State::Stalled(_) => Turn::Stalled,
-            State::Leaving if self.replies.is_empty() => Turn::Leave,
-            State::Ended if self.replies.is_empty() => Turn::End,
-            State::Leaving | State::Ended => Turn::Wait,
-            _ if self.replies.is_full() => Turn::Wait,
-            _ => Turn::More,
+            State::Stalled(_) => SessionNeed::Stalled,
+            State::Leaving if self.replies.is_empty() => SessionNeed::Leave,
+            State::Ended if self.replies.is_empty() => SessionNeed::End,
+            State::Leaving | State::Ended => SessionNeed::Wait,
+            _ if self.replies.is_full() => SessionNeed::Wait,
+            _ => SessionNeed::More,
         }
     }
 
-    /// Works through `input`: bytes used, and what is wanted next.
-    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, Turn) {
+    /// Processes `input`: bytes consumed, and the next step.
+    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, SessionNeed) {
         let mut used = 0;
         loop {
             if self.replies.is_full() {
@@ -225,13 +225,15 @@ impl Session {
             let rest = &input[used..];
             let step = match &mut self.state {
                 State::Head { .. } if rest.is_empty() => {
-                    // Nothing is asked for any more, and nothing will be.
+                    // No request is in progress, and none will come.
                     if desk.stopping && self.replies.is_empty() {
                         self.state = State::Ended;
                     }
                     None
                 }
-                State::Head { .. } if desk.out.len() >= OUT_BYTES => return (used, Turn::Flush),
+                State::Head { .. } if desk.out.len() >= OUT_BYTES => {
+                    return (used, SessionNeed::Flush);
+                }
                 State::Head { seen, line } => {
                     let (seen, line) = (*seen, *line);
                     self.head(desk, rest, seen, line)

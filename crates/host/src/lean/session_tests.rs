@@ -1,20 +1,20 @@
-//! The protocol at every split, against answers known beforehand.
+//! The protocol at every split, against known answers.
 
 use super::answer::CONTINUE;
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
-use super::session::{Phase, Session, Turn};
+use super::session::{Phase, Session, SessionNeed};
 use super::visit_tests::{clicked, visit};
 use crate::http::body_memory::{BodyMemory, Charge};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(super) const LIMITS: Limits =
-    Limits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+pub(super) const LIMITS: HeadLimits =
+    HeadLimits { headers: 12, head_bytes: 8_192, url_bytes: 4_096, traced: false };
 pub(super) const PLAIN: &[u8] =
     b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 
-/// The answer to an event that was taken.
+/// The answer to an accepted event.
 pub(super) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
 Content-Type: application/json\r\n\
 Content-Length: 11\r\n\
@@ -45,7 +45,7 @@ pub(super) fn everywhere(input: &[u8]) -> Trace {
     trace
 }
 
-/// Whether a client is told to go on depends on whether it already has.
+/// Whether the client gets `100 Continue` depends on whether it has already sent the body.
 fn without_continue(mut trace: Trace) -> Trace {
     while let Some(at) = trace.answers.windows(CONTINUE.len()).position(|w| w == CONTINUE) {
         trace.answers.drain(at..at + CONTINUE.len());
@@ -234,7 +234,7 @@ fn requests_that_are_refused_leave_the_connection_open() {
     for (head, body, status) in cases {
         let input = [head.replace('\n', "\r\n").as_bytes(), body.as_bytes(), PLAIN].concat();
         let trace = everywhere(&input);
-        // Who names an expectation may or may not send the body: the connection cannot go on.
+        // A client with an expectation may or may not send the body: the connection must be closed.
         let expected: &[u16] = if status == 417 { &[417] } else { &[status, 202] };
         assert_eq!(statuses(&trace.answers).unwrap(), expected, "{head:?}");
         assert_eq!(trace.taken.len(), expected.len() - 1);
@@ -316,32 +316,32 @@ fn durable_answers_wait_and_stay_in_order() {
     let mut desk = desk(LIMITS);
     let mut session = Session::new(None);
     let input = [durable, PLAIN, durable, &b"GET /health HTTP/1.1\r\n"[..]].concat();
-    assert_eq!(session.receive(&mut desk, &input), Turn::Wait, "all taken, none answered");
+    assert_eq!(session.receive(&mut desk, &input), SessionNeed::Wait, "all taken, none answered");
     assert_eq!((desk.guards.script.borrow().taken.len(), desk.out.len()), (3, 0));
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), Turn::Wait);
+    assert_eq!(session.settle(&mut desk), SessionNeed::Wait);
     assert_eq!(desk.out, ACCEPTED.repeat(2));
     desk.guards.script.borrow_mut().stored = 2;
-    assert_eq!(session.settle(&mut desk), Turn::Leave);
+    assert_eq!(session.settle(&mut desk), SessionNeed::Leave);
     assert_eq!(desk.out, ACCEPTED.repeat(3));
     let trace = everywhere(&durable.repeat(20));
     let statuses = statuses(&trace.answers).unwrap();
     assert_eq!(statuses.len(), 20);
     assert_eq!(statuses.iter().position(|&s| s == 503), Some(13), "one failed, at its place");
     assert_eq!(whole(&durable.repeat(200)).taken.len(), 200, "more than may wait at once");
-    // What is ready behind one that waits is bounded too.
+    // Ready answers behind a pending one are bounded, too.
     let mut desk = super::replay::desk(LIMITS);
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), Turn::More);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), Turn::Wait);
+    assert_eq!(session.receive(&mut desk, durable), SessionNeed::More);
+    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), SessionNeed::Wait);
     assert!(
         (200..300).contains(&desk.guards.script.borrow().taken.len()),
         "{}",
         desk.guards.script.borrow().taken.len()
     );
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), Turn::Flush);
-    while session.resume(&mut desk) == Turn::Flush {
+    assert_eq!(session.settle(&mut desk), SessionNeed::Flush);
+    while session.resume(&mut desk) == SessionNeed::Flush {
         desk.out.clear();
     }
     assert_eq!(desk.guards.script.borrow().taken.len(), 1_001);
@@ -357,12 +357,12 @@ fn a_request_without_room_is_kept_and_those_behind_it_wait() {
     // Another connection does not overtake while the target is known to be full.
     let mut desk = desk(LIMITS);
     let (mut first, mut second) = (Session::new(None), Session::new(None));
-    assert_eq!(first.receive(&mut desk, full), Turn::Stalled);
+    assert_eq!(first.receive(&mut desk, full), SessionNeed::Stalled);
     desk.guards.script.borrow_mut().room = 1;
-    assert_eq!(second.receive(&mut desk, full), Turn::Stalled);
+    assert_eq!(second.receive(&mut desk, full), SessionNeed::Stalled);
     desk.full.clear();
-    assert_eq!(first.retry(&mut desk), Turn::Flush);
-    assert_eq!(second.retry(&mut desk), Turn::Stalled);
+    assert_eq!(first.retry(&mut desk), SessionNeed::Flush);
+    assert_eq!(second.retry(&mut desk), SessionNeed::Stalled);
     assert_eq!(desk.out, ACCEPTED);
 }
 
@@ -375,7 +375,7 @@ fn late_clients_are_told_and_idle_ones_are_not() {
         session.receive(&mut desk, input);
         assert_eq!(session.phase(), phase);
         desk.out.clear();
-        assert_eq!(session.expire(&mut desk), Turn::End);
+        assert_eq!(session.expire(&mut desk), SessionNeed::End);
         statuses(&desk.out).unwrap()
     };
     assert_eq!(expire(b"", Phase::Idle), NONE);
@@ -392,19 +392,23 @@ fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so()
     let mut desk = desk(LIMITS);
     desk.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), Turn::End);
+    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), SessionNeed::End);
     assert_eq!(desk.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
     desk.out.clear();
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &PLAIN[..50]), Turn::More, "in the middle of a request");
-    assert_eq!(session.receive(&mut desk, &PLAIN[50..]), Turn::End);
+    assert_eq!(
+        session.receive(&mut desk, &PLAIN[..50]),
+        SessionNeed::More,
+        "in the middle of a request"
+    );
+    assert_eq!(session.receive(&mut desk, &PLAIN[50..]), SessionNeed::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
     desk.out.clear();
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), Turn::More);
+    assert_eq!(session.receive(&mut desk, durable), SessionNeed::More);
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), Turn::End);
+    assert_eq!(session.settle(&mut desk), SessionNeed::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
 }
 
@@ -427,23 +431,26 @@ fn memory_for_bodies_is_charged_and_given_back() {
 
 #[test]
 fn long_heads_that_do_not_end_are_charged_like_bodies() {
-    let mut desk = desk(Limits { head_bytes: 64 << 10, ..LIMITS });
+    let mut desk = desk(HeadLimits { head_bytes: 64 << 10, ..LIMITS });
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
     desk.memory = BodyMemory::new(&stats, 60 << 10);
     let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
     let mut first = Session::new(None);
-    assert_eq!(first.receive(&mut desk, head.as_bytes()), Turn::More);
+    assert_eq!(first.receive(&mut desk, head.as_bytes()), SessionNeed::More);
     assert!(stats.body_bytes.load(Relaxed) >= 40 << 10);
     let mut second = Session::new(None);
-    assert_eq!(second.receive(&mut desk, head.as_bytes()), Turn::End);
+    assert_eq!(second.receive(&mut desk, head.as_bytes()), SessionNeed::End);
     assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
-    // The first goes on, and gives back what it held.
-    assert_eq!(first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"), Turn::More);
+    // The first continues, and returns its memory.
+    assert_eq!(
+        first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"),
+        SessionNeed::More
+    );
     assert_eq!(desk.out, ACCEPTED);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }
 
-/// A request and what must come of it.
+/// A request and its expected answer.
 #[derive(Debug, Clone)]
 struct Case {
     bytes: Vec<u8>,
@@ -482,7 +489,7 @@ fn event_case() -> impl Strategy<Value = Case> {
         .prop_map(|(target, body, chunked, cuts, [lf, expect, type_, newline])| {
             let mut head = format!("POST {target} HTTP/1.1\r\nHost: l\r\n");
             head.push_str(if type_ { "Content-Type: application/json\r\n" } else { "" });
-            // Who is refused after asking loses the connection: that is another test.
+            // A refusal after an expectation closes the connection, which is another test.
             let refused = target == "/e?bad" || body.first() == Some(&b'!');
             head.push_str(if expect && !refused { "Expect: 100-continue\r\n" } else { "" });
             let mut framed = Vec::new();
@@ -543,7 +550,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         flip in any::<prop::sample::Index>(),
     ) {
-        // Half of it nearly right.
+        // Half of it is nearly right.
         if input.len() % 2 == 0 {
             let right = if input.len() % 4 == 0 { PLAIN.to_vec() } else { visit("Yci") };
             let flip = flip.index(right.len());

@@ -1,12 +1,12 @@
-//! Connections by token. A token is a place and a generation, so that an event for
-//! a connection that is gone never reaches the one that took its place.
+//! Connections by token. A token is an index and a generation, so that an event for a closed
+//! connection never reaches its successor.
 
-/// Names a connection to epoll and in the lists of those that wait.
+/// Identifies a connection in epoll and in lists of waiting connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token(u64);
 
 impl Token {
-    /// A token no slab gives out, for what is not a connection.
+    /// A token that no slab uses, for other descriptors.
     pub(crate) const fn reserved(number: u32) -> Token {
         Token(u64::MAX - number as u64)
     }
@@ -85,12 +85,12 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// How many places there are, taken or free.
+    /// Number of slots, used or free.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }
 
-    /// The token of the value at a place, if there is one.
+    /// The token of the value in a slot, if any.
     pub(crate) fn at(&self, place: usize) -> Option<Token> {
         let slot = self.slots.get(place)?;
         slot.value.as_ref().map(|_| Token::new(place, slot.generation))

@@ -1,26 +1,26 @@
-//! Where a session stands.
+//! The state of a session.
 
-use super::chunked::{Broken, Chunked};
-use super::desk::Came;
-use super::head::{After, Framing};
+use super::chunked::{ChunkFault, Chunked};
+use super::desk::Arrival;
+use super::head::{Framing, Persistence};
 use crate::fast::AnyOrder;
 use crate::http::body_memory::Charge;
 use std::net::IpAddr;
 
-/// Where a session stands.
+/// The state of a session.
 pub(super) enum State {
-    /// Between requests or in a head of which `seen` bytes were looked at, in vain.
+    /// Between requests, or in a head of which `seen` bytes were parsed in vain.
     Head {
         seen: usize,
         line: bool,
     },
-    Body(Box<Receiving>),
-    /// A refused body: so many more bytes of it may come.
+    Body(Box<ReceivingBody>),
+    /// In a refused body with this many bytes left.
     Skip {
         rest: Rest,
         allowance: u64,
     },
-    /// A whole request that found no room.
+    /// A complete request that found no room.
     Stalled(Box<KeptHead>),
     Leaving,
     Ended,
@@ -31,39 +31,39 @@ impl State {
     pub(super) const IDLE: State = State::Head { seen: 0, line: false };
 }
 
-/// A request as far as the head tells.
-pub(super) struct Asking {
-    /// Whose it is, by the lane's place.
+/// A request as far as its head tells.
+pub(super) struct PendingRequest {
+    /// Its lane, by index.
     pub(super) lane: usize,
     pub(super) order: AnyOrder,
     pub(super) client: Option<IpAddr>,
-    pub(super) after: After,
-    pub(super) came: Came,
+    pub(super) after: Persistence,
+    pub(super) came: Arrival,
 }
 
-pub(super) struct Receiving {
-    pub(super) asking: Asking,
+pub(super) struct ReceivingBody {
+    pub(super) asking: PendingRequest,
     pub(super) rest: Rest,
     pub(super) body: Vec<u8>,
     pub(super) charge: Charge,
     pub(super) most: usize,
-    /// What the head announced.
+    /// The announced framing.
     pub(super) framing: Framing,
 }
 
 pub(super) struct KeptHead {
-    pub(super) asking: Asking,
+    pub(super) asking: PendingRequest,
     /// The word of its target, if one varies.
     pub(super) word: Vec<u8>,
     pub(super) body: Vec<u8>,
     pub(super) _charge: Charge,
 }
 
-/// A request that is not taken, whatever else its body holds.
+/// A refused request, whatever the rest of its body contains.
 pub(super) struct RefusedRequest {
     pub(super) lane: usize,
-    pub(super) came: Came,
-    pub(super) after: After,
+    pub(super) came: Arrival,
+    pub(super) after: Persistence,
     pub(super) framing: Framing,
     pub(super) rest: Rest,
 }
@@ -82,8 +82,11 @@ impl Rest {
         }
     }
 
-    /// The next piece of the body in `input`: bytes used, data, whether it is the last.
-    pub(super) fn next<'a>(&mut self, input: &'a [u8]) -> Result<(usize, &'a [u8], bool), Broken> {
+    /// The next piece of the body in `input`: bytes consumed, data, whether it is the last.
+    pub(super) fn next<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, &'a [u8], bool), ChunkFault> {
         match self {
             Rest::Length(left) => {
                 let used = usize::try_from(*left).map_or(input.len(), |l| l.min(input.len()));

@@ -1,25 +1,24 @@
-//! Timeouts without timers: every connection is looked at a few times in the
-//! shortest timeout, some hundred of them each time the loop wakes.
+//! Timeouts without timers: every connection is checked a few times per shortest timeout, some
+//! hundred of them each time the loop wakes.
 
 use super::Settings;
-use super::conn::{Input, Waiting};
+use super::conn::{AwaitedEvent, Input};
 use super::seam::Guards;
 use super::slab::Token;
 use super::worker::Worker;
 use crate::stats::RefusalReason;
 
-/// Connections looked at each time the loop wakes, so that many of them, even if all
-/// are late, keep nobody else waiting.
+/// Connections checked each time the loop wakes, so that many late ones do not delay the others.
 const PLACES: usize = 512;
-/// Looks in the shortest timeout.
+/// Checks per shortest timeout.
 const LOOKS: u64 = 4;
 const MOST_OFTEN_US: u64 = 50_000;
 const LEAST_OFTEN_US: u64 = 5_000_000;
-/// How long a client may take to read its last answer, and when the server stops.
+/// How long a client may take to read its last answer, also at shutdown.
 const LINGER_US: u64 = 3_000_000;
 const LINGER_STOPPING_US: u64 = 250_000;
 
-/// When connections are looked at, and which are next.
+/// When connections are checked, and which are next.
 pub(super) struct Sweep {
     tick_us: u64,
     linger_us: u64,
@@ -28,7 +27,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// A first look one tick from now.
+    /// The first check is one tick from now.
     pub(super) fn new(settings: &Settings, now_us: u64) -> Sweep {
         let Settings { header_us, body_us, idle_us, write_us, .. } = *settings;
         let shortest = [header_us, body_us, idle_us, write_us, LINGER_US].into_iter().min();
@@ -41,7 +40,7 @@ impl Sweep {
         if self.place > 0 { 0 } else { self.next_us }
     }
 
-    /// The server stops: from now on look often, and wait less for those who are answered.
+    /// The server is shutting down: check often, and wait less for clients that have their answer.
     pub(super) fn hurry(&mut self, now_us: u64) {
         self.tick_us = MOST_OFTEN_US;
         self.linger_us = LINGER_STOPPING_US;
@@ -50,7 +49,7 @@ impl Sweep {
 }
 
 impl<G: Guards> Worker<G> {
-    /// Looks at the connections whose turn it is, if it is time to.
+    /// Checks the next connections, if it is time to.
     pub(super) fn sweep(&mut self) {
         let now_us = self.desk.now_us;
         if self.sweep.due_us() > now_us {
@@ -73,27 +72,27 @@ impl<G: Guards> Worker<G> {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let settings = &self.parts.settings;
         let most_us = match conn.waiting {
-            Waiting::Idle => settings.idle_us,
-            Waiting::Head => settings.header_us,
-            Waiting::Body => settings.body_us,
-            Waiting::Write => settings.write_us,
-            Waiting::Linger => self.sweep.linger_us,
-            Waiting::Ours => return,
+            AwaitedEvent::Idle => settings.idle_us,
+            AwaitedEvent::Head => settings.header_us,
+            AwaitedEvent::Body => settings.body_us,
+            AwaitedEvent::Write => settings.write_us,
+            AwaitedEvent::Linger => self.sweep.linger_us,
+            AwaitedEvent::Ours => return,
         };
         if self.desk.now_us.saturating_sub(conn.since_us) < most_us {
             return;
         }
         let slow = match conn.waiting {
-            Waiting::Head => Some(RefusalReason::SlowHead),
-            Waiting::Body => Some(RefusalReason::SlowBody),
-            Waiting::Write => Some(RefusalReason::SlowReader),
+            AwaitedEvent::Head => Some(RefusalReason::SlowHead),
+            AwaitedEvent::Body => Some(RefusalReason::SlowBody),
+            AwaitedEvent::Write => Some(RefusalReason::SlowReader),
             _ => None,
         };
         if let Some(slow) = slow {
             self.parts.stats.refusals.count(slow);
         }
         match conn.waiting {
-            Waiting::Head | Waiting::Body => {
+            AwaitedEvent::Head | AwaitedEvent::Body => {
                 let turn = conn.session.expire(&mut self.desk);
                 self.proceed(token, turn);
             }
@@ -101,11 +100,11 @@ impl<G: Guards> Worker<G> {
         }
     }
 
-    /// Ends a connection on which nothing is asked, after a last look whether that is so.
+    /// Closes an idle connection, after a last check.
     pub(super) fn end_if_idle(&mut self, token: Token) {
         let idle = |worker: &mut Worker<G>| {
             let conn = worker.conns.get_mut(token);
-            conn.is_some_and(|c| c.waiting == Waiting::Idle && c.input == Input::Open)
+            conn.is_some_and(|c| c.waiting == AwaitedEvent::Idle && c.input == Input::Open)
         };
         if idle(self) {
             self.read(token);

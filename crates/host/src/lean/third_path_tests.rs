@@ -1,5 +1,5 @@
-//! What a third fast path takes, and that both stacks say the same of a fast path: content, status
-//! and headers but for those that frame the answer.
+//! A third fast path, and the equality of both stacks for a fast path: content, status and headers
+//! except those that frame the answer.
 
 use super::both_stacks::{BothStacks, SentRequest};
 use crate::declare::routes;
@@ -8,7 +8,7 @@ use crate::fast::{
     Shape, TicketState, Varying, Word, erase,
 };
 use crate::http::connection;
-use crate::http::face::{Face, Served};
+use crate::http::face::{Face, ServedRoute};
 use crate::http::{Answer, Host, Request, TEXT, fast};
 use crate::ingest;
 use crate::settings::NoSettings;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// `GET /tally/{word}`: how often the word has been asked for, and who asks. `{word}` in capitals
-/// is only looked at, under an `ETag`, and needs not be sent to who has it.
+/// `GET /tally/{word}`: counts the requests for the word and names the caller. A `{word}` in
+/// capitals is not counted, has an `ETag`, and gives 304 to a client that has it.
 #[derive(Default)]
 struct Tally(HashMap<Vec<u8>, u64>);
 
@@ -102,7 +102,7 @@ impl FastPath for Tally {
 }
 
 impl Tally {
-    /// What a word that is only looked at comes to.
+    /// The answer to a word that is not counted.
     fn look(&self, order: &TallyOrder, word: &[u8], varying: &mut Varying) -> Outcome<Infallible> {
         let Some(count) = self.0.get(&word.to_ascii_lowercase()) else {
             return Outcome::Reply(NEVER_ASKED);
@@ -128,7 +128,7 @@ struct Tallies(Arc<Host>);
 impl Face for Tallies {
     const NAME: &'static str = "tallies";
     type Settings = NoSettings;
-    const ROUTES: &'static [Served<Tallies>] = routes! { |face| face;
+    const ROUTES: &'static [ServedRoute<Tallies>] = routes! { |face| face;
         GET "/tally/{word}" Main Public show: "A tally." => [200 TEXT "", 204, 304];
     };
 
@@ -146,8 +146,7 @@ async fn show(face: Arc<Tallies>, mut request: Box<Request>) -> Answer {
     Ok(fast::serve(&face.0, &mut request, &target).await)
 }
 
-/// A position that the path tells is told once, and no other beside it: the log of the route has a
-/// head.
+/// A position in the path's own answer is sent once, without the head of the route's log.
 #[test]
 fn the_general_stack_frames_what_a_path_says() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Requests for links at every split, by themselves and among events.
+//! Requests for links at every split, alone and among events.
 
-use super::head::After;
+use super::head::Persistence;
 use super::replay::{End, desk, replay, statuses};
-use super::session::{Session, Turn};
+use super::session::{Session, SessionNeed};
 use super::session_tests::{ACCEPTED, LIMITS, PLAIN, everywhere, refused, whole};
 
 /// A request for a link as a browser sends it.
@@ -10,13 +10,13 @@ pub(super) fn visit(code: &str) -> Vec<u8> {
     format!("GET /{code} HTTP/1.1\r\nHost: l\r\nUser-Agent: curl/8.5.0\r\nReferer: https://a.example/x\r\n\r\n").into()
 }
 
-/// The click that comes of it.
+/// The click recorded for it.
 pub(super) fn clicked(code: &str) -> (String, Vec<u8>) {
     (code.to_owned(), b"curl/8.5.0 https://a.example/x".to_vec())
 }
 
-fn found_at(code: &str, after: After) -> Vec<u8> {
-    let connection = if after == After::Keep { "keep-alive" } else { "close" };
+fn found_at(code: &str, after: Persistence) -> Vec<u8> {
+    let connection = if after == Persistence::Keep { "keep-alive" } else { "close" };
     format!(
         "HTTP/1.1 302 Found\r\nLocation: https://example.com/{code}\r\n\
          Cache-Control: private, no-store\r\nContent-Length: 0\r\nConnection: {connection}\r\n\r\n"
@@ -28,7 +28,7 @@ fn found_at(code: &str, after: After) -> Vec<u8> {
 fn a_visitor_is_told_where_the_link_leads_at_every_split_and_the_click_is_recorded() {
     let trace = everywhere(&visit("Yci"));
     assert_eq!(trace.taken, [clicked("Yci")]);
-    assert_eq!(trace.answers, found_at("Yci", After::Keep));
+    assert_eq!(trace.answers, found_at("Yci", Persistence::Keep));
     assert_eq!(trace.end, End::Closed);
 }
 
@@ -45,7 +45,7 @@ fn links_and_events_share_a_connection_in_any_order() {
     assert_eq!(got, [302, 202, 302, 202, 404, 202, 302, 202, 302, 202, 302]);
     let taken: Vec<&str> = trace.taken.iter().map(|(what, _)| what.as_str()).collect();
     assert_eq!(taken, ["a", "/e", "0123456789", "/e", "/e", "Yci", "/e", "b", "/e", "end"]);
-    assert!(trace.answers.ends_with(&found_at("end", After::Close)));
+    assert!(trace.answers.ends_with(&found_at("end", Persistence::Close)));
     assert_eq!(trace.end, End::Closed);
 }
 
@@ -59,11 +59,11 @@ fn a_repeated_head_with_another_code_is_judged_like_a_new_one() {
     }
     for code in ["", "01234567890", "a-b", "a%20", "a/b", "a?x", "health", "wait", "é"] {
         let trace = again(code);
-        assert_eq!(trace.answers, found_at("first", After::Keep), "{code:?}");
+        assert_eq!(trace.answers, found_at("first", Persistence::Keep), "{code:?}");
         let rest = [visit(code), PLAIN.to_vec()].concat();
         assert_eq!(trace.end, End::Left(rest), "{code:?}");
     }
-    // The head behind the code makes the visit: nothing of the one before shines through.
+    // The head after the code determines the visit: nothing of the previous one remains.
     let other = b"GET /x HTTP/1.1\r\nHost: l\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\n\r\n";
     let trace = everywhere(&[&visit("a")[..], other, &visit("b")].concat());
     let told = b"  192.0.2.2".to_vec();
@@ -107,10 +107,10 @@ fn what_is_rarely_sent_for_a_link_is_for_the_other_stack() {
         let trace = everywhere(&[&visit("a"), PLAIN, foreign.as_bytes(), PLAIN].concat());
         let rest = [foreign.as_bytes(), PLAIN].concat();
         assert_eq!(trace.end, End::Left(rest), "{foreign:?}");
-        assert_eq!(trace.answers, [&found_at("a", After::Keep), ACCEPTED].concat());
+        assert_eq!(trace.answers, [&found_at("a", Persistence::Keep), ACCEPTED].concat());
     }
     let empty = b"GET /a HTTP/1.1\r\nHost: l\r\nContent-Length: 0\r\n\r\n";
-    assert_eq!(everywhere(empty).answers, found_at("a", After::Keep));
+    assert_eq!(everywhere(empty).answers, found_at("a", Persistence::Keep));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn a_redirect_keeps_its_place_behind_what_waits_and_ends_a_connection_when_the_s
     let mut desk = desk(LIMITS);
     desk.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &visit("a").repeat(2)), Turn::End);
-    let answers = [found_at("a", After::Keep), found_at("a", After::Close)].concat();
+    assert_eq!(session.receive(&mut desk, &visit("a").repeat(2)), SessionNeed::End);
+    let answers = [found_at("a", Persistence::Keep), found_at("a", Persistence::Close)].concat();
     assert_eq!(desk.out, answers);
     assert_eq!((desk.lanes[1].sheets[0].prompt, desk.tally.others.len()), (2, 0));
 }

@@ -1,10 +1,10 @@
-//! The loop of one lean thread: waits, accepts, reads, has sessions work, sends.
+//! The loop of one lean thread: waits, accepts, reads, runs sessions, sends.
 
 use super::bell::Bell;
 use super::conn::{Conn, Input, SendOutcome};
 use super::desk::{AnswerRecord, Desk};
 use super::seam::Guards;
-use super::session::Turn;
+use super::session::SessionNeed;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
@@ -28,23 +28,23 @@ use wellspring_log::Clock;
 
 const LISTENER: Token = Token::reserved(1);
 const BELL: Token = Token::reserved(2);
-/// Sockets looked at each time the loop wakes.
+/// Sockets handled each time the loop wakes.
 const EVENTS: usize = 256;
 /// Connections accepted each time the loop wakes.
 const ACCEPTS: usize = 64;
 /// The buffer that every connection is read into.
 const READ_BYTES: usize = 64 << 10;
-/// What is read at a time while some request finds no room: what comes with it must be kept.
+/// Bytes read at a time while some request finds no room, because they must be kept.
 const READ_BYTES_FULL: usize = 16 << 10;
-/// How long nothing is accepted after accepting failed. Out of descriptors, most likely.
+/// How long no connection is accepted after accepting failed, most likely for lack of descriptors.
 const ACCEPT_PAUSE_US: u64 = 50_000;
-/// What is still read and thrown away of a connection that has ended, so that the
-/// client can read its last answer instead of a reset.
+/// Input still read and discarded after a connection has ended, so that the client can read its
+/// last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
 /// What the loop needs besides its desk.
 pub(super) struct Parts {
-    /// Gone once the server stops.
+    /// `None` once the server is shutting down.
     pub(super) listener: Option<TcpListener>,
     pub(super) bell: Arc<Bell>,
     pub(super) settings: Settings,
@@ -61,16 +61,16 @@ pub(super) struct Worker<G: Guards> {
     pub(super) desk: Desk<G>,
     pub(super) conns: Slab<Conn>,
     pub(super) sweep: Sweep,
-    /// Whether and since when the server stops.
+    /// Whether and since when the server is shutting down.
     pub(super) stopping_since_us: Option<u64>,
     epoll: OwnedFd,
     buffer: Vec<u8>,
-    /// Connections whose answers wait to be settled, and connections without room.
+    /// Connections with unsettled answers, and connections without room.
     waiting: Vec<Token>,
     stalled: Vec<Token>,
-    /// Those being dealt with; empty in between.
+    /// Scratch list of those being handled; otherwise empty.
     turned: Vec<Token>,
-    /// When accepting goes on after it failed.
+    /// When accepting resumes after it failed.
     accept_again_us: Option<u64>,
     request_id: u64,
 }
@@ -107,10 +107,10 @@ impl<G: Guards> Worker<G> {
         })
     }
 
-    /// Serves until the server stops and the connections have ended or their time is up.
+    /// Serves until the server stops and the connections have ended or run out of time.
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
-        // Whatever was rung for before there was a loop.
+        // Handles rings from before the loop started.
         self.answer_the_bell();
         while !self.is_done() {
             events.clear();
@@ -119,7 +119,7 @@ impl<G: Guards> Worker<G> {
             match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    tracing::error!(%error, "a lean thread cannot wait");
+                    tracing::error!(%error, "a lean thread cannot poll");
                     return;
                 }
             }
@@ -146,12 +146,12 @@ impl<G: Guards> Worker<G> {
         let left = self.conns.len();
         let late = self.desk.now_us.saturating_sub(since_us) >= self.parts.settings.drain_us;
         if late && left > 0 {
-            tracing::warn!(connections = left, "connections were cut when their time was up");
+            tracing::warn!(connections = left, "connections were closed at the shutdown deadline");
         }
         late || left == 0
     }
 
-    /// How long to wait at most: nothing is due while there are no connections.
+    /// The longest wait: nothing is due while there are no connections.
     fn timeout(&self) -> Option<Timespec> {
         let swept = (self.conns.len() > 0).then(|| self.sweep.due_us());
         let end =
@@ -166,14 +166,14 @@ impl<G: Guards> Worker<G> {
         for _ in 0..ACCEPTS {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let Some(listener) = &self.parts.listener else { return };
-            // With the address: asking for it later would be another call.
+            // With the address: querying it later would be another call.
             match rustix::net::acceptfrom_with(listener, flags) {
                 Ok((socket, peer)) => self.admit(TcpStream::from(socket), peer.and_then(ip_of)),
                 Err(Errno::AGAIN) => return,
-                // The client has thought better of it.
+                // The client has disconnected already.
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     self.accept_again_us = Some(self.desk.now_us + ACCEPT_PAUSE_US);
                     self.watch_listener(EventFlags::empty());
                     return;
@@ -221,7 +221,7 @@ impl<G: Guards> Worker<G> {
             if broken {
                 return self.close(token);
             }
-            // Once everything is sent, the session goes on where it stopped.
+            // Once everything is sent, the session continues.
             match conn.send(&mut self.desk.out, self.desk.now_us) {
                 SendOutcome::Gone => return self.close(token),
                 SendOutcome::Blocked => return,
@@ -234,14 +234,14 @@ impl<G: Guards> Worker<G> {
             return self.read(token);
         }
         if broken {
-            // Nobody is there any more to be answered.
+            // The client is gone.
             return self.close(token);
         }
-        // Not now: what is there will be seen when it is wanted.
+        // Not now: the input is noticed when it is wanted.
         self.watch_for(token, EventFlags::empty());
     }
 
-    /// Reads once and has the session work on it.
+    /// Reads once and runs the session on it.
     pub(super) fn read(&mut self, token: Token) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let most = if self.stalled.is_empty() { READ_BYTES } else { READ_BYTES_FULL };
@@ -273,16 +273,16 @@ impl<G: Guards> Worker<G> {
         self.proceed(token, turn);
     }
 
-    /// Sends what the session answered and does what it wants next.
-    pub(super) fn proceed(&mut self, token: Token, mut turn: Turn) {
+    /// Sends the session's answers and does what it needs next.
+    pub(super) fn proceed(&mut self, token: Token, mut turn: SessionNeed) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
-        while (sent, turn) == (SendOutcome::All, Turn::Flush) {
+        while (sent, turn) == (SendOutcome::All, SessionNeed::Flush) {
             turn = conn.session.resume(&mut self.desk);
             sent = conn.send(&mut self.desk.out, self.desk.now_us);
         }
         conn.turn = turn;
-        if turn == Turn::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
+        if turn == SessionNeed::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
             self.stalled.push(token);
         }
         if conn.session.waits() && !std::mem::replace(&mut conn.in_waiting, true) {
@@ -294,17 +294,19 @@ impl<G: Guards> Worker<G> {
                 return self.count();
             }
             (SendOutcome::Blocked, _) => EventFlags::OUT,
-            (SendOutcome::All, Turn::More) => EventFlags::IN,
-            (SendOutcome::All, Turn::Leave) => {
+            (SendOutcome::All, SessionNeed::More) => EventFlags::IN,
+            (SendOutcome::All, SessionNeed::Leave) => {
                 self.hand_over(token);
                 return self.count();
             }
-            (SendOutcome::All, Turn::End) => {
+            (SendOutcome::All, SessionNeed::End) => {
                 self.linger(token);
                 return self.count();
             }
-            // Most clients send nothing while they wait: only if they do is it worth a call.
-            (SendOutcome::All, Turn::Stalled | Turn::Wait | Turn::Flush) => conn.interest,
+            // Most clients send nothing while they wait: the extra call is needed only if they do.
+            (SendOutcome::All, SessionNeed::Stalled | SessionNeed::Wait | SessionNeed::Flush) => {
+                conn.interest
+            }
         };
         conn.watch(self.desk.now_us);
         if conn.interest != wants {
@@ -322,7 +324,7 @@ impl<G: Guards> Worker<G> {
         }
     }
 
-    /// Counts what was answered. The time is that from when the loop woke for it.
+    /// Counts the answers. Their time runs from when the loop woke.
     fn count(&mut self) {
         let Desk { tally, lanes, now_us, .. } = &mut self.desk;
         if tally.prompt == 0 && tally.others.is_empty() {
@@ -376,7 +378,7 @@ impl<G: Guards> Worker<G> {
         }
     }
 
-    /// The flusher or whoever stops the server rang.
+    /// Rung by the flusher or at shutdown.
     fn answer_the_bell(&mut self) {
         self.parts.bell.listen();
         if self.stopping_since_us.is_none() && *self.parts.stopping.borrow() {
@@ -399,15 +401,15 @@ impl<G: Guards> Worker<G> {
         self.turned = turned;
     }
 
-    /// Tries again, in the order in which they came to a stop: first the requests
-    /// that are kept, then what is behind them, so that a connection with many
-    /// requests does not go before one with a single one.
+    /// Retries in the order in which connections got stuck: first the kept requests, then those
+    /// behind them, so that a connection with many requests does not overtake one with a single
+    /// one.
     fn retry_all(&mut self) {
         let mut turned = std::mem::take(&mut self.turned);
         self.desk.full.clear();
         for token in std::mem::take(&mut self.stalled) {
             let Some(conn) = self.conns.get_mut(token) else { continue };
-            if conn.session.retry(&mut self.desk) == Turn::Stalled {
+            if conn.session.retry(&mut self.desk) == SessionNeed::Stalled {
                 self.stalled.push(token);
                 continue;
             }
@@ -438,7 +440,7 @@ impl<G: Guards> Worker<G> {
         let _ = self.parts.handover.send(Handover { stream, read, peer, open });
     }
 
-    /// Ends a connection whose last answer is sent.
+    /// Closes a connection whose last answer is sent.
     fn linger(&mut self, token: Token) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         if conn.input == Input::Ended {
@@ -454,12 +456,12 @@ impl<G: Guards> Worker<G> {
         }
     }
 
-    /// Drops a connection. Closing a socket takes it out of the epoll set.
+    /// Drops a connection. Closing a socket removes it from the epoll set.
     pub(super) fn close(&mut self, token: Token) {
         drop(self.conns.remove(token));
     }
 
-    /// No more connections; what was sent is answered; who is in the middle of a request has time.
+    /// Accepts no more connections; received requests are answered; those in progress get time.
     fn stop(&mut self) {
         self.desk.stopping = true;
         self.stopping_since_us = Some(self.desk.now_us);
@@ -476,7 +478,7 @@ impl<G: Guards> Worker<G> {
     }
 }
 
-/// The address of a client, without its port, and as IPv4 if it is that within IPv6.
+/// A client's address without its port, as IPv4 if it is IPv4-mapped.
 fn ip_of(address: SocketAddrAny) -> Option<IpAddr> {
     SocketAddr::try_from(address).ok().map(|address| address.ip().to_canonical())
 }

@@ -1,10 +1,10 @@
-//! The loop over real sockets, with an intake whose room and barriers the test commands.
+//! The loop over real sockets, with a fake intake whose room and barriers the test controls.
 
 #![allow(clippy::disallowed_methods)] // tests use real time and threads
 
 use super::bell::Bell;
 use super::desk::Desk;
-use super::head::Limits;
+use super::head::HeadLimits;
 use super::seam::{CountedRequest, Credentials, Guards};
 use super::session_tests::{ACCEPTED, ACCEPTED_LAST};
 use super::worker::{Parts, Worker};
@@ -29,27 +29,27 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use wellspring_views::access::Role;
 
-/// What the test sees and commands.
+/// What the test observes and controls.
 #[derive(Default)]
 struct Command {
     taken: Mutex<Vec<String>>,
-    /// Requests for `/e?full` that there is room for.
+    /// Number of requests for `/e?full` that find room.
     room: AtomicUsize,
     /// Requests for `/e?durable` that are stored.
     stored: AtomicUsize,
-    /// A client that goes as soon as something is taken.
+    /// A client that disconnects as soon as something is accepted.
     goes: Mutex<Option<TcpStream>>,
 }
 
-struct Commanded {
+struct CommandedIngest {
     command: Arc<Command>,
     tickets: usize,
 }
 
-/// Lets everybody in.
-struct Open;
+/// Admits every request.
+struct OpenGuards;
 
-impl Guards for Open {
+impl Guards for OpenGuards {
     type Pass = ();
 
     fn admit(&mut self, _: Role, _: Option<&str>, _: &Credentials<'_>) -> Option<()> {
@@ -83,7 +83,7 @@ impl Guards for Open {
     fn charge(&self, _: Purse, _: usize, _: u64) {}
 }
 
-impl FastPath for Commanded {
+impl FastPath for CommandedIngest {
     type Order = String;
     type Ticket = usize;
 
@@ -150,10 +150,10 @@ impl FastPath for Commanded {
     }
 }
 
-/// Answers with the code, and remembers who asked.
-struct Looked(Arc<Command>);
+/// Answers with the code, and records the caller.
+struct CodePath(Arc<Command>);
 
-impl FastPath for Looked {
+impl FastPath for CodePath {
     type Order = ();
     type Ticket = ();
 
@@ -234,13 +234,13 @@ impl Running {
             stopping,
             handover,
         };
-        let limits = Limits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
+        let limits = HeadLimits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
         let memory = BodyMemory::new(&stats, 1 << 20);
         let ours = Arc::clone(&command);
         let thread = std::thread::spawn(move || {
-            let links = Looked(Arc::clone(&ours));
-            let paths = vec![erase(Commanded { command: ours, tickets: 0 }), erase(links)];
-            Worker::new(parts, Desk::new(Open, paths, limits, memory)).unwrap().run();
+            let links = CodePath(Arc::clone(&ours));
+            let paths = vec![erase(CommandedIngest { command: ours, tickets: 0 }), erase(links)];
+            Worker::new(parts, Desk::new(OpenGuards, paths, limits, memory)).unwrap().run();
         });
         let thread = Some(thread);
         Running { command, address, bell, stop, stats, thread, handed_over }
@@ -252,7 +252,7 @@ impl Running {
         stream
     }
 
-    /// Waits until so many requests are taken.
+    /// Waits until this many requests are accepted.
     fn taken(&self, count: usize) -> Vec<String> {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
@@ -273,7 +273,7 @@ impl Running {
         }
     }
 
-    /// Stops the loop and gives the time it took.
+    /// Stops the loop and returns the time it took.
     fn stop(&mut self) -> Duration {
         let asked = Instant::now();
         self.stop.send(true).unwrap();
@@ -294,7 +294,7 @@ fn answers(stream: &mut TcpStream, count: usize) {
     assert_eq!(answers, ACCEPTED.repeat(count));
 }
 
-/// That nothing comes for a while.
+/// Asserts that nothing arrives for a while.
 fn silent(stream: &mut TcpStream) {
     stream.set_read_timeout(Some(Duration::from_millis(60))).unwrap();
     let error = stream.read(&mut [0; 1]).unwrap_err();
@@ -346,7 +346,8 @@ fn who_waits_for_room_is_not_read_and_may_go() {
         assert!(sent < 64 << 20, "it reads without end");
     }
     running.open(1);
-    // A reset is noticed although nobody reads, and what was waiting is forgotten.
+    // A reset is noticed although the connection is not being read, and its pending work is
+    // dropped.
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
     running.open(0);
@@ -392,7 +393,7 @@ fn durable_answers_come_when_the_barrier_has() {
     running.bell.ring();
     answers(&mut stream, 2);
     silent(&mut stream);
-    // The connection leaves once the last is settled, not before.
+    // The connection is handed over once the last answer is settled, not before.
     stream.write_all(b"GET /health HTTP/1.1\r\n").unwrap();
     silent(&mut stream);
     assert!(running.handed_over.try_recv().is_err());

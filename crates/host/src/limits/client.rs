@@ -1,5 +1,5 @@
-//! Who is limited: addresses by the network that stands for one customer, accounts by name; both
-//! under a key of 64 bits.
+//! Clients as limits know them: addresses by the network that stands for one customer, accounts by
+//! name; both as a 64-bit key.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,17 +13,16 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Somebody's key. That two have the same is as likely as that a 64-bit hash is guessed.
+/// The key of a client. A collision is as likely as guessing a 64-bit hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key(pub(super) u64);
 
-/// How keys are made: by a hash whose own key nobody knows, so that nobody can choose a name
-/// that falls on another's, or names that fall together.
+/// Makes keys with a secretly keyed hash, so that clients cannot choose colliding names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Keys(RandomState);
 
 impl Keys {
-    /// That of a client's address; all whose address is not known have one together.
+    /// The key of a client's address; all unknown addresses share one.
     pub(crate) fn of_address(&self, address: Option<IpAddr>) -> Key {
         let mut hasher = self.0.build_hasher();
         match address.map(network) {
@@ -34,7 +33,7 @@ impl Keys {
         Key(hasher.finish())
     }
 
-    /// That of an account.
+    /// The key of an account.
     pub(crate) fn of_account(&self, name: &str) -> Key {
         let mut hasher = self.0.build_hasher();
         hasher.write(name.as_bytes());

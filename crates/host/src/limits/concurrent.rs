@@ -1,17 +1,17 @@
-//! How much of something a client has at a time. Only those that have any are remembered.
+//! Concurrent use per client. Only clients with any use are stored.
 
 use super::client::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much of something each client has, and may have.
+/// The current use of each client, and its limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Concurrent {
     most: u64,
     counts: Arc<Mutex<HashMap<Key, u64>>>,
 }
 
-/// Part of what a client has, until it is dropped.
+/// A part of a client's use, released when dropped.
 #[derive(Debug)]
 #[must_use = "what is dropped is given back"]
 pub(crate) struct ConcurrentShare {
@@ -21,23 +21,23 @@ pub(crate) struct ConcurrentShare {
 }
 
 impl Concurrent {
-    /// At most so much each.
+    /// A limit of `most` per client.
     pub(crate) fn new(most: u64) -> Concurrent {
         Concurrent { most, counts: Arc::default() }
     }
 
-    /// Most that a client may have.
+    /// The limit per client.
     pub(crate) fn most(&self) -> u64 {
         self.most
     }
 
-    /// Another one for this client; `None`: it has as many as it may.
+    /// One more for this client; `None` if it is at its limit.
     pub(crate) fn hold(&self, key: Key) -> Option<ConcurrentShare> {
         let mut held = self.nothing(key);
         (held.set(1) == Room::Found).then_some(held)
     }
 
-    /// What a client has to begin with, to be [`set`](Held::set).
+    /// An empty use of a client, to be [`set`](Held::set).
     pub(crate) fn nothing(&self, key: Key) -> ConcurrentShare {
         ConcurrentShare { key, amount: 0, of: self.clone() }
     }
@@ -56,7 +56,7 @@ pub(crate) enum Room {
 }
 
 impl ConcurrentShare {
-    /// Makes this part so much; less always finds room.
+    /// Sets this part to an amount; a smaller amount always fits.
     pub(crate) fn set(&mut self, amount: u64) -> Room {
         let mut counts = self.of.lock();
         let others = counts.get(&self.key).map_or(0, |count| count.saturating_sub(self.amount));

@@ -1,4 +1,4 @@
-//! Connections: how many there are in all and from an address.
+//! Connections: the number in all and per address.
 
 use super::{ConcurrentShare, Limits};
 use crate::stats::{OpenConnection, RefusalReason};
@@ -7,14 +7,14 @@ use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 use std::ops::Deref;
 
-/// A connection that is counted, in all and for its address, until this is dropped.
+/// A connection counted in all and for its address, until dropped.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct CountedConnection {
     open: OpenConnection,
     _of_address: Option<ConcurrentShare>,
 }
 
-impl Deref for Connected {
+impl Deref for CountedConnection {
     type Target = OpenConnection;
 
     fn deref(&self) -> &OpenConnection {
@@ -23,11 +23,11 @@ impl Deref for Connected {
 }
 
 impl Limits {
-    /// Takes a connection from `peer`, if that is known.
+    /// Admits a connection from `peer`, if that is known.
     ///
     /// # Errors
-    /// There are too many. What its client is to be told, counted.
-    pub(crate) fn connect(&self, peer: Option<IpAddr>) -> Result<Connected, Vec<u8>> {
+    /// Too many connections: the answer for the client, already counted.
+    pub(crate) fn connect(&self, peer: Option<IpAddr>) -> Result<CountedConnection, Vec<u8>> {
         // A proxy's connections are those of many clients.
         let limited = self.connections.as_ref().filter(|_| !self.proxies.trusts(peer));
         let of_address = match limited {
@@ -37,24 +37,24 @@ impl Limits {
                 None => {
                     self.stats.refuse_connection(RefusalReason::ConnectionOfAddress);
                     let most = connections.most();
-                    let detail = format!("this address has {most} connections, the most at a time");
+                    let detail = format!("this address has {most} connections, the maximum");
                     let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
                     return Err(self.turn_away(&problem.limit(most)));
                 }
             },
         };
         match self.stats.open(self.most_connections) {
-            Some(open) => Ok(Connected { open, _of_address: of_address }),
+            Some(open) => Ok(CountedConnection { open, _of_address: of_address }),
             None => {
                 let most = self.most_connections;
-                let detail = format!("there are {most} connections, the most at a time");
+                let detail = format!("there are {most} connections, the maximum");
                 let problem = problem::TOO_MANY_CONNECTIONS.because(detail);
                 Err(self.turn_away(&problem.limit(most as u64)))
             }
         }
     }
 
-    /// The last words to a client whose connection is not served.
+    /// The answer to a client whose connection is refused.
     fn turn_away(&self, problem: &Problem) -> Vec<u8> {
         if let Some(cause) = Cause::of(problem) {
             let failed = FailedRequest { cause: &cause, route: None, log: "", request_id: None };

@@ -1,4 +1,4 @@
-//! A rate for each client address.
+//! A rate per client address.
 
 use super::client::Keys;
 use super::rate::{Bucket, Rate};
@@ -14,29 +14,29 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// All of them full.
+    /// All buckets full.
     pub fn new(rate: Rate) -> Limiter {
         Limiter { rate, keys: Keys::default(), buckets: Table::default() }
     }
 
-    /// How fast tokens come back.
+    /// The rate at which tokens are refilled.
     pub fn rate(&self) -> &Rate {
         &self.rate
     }
 
-    /// Takes up to `wanted` tokens of `client`, at least one, at the moment `now_us` of the
-    /// monotonic clock; tells how many.
+    /// Takes up to `wanted` tokens of `client`, at least one, at the time `now_us` of the monotonic
+    /// clock; returns how many.
     ///
     /// # Errors
-    /// There is none left; in so many seconds, at least 1, there will be as many as are wanted,
-    /// or as many as there can be.
+    /// The bucket is empty; after this many seconds, at least 1, it will hold the wanted tokens, or
+    /// as many as fit.
     pub fn take(&self, client: Option<IpAddr>, wanted: u64, now_us: u64) -> Result<u64, u32> {
         let now_ns = now_us.saturating_mul(1000);
         let take = |bucket: &mut Bucket| self.rate.take(bucket, wanted, now_ns);
         self.buckets.with(self.keys.of_address(client), take).map_err(|wait| wait.seconds())
     }
 
-    /// Gives tokens back that were taken and not used.
+    /// Returns unused tokens.
     pub fn put_back(&self, client: Option<IpAddr>, tokens: u64) {
         let put_back = |bucket: &mut Bucket| self.rate.put_back(bucket, tokens);
         self.buckets.with(self.keys.of_address(client), put_back);
@@ -125,7 +125,8 @@ mod tests {
             }
         }
         assert_eq!(limiter.take(client(199_999), 1, 0), Err(60));
-        // Those of one generation back are still there, though not all parts are equally full.
+        // Buckets of the previous generation are still there, though not all parts are equally
+        // full.
         assert_eq!(limiter.take(client(199_999 - GENERATION as u32 / 2), 1, 0), Err(60));
         assert_eq!(limiter.take(client(0), 1, 0), Ok(1));
     }

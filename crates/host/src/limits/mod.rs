@@ -1,13 +1,13 @@
-//! How much a connection, an address and an account may have of the server: connections,
-//! requests, bytes, time of threads, subscriptions. What is over is refused with `Retry-After`
-//! and counted; what cannot be known before it is spent is owed, and who owes is refused.
+//! Limits on connections, requests, bytes, CPU time and subscriptions, per connection, address and
+//! account. Requests over a limit are refused with `Retry-After` and counted; costs that are known
+//! only afterwards become a debt, and a client in debt is refused.
 //!
 //! ```text
 //! connect ── Connected       a request ── admit ── Payer ── bytes, reads, subscriptions
 //!               (serve, lean/worker)        (http/dispatch, lean/seam)
 //! ```
 //!
-//! Where nothing is limited nothing is looked up: a request costs a branch.
+//! Where nothing is limited nothing is looked up: a request costs one branch.
 
 mod client;
 mod concurrent;
@@ -20,7 +20,7 @@ mod settings;
 mod table;
 
 pub(crate) use client::network;
-pub(crate) use connect::Connected;
+pub(crate) use connect::CountedConnection;
 pub use limiter::Limiter;
 pub use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
 pub use rate::{Rate, SharedBucket};
@@ -37,29 +37,29 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use wellspring_log::Clock;
 
-/// All limits of the server, and what everybody has left.
+/// All limits of the server and the remaining quota of every client.
 pub(crate) struct Limits {
-    /// Connections at a time, of all.
+    /// Connections at a time, in all.
     most_connections: usize,
     connections: Option<Concurrent>,
     /// Requests over one connection.
     requests: Option<Rate>,
     address: Quota,
     account: Quota,
-    /// Whether any request needs a look.
+    /// Whether any limit applies to requests.
     looks_at_requests: bool,
     keys: Keys,
-    /// Those whose connections are those of many.
+    /// Peers whose connections carry many clients.
     proxies: TrustedProxies,
     stats: Arc<Stats>,
     clock: Arc<dyn Clock>,
 }
 
 impl Limits {
-    /// Those of a configuration.
+    /// The limits of a configuration.
     ///
     /// # Errors
-    /// A sentence about what is wrong with it.
+    /// A sentence about the first fault.
     pub(crate) fn of(
         process: &ProcessConfig,
         config: &LimitConfig,
@@ -75,7 +75,7 @@ impl Limits {
         &self.proxies
     }
 
-    /// Those that these flags give, and their figures.
+    /// The limits that these flags give, and their figures.
     #[cfg(test)]
     pub(crate) fn for_tests(flags: &[&str]) -> (Arc<Limits>, Arc<Stats>) {
         let routes = ["POST /e", "GET /{code}"].map(str::to_owned).to_vec();
@@ -85,7 +85,7 @@ impl Limits {
         (Arc::new(limits.expect("right settings")), stats)
     }
 
-    /// Nobody has taken anything.
+    /// No quota used yet.
     fn new(
         settings: LimitSettings,
         proxies: TrustedProxies,
@@ -116,18 +116,18 @@ impl Limits {
         self.looks_at_requests
     }
 
-    /// What a new connection has left; `None`: as much as it likes.
+    /// The quota of a new connection; `None`: unlimited.
     pub(crate) fn of_connection(&self) -> Option<Arc<SharedBucket>> {
         self.requests.map(|_| Arc::default())
     }
 
-    /// Whose a request from this address is, while nothing else is known.
+    /// The purse of a request from this address, until the account is known.
     pub(crate) fn purse(&self, client: Option<IpAddr>) -> Purse {
         Purse { address: self.keys.of_address(client), account: None }
     }
 
-    /// Whether a request may come over this connection and from this address. To be asked before
-    /// anything else: what is refused for other reasons costs something too. `now_us` is by the
+    /// Whether a request over this connection and from this address is within its limits. Check
+    /// this first: requests refused for other reasons cost something, too. `now_us` is on the
     /// monotonic clock.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl Limits {
         self.address.admit(purse.address, now_ns).map_err(|refusal| self.refuse(refusal))
     }
 
-    /// The same for the account, once it is known who asks.
+    /// The same for the account, once the caller is known.
     ///
     /// # Errors
     /// 429 with `Retry-After`, counted.
@@ -172,7 +172,7 @@ impl Limits {
         admitted.map_err(|refusal| self.refuse(refusal))
     }
 
-    /// Charges bytes of a body that came or of an answer that goes.
+    /// Charges bytes of a received body or a sent answer.
     pub(crate) fn charge_bytes(&self, purse: Purse, bytes: usize, now_us: u64) {
         self.each(purse, |quota, key| quota.charge_bytes(key, bytes as u64, now_us * 1_000));
     }
@@ -192,7 +192,7 @@ impl Limits {
         }
     }
 
-    /// Whether who has this purse may read.
+    /// Whether the owner of this purse may read.
     fn admit_read(&self, purse: Purse) -> Result<(), Box<Problem>> {
         if !self.counts_reads() {
             return Ok(());
@@ -209,30 +209,30 @@ impl Limits {
         self.address.counts_reads() || self.account.counts_reads()
     }
 
-    /// How long who has this purse owes something, in ns.
+    /// How long the owner of this purse stays in debt, in ns.
     fn debt_ns(&self, purse: Purse) -> Option<u64> {
         let now_ns = self.clock.monotonic_us().saturating_mul(1_000);
         let of_account = purse.account.and_then(|key| self.account.debt(key, now_ns));
         self.address.debt(purse.address, now_ns).max(of_account).map(|wait| wait.0)
     }
 
-    /// Room for another subscription, kept until what is returned is dropped.
+    /// A slot for another subscription, released when dropped.
     fn subscribe(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
         self.hold(purse, Quota::subscribe)
     }
 
-    /// Room for another piece of long work, kept until what is returned is dropped.
+    /// A slot for another piece of long work, released when dropped.
     fn long_work(&self, purse: Purse) -> Result<HeldByClient, Box<Problem>> {
         self.hold(purse, Quota::long_work)
     }
 
-    /// No memory yet: of the address, and of the account.
+    /// No memory yet, for the address and the account.
     fn no_memory(&self, purse: Purse) -> [Option<ConcurrentShare>; 2] {
         let of_account = purse.account.and_then(|key| self.account.no_memory(key));
         [self.address.no_memory(purse.address), of_account]
     }
 
-    /// Makes what a client has of memory so many bytes, or leaves it as it was `before`.
+    /// Changes a client's memory use from `before` to so many bytes, or leaves it unchanged.
     fn set_memory(
         &self,
         held: &mut [Option<ConcurrentShare>; 2],

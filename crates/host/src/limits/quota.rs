@@ -1,4 +1,4 @@
-//! What each client of one kind, an address or an account, has left.
+//! The remaining quota of each client of one kind, address or account.
 
 use super::client::Key;
 use super::concurrent::{Concurrent, ConcurrentShare, Room};
@@ -8,23 +8,23 @@ use super::table::Table;
 use crate::stats::RefusalReason;
 use crate::wire::problem::{self, Kind, Problem, Retry};
 
-/// What is left for a client.
+/// The remaining quota of a client.
 #[derive(Debug, Clone, Copy, Default)]
-struct Standing {
+struct ClientQuota {
     requests: Bucket,
     bytes: Bucket,
-    /// Of µs of our threads.
+    /// Of CPU time in µs.
     reads: Bucket,
 }
 
-/// Which clients these are.
+/// The kind of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientKind {
     Address,
     Account,
 }
 
-/// What is refused.
+/// The limited resource.
 #[derive(Debug, Clone, Copy)]
 enum QuotaResource {
     Request,
@@ -35,14 +35,14 @@ enum QuotaResource {
     Memory,
 }
 
-/// A refusal: how it is counted and what the client is told.
+/// A refusal: how it is counted and what the client gets.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) reason: RefusalReason,
     pub(super) problem: Box<Problem>,
 }
 
-/// What all clients of one kind have left.
+/// The remaining quota of all clients of one kind.
 #[derive(Debug)]
 pub(super) struct Quota {
     of: ClientKind,
@@ -50,11 +50,11 @@ pub(super) struct Quota {
     subscribers: Option<Concurrent>,
     long_reads: Option<Concurrent>,
     memory: Option<Concurrent>,
-    standings: Table<Standing>,
+    standings: Table<ClientQuota>,
 }
 
 impl Quota {
-    /// Nobody has taken anything.
+    /// No quota used yet.
     pub(super) fn new(of: ClientKind, limits: OfClient) -> Quota {
         let several = |most: Option<u32>| most.map(|most| Concurrent::new(most.into()));
         let (subscribers, long_reads) = (several(limits.subscribers), several(limits.long_reads));
@@ -62,7 +62,7 @@ impl Quota {
         Quota { of, limits, subscribers, long_reads, memory, standings: Table::default() }
     }
 
-    /// Whether requests are looked at one by one.
+    /// Whether any limit applies to requests.
     pub(super) fn is_asked(&self) -> bool {
         self.limits.requests.is_some() || self.limits.bytes.is_some()
     }
@@ -76,12 +76,12 @@ impl Quota {
             || self.memory.is_some()
     }
 
-    /// Whether the time of reads counts.
+    /// Whether the time of reads is limited.
     pub(super) fn counts_reads(&self) -> bool {
         self.limits.reads.is_some()
     }
 
-    /// Takes a request, if there is one left and no bytes are owed.
+    /// Takes a request, if one is left and no bytes are owed.
     pub(super) fn admit(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
         if !self.is_asked() {
             return Ok(());
@@ -105,21 +105,21 @@ impl Quota {
         }
     }
 
-    /// Charges time of our threads.
+    /// Charges CPU time.
     pub(super) fn charge_reads(&self, key: Key, us: u64, now_ns: u64) {
         if let Some(rate) = self.limits.reads {
             self.standings.with(key, |standing| rate.charge(&mut standing.reads, us, now_ns));
         }
     }
 
-    /// Gives back time that was charged and not taken.
+    /// Returns time that was charged and not used.
     pub(super) fn put_back_reads(&self, key: Key, us: u64) {
         if let Some(rate) = self.limits.reads {
             self.standings.with(key, |standing| rate.put_back(&mut standing.reads, us));
         }
     }
 
-    /// Whether a client may begin another read.
+    /// Whether a client may start another read.
     pub(super) fn admit_read(&self, key: Key, now_ns: u64) -> Result<(), Refusal> {
         let Some(rate) = self.limits.reads else { return Ok(()) };
         match rate.debt(self.standings.get(key).reads, now_ns) {
@@ -128,7 +128,7 @@ impl Quota {
         }
     }
 
-    /// How long until nothing is owed, neither bytes nor time.
+    /// How long until no debt is left, in bytes or time.
     pub(super) fn debt(&self, key: Key, now_ns: u64) -> Option<Wait> {
         let OfClient { bytes, reads, .. } = self.limits;
         if bytes.is_none() && reads.is_none() {
@@ -139,22 +139,22 @@ impl Quota {
         owed(bytes, standing.bytes).max(owed(reads, standing.reads))
     }
 
-    /// Another subscription for a client; `None`: they are not limited.
+    /// Another subscription of a client; `None` if unlimited.
     pub(super) fn subscribe(&self, key: Key) -> Result<Option<ConcurrentShare>, Refusal> {
         self.hold(self.subscribers.as_ref(), key, QuotaResource::Subscription)
     }
 
-    /// Another piece of long work for a client; `None`: it is not limited.
+    /// Another piece of long work of a client; `None` if unlimited.
     pub(super) fn long_work(&self, key: Key) -> Result<Option<ConcurrentShare>, Refusal> {
         self.hold(self.long_reads.as_ref(), key, QuotaResource::LongWork)
     }
 
-    /// No memory yet, for a client; `None`: it is not limited.
+    /// No memory yet, for a client; `None` if unlimited.
     pub(super) fn no_memory(&self, key: Key) -> Option<ConcurrentShare> {
         self.memory.as_ref().map(|memory| memory.nothing(key))
     }
 
-    /// Makes what a client has of memory so many bytes.
+    /// Sets a client's memory use to so many bytes.
     pub(super) fn set_memory(&self, held: &mut ConcurrentShare, bytes: u64) -> Result<(), Refusal> {
         match held.set(bytes) {
             Room::Found => Ok(()),
@@ -199,7 +199,7 @@ impl Quota {
             (Bytes, of) => {
                 let limit = tokens(bytes);
                 let detail =
-                    format!("bodies and answers {from} are more than {limit} bytes a second");
+                    format!("request bodies and responses {from} exceed {limit} bytes a second");
                 let reason = match of {
                     Address => RefusalReason::BytesOfAddress,
                     Account => RefusalReason::BytesOfAccount,
@@ -209,7 +209,7 @@ impl Quota {
             (Read, of) => {
                 let limit = tokens(reads) / 1_000;
                 let detail =
-                    format!("reads {from} took more than {limit} ms of the server's time a second");
+                    format!("reads {from} used more than {limit} ms of server time a second");
                 let reason = match of {
                     Address => RefusalReason::ReadsOfAddress,
                     Account => RefusalReason::ReadsOfAccount,
@@ -218,7 +218,7 @@ impl Quota {
             }
             (Subscription, of) => {
                 let limit = subscribers.unwrap_or(0).into();
-                let detail = format!("{whose} has {limit} subscriptions, the most at a time");
+                let detail = format!("{whose} has {limit} subscriptions, the maximum");
                 let reason = match of {
                     Address => RefusalReason::SubscriptionOfAddress,
                     Account => RefusalReason::SubscriptionOfAccount,
@@ -227,8 +227,7 @@ impl Quota {
             }
             (LongWork, of) => {
                 let limit = long_reads.unwrap_or(0).into();
-                let detail =
-                    format!("{whose} has {limit} long reads under way, the most at a time");
+                let detail = format!("{whose} has {limit} long reads in progress, the maximum");
                 let reason = match of {
                     Address => RefusalReason::LongReadOfAddress,
                     Account => RefusalReason::LongReadOfAccount,
@@ -238,8 +237,8 @@ impl Quota {
             (Memory, of) => {
                 let limit = memory.unwrap_or(0);
                 let detail = format!(
-                    "bodies and queries {from} and answers that were not read take {limit} bytes, \
-                     the most at a time"
+                    "request bodies, queries and unread responses {from} use {limit} bytes, \
+                     the maximum"
                 );
                 let reason = match of {
                     Address => RefusalReason::MemoryOfAddress,
@@ -253,9 +252,7 @@ impl Quota {
     }
 }
 
-/// The detail of a request that came too fast.
+/// The detail of a refusal for the request rate.
 pub(super) fn too_fast(limit: u64, from: &str) -> String {
-    format!(
-        "more than {limit} requests a second come {from}; {BURST_S} seconds' worth may come at once"
-    )
+    format!("more than {limit} requests a second {from}; bursts may hold {BURST_S} seconds' worth")
 }

@@ -1,20 +1,19 @@
-//! Buckets of tokens, each of which is one number: the moment at which it will be full again (the
-//! generic cell rate algorithm, ITU-T I.371 annex A). A full bucket is the same as none.
+//! Token buckets, each stored as one number: the time at which it will be full again (the generic
+//! cell rate algorithm, ITU-T I.371 annex A). A full bucket needs no entry.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
-/// What comes back in so many seconds a full bucket of a rate per second holds.
+/// Capacity of a bucket, in seconds of its rate.
 pub(crate) const BURST_S: u64 = 5;
 
-/// What is left for somebody: the moment at which all of it is there again, in ns of the monotonic
-/// clock.
+/// The state of a bucket: the time at which it is full again, in ns of the monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bucket(u64);
 
-/// How long until a bucket has what is wanted, in ns.
+/// How long until a bucket holds the wanted tokens, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wait(pub(crate) u64);
 
@@ -25,49 +24,48 @@ impl Wait {
     }
 }
 
-/// How fast tokens come back, and how many a bucket holds.
+/// The refill rate and capacity of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// So many come back in the window.
+    /// Tokens per window.
     tokens: u64,
     window_ns: u64,
-    /// In this time an empty bucket is full.
+    /// Time in which an empty bucket fills.
     depth_ns: u64,
 }
 
 impl Rate {
-    /// So many at once, and as many again in every minute.
+    /// A burst of so many, refilled every minute.
     pub fn per_minute(tokens: NonZeroU32) -> Rate {
         Rate { tokens: tokens.get().into(), window_ns: MINUTE_NS, depth_ns: MINUTE_NS }
     }
 
-    /// So many a second, and what comes in [`BURST_S`] seconds at once.
+    /// So many a second, with bursts of [`BURST_S`] seconds' worth.
     pub(crate) fn per_second(tokens: NonZeroU64) -> Rate {
         Rate { tokens: tokens.get(), window_ns: SECOND_NS, depth_ns: BURST_S * SECOND_NS }
     }
 
-    /// Tokens that come back in the window, a second or a minute.
+    /// Tokens per window, a second or a minute.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Time in which one comes back.
+    /// Time to refill one token.
     fn token_ns(&self) -> u64 {
         (self.window_ns / self.tokens).max(1)
     }
 
-    /// Takes up to `wanted` tokens, at least one, at the moment `now_ns`; tells how many.
+    /// Takes up to `wanted` tokens, at least one, at the time `now_ns`; returns how many.
     ///
     /// # Errors
-    /// There is none left; how long until there will be as many as are wanted, or as many as
-    /// there can be.
+    /// The bucket is empty; how long until it holds the wanted tokens, or as many as fit.
     pub(crate) fn take(&self, bucket: &mut Bucket, wanted: u64, now_ns: u64) -> Result<u64, Wait> {
         let full_ns = bucket.0.max(now_ns);
         let (token_ns, room_ns) = (self.token_ns(), self.depth_ns.saturating_sub(full_ns - now_ns));
         let tokens = wanted.min(room_ns / token_ns);
         if tokens == 0 {
             let most = wanted.clamp(1, self.depth_ns / token_ns);
-            // Whoever owes has less than nothing.
+            // A client in debt is below empty.
             let missing_ns = (most * token_ns).saturating_add(full_ns - now_ns) - self.depth_ns;
             return Err(Wait(missing_ns));
         }
@@ -75,12 +73,12 @@ impl Rate {
         Ok(tokens)
     }
 
-    /// Gives tokens back that were taken and not used.
+    /// Returns unused tokens.
     pub(crate) fn put_back(&self, bucket: &mut Bucket, tokens: u64) {
         bucket.0 = bucket.0.saturating_sub(tokens.saturating_mul(self.token_ns()));
     }
 
-    /// Takes `amount` tokens whether they are there or not: what is not is owed.
+    /// Takes `amount` tokens; missing ones become a debt.
     pub(crate) fn charge(&self, bucket: &mut Bucket, amount: u64, now_ns: u64) {
         let ns = match amount.checked_mul(self.window_ns) {
             Some(product) => product / self.tokens,
@@ -92,14 +90,14 @@ impl Rate {
         bucket.0 = bucket.0.max(now_ns).saturating_add(ns);
     }
 
-    /// How long until nothing is owed any more; `None`: nothing is.
+    /// How long until the debt is paid; `None`: there is none.
     pub(crate) fn debt(&self, bucket: Bucket, now_ns: u64) -> Option<Wait> {
         let owed_ns = bucket.0.saturating_sub(now_ns).saturating_sub(self.depth_ns);
         (owed_ns > 0).then_some(Wait(owed_ns))
     }
 }
 
-/// A bucket that several threads take from.
+/// A bucket shared by several threads.
 #[derive(Debug, Default)]
 pub struct SharedBucket(AtomicU64);
 

@@ -1,17 +1,17 @@
-//! What is remembered of many clients, in bounded memory and by many threads at once: those seen
-//! longest ago are forgotten. What a full bucket is forgotten is, almost always, nothing.
+//! State of many clients, in bounded memory and for many threads: the least recently seen are
+//! evicted. An evicted bucket is almost always full, so nothing is lost.
 
 use super::client::Key;
 use crate::generations::Generations;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-/// Clients remembered in each of the two generations.
+/// Clients stored in each of the two generations.
 pub(crate) const GENERATION: usize = 32_768;
-/// Parts with a lock each, a power of two.
+/// Number of shards, each with a lock; a power of two.
 const SHARDS: usize = 16;
 
-/// What is remembered of each client; of one that is not there, the default.
+/// The state of each client; the default for unknown ones.
 #[derive(Debug)]
 pub(crate) struct Table<V>(Box<[Shard<V>; SHARDS]>);
 
@@ -49,9 +49,9 @@ impl<V: Copy + Default> Default for Table<V> {
 }
 
 impl<V: Copy + Default> Table<V> {
-    /// Has `change` look at what is remembered of a client, and change it.
+    /// Applies `change` to the state of a client.
     pub(crate) fn with<T>(&self, key: Key, change: impl FnOnce(&mut V) -> T) -> T {
-        // The middle bits: a map takes those at both ends.
+        // The middle bits: a map uses those at both ends.
         let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
         let mut generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = generations.renew(&key) {
@@ -63,14 +63,14 @@ impl<V: Copy + Default> Table<V> {
         result
     }
 
-    /// What is remembered of a client.
+    /// The state of a client.
     pub(crate) fn get(&self, key: Key) -> V {
         let Shard(shard) = &self.0[(key.0 >> 32) as usize % SHARDS];
         let generations = shard.lock().unwrap_or_else(PoisonError::into_inner);
         generations.get(&key).copied().unwrap_or_default()
     }
 
-    /// Most clients that may be remembered, and how many are.
+    /// The capacity, and the number of clients stored.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         let of = |Shard(shard): &Shard<V>| shard.lock().unwrap().sizes().iter().sum::<usize>();

@@ -1,14 +1,14 @@
-//! All limits together, under a clock that the test turns.
+//! All limits together, under a clock that the test sets.
 
 use super::*;
 use crate::config::HostConfig;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Stands until it is turned.
+/// Stands still until set.
 #[derive(Debug, Default)]
-struct Turned(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl Clock for Turned {
+impl Clock for ManualClock {
     fn wall_us(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -21,13 +21,14 @@ impl Clock for Turned {
 struct Server {
     limits: Arc<Limits>,
     stats: Arc<Stats>,
-    clock: Arc<Turned>,
+    clock: Arc<ManualClock>,
 }
 
 impl Server {
     fn with(flags: &[&str]) -> Server {
-        let (stats, clock) = (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(Turned::default()));
-        let any: Arc<dyn Clock> = Arc::<Turned>::clone(&clock);
+        let (stats, clock) =
+            (Arc::new(Stats::new(1, Vec::new(), 0)), Arc::new(ManualClock::default()));
+        let any: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let config = HostConfig::for_tests(flags);
         let limits =
             Limits::of(&config.process, &config.limits, &stats, &any).expect("right settings");
@@ -49,7 +50,7 @@ impl Server {
         Ok(Payer::new(&self.limits, purse))
     }
 
-    /// How many of a hundred requests go through, and why the others do not.
+    /// How many of a hundred requests pass, and why the others do not.
     fn hundred(&self, address: &str, account: Option<&str>) -> (usize, Option<Box<Problem>>) {
         let mut first = None;
         let through = (0..100).filter(|_| match self.request(address, account) {
@@ -106,7 +107,7 @@ fn requests_of_addresses_and_accounts_are_apart() {
     assert_eq!(through, 20);
     assert!(problem.expect("a refusal").detail.contains("of this account"));
     assert!(server.refused(RefusalReason::RequestOfAccount) > 0);
-    // Those of ann count wherever they come from; bob's do not count as hers.
+    // Ann's requests count wherever they come from; bob's do not count as hers.
     assert_eq!(server.hundred("192.0.2.4", Some("ann")).0, 0);
     assert_eq!(server.hundred("192.0.2.5", Some("bob")).0, 20);
     server.sleep_ms(1_000);

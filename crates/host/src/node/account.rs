@@ -1,4 +1,4 @@
-//! The account of what a log accepted before it was durable: one source for `GET /v1/ingest` and
+//! The account of events accepted before they were durable: one source for `GET /v1/ingest` and
 //! `/metrics`.
 
 use wellspring_log::AcceptedStats;
@@ -7,22 +7,22 @@ use wellspring_log::batcher::{Amount, Batcher, Figures, PushError};
 /// The account of one log. `accepted = stored + in_flight + dropped`, at any moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IngestAccount {
-    /// Answered as accepted: through ingest, and appends with `"ack":"accepted"`.
+    /// Answered as accepted: by ingest, and appends with `"ack":"accepted"`.
     pub accepted: Amount,
     /// Made as durable as `--sync` says.
     pub stored: Amount,
-    /// Refused because there was no room for them in memory; not part of `accepted`.
+    /// Refused for lack of memory; not part of `accepted`.
     pub shed: Amount,
     /// Appends with `"ack":"accepted"` that a full disk dropped afterwards. Never through ingest.
     pub dropped: Amount,
-    /// What the batcher counted.
+    /// The batcher's counts.
     pub figures: Figures,
     /// Whether events are refused because the device is full.
     pub full: bool,
 }
 
 impl IngestAccount {
-    /// Of a log's own appends and of its batcher, if it has one.
+    /// For a log's own appends and its batcher, if it has one.
     pub(crate) fn new(log: AcceptedStats, batcher: Option<&Batcher>) -> IngestAccount {
         let figures = batcher.map(Batcher::figures).unwrap_or_default();
         let full = batcher.and_then(Batcher::refusal) == Some(PushError::StorageFull);
@@ -40,28 +40,28 @@ impl IngestAccount {
         }
     }
 
-    /// Accepted, and in memory: what a crash right now would lose.
+    /// Accepted and in memory: what a crash now would lose.
     pub fn in_flight(&self) -> Amount {
         self.accepted.minus(self.stored).minus(self.dropped)
     }
 
-    /// Gauges besides the amounts: name, what it says, value.
+    /// Gauges besides the amounts: name, description, value.
     pub(crate) fn gauges(&self) -> [(&'static str, &'static str, f64); 4] {
         let figures = &self.figures;
         [
             (
                 "wellspring_ingest_window_last_seconds",
-                "Longest wait from acceptance to durability in the last flush.",
+                "Longest time from acceptance to durability in the last flush.",
                 figures.window_last_us as f64 / 1e6,
             ),
             (
                 "wellspring_ingest_window_longest_seconds",
-                "The longest such wait since the start.",
+                "Longest time from acceptance to durability since the start.",
                 figures.window_longest_us as f64 / 1e6,
             ),
             (
                 "wellspring_ingest_partitions",
-                "Partitions of serving threads.",
+                "Ingest partitions, one for each serving thread.",
                 figures.partitions as f64,
             ),
             (
@@ -72,7 +72,7 @@ impl IngestAccount {
         ]
     }
 
-    /// An account in which something was accepted, and nothing else has happened.
+    /// An account with accepted events only.
     #[cfg(test)]
     pub(crate) fn of_accepted(accepted: Amount) -> IngestAccount {
         IngestAccount { accepted, ..IngestAccount::default() }

@@ -1,13 +1,12 @@
-//! Which logs there are, where several nodes agree on it: events of the log `system`, folded by
-//! every node.
+//! The catalog of logs in a cluster: events of the log `system`, folded by every node.
 //!
 //! ```text
 //! LogCreated {"log":"orders","incarnation":1}   log:orders
 //! LogDropped {"log":"orders","incarnation":1}   log:orders
 //! ```
 //!
-//! A log that is dropped and made again is another one: its incarnation is a part of its name in
-//! the journal. `system` is there without an event, for ever; `main` until it is dropped.
+//! A log that is dropped and created again is another one: its incarnation is part of its name in
+//! the journal. `system` always exists, without an event; `main` until it is dropped.
 
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use serde::Deserialize;
@@ -15,36 +14,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use wellspring_log::{EncodedEvents, Log, ReadError, ReadOptions};
 use wellspring_types::{AppendCondition, Event, Position, Query};
 
-/// The type of the event that a log was made.
+/// The type of the event that a log was created.
 const LOG_CREATED: &str = "LogCreated";
 /// The type of the event that a log was dropped.
 const LOG_DROPPED: &str = "LogDropped";
 
-/// The logs there are.
+/// The existing logs.
 #[derive(Debug)]
 pub(super) struct Catalog {
     logs: BTreeMap<String, Incarnation>,
-    /// Everything up to here is folded.
+    /// Position up to which events are folded.
     position: Position,
-    /// Those whose state here may differ from that in the catalog.
+    /// Logs whose state here may differ from the catalog.
     due: BTreeSet<String>,
 }
 
-/// Which log of a name is the latest.
+/// The latest incarnation of each name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Incarnation {
     Present(u64),
     Dropped(u64),
 }
 
-/// What is to happen to a log.
+/// A change of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CatalogChange {
-    /// It is made.
+    /// It is created.
     Create,
     /// It is dropped.
     Drop,
-    /// It is dropped, and one without events takes its place.
+    /// It is dropped and replaced by an empty one.
     Replace,
 }
 
@@ -56,7 +55,7 @@ struct Content {
 }
 
 impl Catalog {
-    /// That of a log `system` without events.
+    /// The catalog of an empty log `system`.
     pub(super) fn new() -> Catalog {
         let there = |name: &str| (name.to_owned(), Incarnation::Present(0));
         Catalog {
@@ -66,7 +65,7 @@ impl Catalog {
         }
     }
 
-    /// Folds what has been added to the log `system`.
+    /// Folds new events of the log `system`.
     ///
     /// # Errors
     /// That log cannot be read.
@@ -82,7 +81,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// What makes no sense is passed over: nobody but the server writes that log.
+    /// Nonsense is ignored: only the server writes that log.
     fn apply(&mut self, event_type: &str, data: &[u8]) {
         let Ok(Content { log, incarnation }) = serde_json::from_slice(data) else { return };
         if !is_name(&log) || log == SYSTEM_LOG {
@@ -96,12 +95,12 @@ impl Catalog {
         self.due.insert(log);
     }
 
-    /// Everything up to here is folded.
+    /// Position up to which events are folded.
     pub(super) fn position(&self) -> Position {
         self.position
     }
 
-    /// The incarnation of a log, if there is one of that name.
+    /// The incarnation of a log, if it exists.
     pub(super) fn incarnation(&self, name: &str) -> Option<u64> {
         match self.logs.get(name) {
             Some(Incarnation::Present(incarnation)) => Some(*incarnation),
@@ -109,24 +108,24 @@ impl Catalog {
         }
     }
 
-    /// The names of the logs there are.
+    /// The names of the existing logs.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.logs.keys().filter(|name| self.incarnation(name).is_some());
         names.map(String::as_str)
     }
 
-    /// Logs whose state here may differ from that in the catalog.
+    /// Logs whose state here may differ from the catalog.
     pub(super) fn due(&self) -> Vec<String> {
         self.due.iter().cloned().collect()
     }
 
-    /// A log is here as it is in the catalog.
+    /// Marks a log as being in its catalog state here.
     pub(super) fn settled(&mut self, name: &str) {
         self.due.remove(name);
     }
 
-    /// The events that make a change, and the condition under which they make sense: what is folded
-    /// is all there is about this log. `None` if nothing is to change.
+    /// The events that make a change, and their append condition: no event about this log beyond
+    /// the fold. `None` if nothing changes.
     pub(super) fn change(
         &self,
         name: &str,

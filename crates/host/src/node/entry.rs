@@ -1,4 +1,4 @@
-//! A log of the process with what stands in front of it and what is folded from it.
+//! An open log with its batcher and its views.
 
 use super::account::IngestAccount;
 use super::views::LogViews;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use wellspring_log::Log;
 use wellspring_log::batcher::Batcher;
 
-/// How long a log that is closed may take to store what was accepted for it.
+/// How long closing a log may take to store its accepted events.
 pub(super) const CLOSE_PATIENCE: Duration = Duration::from_secs(8);
-/// The same of a log that is dropped: what was accepted for it goes with it.
+/// The same for dropping a log, whose accepted events go with it.
 pub(super) const DROP_PATIENCE: Duration = Duration::from_millis(100);
 
-/// A log and, once something was taken in for it, its batcher.
+/// A log and, once events were ingested into it, its batcher.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) log: Log,
-    /// Which of the logs that had its name one after the other it is.
+    /// Its incarnation.
     pub(super) incarnation: u64,
     pub(super) batching: Arc<Mutex<Batching>>,
-    /// The views folded from it.
+    /// Its views.
     pub(super) views: Arc<LogViews>,
 }
 
-/// What a log has of a batcher.
+/// The batcher of a log.
 #[derive(Default)]
 pub(super) enum Batching {
     /// None yet.
@@ -31,7 +31,7 @@ pub(super) enum Batching {
     Idle,
     /// This one.
     Started(Batcher),
-    /// None any more. What it had is there for its figures.
+    /// Stopped. Its last figures remain.
     Closed(Option<Batcher>),
 }
 
@@ -52,7 +52,7 @@ impl Entry {
         IngestAccount::new(log, batching.batcher())
     }
 
-    /// Stores what was accepted, then closes the log. Tells how many accepted events are lost.
+    /// Stores the accepted events, then closes the log. Returns how many accepted events are lost.
     pub(super) fn close(&self, name: &str, patience: Duration) -> u64 {
         let mut batching = self.batching.lock().unwrap_or_else(PoisonError::into_inner);
         let batcher = batching.batcher().cloned();
@@ -60,7 +60,7 @@ impl Entry {
         drop(batching);
         let mut events_lost = 0;
         if let Some(batcher) = batcher {
-            // A journal that several nodes share may be away for long.
+            // A shared journal may be unreachable for long.
             let _ = batcher.close_within(patience);
             let lost = batcher.figures().lost_possible();
             events_lost = lost.events;

@@ -1,47 +1,46 @@
-//! Why a log could not be made, opened or dropped.
+//! Why a log could not be created, opened or dropped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellspring_log::{AppendError, OpenError};
 
-/// How often a folder that another process holds is tried again, and after what time.
+/// Attempts to open a folder that another process holds, and the time between them.
 pub(super) const LOCKED_TRIES: u32 = 30;
 pub(super) const LOCKED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a log could not be made, opened or dropped.
+/// Why a log could not be created, opened or dropped.
 #[derive(Debug)]
 pub enum NodeError {
-    /// There is no log of that name.
+    /// No log has this name.
     NotFound,
-    /// There are as many logs as there may be.
+    /// The limit of logs is reached.
     TooMany(usize),
-    /// The log itself would not open.
+    /// The log could not be opened.
     Open {
         /// Its name.
         log: String,
         /// Its folder.
         dir: PathBuf,
-        /// Why.
+        /// The cause.
         error: OpenError,
     },
-    /// A view of the log could not be begun.
+    /// A view of the log could not be opened.
     View(String),
-    /// The log `system`, which says what logs there are, did not take that there is one more or one
-    /// less.
+    /// The log `system`, which lists all logs, refused the change.
     NotRecorded(AppendError),
-    /// The journal of all nodes did not give the log in time. A retry may help.
+    /// The shared journal did not deliver the log in time. A retry may help.
     Unavailable {
         /// The log's name.
         log: String,
-        /// What is known of the cause.
+        /// The known cause.
         reason: String,
     },
     /// The file system refused.
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the file system said.
+        /// The file system's error.
         error: std::io::Error,
     },
 }
@@ -49,27 +48,28 @@ pub enum NodeError {
 /// Why a log has no batcher.
 #[derive(Debug)]
 pub enum NoBatcher {
-    /// There is no log of that name.
+    /// No log has this name.
     NoLog,
     /// It is being closed, perhaps to be emptied. A retry may help.
     Closing,
-    /// The system gives no thread. A retry may help.
+    /// The system provides no thread. A retry may help.
     NoThread(std::io::Error),
 }
 
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeError::NotFound => write!(f, "there is no such log"),
+            NodeError::NotFound => write!(f, "no such log"),
             NodeError::TooMany(limit) => {
-                write!(f, "there are {limit} logs, the most that max_logs allows")
+                write!(f, "there are {limit} logs, the maximum that max_logs allows")
             }
             NodeError::Open { log, error: OpenError::Locked { dir }, .. } => {
                 let data = Path::new(dir).ancestors().nth(2).unwrap_or(Path::new(dir)).display();
                 write!(
                     f,
-                    "the data folder {data} is in use: another process holds the log {log} in it, and \
-                     has not given it back within {} s; stop that, or choose another folder (--data)",
+                    "the data folder {data} is in use: another process holds the log {log} in \
+                     it and did not release it within {} s; stop that process, or choose \
+                     another folder (--data)",
                     LOCKED_TRIES * LOCKED_PAUSE.as_millis() as u32 / 1_000
                 )
             }
@@ -77,25 +77,22 @@ impl fmt::Display for NodeError {
                 let data = dir.ancestors().nth(2).unwrap_or(dir);
                 write!(
                     f,
-                    "the log {log} does not open. In {}, {error}. Nothing was changed; `wellspring verify \
-                     --data {} --log {log}` lists all damage. Keep this folder as it is, put a backup of \
-                     it in its place and start again",
+                    "cannot open the log {log}: in {}, {error}. Nothing was changed; \
+                     `wellspring verify --data {} --log {log}` lists all damage. Keep this \
+                     folder aside, restore a backup in its place and start again",
                     dir.display(),
                     data.display()
                 )
             }
             NodeError::Open { log, dir, error } => {
-                write!(f, "the log {log} in {} does not open: {error}", dir.display())
+                write!(f, "cannot open the log {log} in {}: {error}", dir.display())
             }
             NodeError::View(reason) => f.write_str(reason),
             NodeError::NotRecorded(error) => {
-                write!(
-                    f,
-                    "the log system, which says what logs there are, did not take it: {error}"
-                )
+                write!(f, "the log system, which lists all logs, refused the change: {error}")
             }
             NodeError::Unavailable { log, reason } => {
-                write!(f, "the log {log} is not here yet: {reason}")
+                write!(f, "the log {log} is not on this node yet: {reason}")
             }
             NodeError::Io { doing, error } => write!(f, "{doing}: {error}"),
         }

@@ -1,5 +1,4 @@
-//! What a node that does not lead has accepted goes to the node that leads: piece by piece, over
-//! HTTP.
+//! Hands events accepted by a follower to the leader: piece by piece, over HTTP.
 
 use super::Node;
 use super::entry::Entry;
@@ -20,52 +19,52 @@ use wellspring_types::Position;
 pub const PIECE: &str = "wellspring-piece";
 /// The header with its digest.
 pub const PIECE_DIGEST: &str = "wellspring-piece-digest";
-/// The header with the incarnation of the log that it is for: what was accepted for a log that is
-/// dropped does not come into the one that is made under its name.
+/// The header with the incarnation of the log: events accepted for a dropped log must not enter its
+/// successor of the same name.
 pub const PIECE_INCARNATION: &str = "wellspring-piece-incarnation";
-/// How long the leader may take to store a piece. What becomes of it is not known then, and it
-/// comes again.
+/// How long the leader may take to store a piece. Afterwards its outcome is unknown, and it is sent
+/// again.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long this node's copy may take to show a piece that is stored.
+/// How long this node's copy may take to show a stored piece.
 const SHOW_WAIT: Duration = Duration::from_secs(1);
 
-/// What the leader says of a piece.
+/// The leader's answer for a piece.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PieceAnswer {
-    /// What became of it.
+    /// The outcome.
     pub outcome: PieceOutcome,
     /// The position of its last event, if it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
-    /// Why it is not, if so.
+    /// The reason if it is not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What became of a piece.
+/// The outcome of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieceOutcome {
     /// It is durable.
     Stored,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
     /// Nothing happened.
     NotTaken,
-    /// It will never be taken.
+    /// It will never be accepted.
     Refused,
 }
 
-/// The way of one log's batcher to the node that leads.
+/// The channel from one log's batcher to the leader.
 pub(super) struct ToLeader {
     cluster: Arc<Cluster>,
     name: String,
     incarnation: u64,
     log: Log,
-    /// The log `system`, unless it is that.
+    /// The log `system`, unless this is it.
     system: Option<Log>,
     clock: Arc<dyn Clock>,
-    /// The client of the node asked last, with its URL.
+    /// The client of the last node, with its URL.
     client: Option<(String, Client)>,
 }
 
@@ -130,7 +129,7 @@ impl HandOver for ToLeader {
                 return HandOverOutcome::NotTaken;
             }
             Err(error) => {
-                tracing::debug!(%error, "what became of events that were handed over is not known yet");
+                tracing::debug!(%error, "the outcome of handed-over events is not known yet");
                 self.client = None;
                 return HandOverOutcome::Unknown;
             }
@@ -138,11 +137,10 @@ impl HandOver for ToLeader {
         let told = serde_json::from_slice::<PieceAnswer>(&answer.body);
         match (answer.head.status, told) {
             (200, Ok(told)) => self.outcome(told),
-            // It was refused before anybody looked at what it holds: the node is stopping, or has
-            // another key.
+            // Refused before its content was examined: the node is stopping, or has another key.
             (400..=499 | 503, _) => {
                 let status = answer.head.status;
-                tracing::debug!(status, "the leader did not take what was handed over");
+                tracing::debug!(status, "the leader did not accept the handed-over events");
                 HandOverOutcome::NotTaken
             }
             _ => HandOverOutcome::Unknown,
@@ -154,7 +152,7 @@ impl ToLeader {
     fn outcome(&self, told: PieceAnswer) -> HandOverOutcome {
         match told.outcome {
             PieceOutcome::Stored => {
-                // Who has waited for it reads it here.
+                // Clients that wait for it read it here.
                 if let Some(position) = told.position.filter(|position| self.log.head() < *position)
                 {
                     self.cluster.engine.nudge();
@@ -173,7 +171,7 @@ impl Entry {
     /// Starts the batcher in front of the log.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system provides no thread.
     pub(super) fn start_batcher(
         &self,
         name: &str,
@@ -190,7 +188,7 @@ impl Entry {
 }
 
 impl PieceAnswer {
-    /// What taking a piece came to.
+    /// The result of accepting a piece.
     #[must_use]
     pub fn of(
         taken: &Result<wellspring_log::Appended, wellspring_log::AppendError>,

@@ -1,5 +1,5 @@
-//! Whether what a node of several accepts comes to be stored: who waits for that has to be told
-//! within a bound when no node leads, or the journal is away.
+//! Watches whether events accepted by a node of a cluster get stored: waiting clients must be told
+//! within a bound when there is no leader, or the journal is unreachable.
 
 use super::Node;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::batcher::StoreProgress;
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How far each log's batcher had come, and since when it has stored nothing although it had
+/// The progress of each log's batcher, and since when it has stored nothing although it had
 /// something to store.
 #[derive(Debug, Default)]
 pub(super) struct IngestWatch {
@@ -26,7 +26,7 @@ struct UnstoredEvents {
 }
 
 impl IngestWatch {
-    /// Tells every batcher whether its storing goes on. `patience`: how long nothing may be stored.
+    /// Tells every batcher whether storing makes progress. `patience`: longest time without any.
     pub(super) fn look(&mut self, node: &Node, patience: Duration) {
         let now = Instant::now();
         if self.looked.is_some_and(|at| now - at < LOOK) {
@@ -47,7 +47,7 @@ impl IngestWatch {
     }
 }
 
-/// What waits now, and whether storing goes on.
+/// What waits now, and whether storing makes progress.
 fn judge(
     before: Option<UnstoredEvents>,
     (accepted, stored): (u64, u64),

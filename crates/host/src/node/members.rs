@@ -1,4 +1,4 @@
-//! Which nodes there are: each says so in the log `system` when it starts.
+//! The nodes of the cluster: each announces itself in the log `system` when it starts.
 //!
 //! ```text
 //! NodeJoined {"node":"a","url":"https://a.example","version":"0.1.0","start":17}   node:a
@@ -18,25 +18,25 @@ use wellspring_types::{DataKind, Event, Position, Query};
 
 /// The type of the event that a node has started.
 const NODE_JOINED: &str = "NodeJoined";
-/// The type of the event that a node will not come back.
+/// The type of the event that a node was removed.
 const NODE_FORGOTTEN: &str = "NodeForgotten";
 /// The place among producers of the log `system`: after the audit.
 const ORDER: u8 = 3;
 
-/// A node, as it said of itself when it last started.
+/// A node, as it announced itself at its last start.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Member {
     /// Its name.
     pub node: String,
-    /// Where others reach it.
+    /// Its URL for others.
     pub url: String,
     /// The version of its program.
     pub version: String,
-    /// Drawn at random for each life of its process.
+    /// Random for each life of its process.
     pub start: u64,
 }
 
-/// The nodes there are.
+/// The known nodes.
 #[derive(Debug, Default)]
 pub(super) struct Members(Mutex<Folded>);
 
@@ -47,12 +47,12 @@ struct Folded {
 }
 
 #[derive(Debug, Deserialize)]
-struct Forgotten {
+struct ForgottenNode {
     node: String,
 }
 
 impl Members {
-    /// Those that the log `system` knows now, by name.
+    /// The nodes in the log `system` now, by name.
     ///
     /// # Errors
     /// That log cannot be read.
@@ -71,10 +71,10 @@ impl Members {
 }
 
 impl Folded {
-    /// What makes no sense is passed over: nobody but the server writes that log.
+    /// Nonsense is ignored: only the server writes that log.
     fn apply(&mut self, event_type: &str, data: &[u8]) {
         if event_type == NODE_FORGOTTEN {
-            if let Ok(Forgotten { node }) = serde_json::from_slice(data) {
+            if let Ok(ForgottenNode { node }) = serde_json::from_slice(data) {
                 self.members.remove(&node);
             }
         } else if let Ok(member) = serde_json::from_slice::<Member>(data)
@@ -86,7 +86,7 @@ impl Folded {
 }
 
 impl Node {
-    /// The nodes there are, by name; none if this one is alone.
+    /// The nodes by name; none outside a cluster.
     ///
     /// # Errors
     /// The log `system` cannot be read.
@@ -97,8 +97,8 @@ impl Node {
         }
     }
 
-    /// Takes a node off the list of those there are, until it starts again. Blocks until that is
-    /// durable; to be called where `system` is led.
+    /// Removes a node from the list until it starts again. Blocks until that is durable; call it on
+    /// the leader of `system`.
     ///
     /// # Errors
     /// [`NodeError::NotFound`] if there is none of that name, [`NodeError::NotRecorded`].
@@ -117,10 +117,10 @@ impl Node {
     }
 }
 
-/// Says that this node has started. It is stored by whoever leads `system`.
+/// Announces this node's start. The leader of `system` stores it.
 ///
 /// # Errors
-/// A sentence: the batcher takes nothing.
+/// A sentence: the batcher accepts nothing.
 pub(super) fn join(cluster: &Cluster, batcher: &Batcher) -> Result<(), String> {
     let Cluster { node, url, start, .. } = cluster;
     let template = EventTemplate::new(NODE_JOINED, &[&format!("node:{node}")])

@@ -1,4 +1,4 @@
-//! The logs of this process: where they are, which exist, opening and dropping them.
+//! The logs of this process: their folder, which exist, opening and dropping them.
 
 mod account;
 mod catalog;
@@ -40,11 +40,10 @@ use wellspring_log::batcher::{self, Batcher};
 use wellspring_log::{Clock, Log, LogStats, Options};
 use wellspring_types::Position;
 
-/// Dropped logs carry this before their name until their files are gone. No valid name begins with
-/// it.
+/// Prefix of a dropped log's folder until its files are gone. No valid name starts with it.
 const DROPPED: &str = ".dropped-";
 
-/// Copies that were set aside carry this behind their name. No valid name holds it.
+/// Suffix of copies that were set aside. No valid name contains it.
 const SET_ASIDE: &str = ".set-aside-";
 
 /// All logs of this process.
@@ -54,13 +53,13 @@ pub struct Node {
     max_logs: usize,
     batching: batcher::Options,
     logs: RwLock<BTreeMap<String, Entry>>,
-    /// Held while logs are made or dropped, so that readers of `logs` never wait for the disk.
+    /// Held while logs are created or dropped, so that readers of `logs` never wait for the disk.
     changes: Mutex<Changes>,
-    /// What a node of several knows besides.
+    /// Additional state in a cluster.
     shared: Option<SharedState>,
 }
 
-/// What only those who make or drop logs look at.
+/// State for creating and dropping logs.
 #[derive(Default)]
 struct Changes {
     /// Logs dropped by this process.
@@ -70,12 +69,12 @@ struct Changes {
 }
 
 impl Node {
-    /// Opens every log under the data folder, `main` and the system log in any case; of a node of
-    /// several those that the nodes agree on.
+    /// Opens every log in the data folder, always including `main` and the system log; in a
+    /// cluster, those in the catalog.
     ///
     /// # Errors
-    /// [`NodeError`]: a log that does not open stops the start, because serving without it would
-    /// hide it.
+    /// [`NodeError`]: a log that cannot be opened stops the start, because serving without it would
+    /// hide the problem.
     pub(crate) fn open(
         data: &Path,
         config: &StorageConfig,
@@ -93,7 +92,7 @@ impl Node {
         };
         wellspring_log::set_sealed_index_budget_bytes(config.sealed_index_bytes);
         let dir = data.join("logs");
-        keep_private(&dir).map_err(io(&dir, "making the folder"))?;
+        keep_private(&dir).map_err(io(&dir, "creating the folder"))?;
         let node = Node {
             dir,
             shared: cluster.is_some().then(SharedState::default),
@@ -116,7 +115,7 @@ impl Node {
         Ok(node)
     }
 
-    /// The names of logs that have a folder. What is left of dropped ones is removed.
+    /// The names of logs with a folder. Remains of dropped logs are removed.
     fn folders(&self) -> Result<Vec<String>, NodeError> {
         let mut names = Vec::new();
         let entries = fs::read_dir(&self.dir).map_err(io(&self.dir, "listing"))?;
@@ -128,13 +127,13 @@ impl Node {
             } else if is_name(&name) {
                 names.push(name);
             } else if !name.contains(SET_ASIDE) {
-                tracing::warn!(name, "not a log's name; left alone");
+                tracing::warn!(name, "not the name of a log; ignored");
             }
         }
         Ok(names)
     }
 
-    /// What this is as a node of several; `None` if it is alone.
+    /// The cluster this node belongs to, if any.
     pub fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.opening.cluster.as_ref()
     }
@@ -154,7 +153,7 @@ impl Node {
         logs.iter().map(|(name, entry)| (name.clone(), entry.log.clone())).collect()
     }
 
-    /// The batcher in front of a log, started if need be.
+    /// The batcher of a log, started on demand.
     ///
     /// # Errors
     /// [`NoBatcher`].
@@ -172,25 +171,25 @@ impl Node {
         }
     }
 
-    /// The batcher in front of a log, if anything was ever taken in for it.
+    /// The batcher of a log, if anything was ever ingested into it.
     pub fn started_batcher(&self, name: &str) -> Option<Batcher> {
         let entry = self.entry(name)?;
         let batching = entry.batching.lock().unwrap_or_else(PoisonError::into_inner);
         batching.batcher().cloned()
     }
 
-    /// How far each open view is: log, view, progress.
+    /// The progress of each open view: log, view, progress.
     pub fn views(&self) -> Vec<(String, &'static str, Progress)> {
         let figures = self.view_figures().into_iter();
         figures.map(|(log, view, figures)| (log, view, figures.progress)).collect()
     }
 
-    /// What each open view costs, and how far it is: log, view, figures.
+    /// The cost and progress of each open view: log, view, figures.
     pub(crate) fn view_figures(&self) -> Vec<(String, &'static str, Figures)> {
         self.figures_of_views(|_| true)
     }
 
-    /// How far each view is that the server is not ready without.
+    /// The progress of each view that readiness requires.
     fn awaited_views(&self) -> Vec<(String, &'static str, Progress)> {
         let figures = self.figures_of_views(LogView::is_awaited).into_iter();
         figures.map(|(log, view, figures)| (log, view, figures.progress)).collect()
@@ -209,7 +208,7 @@ impl Node {
         figures
     }
 
-    /// Waits until the views of a log show a position, at most so long in all.
+    /// Waits until the views of a log have reached a position, at most this long in all.
     pub(crate) async fn shown(&self, name: &str, position: Position, most: Duration) {
         let Some(entry) = self.entry(name) else { return };
         for view in entry.views.all() {
@@ -226,23 +225,23 @@ impl Node {
         logs.iter().map(|(name, entry)| (name.clone(), entry.clone())).collect()
     }
 
-    /// What was accepted for a log, and what became of it.
+    /// The account of a log.
     pub fn account(&self, name: &str) -> Option<IngestAccount> {
         self.entry(name).map(|entry| entry.account())
     }
 
-    /// Segments of all logs. Asks no device.
+    /// Segments of all logs, without disk access.
     pub(crate) fn segments(&self) -> u64 {
         self.entries().iter().map(|(_, entry)| entry.log.segments()).sum()
     }
 
-    /// The figures and the account of every log, by name. Asks the file system.
+    /// The figures and the account of every log, by name. Accesses the file system.
     pub(crate) fn figures(&self) -> Vec<(String, LogStats, IngestAccount)> {
         let entries = self.entries().into_iter();
         entries.map(|(name, entry)| (name, entry.log.stats(), entry.account())).collect()
     }
 
-    /// Makes a log and tells whether it is new. Blocks on the disk. `name` must be a name.
+    /// Creates a log and tells whether it is new. Blocks on the disk. `name` must be valid.
     ///
     /// # Errors
     /// [`NodeError`].
@@ -259,7 +258,7 @@ impl Node {
         Ok(true)
     }
 
-    /// Whether there may be one more log.
+    /// Whether another log may be created.
     fn check_room(&self, name: &str) -> Result<(), NodeError> {
         let own = self.get(SYSTEM_LOG).iter().count();
         if name != SYSTEM_LOG && self.all().len() - own >= self.max_logs {
@@ -268,7 +267,7 @@ impl Node {
         Ok(())
     }
 
-    /// Drops a log with everything in it. Blocks on the disk.
+    /// Drops a log and all its events. Blocks on the disk.
     ///
     /// # Errors
     /// [`NodeError`].
@@ -288,8 +287,7 @@ impl Node {
         self.discard(name, &entry, changes)
     }
 
-    /// Puts an empty log in the place of one. Appends on their way to the old one are refused as
-    /// closed.
+    /// Replaces a log by an empty one. Appends in progress to the old one are refused as closed.
     ///
     /// # Errors
     /// [`NodeError`].
@@ -303,13 +301,13 @@ impl Node {
         self.open_log(name, 0, &changes)
     }
 
-    /// Takes no more appends anywhere, makes durable what is staged or accepted. Tells how many
+    /// Accepts no more appends, and makes staged and accepted events durable. Returns how many
     /// accepted events could not be stored.
     pub fn close(&self) -> u64 {
         if let Some(shared) = &self.shared {
             shared.end();
         }
-        // All have the same time, however many they are.
+        // All logs share the time.
         let until = Instant::now() + CLOSE_PATIENCE;
         let left = || until.saturating_duration_since(Instant::now());
         self.entries().iter().map(|(name, entry)| entry.close(name, left())).sum()
@@ -317,10 +315,10 @@ impl Node {
 
     fn open_log(&self, name: &str, incarnation: u64, changes: &Changes) -> Result<(), NodeError> {
         let path = self.dir.join(name);
-        keep_private(&path).map_err(io(&path, "keeping others out of"))?;
+        keep_private(&path).map_err(io(&path, "locking"))?;
         let log = self.opening.open(name, incarnation, &path)?;
-        // The folder's own entry must survive a power loss, or acknowledged events would go with
-        // it.
+        // The folder's own entry must survive a power loss, or acknowledged events would be lost
+        // with it.
         sync_dir(&self.dir)?;
         let viewed = ViewedLog { name, log: &log, dir: &path, clock: &self.opening.options.clock };
         let (views, shows) = views::open_due(&changes.views, viewed).map_err(NodeError::View)?;
@@ -331,8 +329,7 @@ impl Node {
         Ok(())
     }
 
-    /// The name is given up first and durably, so that a crash meanwhile never leaves half a log
-    /// under it.
+    /// The name is given up first, durably, so that a crash never leaves half a log under it.
     fn discard(&self, name: &str, entry: &Entry, changes: &mut Changes) -> Result<(), NodeError> {
         entry.views.end().iter().for_each(|view| view.forbid_snapshots());
         let patience = if self.shared.is_some() { DROP_PATIENCE } else { CLOSE_PATIENCE };
@@ -340,7 +337,7 @@ impl Node {
         self.remove_folder(name, changes)
     }
 
-    /// Removes the folder of a log that is not open.
+    /// Removes the folder of a closed log.
     fn remove_folder(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         changes.dropped += 1;
         let count = changes.dropped;

@@ -1,4 +1,4 @@
-//! How a log of the process is opened: the files of a folder, or a copy of a log of several nodes.
+//! Opening a log: the files of a folder, or the copy of a shared log.
 
 use super::NodeError;
 use super::error::{LOCKED_PAUSE, LOCKED_TRIES};
@@ -16,25 +16,25 @@ use wellspring_log::{Log, OpenError, Options, Role, SharedOptions};
 
 /// How long a copy may take to reach the end of its journal while its log is opened.
 const CATCH_UP: Duration = Duration::from_secs(60);
-/// Time between two looks at a role that is waited for, should a change of it be missed.
+/// Time between two checks of an awaited role, in case a change is missed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How logs are opened.
+/// How to open logs.
 pub(super) struct Opening {
     pub(super) options: Options,
     pub(super) cluster: Option<Arc<Cluster>>,
 }
 
 impl Opening {
-    /// Opens a log. A process that was just killed may hold its folder a moment longer: that is
-    /// waited for. A copy is given back when it has reached the end that its journal had.
+    /// Opens a log. A process that was just killed may hold its folder a moment longer, so this
+    /// waits for it. A copy is returned once it has reached the end that its journal had.
     ///
     /// # Errors
     /// [`NodeError::Open`], [`NodeError::Unavailable`].
     pub(super) fn open(&self, name: &str, incarnation: u64, path: &Path) -> Result<Log, NodeError> {
         let mut options = self.options.clone();
         if name == SYSTEM_LOG {
-            // What was revoked stays so after a power loss.
+            // Revocations survive a power loss.
             options.sync = wellspring_log::Sync::Always;
         }
         let open = || match &self.cluster {
@@ -61,12 +61,11 @@ impl Opening {
     }
 }
 
-/// The name of a log in its journal: that of the log, and which of those that had it one after the
-/// other it is.
+/// The name of a log in its journal: its name and incarnation.
 pub(super) fn journal_name(name: &str, incarnation: u64) -> String {
     match incarnation {
         0 => name.to_owned(),
-        // No log's name has a dot.
+        // No log's name contains a dot.
         _ => format!("{name}.{incarnation}"),
     }
 }
@@ -79,10 +78,10 @@ fn open_copy(
     options: Options,
 ) -> Result<Log, OpenError> {
     let storage = DiskStorage::create(path)
-        .map_err(|error| OpenError::Io { doing: format!("making {}", path.display()), error })?;
+        .map_err(|error| OpenError::Io { doing: format!("creating {}", path.display()), error })?;
     let journal_name = journal_name(name, incarnation);
     let (engine, claims): (Box<dyn SharedLog>, _) = if name == SYSTEM_LOG {
-        // Who keeps the journal is not to read who may do what.
+        // The operator of the journal must not read who has access.
         let engine = cluster.engine.shared_log(&journal_name, LogRows::Never);
         (Box::new(SealedLog::new(engine, &cluster.key, &journal_name)), Claims::BySilence)
     } else {
@@ -99,8 +98,8 @@ fn open_copy(
     Log::open_shared(Arc::new(storage), options, shared, engine)
 }
 
-/// Waits until a copy has reached the end that its journal had: a view that is opened sooner could
-/// be further than what a power loss has left of the copy.
+/// Waits until a copy has reached the end that its journal had: a view opened sooner could be ahead
+/// of what a power loss has left of the copy.
 fn caught_up(cluster: &Cluster, name: &str, log: &Log) -> Result<(), NodeError> {
     let begun = Instant::now();
     let changes = log.role_changes();
@@ -129,7 +128,7 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), NodeError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(io(dir, "syncing the folder"))
 }
 
-/// What the file system refused, and while doing what.
+/// The file system's error, with the operation.
 pub(super) fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
     let doing = format!("{doing} {}", path.display());
     move |error| NodeError::Io { doing, error }

@@ -1,4 +1,4 @@
-//! What clients are told of a log that cannot be made, opened or dropped, or has no view.
+//! Problems of logs that cannot be created, opened or dropped, or have no view.
 
 use super::{NoView, NodeError};
 use crate::wire::problem::{self, Problem};

@@ -1,4 +1,4 @@
-//! Whether the server should be sent requests, and if not, why.
+//! Whether the server is ready for requests, and if not, why.
 
 use super::Node;
 use crate::cluster::{EngineReach, EngineStatus};
@@ -8,18 +8,18 @@ use crate::wire::json::push_string;
 use crate::wire::problem::{self, Kind, Problem};
 use wellspring_log::{Log, Role};
 
-/// What requests are to be sent for.
+/// The purpose of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reads alone: any node that has caught up answers them.
+    /// Reads only: any node that has caught up is ready.
     Reads,
-    /// Writes alone: somebody has to lead.
+    /// Writes only: there must be a leader.
     Writes,
     /// Both.
     Both,
 }
 
-/// The kinds of reasons, the worst first: the answer is the worst.
+/// The kinds of reasons, worst first: the answer is the worst.
 pub const KINDS: &[&Kind] = &[
     &problem::SHUTTING_DOWN,
     &problem::LOG_CLOSED,
@@ -33,16 +33,16 @@ pub const KINDS: &[&Kind] = &[
     &problem::VIEW_NOT_READY,
 ];
 
-/// Why the server is not ready for these requests, the worst first; empty if it is.
+/// Why the server is not ready for these requests, worst first; empty if it is.
 pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem> {
     let mut reasons = Vec::new();
     if is_stopping {
-        reasons.push(*problem::SHUTTING_DOWN.because("the server is stopping"));
+        reasons.push(*problem::SHUTTING_DOWN.because("the server is shutting down"));
     }
     let logs = node.all();
     if !logs.iter().any(|(name, _)| name == MAIN) {
-        let detail = "the log main has been deleted; PUT /v1/logs/main makes an empty one, and so \
-                      does the next start";
+        let detail = "the log main has been deleted; PUT /v1/logs/main creates an empty one, \
+                      and so does the next start";
         reasons.push(*problem::MAIN_DELETED.because(detail).about(MAIN));
     }
     for (name, log) in &logs {
@@ -51,14 +51,12 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
         reasons.extend(of_role(name, &log.role(), purpose));
     }
     for (name, _) in node.unopened_logs() {
-        // Why, with paths of this machine, stands in the server's log.
-        let detail =
-            format!("the log {name} does not open on this node; the server's log says why");
+        // The cause, with paths of this machine, is in the server's log.
+        let detail = format!("the log {name} cannot be opened on this node; see the server's log");
         reasons.push(*problem::CATCHING_UP.because(detail).about(&name));
     }
     if purpose != Purpose::Reads && !node.has_joined() {
-        let detail =
-            "the start of this node has not been stored yet: other nodes do not know of it";
+        let detail = "this node has not yet announced itself: other nodes do not know it";
         reasons.push(*problem::CATCHING_UP.because(detail).about(SYSTEM_LOG));
     }
     let engine = node.cluster().map(|cluster| cluster.engine.status());
@@ -66,9 +64,8 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
     for (log, view, progress) in node.awaited_views() {
         if progress.state != State::Live {
             let Progress { position, head, .. } = progress;
-            let detail = format!(
-                "the view {view} of {log} does not answer yet: {position} of {head} events"
-            );
+            let detail =
+                format!("the view {view} of {log} is not ready yet: {position} of {head} events");
             reasons.push(*problem::VIEW_NOT_READY.because(detail).about(&log));
         }
     }
@@ -79,7 +76,7 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
 fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     let mut reasons = Vec::new();
     if let Some(reason) = log.closed_reason() {
-        let detail = format!("{name} takes no appends: {reason}");
+        let detail = format!("{name} accepts no appends: {reason}");
         reasons.push(*problem::LOG_CLOSED.because(detail));
     }
     let damage = log.damage();
@@ -89,8 +86,8 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
             more => format!(", and {more} more segments are"),
         };
         let detail = format!(
-            "of {name}, {first}{more}; wellspring verify tells all of it. Restore the file, then \
-             start again"
+            "of {name}, {first}{more}; wellspring verify lists all damage. Restore the file, \
+             then restart"
         );
         let mut file = Vec::new();
         push_string(&mut file, &first.file);
@@ -101,35 +98,36 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
         reasons.push(reason);
     }
     if log.is_full() || ingest_full {
-        let detail = format!("{name} takes nothing in: no room left on the device");
+        let detail = format!("{name} accepts no events: no space left on the device");
         reasons.push(*problem::STORAGE_FULL.because(detail));
     }
     reasons.iter_mut().for_each(|reason| reason.log = Some(name.into()));
     reasons
 }
 
-/// Tells of a copy that is detached, and what to do.
+/// The reason for a detached copy, and the remedy.
 pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     problem::DETACHED.because(format!(
-        "the copy of {name} on this node is detached: {reason}. If the shared log is right, stop this \
-         node, run `wellspring journal reset-copy --log {name} --data` with its data folder, and start \
-         it again: it fetches the log anew, and what is in the copy is kept aside"
+        "the copy of {name} on this node is detached: {reason}. If the shared log is right, \
+         stop this node, run `wellspring journal reset-copy --log {name} --data` with its data \
+         folder, and start it again: it then fetches the log anew and keeps the old copy aside"
     ))
 }
 
-/// What of a node's role keeps requests from it.
+/// The reason in a node's role.
 fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     let reason = match role {
         Role::Detached { reason } => detached(name, reason),
         Role::CatchingUp { place, end } => {
-            let end = end.map_or("an end not known yet".to_owned(), |end| end.0.to_string());
+            let end =
+                end.map_or("an end that is not known yet".to_owned(), |end| end.0.to_string());
             problem::CATCHING_UP.because(format!(
                 "the copy of {name} is not complete yet: at place {} of {end}",
                 place.0
             ))
         }
         Role::Following { leader: None } if purpose != Purpose::Reads => {
-            problem::NOT_LEADING.because(format!("no node is known to lead {name} at the moment"))
+            problem::NOT_LEADING.because(format!("no leader is known for {name} at the moment"))
         }
         Role::Claiming { epoch } if purpose != Purpose::Reads => problem::NOT_LEADING
             .because(format!("this node is about to lead {name}, in epoch {epoch}")),
@@ -138,8 +136,7 @@ fn of_role(name: &str, role: &Role, purpose: Purpose) -> Option<Problem> {
     Some(*reason.about(name))
 }
 
-/// What of the engine keeps writes from a node. Where it is, and why it is not reached, is not
-/// everybody's to know.
+/// The reason in the engine. Its address, and why it cannot be reached, are not public.
 fn of_engine(engine: &EngineStatus, purpose: Purpose) -> Option<Problem> {
     match &engine.reach {
         EngineReach::Lost { .. } if purpose != Purpose::Reads => {

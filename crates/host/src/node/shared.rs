@@ -1,9 +1,8 @@
-//! The logs of a node of several: those that the log `system` says there are, opened, dropped and
-//! led as it says.
+//! The logs of a node of a cluster, opened, dropped and led according to the log `system`.
 //!
-//! A thread looks after them: it opens and drops logs that were made or dropped on other nodes, and
-//! has one node lead all logs, the one that leads `system`. Who leads `system` is found out by
-//! silence (`log/shared/lead.rs`).
+//! A thread maintains them: it opens and drops logs that were created or dropped on other nodes,
+//! and has the leader of `system` lead all logs. The leader of `system` is replaced after a silence
+//! (`log/shared/lead.rs`).
 
 use super::catalog::{Catalog, CatalogChange};
 use super::ingest_watch::IngestWatch;
@@ -22,23 +21,23 @@ use wellspring_log::inspect::{CopyFound, Holding, copied_log, holding};
 use wellspring_log::{Append, AppendError, Feed, Leader, Log, Role};
 use wellspring_types::Position;
 
-/// Attempts at a change of the catalog that others' changes overtake.
+/// Attempts at a change of the catalog while others interfere.
 const ATTEMPTS: u32 = 16;
-/// Time between two looks at roles; new events of `system` are seen at once.
+/// Time between two checks of roles; new events of `system` are noticed at once.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two claims of one log.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
-/// Time between two attempts to read which logs there are.
+/// Time between two attempts to read the catalog.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a node of several knows besides its logs.
+/// Cluster state besides the logs.
 pub(super) struct SharedState {
     catalog: Mutex<Catalog>,
-    /// Up to here the logs of this node are as `system` says, but for those that do not open.
+    /// Position of `system` that the logs of this node reflect, except those that cannot be opened.
     settled: Feed,
-    /// Logs that there are and that do not open here.
+    /// Existing logs that cannot be opened here.
     pub(super) unopened: UnopenedLogs,
-    /// The nodes there are.
+    /// The known nodes.
     pub(super) members: Members,
     /// The start of this node has been read from `system`: others know of it.
     joined: AtomicBool,
@@ -74,7 +73,7 @@ impl SharedState {
 }
 
 impl Node {
-    /// Opens the log `system`, and those that it names. `found`: the folders there are.
+    /// Opens the log `system`, and those that it lists. `found`: the existing folders.
     ///
     /// # Errors
     /// [`NodeError`].
@@ -98,8 +97,8 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the copy of a log that was dropped, also one that a crash kept from being finished.
-    /// What is no copy, or holds events of nobody knows which log, is left, and stops the start.
+    /// Removes the copy of a dropped log, also after a crash in the middle. A folder that is not a
+    /// copy, or holds events of an unknown log, stays and stops the start.
     fn remove_copy(&self, name: &str, changes: &mut Changes) -> Result<(), NodeError> {
         let dir = self.dir.join(name);
         let found = holding(&dir).map_err(|error| NodeError::Open {
@@ -113,8 +112,9 @@ impl Node {
             Holding::Files => false,
         };
         if !is_ours {
-            let what = "it is no log of this journal and no copy of one; a node of several begins with a data \
-                        folder of its own, and `wellspring export` and `import` bring events along"
+            let what = "it is neither a log of this journal nor a copy of one; a node of a \
+                        cluster starts with an empty data folder, and `wellspring export` and \
+                        `import` transfer events"
                 .to_owned();
             let error =
                 wellspring_log::OpenError::OtherJournal { dir: dir.display().to_string(), what };
@@ -124,7 +124,7 @@ impl Node {
         self.remove_folder(name, changes)
     }
 
-    /// Has a log be here as it is in the catalog.
+    /// Brings a log into its catalog state here.
     fn settle(
         &self,
         name: &str,
@@ -149,7 +149,7 @@ impl Node {
                 if copied.is_some_and(|copied| copied != journal_name(name, incarnation)) {
                     tracing::info!(
                         log = name,
-                        "was made anew meanwhile; the copy of the old one is removed"
+                        "was recreated meanwhile; the copy of the old log is removed"
                     );
                     self.remove_folder(name, changes)?;
                 }
@@ -160,8 +160,8 @@ impl Node {
         Ok(())
     }
 
-    /// Has the logs of this node be as `system` says now. What does not open is kept in mind and
-    /// tried again later, and keeps no other log from opening.
+    /// Brings the logs of this node into their catalog state. A log that cannot be opened is
+    /// remembered and retried later, and does not keep others from opening.
     fn follow_catalog(&self, shared: &SharedState) -> Result<(), NodeError> {
         let Some(system) = self.get(SYSTEM_LOG) else { return Ok(()) };
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,19 +185,18 @@ impl Node {
         Ok(())
     }
 
-    /// Up to which position of `system` the logs of this node are as it says; `None` if this node
-    /// is alone.
+    /// Position of `system` that the logs of this node reflect; `None` outside a cluster.
     pub fn catalog_settled(&self) -> Option<&Feed> {
         self.shared.as_ref().map(|shared| &shared.settled)
     }
 
-    /// Which of the logs that had this name one after the other is open here.
+    /// The incarnation of the log that is open here.
     pub fn incarnation(&self, name: &str) -> Option<u64> {
         self.entry(name).map(|entry| entry.incarnation)
     }
 
-    /// Who leads a log, as far as this node knows: a copy that was set up by hand may not have seen
-    /// the claim, and whoever leads `system` leads the others, or will.
+    /// The leader of a log, as far as this node knows: a copy that was set up by hand may have
+    /// missed the claim, and the leader of `system` leads the others, or will.
     pub fn leader_of(&self, log: &Log) -> Option<Leader> {
         leader_of(log, self.get(SYSTEM_LOG).as_ref())
     }
@@ -254,20 +253,20 @@ impl Node {
         Err(NodeError::NotRecorded(AppendError::Overloaded))
     }
 
-    /// Says in the log `system` that this node has started, and where others reach it: once it can
-    /// be reached.
+    /// Announces in the log `system` that this node has started, with its URL, once it can be
+    /// reached.
     pub(crate) fn join(&self) {
         let Some(cluster) = self.cluster() else { return };
         let joined = match self.batcher(SYSTEM_LOG) {
             Ok(batcher) => members::join(cluster, &batcher),
-            Err(_) => Err("the log system takes nothing".to_owned()),
+            Err(_) => Err("the log system accepts no events".to_owned()),
         };
         if let Err(reason) = joined {
-            tracing::warn!("other nodes are not told of this one: {reason}");
+            tracing::warn!("cannot announce this node to the others: {reason}");
         }
     }
 
-    /// Logs that there are and that do not open here, by name, and why.
+    /// Existing logs that cannot be opened here, by name, with the reason.
     pub fn unopened_logs(&self) -> Vec<(String, String)> {
         let unopened = self.shared.as_ref().map(|shared| shared.unopened.all());
         unopened.unwrap_or_default().into_iter().map(|(name, log)| (name, log.reason)).collect()
@@ -278,10 +277,10 @@ impl Node {
         self.shared.as_ref().is_none_or(|shared| shared.joined.load(Ordering::Acquire))
     }
 
-    /// Looks after the logs of a node of several, on a thread of its own, until the node is closed.
+    /// Maintains the logs of a node of a cluster, on a dedicated thread, until the node is closed.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system provides no thread.
     pub(crate) fn look_after_shared(self: &Arc<Self>) -> Result<(), String> {
         let Some(cluster) = self.cluster().map(Arc::clone) else { return Ok(()) };
         let node = Arc::downgrade(self);
@@ -290,7 +289,7 @@ impl Node {
     }
 }
 
-/// Who leads a log, by what it knows itself, or else by what the log `system` knows.
+/// The leader of a log, known to the log itself or else to the log `system`.
 pub(super) fn leader_of(log: &Log, system: Option<&Log>) -> Option<Leader> {
     let by = |log: &Log| match log.role() {
         Role::Following { leader } => leader,
@@ -322,7 +321,7 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
             let followed = node.follow_catalog(shared);
             failed = followed.as_ref().err().map(|_| Instant::now());
             if let Err(error) = followed {
-                tracing::warn!("which logs there are could not be found out: {error}");
+                tracing::warn!("cannot list the logs: {error}");
             }
         }
         twin = twin.seen(&node, cluster, seen);
@@ -348,19 +347,19 @@ fn look_after(node: &Weak<Node>, cluster: &Cluster) {
     }
 }
 
-/// Whether another process lives under this node's name.
+/// Whether another process uses this node's name.
 #[derive(Debug, Clone, Copy)]
 enum Twin {
     /// This node's own joining has not been seen yet.
     Unknown,
-    /// It was the last under its name when the log `system` ended here.
+    /// It was the last of its name when the log `system` ended here.
     None(Position),
-    /// There is one, and that was told.
+    /// There is one, and it was logged.
     Told,
 }
 
 impl Twin {
-    /// What is known of it when the log `system` has come to an end.
+    /// The state when the log `system` has come to its end.
     fn seen(self, node: &Node, cluster: &Cluster, end: Position) -> Twin {
         if matches!(self, Twin::Told) || matches!(self, Twin::None(known) if known == end) {
             return self;
@@ -372,8 +371,8 @@ impl Twin {
                 tracing::error!(
                     node = cluster.node.as_str(),
                     url = other.url,
-                    "another process has started under the name of this node; give each node a name of its own \
-                     (--node), or stop one of the two"
+                    "another process has started under the name of this node; give each node a \
+                     unique name (--node), or stop one of the two"
                 );
                 Twin::Told
             }
@@ -387,7 +386,7 @@ impl Twin {
 fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     match system.role() {
         Role::Leading { .. } => {}
-        // Nobody has ever led: no silence has to be borne.
+        // There was never a leader: no silence to wait for.
         Role::Following { leader: None } if system.stats().epoch == 0 && system.head() == 0 => {
             system.claim_lead();
             return true;
@@ -400,7 +399,7 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     let mut any = false;
     for (name, log) in node.all() {
         if name != SYSTEM_LOG && matches!(log.role(), Role::Following { .. }) {
-            tracing::debug!(log = name, node = cluster.node.as_str(), "claims the lead");
+            tracing::debug!(log = name, node = cluster.node.as_str(), "claiming the lead");
             log.claim_lead();
             any = true;
         }
@@ -408,8 +407,8 @@ fn claim_others(node: &Node, system: &Log, cluster: &Cluster) -> bool {
     any
 }
 
-/// Gives up the logs that this node leads although it does not lead `system`: whoever does will
-/// claim them, and until then nothing is to be promised here.
+/// Gives up the logs that this node leads although it does not lead `system`: that leader will
+/// claim them, and until then this node must promise nothing.
 fn resign_others(node: &Node) {
     for (name, log) in node.all() {
         if name != SYSTEM_LOG && log.role().leads() {

@@ -1,4 +1,4 @@
-//! Nodes over an engine in memory: which logs there are, and who leads them.
+//! Nodes over an in-memory engine: the catalog, and the leaders.
 
 use super::*;
 use crate::cluster::simulated::SimulatedLogs;
@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-/// Waits until something is so; what, is said if it never is.
+/// Waits until a condition holds; `what` is the message if it never does.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -79,7 +79,7 @@ fn one_node_leads_all_logs_and_another_takes_all_of_them() {
     assert!(matches!(one.create("late"), Err(NodeError::NotRecorded(_))), "it does not lead");
     append(&two, "orders");
     until("the first follows", || one.get("orders").is_some_and(|log| log.head() == 2));
-    // Nobody is heard: the other one claims.
+    // The leader is not heard: the other one claims.
     two.close();
     until("the first leads again", || leads(&one, MAIN) && leads(&one, "orders"));
 }
@@ -136,8 +136,8 @@ fn a_node_that_was_away_finds_logs_as_they_are_now() {
     assert!(members.contains(&"node-1".to_owned()), "{members:?}");
 }
 
-/// Killed while it made a copy of a log that is dropped before it starts again, a node did not
-/// start any more.
+/// Regression: killed while copying a log that was dropped before it restarted, a node failed to
+/// start.
 #[test]
 fn what_a_crash_has_left_of_a_copy_of_a_dropped_log_is_removed() {
     let world = World::new();
@@ -165,7 +165,7 @@ fn what_a_crash_has_left_of_a_copy_of_a_dropped_log_is_removed() {
     until("it leads again", || leads(&one, MAIN));
 }
 
-/// Of one node that cannot open one log neither other logs nor other nodes are to suffer.
+/// One log that one node cannot open must not affect other logs or nodes.
 #[test]
 fn a_log_that_does_not_open_on_one_node_is_led_by_another() {
     let world = World::new();
@@ -182,7 +182,7 @@ fn a_log_that_does_not_open_on_one_node_is_led_by_another() {
     assert_eq!(two.unopened_logs().len(), 1, "{:?}", two.unopened_logs());
     until("it is led where it opens", || leads(&one, "aa"));
     append(&one, "aa");
-    // A node that cannot open it comes to lead, and goes on making logs until it has given up.
+    // A node that cannot open it becomes leader, and creates logs until it has given up.
     two.get(SYSTEM_LOG).expect("a log").claim_lead();
     until("the second leads", || leads(&two, SYSTEM_LOG));
     until("it makes a log", || two.create("cc").is_ok());
@@ -204,7 +204,7 @@ fn a_folder_of_files_does_not_become_a_copy() {
     drop(node);
     let refused = world.try_open(1).map(drop).expect_err("it is not a copy");
     assert!(matches!(&refused, NodeError::Open { error: OpenError::OtherJournal { .. }, .. }));
-    // Without the logs that are always there the others are not taken for dropped ones.
+    // Without the permanent logs, the others are not taken for dropped ones.
     for log in [MAIN, SYSTEM_LOG] {
         fs::remove_dir_all(data.join("logs").join(log)).unwrap();
     }
@@ -231,7 +231,7 @@ fn a_node_that_cannot_lead_a_log_leads_none() {
     let one = world.open(1);
     until("the first leads", || leads(&one, MAIN));
     (0..3).for_each(|_| append(&one, MAIN));
-    // What a node that is new would have to read is gone.
+    // The entries that a new node would have to read are gone.
     let main = world.logs.log(MAIN);
     main.drop_up_to(main.end());
     let two = world.open(2);

@@ -1,4 +1,4 @@
-//! Views attached to logs that are emptied, dropped and made again.
+//! Views of logs that are emptied, dropped and created again.
 
 use super::*;
 use crate::config::HostConfig;
@@ -65,7 +65,7 @@ fn a_log_has_no_two_views_of_one_name() {
     let (node, _slot) = open(dir.path());
     let second = ViewSlot::<Access>::new(|| Ok(()));
     let refused = node.attach(MAIN, Arc::clone(&second) as _).expect_err("their snapshots are one");
-    assert!(refused.to_string().contains("access already"), "{refused}");
+    assert!(refused.to_string().contains("already has a view access"), "{refused}");
     assert!(second.live().is_none());
     node.create("other").expect("another log");
     node.attach("other", second).expect("another log, another snapshot");

@@ -1,4 +1,4 @@
-//! Which logs a node that leads `system` does not come to lead, and for how long.
+//! The logs that the leader of `system` fails to lead, and for how long.
 
 use super::Node;
 use crate::cluster::Cluster;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::{Log, Role};
 
-/// How long a node that leads `system` may take to lead another log, at least.
+/// Least time the leader of `system` has to take the lead of another log.
 const FIT_WITHIN: Duration = Duration::from_secs(3);
 
-/// Time between two looks at all logs.
+/// Time between two checks of all logs.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Time in which a node does not give up the lead again for the same log. Where no node is fit, the
-/// lead would go round for ever, and all other logs would suffer for one.
+/// Time before a node gives up the lead again for the same log. Where no node is fit, the lead
+/// would otherwise move round for ever, and all logs would suffer for one.
 const GIVES_UP_AGAIN: Duration = Duration::from_secs(600);
 
-/// A log, by its name and incarnation: one that was made a moment ago has all the time of any.
+/// A log, by its name and incarnation: a new incarnation has the full time.
 type LogId = (String, u64);
 
-/// What a log is to this node.
+/// This node's role for a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum LeadRole {
     Led,
     NotLed,
     Detached,
@@ -35,14 +35,14 @@ enum Standing {
 pub(super) struct UnledLogs {
     since: HashMap<LogId, Instant>,
     looked: Option<Instant>,
-    /// For which logs this node has given up the lead, and when.
+    /// The logs for which this node has given up the lead, and when.
     gave_up: HashMap<LogId, Instant>,
 }
 
 impl UnledLogs {
-    /// Gives up `system` if this node does not come to lead another log: its copy of that is
-    /// detached or does not open, or its disk is full. Nobody could write to that log as long as
-    /// this node led; of the others one may be fit.
+    /// Gives up `system` if this node fails to lead another log: its copy is detached or cannot be
+    /// opened, or its disk is full. As long as this node led, no client could write to that log;
+    /// another node may be fit.
     pub(super) fn give_up_if_unfit(&mut self, node: &Node, system: &Log, cluster: &Cluster) {
         if !system.role().leads() {
             self.since.clear();
@@ -58,24 +58,25 @@ impl UnledLogs {
             tracing::error!(
                 log = name,
                 standing = ?standing,
-                "this node leads the log system and cannot lead this one: it gives the lead up, for a node that can"
+                "this node leads the log system but cannot lead this log: it gives up the lead \
+                 so that another node can take it"
             );
             system.resign();
         }
     }
 
-    /// The first log that this node is not fit to lead, and has not given up the lead for of late.
+    /// The first log that this node is not fit to lead, and has not given up the lead for recently.
     fn unfit(
         &mut self,
-        logs: impl Iterator<Item = (LogId, Standing)>,
+        logs: impl Iterator<Item = (LogId, LeadRole)>,
         (now, patience): (Instant, Duration),
-    ) -> Option<(String, Standing)> {
+    ) -> Option<(String, LeadRole)> {
         self.gave_up.retain(|_, at| now - *at < GIVES_UP_AGAIN);
         let mut since = HashMap::new();
         let mut unfit = None;
-        for (log, standing) in logs.filter(|(_, standing)| *standing != Standing::Led) {
+        for (log, standing) in logs.filter(|(_, standing)| *standing != LeadRole::Led) {
             let began = *self.since.get(&log).unwrap_or(&now);
-            let is_unfit = standing == Standing::Detached || now - began > patience;
+            let is_unfit = standing == LeadRole::Detached || now - began > patience;
             if is_unfit && unfit.is_none() && !self.gave_up.contains_key(&log) {
                 self.gave_up.insert(log.clone(), now);
                 unfit = Some((log.0.clone(), standing));
@@ -87,20 +88,20 @@ impl UnledLogs {
     }
 }
 
-/// All logs that there are, but `system`.
-fn standings(node: &Node) -> impl Iterator<Item = (LogId, Standing)> {
+/// All existing logs except `system`.
+fn standings(node: &Node) -> impl Iterator<Item = (LogId, LeadRole)> {
     let open = node.entries().into_iter().filter(|(name, _)| name != SYSTEM_LOG);
     let open = open.map(|(name, entry)| {
         let standing = match entry.log.role() {
-            Role::Detached { .. } => Standing::Detached,
-            role if role.leads() => Standing::Led,
-            _ => Standing::NotLed,
+            Role::Detached { .. } => LeadRole::Detached,
+            role if role.leads() => LeadRole::Led,
+            _ => LeadRole::NotLed,
         };
         ((name, entry.incarnation), standing)
     });
     let unopened = node.shared.as_ref().map(|shared| shared.unopened.all()).unwrap_or_default();
     let unopened = unopened.into_iter().filter_map(|(name, log)| {
-        log.incarnation.map(|incarnation| ((name, incarnation), Standing::NotOpen))
+        log.incarnation.map(|incarnation| ((name, incarnation), LeadRole::NotOpen))
     });
     open.chain(unopened)
 }
@@ -113,7 +114,7 @@ mod tests {
     fn a_log_has_its_time_from_when_it_was_made_or_its_lead_lost() {
         let mut logs = UnledLogs::default();
         let begun = Instant::now();
-        let mut unfit = |at: u64, roles: &[(&str, u64, Standing)]| {
+        let mut unfit = |at: u64, roles: &[(&str, u64, LeadRole)]| {
             let roles = roles
                 .iter()
                 .map(|&(name, incarnation, standing)| ((name.to_owned(), incarnation), standing));
@@ -121,12 +122,12 @@ mod tests {
             logs.unfit(roles, moment).map(|(name, _)| name)
         };
         let some = |name: &str| Some(name.to_owned());
-        use Standing::{Detached, Led, NotLed, NotOpen};
+        use LeadRole::{Detached, Led, NotLed, NotOpen};
         assert_eq!(unfit(0, &[("a", 1, NotLed)]), None);
         assert_eq!(unfit(3, &[("a", 1, NotLed)]), None);
         assert_eq!(unfit(4, &[("a", 1, NotLed)]), some("a"));
         assert_eq!(unfit(9, &[("a", 1, NotLed)]), None, "once is enough: nobody may be fit");
-        // The lead is lost, or another log has the name: its time begins anew.
+        // The lead is lost, or another log has the name: its time starts again.
         assert_eq!(unfit(10, &[("a", 1, Led), ("b", 2, NotOpen)]), None);
         assert_eq!(unfit(14, &[("b", 3, NotLed)]), None);
         assert_eq!(unfit(18, &[("b", 3, NotOpen)]), some("b"));

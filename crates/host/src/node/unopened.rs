@@ -1,5 +1,5 @@
-//! Logs that there are, and that do not open on this node: the disk is full, the folder holds
-//! something else, there are no descriptors left.
+//! Existing logs that cannot be opened on this node: the disk is full, the folder holds something
+//! else, no descriptors are left.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use tokio::time::Instant;
 /// Time between two attempts at one log.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// The logs that do not open here, or whose old copy does not go away.
+/// The logs that cannot be opened here, or whose old copy cannot be removed.
 #[derive(Debug, Default)]
 pub(super) struct UnopenedLogs(Mutex<BTreeMap<String, UnopenedLog>>);
 
 /// One of them.
 #[derive(Debug, Clone)]
 pub(super) struct UnopenedLog {
-    /// Which of the logs of this name; `None` if it was dropped.
+    /// Its incarnation; `None` if it was dropped.
     pub(super) incarnation: Option<u64>,
-    /// Why.
+    /// The cause.
     pub(super) reason: String,
     tried: Instant,
 }
@@ -37,20 +37,20 @@ impl UnopenedLogs {
     pub(super) fn failed(&self, name: &str, incarnation: Option<u64>, reason: String) {
         let mut logs = self.lock();
         if logs.get(name).is_none_or(|known| known.reason != reason) {
-            tracing::warn!(log = name, "is not on this node as the log system says: {reason}");
+            tracing::warn!(log = name, "does not match the log system on this node: {reason}");
         }
         let log = UnopenedLog { incarnation, reason, tried: Instant::now() };
         logs.insert(name.to_owned(), log);
     }
 
-    /// It is here as it is to be.
+    /// It is in its catalog state.
     pub(super) fn opened(&self, name: &str) {
         if self.lock().remove(name).is_some() {
-            tracing::info!(log = name, "is on this node as the log system says");
+            tracing::info!(log = name, "matches the log system on this node again");
         }
     }
 
-    /// Those that there are and that are not open, by name.
+    /// Existing logs that are not open, by name.
     pub(super) fn all(&self) -> Vec<(String, UnopenedLog)> {
         let logs = self.lock();
         let there = logs.iter().filter(|(_, log)| log.incarnation.is_some());

@@ -1,8 +1,8 @@
-//! The views of a log: those opened with it, and those opened when they are first asked for.
+//! The views of a log: those opened with it, and those opened on first use.
 
 use super::{Node, NodeError};
 use crate::names::SYSTEM_LOG;
-use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Show, ViewedLog};
+use crate::view::{EachView, Live, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,11 @@ pub(super) struct AttachedView {
     pub(super) view: Arc<dyn OpenView>,
 }
 
-/// Of which logs a view is opened, and when.
+/// On which logs a view is opened, and when.
 pub(super) enum Scope {
-    /// Of the log of this name, with it.
+    /// On the log of this name, together with it.
     Log(String),
-    /// Of any log: with it if it holds a match for this, or else on first use.
+    /// On any log: together with it if it contains a match for this, otherwise on first use.
     Each(Query),
 }
 
@@ -29,7 +29,7 @@ impl AttachedView {
     pub(super) fn concerns(&self, name: &str) -> bool {
         match &self.scope {
             Scope::Log(log) => log == name,
-            // Only the server writes its own log, and only for views of its own.
+            // Only the server writes its own log, and only for its own views.
             Scope::Each(_) => name != SYSTEM_LOG,
         }
     }
@@ -43,7 +43,7 @@ impl AttachedView {
             }
     }
 
-    /// Whether both can be opened on one log.
+    /// Whether both may be opened on one log.
     fn meets(&self, other: &AttachedView) -> bool {
         match &other.scope {
             Scope::Log(log) => self.concerns(log),
@@ -52,8 +52,8 @@ impl AttachedView {
     }
 }
 
-/// Whether an event of the log matches. A log that cannot be read may hold one: its view will say
-/// what is wrong with it.
+/// Whether an event of the log matches. A log that cannot be read counts as matching: its view will
+/// report the fault.
 fn holds(log: &Log, query: &Query) -> bool {
     let options = ReadOptions { limit: Some(1), ..ReadOptions::default() };
     let first = log.snapshot().read(query, options).next().map(|event| event.is_some());
@@ -63,9 +63,9 @@ fn holds(log: &Log, query: &Query) -> bool {
 /// When a view was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenedAt {
-    /// When its log was, or when it was attached: the server is not ready before it answers.
+    /// With its log, or when it was attached: readiness requires it.
     TheStart,
-    /// When somebody asked for it. Who asks is told how far it is; nobody else waits.
+    /// On first use. Its callers are told its progress; nothing else waits.
     FirstUse,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct LogView {
 }
 
 impl LogView {
-    /// Whether the server is not ready as long as this does not answer.
+    /// Whether readiness requires it.
     pub(super) fn is_awaited(&self) -> bool {
         self.opened_at == OpenedAt::TheStart
     }
@@ -101,16 +101,16 @@ impl LogViews {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that are open.
+    /// All open views.
     pub(super) fn all(&self) -> Vec<LogView> {
         self.lock().views.clone()
     }
 
-    /// Opens a view with the log. Gives back what shows it.
+    /// Opens a view with the log. Returns what publishes it.
     ///
     /// # Errors
     /// As [`OpenView::open`].
-    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Show, String> {
+    fn open(&self, view: &dyn OpenView, log: ViewedLog<'_>) -> Result<Publish, String> {
         let mut open = self.lock();
         if open.is_ended {
             return Err(format!("the log {} is being closed", log.name));
@@ -120,7 +120,7 @@ impl LogViews {
         Ok(show)
     }
 
-    /// The view of this name, opened now if it is not.
+    /// The view of this name, opened on demand.
     ///
     /// # Errors
     /// [`NoView`].
@@ -138,7 +138,7 @@ impl LogViews {
         Ok(live)
     }
 
-    /// From now on none is opened. Those that are.
+    /// Opens none from now on. Returns the open ones.
     pub(super) fn end(&self) -> Vec<Arc<dyn LiveView>> {
         let mut open = self.lock();
         open.is_ended = true;
@@ -149,25 +149,26 @@ impl LogViews {
 /// Why there is no view of a log.
 #[derive(Debug)]
 pub enum NoView {
-    /// There is no log of that name, or it is the server's own.
+    /// No log has this name, or it is the server's own.
     NoLog,
     /// The log is being closed, perhaps to be emptied. A retry may help.
     Closing,
-    /// The system gives no thread, or what the view begins with could not be had. A retry may help.
+    /// The system provides no thread, or the view's initial state could not be made. A retry may
+    /// help.
     NotOpened(String),
 }
 
 impl fmt::Display for NoView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoView::NoLog => write!(f, "there is no such log"),
+            NoView::NoLog => write!(f, "no such log"),
             NoView::Closing => write!(f, "the log is being closed"),
             NoView::NotOpened(reason) => f.write_str(reason),
         }
     }
 }
 
-/// The views of one kind, of any log but the server's own.
+/// The views of one kind, on any log but the server's own.
 pub struct Views<V: View> {
     node: Arc<Node>,
     each: Arc<dyn OpenView>,
@@ -175,9 +176,8 @@ pub struct Views<V: View> {
 }
 
 impl<V: View> Views<V> {
-    /// The view of the log as it is now, opened if need be. It is the view of this log, and of none
-    /// that is put in its place: ask again with each request. Takes no longer than starting a
-    /// thread.
+    /// The view of the log as it is now, opened on demand. It belongs to this log, not to a
+    /// replacement: ask again with each request. Takes no longer than starting a thread.
     ///
     /// # Errors
     /// [`NoView`].
@@ -195,7 +195,7 @@ impl<V: View> Views<V> {
         Ok(Arc::downcast(live.into_any()).unwrap_or_else(|_| unreachable!("one view of a name")))
     }
 
-    /// The views that are open, with the names of their logs.
+    /// The open views, with the names of their logs.
     #[must_use]
     pub fn opened(&self) -> Vec<(String, Arc<Live<V>>)> {
         let opened = |(log, entry): (String, super::Entry)| {
@@ -209,7 +209,8 @@ impl<V: View> Views<V> {
 }
 
 impl Node {
-    /// Opens a view of the log of that name, now if the log is open and each time it is opened.
+    /// Attaches a view to the log of this name, opened now if the log is open and each time it is
+    /// opened.
     ///
     /// # Errors
     /// [`NodeError::View`].
@@ -217,9 +218,9 @@ impl Node {
         self.attach_view(AttachedView { scope: Scope::Log(log.to_owned()), view })
     }
 
-    /// Has a view of any log, opened when it is first asked for; or with the log, now and each
-    /// time, if that holds an event of these types. The view of a log begins with what `context`
-    /// returns for its name, on the thread of whoever asks.
+    /// Attaches a view to every log, opened on first use; or with the log, now and each time, if
+    /// that contains an event of these types. The initial state is what `context` returns for the
+    /// log's name, on the caller's thread.
     ///
     /// # Errors
     /// [`NodeError::View`].
@@ -243,7 +244,10 @@ impl Node {
                 (Scope::Log(log), _) | (_, Scope::Log(log)) => log,
                 (Scope::Each(_), Scope::Each(_)) => "every log",
             };
-            let what = format!("{log} has a view {name} already; its name is its snapshot's");
+            let what = format!(
+                "{log} already has a view {name}; names of views are unique \
+                                because snapshots use them"
+            );
             return Err(NodeError::View(what));
         }
         for (log, entry) in self.entries() {
@@ -264,22 +268,22 @@ impl Node {
     }
 }
 
-/// Opens the views that are due with a log that has just been opened. Gives back what shows them,
-/// once the log is there.
+/// Opens the views that are due with a newly opened log. Returns what publishes them, once the log
+/// is there.
 ///
 /// # Errors
-/// A sentence: one of them does not open; no other stays open then.
+/// A sentence: one of them failed; the others are closed then.
 pub(super) fn open_due(
     attached: &[AttachedView],
     log: ViewedLog<'_>,
-) -> Result<(LogViews, Vec<Show>), String> {
+) -> Result<(LogViews, Vec<Publish>), String> {
     let views = LogViews::default();
     let mut shows = Vec::new();
     for attached in attached.iter().filter(|attached| attached.is_due(log.name, log.log)) {
         match views.open(&*attached.view, log) {
             Ok(show) => shows.push(show),
             Err(reason) => {
-                // Their threads hold the log, which nobody will have.
+                // Their threads hold the log, which is never published.
                 views.end().iter().for_each(|view| view.discard());
                 return Err(reason);
             }

@@ -1,5 +1,4 @@
-//! Views of any log: opened when they are asked for or when the log holds their events, closed with
-//! it.
+//! Views of every log: opened on first use or when the log contains their events, closed with it.
 
 use super::*;
 use crate::config::HostConfig;
@@ -13,7 +12,7 @@ use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
 const SEEN: &str = "Seen";
 
-/// Counts events, and begins when its gate is open.
+/// Counts events, and starts when its gate is open.
 struct Tally(Arc<AtomicU64>);
 
 impl View for Tally {
@@ -45,7 +44,8 @@ impl View for Tally {
     }
 
     fn apply(&mut self, event: &impl Recorded) {
-        // Again, after a snapshot, changes nothing: a position is counted once in these tests.
+        // Repeating events after a snapshot changes nothing: each position counts once in these
+        // tests.
         self.0.fetch_max(event.position(), Ordering::SeqCst);
     }
 
@@ -83,7 +83,7 @@ fn node(data: &Path) -> Arc<Node> {
     Arc::new(config.node(crate::clock::system()))
 }
 
-/// A node over this folder with views of each log. `closed` keeps views from beginning.
+/// A node over this folder with views of each log. `closed` keeps views from starting.
 fn open(data: &Path) -> World {
     let (node, gate) = (node(data), Arc::<Mutex<()>>::default());
     let context = Arc::clone(&gate);
@@ -101,7 +101,7 @@ fn append(node: &Node, log: &str, count: usize) {
     }
 }
 
-/// What the view of a log shows once it shows all.
+/// The count of the view once it is up to date.
 fn counted(world: &World, log: &str) -> u64 {
     let live = world.views.get(log).expect("a view");
     wait_for(&live, world.node.get(log).expect("a log").head());
@@ -269,10 +269,10 @@ fn a_view_of_each_log_and_one_of_a_log_have_two_names() {
         move || Ok(Arc::clone(&gate))
     });
     let refused = world.node.attach(MAIN, Arc::clone(&slot) as _).expect_err("one snapshot");
-    assert!(refused.to_string().contains("main has a view counted already"), "{refused}");
+    assert!(refused.to_string().contains("main already has a view counted"), "{refused}");
     let again = world.node.attach_each::<Tally>(&[SEEN], move |_| Ok(Arc::clone(&gate)));
     let refused = again.map(|_| ()).expect_err("one snapshot");
-    assert!(refused.to_string().contains("every log has a view counted"), "{refused}");
+    assert!(refused.to_string().contains("every log already has a view counted"), "{refused}");
     world.node.attach(SYSTEM_LOG, slot).expect("no view of each log is one of the server's own");
 }
 

@@ -9,7 +9,7 @@ use crate::audit;
 use crate::cluster_watch;
 use crate::http::server::Server;
 use crate::http::{Host, connection};
-use crate::limits::Connected;
+use crate::limits::CountedConnection;
 use crate::log_watch;
 use crate::otlp;
 use crate::stats;
@@ -26,16 +26,16 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Connections that may wait to be accepted.
+/// Backlog of connections waiting to be accepted.
 const BACKLOG: u32 = 4_096;
 /// Time between two calls of the faces' `tick`.
 const TICK: Duration = Duration::from_secs(1);
-/// Blocking threads of each serving thread, besides one for each long read there may be.
+/// Blocking threads of each serving thread, besides one per possible long read.
 const BLOCKING_THREADS: usize = 64;
-/// Serves until a signal ends it. `listened_with` names the durability for the line that says so.
+/// Serves until a signal. `listened_with` describes the durability for the start message.
 ///
 /// # Errors
-/// A sentence: the server cannot begin to serve, or could not store all that it had accepted.
+/// A sentence: the server cannot start to serve, or could not store all accepted events.
 pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
     let OpenServer { server, stop, foreign_keys } = opened;
     if !server.host.process.core_dumps {
@@ -43,13 +43,13 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
     }
     let host = Arc::clone(&server.host);
     let main = runtime("main", BLOCKING_THREADS)?;
-    // Before any client can be answered: what was answered then is kept, however soon the signal
+    // Before any client can be answered: everything answered is kept, however soon the signal
     // comes.
     let mut signals = {
         let _within = main.enter();
         StopSignals::watch()?
     };
-    let Serving { threads, wakes } = start_threads(&server, &main, sync)?;
+    let ServingThreads { threads, wakes } = start_threads(&server, &main, sync)?;
     let gather = {
         let host = Arc::clone(&host);
         move || host.figures()
@@ -84,7 +84,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         hand_lead::to_another(&host).await;
         let _ = stop.send(true);
         wakes.iter().for_each(|wake| wake());
-        // The threads bound their own draining; this waits for them without blocking the signals.
+        // The threads limit their own draining; this waits for them without blocking the signals.
         let joined =
             tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| drop(t.join())));
         let _ = tokio::time::timeout(drain + Duration::from_secs(2), joined).await;
@@ -102,7 +102,7 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         match lost {
             Ok(0) => Ok(()),
             Ok(lost) => Err(format!("{lost} accepted events could not be stored and are lost")),
-            Err(error) => Err(format!("the logs were not closed in order: {error}")),
+            Err(error) => Err(format!("cannot close the logs cleanly: {error}")),
         }
     })?;
     tracing::info!("stopped");
@@ -110,20 +110,20 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells the faces the time, for as long as the server runs.
+/// Tells the faces the time while the server runs.
 async fn tick(server: Arc<Server>) {
     loop {
         let ticking = Arc::clone(&server);
         let ticked =
             tokio::task::spawn_blocking(move || ticking.tick(ticking.host.clock.wall_us())).await;
         if let Err(error) = ticked {
-            tracing::error!(%error, "a face failed at what it does from time to time");
+            tracing::error!(%error, "a periodic task of a face failed");
         }
         tokio::time::sleep(TICK).await;
     }
 }
 
-/// Has the audit tell of what it did not keep one by one.
+/// Has the audit record what it did not keep one by one.
 async fn tell_refusals(host: &Host) {
     loop {
         tokio::time::sleep(audit::TELL_EVERY).await;
@@ -131,18 +131,18 @@ async fn tell_refusals(host: &Host) {
     }
 }
 
-/// Memory holds tokens, keys and what passwords were sent: no crash is to leave it in a file, nor
-/// may another process of the same user read it.
+/// Memory contains tokens, keys and passwords: no crash may write it to a file, and no other
+/// process of the same user may read it.
 fn forbid_core_dumps() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Core).maximum;
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
-    // Where cores are piped to a program the limit means nothing.
+    // Where cores are piped to a program, the limit has no effect.
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "core dumps cannot be forbidden");
+            tracing::warn!(%error, "cannot disable core dumps");
         }
     }
 }
@@ -155,27 +155,31 @@ fn runtime(name: &str, blocking_threads: usize) -> Result<Runtime, String> {
         .thread_name(format!("{name}-blocking"))
         .on_thread_start(yield_to_serving)
         .build()
-        .map_err(|e| format!("the runtime cannot start: {e}"))
+        .map_err(|e| format!("cannot start the runtime: {e}"))
 }
 
-/// The threads that serve, and how to tell the lean ones that the server stops.
-struct Serving {
+/// The serving threads, and how to tell the lean ones that the server is shutting down.
+struct ServingThreads {
     threads: Vec<JoinHandle<()>>,
     wakes: Vec<Box<dyn Fn() + Send>>,
 }
 
-/// Where a serving thread's connections come from.
+/// The source of a serving thread's connections.
 enum Arrivals {
     /// It accepts them itself.
     Accepted(std::net::TcpListener),
-    /// The lean thread beside it hands them over.
+    /// The lean thread next to it hands them over.
     #[cfg(target_os = "linux")]
     HandedOver(tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>),
 }
 
-/// One listener for each core, and one thread, or two with the lean loop. The
-/// listeners share the port; the kernel spreads connections.
-fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Serving, String> {
+/// One listener per core, and one thread, or two with the lean loop. The listeners share the port;
+/// the kernel spreads connections.
+fn start_threads(
+    server: &Arc<Server>,
+    main: &Runtime,
+    sync: &str,
+) -> Result<ServingThreads, String> {
     let host = &server.host;
     let mut address = host.process.address()?;
     refuse_shared_port(address)?;
@@ -184,14 +188,14 @@ fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Ser
         let _entered = main.enter();
         for _ in 0..host.process.threads {
             let listener =
-                listen(address).map_err(|e| format!("{address} cannot be listened on: {e}"))?;
-            // Port 0 became a real one; the others must take the same.
+                listen(address).map_err(|e| format!("cannot listen on {address}: {e}"))?;
+            // Port 0 became a real one; the others must use the same.
             address = listener.local_addr().map_err(|e| e.to_string())?;
             listeners.push(listener.into_std().map_err(|e| e.to_string())?);
         }
     }
     server.bound_to(address);
-    let mut serving = Serving { threads: Vec::new(), wakes: Vec::new() };
+    let mut serving = ServingThreads { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
         let arrivals = arrivals(server, index, listener, &mut serving)?;
         let name = format!("http-{index}");
@@ -215,13 +219,13 @@ fn start_threads(server: &Arc<Server>, main: &Runtime, sync: &str) -> Result<Ser
     Ok(serving)
 }
 
-/// Starts the lean thread of a core, if there is to be one, and gives it the listener.
+/// Starts the lean thread of a core, if configured, and gives it the listener.
 #[cfg(target_os = "linux")]
 fn arrivals(
     server: &Arc<Server>,
     index: usize,
     listener: std::net::TcpListener,
-    serving: &mut Serving,
+    serving: &mut ServingThreads,
 ) -> Result<Arrivals, String> {
     use crate::lean::{self, Bell};
     let host = &server.host;
@@ -229,7 +233,7 @@ fn arrivals(
     if !host.config.lean_loop || host.tls.is_some() {
         return Ok(Arrivals::Accepted(listener));
     }
-    let bell = Bell::new().map_err(|e| format!("a lean thread cannot be woken: {e}"))?;
+    let bell = Bell::new().map_err(|e| format!("cannot wake a lean thread: {e}"))?;
     let bell = Arc::new(bell);
     let ringer = Arc::clone(&bell);
     serving.wakes.push(Box::new(move || ringer.ring()));
@@ -238,7 +242,7 @@ fn arrivals(
     serving.threads.push(spawn(format!("lean-{index}"), move || {
         stats::enter_thread(server.host.process.threads + index);
         if let Err(error) = lean::run(&server, &listener, &bell, &handover) {
-            tracing::error!(%error, "a lean thread cannot start");
+            tracing::error!(%error, "cannot start a lean thread");
         }
     })?);
     Ok(Arrivals::HandedOver(handed_over))
@@ -249,21 +253,21 @@ fn arrivals(
     _: &Arc<Server>,
     _: usize,
     listener: std::net::TcpListener,
-    _: &mut Serving,
+    _: &mut ServingThreads,
 ) -> Result<Arrivals, String> {
     Ok(Arrivals::Accepted(listener))
 }
 
-/// The threads share the port by `SO_REUSEPORT`, which would let a second server
-/// share it too and answer every other client from other data. A socket without
-/// the option cannot be bound while any server listens: that tells.
+/// The threads share the port by `SO_REUSEPORT`, which would also let a second server share it and
+/// answer some clients from other data. A socket without the option cannot be bound while any
+/// server listens, which detects that.
 fn refuse_shared_port(address: SocketAddr) -> Result<(), String> {
     match std::net::TcpListener::bind(address) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
             "{address} is in use by another program; stop it, or choose another port with --listen"
         )),
-        Err(error) => Err(format!("{address} cannot be listened on: {error}")),
+        Err(error) => Err(format!("cannot listen on {address}: {error}")),
     }
 }
 
@@ -275,9 +279,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves connections until the server stops, then waits for those that are open.
+/// Serves connections until the server stops, then waits for the open ones.
 async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
-    // Every connection holds a sender; when the last is gone, so are the connections.
+    // Every connection holds a sender; when the last is dropped, all connections have ended.
     let (open, mut all_closed) = tokio::sync::mpsc::channel::<()>(1);
     let (drain, mut stopping) = (server.host.config.drain_timeout_ms, server.host.stopping.clone());
     let ended = async {
@@ -295,11 +299,11 @@ async fn serve_until_stopped(arrivals: Arrivals, server: Arc<Server>) {
     tokio::select! {
         biased;
         () = served => {}
-        () = ended => tracing::warn!("connections were cut after {drain} ms"),
+        () = ended => tracing::warn!("connections were closed after {drain} ms"),
     }
 }
 
-/// Serves what the lean thread hands over until it ends. It ends in time.
+/// Serves what the lean thread hands over until it ends, within its time.
 #[cfg(target_os = "linux")]
 async fn take_over(
     mut connections: tokio::sync::mpsc::UnboundedReceiver<crate::lean::Handover>,
@@ -312,12 +316,12 @@ async fn take_over(
                 let accepted = AcceptedConnection { stream, peer: connection.peer };
                 start(accepted, connection.read.into(), server, connection.open, &open);
             }
-            Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+            Err(error) => tracing::warn!(%error, "cannot take over a connection"),
         }
     }
 }
 
-/// A connection, and the address of its other end if that is known.
+/// A connection, and its peer's address if known.
 struct AcceptedConnection {
     stream: TcpStream,
     peer: Option<IpAddr>,
@@ -344,8 +348,8 @@ async fn accept_until_stopped(
                     admit(AcceptedConnection { stream, peer: Some(address.ip().to_canonical()) }, server, &open);
                 }
                 Err(error) => {
-                    // Out of descriptors, most likely: waiting is all that helps.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    // Most likely out of descriptors: only waiting helps.
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -358,7 +362,7 @@ fn admit(accepted: AcceptedConnection, server: &Arc<Server>, open: &tokio::sync:
     let _ = accepted.stream.set_nodelay(true);
     match server.host.limits.connect(accepted.peer) {
         Ok(counted) => start(accepted, Bytes::new(), server, counted, open),
-        // A client that waits for a handshake would make nothing of the words.
+        // A client that waits for a handshake could not read an answer.
         Err(_) if server.host.tls.is_some() => {}
         Err(told) => {
             let _ = accepted.stream.try_write(&told);
@@ -366,12 +370,12 @@ fn admit(accepted: AcceptedConnection, server: &Arc<Server>, open: &tokio::sync:
     }
 }
 
-/// Serves a connection of which `read` has been read already.
+/// Serves a connection from which `read` has already been read.
 fn start(
     accepted: AcceptedConnection,
     read: Bytes,
     server: &Arc<Server>,
-    counted: Connected,
+    counted: CountedConnection,
     open: &tokio::sync::mpsc::Sender<()>,
 ) {
     let (server, open) = (Arc::clone(server), (open.clone(), counted));
@@ -393,28 +397,28 @@ fn start(
     };
 }
 
-/// A write beyond a limit on file sizes (`ulimit -f`) is to fail like one on a full disk, not to
-/// end the process: for that its signal needs someone who listens.
+/// A write beyond a limit on file sizes (`ulimit -f`) must fail like one on a full disk, not end
+/// the process: for that its signal needs a handler.
 fn survive_file_limit() -> Option<Signal> {
     /// `SIGXFSZ`, the same on all of Linux' common architectures.
     const FILE_SIZE_LIMIT: i32 = 25;
     signal(SignalKind::from_raw(FILE_SIZE_LIMIT)).ok()
 }
 
-/// The signals that stop a server, watched from when this is made: none that comes then ends the
-/// process at once.
+/// The signals that stop a server, handled from when this is made: none ends the process at once
+/// after that.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    /// To be made within a runtime.
+    /// Make it within a runtime.
     ///
     /// # Errors
-    /// A sentence: the system does not let signals be watched.
+    /// A sentence: the system refuses to handle signals.
     fn watch() -> Result<StopSignals, String> {
-        let watch = |kind| signal(kind).map_err(|e| format!("signals cannot be watched: {e}"));
+        let watch = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
         Ok(StopSignals {
             terminate: watch(SignalKind::terminate())?,
             interrupt: watch(SignalKind::interrupt())?,

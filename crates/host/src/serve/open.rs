@@ -1,5 +1,5 @@
-//! Opening all that a configuration names: logs, accounts, settings; and what stands in the way of
-//! it.
+//! Opening everything that a configuration names: logs, accounts, settings; and the reasons why
+//! that fails.
 
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, ClusterKey, Engine};
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
 use crate::http::body_memory::BodyMemory;
-use crate::http::face::Bound;
+use crate::http::face::BoundFace;
 use crate::http::routes::Routes;
 use crate::http::server::{FacesOnHost, Server};
 use crate::http::work::WorkRoom;
@@ -25,11 +25,11 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::storage::create_folder;
 
-/// Descriptors kept for files and the rest, out of those the process may have, besides those of
+/// Descriptors reserved for files and the rest, out of the process's limit, besides those of
 /// segments.
 const RESERVED_FDS: u64 = 512;
-/// Descriptors kept for each segment there is: its file, its index, and half as many again for
-/// segments to come until the next start.
+/// Descriptors reserved for each existing segment: its file, its index, and half as many again for
+/// new segments until the next start.
 const SEGMENT_FDS: u64 = 3;
 
 /// A host that is open and has no faces yet.
@@ -39,43 +39,43 @@ pub struct OpenHost {
     ending: Ending,
 }
 
-/// What ends a server, and what has to be kept current until then.
+/// What ends a server, and what must be kept current until then.
 pub(crate) struct Ending {
-    /// Serving ends when it says so.
+    /// Ends serving.
     stop: watch::Sender<bool>,
-    /// Where another issuer's keys come from, if there is one.
+    /// The source of the external issuer's keys, if configured.
     foreign_keys: Option<Source>,
 }
 
-/// A server that is open and does not serve yet.
+/// An open server that is not serving yet.
 pub struct OpenServer {
     /// The server.
     pub server: Arc<Server>,
-    /// Serving ends when it says so.
+    /// Ends serving.
     pub stop: watch::Sender<bool>,
-    /// Where another issuer's keys come from, if there is one.
+    /// The source of the external issuer's keys, if configured.
     pub(super) foreign_keys: Option<Source>,
 }
 
 impl OpenHost {
-    /// The host, and what must not be dropped while it is to go on.
+    /// The host, and what must not be dropped while it runs.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn apart(self) -> (Arc<Host>, Ending) {
         (self.host, self.ending)
     }
 
     /// The server of this host and of the faces whose routes it has, in their order.
-    pub fn with(self, faces: Vec<Bound>) -> OpenServer {
+    pub fn with(self, faces: Vec<BoundFace>) -> OpenServer {
         let Ending { stop, foreign_keys } = self.ending;
         OpenServer { server: Server::new(self.host, faces), stop, foreign_keys }
     }
 }
 
-/// Opens everything that a configuration names. `engine` is the one that its journal names, if it
-/// names one; `routes` are those of all faces.
+/// Opens everything that a configuration names. `engine` is that of its journal, if it names one;
+/// `routes` are those of all faces.
 ///
 /// # Errors
-/// A sentence about what does not open.
+/// A sentence about what cannot be opened.
 pub fn open(
     config: HostConfig,
     engine: Option<Arc<dyn Engine>>,
@@ -85,8 +85,7 @@ pub fn open(
     open_with_key(config, engine, (faces, routes), None)
 }
 
-/// The same with a key that nodes share, for tests of what it is for: with an engine there is one
-/// anyway.
+/// The same with a shared key, for tests of its uses: with an engine there is one anyway.
 ///
 /// # Errors
 /// As [`open`].
@@ -117,7 +116,7 @@ pub(crate) fn open_with_key(
     let data = &process.data;
     let tls = Tls::open(&tls)?;
     if engine.is_none() {
-        // Of several nodes the log is fetched again from where all have it.
+        // In a cluster the log is fetched again from the shared log.
         access::sealed::check_log(data)?;
     }
     keep_private(data)?;
@@ -173,11 +172,11 @@ pub(crate) fn open_with_key(
     Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
 }
 
-/// Makes a data folder that does not exist, durably and for its owner alone. Access that others
-/// have to one that exists is not taken away; a warning tells of it.
+/// Creates a missing data folder, durably and readable by its owner only. Access that others have
+/// to an existing one is not removed; a warning reports it.
 fn keep_private(data: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
-    let failed = |e: io::Error| format!("the data folder {}: {e}", data.display());
+    let failed = |e: io::Error| format!("data folder {}: {e}", data.display());
     if !data.try_exists().map_err(failed)? {
         return create_folder(data).map_err(failed);
     }
@@ -185,52 +184,56 @@ fn keep_private(data: &Path) -> Result<(), String> {
     if mode & 0o007 != 0 {
         tracing::warn!(
             data = %data.display(),
-            "other users of this machine can look into the data folder: chmod 700 it"
+            "other users of this machine can read the data folder: chmod 700 it"
         );
     }
     Ok(())
 }
 
 /// Refuses an address that other machines can reach while there are no accounts, unless that is
-/// meant.
+/// intended.
 fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Result<(), String> {
     let address = config.address()?;
     if !access.is_open() {
         return Ok(());
     }
     if address.ip().is_loopback() {
-        tracing::info!("there are no accounts: whoever reaches {address} may do everything");
+        tracing::info!(
+            "there are no accounts: every client that reaches {address} has full \
+                        access"
+        );
         return Ok(());
     }
     if config.insecure {
         tracing::warn!(
-            "there are no accounts and {address} is not a loopback address: whoever reaches it may do everything"
+            "there are no accounts and {address} is not a loopback address: every client that \
+             reaches it has full access"
         );
         return Ok(());
     }
     let how = match kind {
         HostKind::Alone => {
             let data = config.data.display();
-            format!("make one with `wellspring user add NAME --role admin --data {data}`")
+            format!("create one with `wellspring user add NAME --role admin --data {data}`")
         }
         HostKind::Node => {
-            "make one by starting a node with WELLSPRING_ADMIN_PASSWORD set (the account is \
-                           admin, or WELLSPRING_ADMIN_USER)"
+            "create one by starting a node with WELLSPRING_ADMIN_PASSWORD set (the account is \
+             admin, or WELLSPRING_ADMIN_USER)"
                 .to_owned()
         }
     };
     Err(format!(
-        "--listen {address} can be reached from other machines and there are no accounts; {how}, listen on \
-         127.0.0.1, or say --insecure if the network is private"
+        "--listen {address} can be reached from other machines and there are no accounts; \
+         {how}, listen on 127.0.0.1, or set --insecure if the network is private"
     ))
 }
 
-/// Whether a host is alone.
+/// Whether a host is part of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HostKind {
-    /// Its logs are files of its own.
+    /// Its logs are its own files.
     Alone,
-    /// It is a node of several.
+    /// It is a node of a cluster.
     Node,
 }
 
@@ -238,12 +241,12 @@ fn host_kind(node: &Node) -> HostKind {
     if node.cluster().is_some() { HostKind::Node } else { HostKind::Alone }
 }
 
-/// Request ids begin somewhere else at every start; they need not be secret.
+/// Request ids start at a random number; they need not be secret.
 fn first_request_id(wall_us: u64) -> u64 {
     wall_us.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id()) << 32
 }
 
-/// Raises the limit on descriptors as far as allowed; how many that is.
+/// Raises the limit of descriptors as far as allowed; returns the limit.
 fn raise_descriptor_limit() -> u64 {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -252,8 +255,8 @@ fn raise_descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The connections that fit beside what `segments` segments need, at most `wanted`: connections
-/// must not take the descriptors that the next segment is made with.
+/// The connections that fit next to what `segments` segments need, at most `wanted`: connections
+/// must not take the descriptors for the next segment.
 fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize {
     let reserved = RESERVED_FDS.saturating_add(segments.saturating_mul(SEGMENT_FDS));
     let fit = wanted
@@ -261,8 +264,8 @@ fn connections_that_fit(wanted: usize, descriptors: u64, segments: u64) -> usize
         .max(16);
     if fit < wanted {
         eprintln!(
-            "wellspring: only {descriptors} open files are allowed and {segments} segments need \
-             some of them, so at most {fit} connections"
+            "wellspring: the system allows {descriptors} open files, of which {segments} \
+             segments need some, so at most {fit} connections are accepted"
         );
     }
     fit

@@ -1,4 +1,4 @@
-//! A node that starts under a name that another one has, and answers to, does not serve.
+//! Refuses to start under a name that another running node has.
 
 use crate::cluster::PeerRequest;
 use crate::http::Host;
@@ -8,14 +8,14 @@ use std::time::Duration;
 /// How long the other one may take to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is looked at of what a node says of itself.
+/// The relevant part of a node's own description.
 #[derive(Debug, Deserialize)]
 struct NodeDocument {
     node: Option<String>,
 }
 
-/// Makes sure that no other process answers to this node's name where the last one of that name
-/// joined.
+/// Makes sure that no other process answers under this node's name at the URL where the last one of
+/// that name joined.
 ///
 /// # Errors
 /// A sentence: one does.
@@ -32,7 +32,7 @@ pub(super) async fn refuse(host: &Host) -> Result<(), String> {
         asked.ok().and_then(|answer| serde_json::from_slice::<NodeDocument>(&answer.content).ok());
     match told {
         Some(told) if told.node.as_deref() == Some(name) => Err(format!(
-            "another node is called {name} and answers at {}; give each node a name of its own (--node)",
+            "another node named {name} answers at {}; give each node a unique name (--node)",
             other.url
         )),
         _ => Ok(()),

@@ -1,5 +1,5 @@
-//! Settings: each room declares its own in a [`section!`], and [`sections!`] puts them together. A
-//! program reads the whole from flags, `WELLSPRING_*` and a TOML file.
+//! Settings: each room declares its own in a [`section!`], and [`sections!`] combines them. A
+//! program reads all of them from flags, `WELLSPRING_*` and a TOML file.
 
 mod origins;
 mod process;
@@ -7,7 +7,7 @@ mod process;
 pub use origins::Origins;
 pub use process::{LogFormat, ProcessConfig};
 
-/// The settings of a part that has none.
+/// The settings of a part without any.
 #[derive(Debug, Clone, Default, clap::Args, serde::Serialize)]
 #[group(skip)] // several parts have none, and a group has one name
 pub struct NoSettings {}
@@ -34,32 +34,33 @@ impl Section for NoSettings {
 
 /// One room's part of the configuration.
 pub trait Section: Sized {
-    /// The same as given in one place: flags and environment, or the file.
+    /// The section as given in one place: flags and environment, or the file.
     type Args: clap::Args + Default;
     /// The names of its settings, as the file has them.
     fn names() -> Vec<&'static str>;
-    /// Reads its settings in the text of a file, which holds those of other sections, too.
+    /// Parses its settings in the text of a file, which also contains those of other sections.
     ///
     /// # Errors
-    /// A value that does not fit its setting, with its place.
+    /// A value of the wrong type, with its place.
     fn read(text: &str) -> Result<Self::Args, toml::de::Error>;
-    /// What `first` says; where it is silent what `second` says, and where both are the default.
+    /// The values of `first`, otherwise those of `second`, otherwise the defaults.
     fn merge(first: Self::Args, second: Self::Args) -> Self;
     /// The settings without a default that are not set, each with its description.
     fn unset(&self) -> Vec<(&'static str, &'static str)>;
 }
 
 /// Declares a section: its name, that of its settings as given, and the settings with their text
-/// for `--help`, environment variable and default. Those behind `optional` have no default: that
-/// they are not set means something of its own.
+/// for `--help`, environment variable and default. `under` is their heading in `--help`. Those
+/// behind `optional` have no default: that they are not set means something of its own.
 #[macro_export]
 macro_rules! section {
-    ($(#[doc = $about:literal])+ $section:ident from $args:ident:
+    ($(#[doc = $about:literal])+ $section:ident from $args:ident $(under $heading:literal)?:
      $($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*
      $(optional $(#[doc = $maybe_doc:literal])+ $maybe:ident: $maybe_type:ty = $maybe_env:literal;)*) => {
         /// The section as given in one place.
         #[derive(Debug, Default, clap::Args, serde::Deserialize)]
         #[serde(default)] // a file holds those of other sections, too
+        $(#[command(next_help_heading = $heading)])?
         pub struct $args {
             $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
             $($(#[doc = $maybe_doc])+ #[arg(long, env = $maybe_env)] $maybe: Option<$maybe_type>,)*
@@ -106,7 +107,7 @@ macro_rules! section {
 }
 pub use crate::section;
 
-/// Declares a section that is made of others, one after the other.
+/// Declares a section made of others.
 #[macro_export]
 macro_rules! sections {
     ($(#[doc = $about:literal])+ $whole:ident from $args:ident: $($name:ident: $section:ty,)*) => {

@@ -1,15 +1,14 @@
-//! Where each setting comes from, so that a wrong one is told with the place where it is to be
-//! corrected.
+//! The origin of each setting, so that an error can name the place to correct.
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where a setting was given.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
-    /// On the command line: what is typed there needs no telling.
+    /// On the command line, which needs no mention.
     Flag,
     /// In this variable of the environment.
     Variable(String),
@@ -17,14 +16,13 @@ enum Origin {
     File(PathBuf, usize),
 }
 
-/// Where the settings were given, by their names in the file; those that are the default are not
-/// here.
+/// The origins of settings, by their names in the file; defaults are not here.
 #[derive(Debug, Clone, Default)]
 pub struct Origins(BTreeMap<String, Origin>);
 
 impl Origins {
-    /// Those of a command line and its environment, with those of the subcommand that was given.
-    /// The command has to be built: only then its subcommands know the flags that they take over.
+    /// The origins in a command line and its environment, including those of the given subcommand.
+    /// The command must be built: only then its subcommands know their inherited flags.
     pub fn of(command: &Command, matches: &ArgMatches) -> Origins {
         let given = command.get_arguments().filter_map(|argument| {
             let name = argument.get_id().as_str();
@@ -49,14 +47,14 @@ impl Origins {
         origins
     }
 
-    /// Adds a setting of a file, which counts where it is not given elsewhere.
+    /// Adds a setting of a file, which is used where it is not given elsewhere.
     pub fn add(&mut self, name: &str, path: &Path, line: usize) {
         let origin = Origin::File(path.to_owned(), line);
         self.0.entry(name.to_owned()).or_insert(origin);
     }
 
-    /// The message of a tool with the origin of the flag that it begins with. What it names further
-    /// on is advice, which can be pasted.
+    /// The message of a tool with the origin of the flag that it starts with. Later flags are
+    /// advice, which can be pasted.
     pub fn explain_first(&self, message: String) -> String {
         let first = words(&message).next().filter(|_| message.starts_with("--"));
         let only = first.and_then(|name| self.0.get_key_value(&name));
@@ -64,8 +62,7 @@ impl Origins {
         Origins(only.into_iter().collect()).explain(message)
     }
 
-    /// The message with the origin of each setting that it names, but for flags, and those that are
-    /// the default.
+    /// The message with the origin of each setting that it names, except flags and defaults.
     pub fn explain(&self, message: String) -> String {
         let mut told: Vec<(&str, &Origin)> = Vec::new();
         for word in words(&message) {
@@ -91,8 +88,8 @@ impl Origins {
     }
 }
 
-/// The words of a message that may name a setting, as the file has them: flags, words that are
-/// joined by `_`, and the first word of all. `data` and `listen` are words of every day elsewhere.
+/// The words of a message that may name a setting, as the file has them: flags, words joined by
+/// `_`, and the first word. Elsewhere `data` and `listen` are ordinary words.
 fn words(message: &str) -> impl Iterator<Item = String> {
     let is_inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
     message.split(move |c| !is_inside(c)).enumerate().filter_map(|(at, word)| {

@@ -1,4 +1,5 @@
-//! What several rooms read: the data folder, the address, threads, the server's names, proxies.
+//! Settings that several rooms read: the data folder, the address, threads, the server's names,
+//! proxies.
 
 use super::section;
 use crate::proxies::TrustedProxies;
@@ -13,45 +14,45 @@ use std::path::PathBuf;
 pub enum LogFormat {
     /// For people.
     Text,
-    /// For machines, one object a line.
+    /// For machines, one object per line.
     Json,
 }
 
 section! {
     /// Settings of the process, and those that several rooms read.
-    ProcessConfig from ProcessConfigArgs:
-    /// Folder of the data.
+    ProcessConfig from ProcessConfigArgs under "Process":
+    /// Data folder.
     data: PathBuf = "WELLSPRING_DATA", PathBuf::from("./data");
-    /// Lets a crash write the process's memory, and the secrets in it, to a core file.
+    /// Allow core dumps; they contain the memory of the process, secrets included.
     [num_args = 0..=1, default_missing_value = "true"]
     core_dumps: bool = "WELLSPRING_CORE_DUMPS", false;
-    /// Address and port to listen on; port 0 takes a free one.
+    /// Address and port to listen on; port 0 selects a free one.
     listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
-    /// Allows a --listen address that other machines can reach, without accounts or encryption.
+    /// Allow a --listen address that other machines can reach, without accounts or encryption.
     [num_args = 0..=1, default_missing_value = "true"]
     insecure: bool = "WELLSPRING_INSECURE", false;
-    /// Serving threads; 0 = one for each core.
+    /// Number of serving threads; 0 = one per core.
     threads: usize = "WELLSPRING_THREADS", 0;
-    /// How log lines are written: text or json.
+    /// Format of log lines: text or json.
     log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
-    /// Least severity written: error, warn, info, debug, trace.
+    /// Minimum level of log lines: error, warn, info, debug, trace.
     log_level: String = "WELLSPRING_LOG_LEVEL", "info".to_owned();
-    /// Names that this server is asked under while there are no accounts, besides localhost,
-    /// addresses and names without a dot, comma separated: example.com is that name, *.example.com
-    /// all below it.
+    /// Host names of this server, needed while there are no accounts; comma separated. localhost,
+    /// IP addresses and names without a dot always count. example.com is that name, *.example.com
+    /// every name below it.
     [value_delimiter = ',']
     own_hosts: Vec<String> = "WELLSPRING_OWN_HOSTS", Vec::new();
-    /// Proxies whose X-Forwarded-For is believed, comma separated: addresses and prefixes
+    /// Proxies whose X-Forwarded-For is trusted; comma separated addresses and prefixes
     /// (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();
 }
 
 impl ProcessConfig {
-    /// Checks the settings that concern this section alone.
+    /// Checks the settings of this section.
     ///
     /// # Errors
-    /// A sentence about the first setting that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.threads > 1_024 {
             return Err(format!("threads must be from 0 to 1024, not {}", self.threads));
@@ -70,7 +71,7 @@ impl ProcessConfig {
         })
     }
 
-    /// The proxies whose `X-Forwarded-For` is believed.
+    /// The proxies whose `X-Forwarded-For` is trusted.
     ///
     /// # Errors
     /// A sentence about `trusted_proxies`.

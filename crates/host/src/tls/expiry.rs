@@ -7,10 +7,10 @@ use rustls::{CertificateError, Error, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time before the expiry of a certificate from which on the server warns.
+/// Time before a certificate's expiry from which the server warns.
 const SOON_S: u64 = 14 * 86_400;
 
-/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier tells it: asked
+/// The expiry of a certificate (`notAfter`), in s since 1970 UTC. The verifier reports it: asked
 /// about the end of all time it finds every certificate expired, and says since when.
 pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     let mut roots = RootCertStore::empty();
@@ -27,9 +27,9 @@ pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     }
 }
 
-/// How near the expiry of a certificate is.
+/// How close the expiry of a certificate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outlook {
+pub(super) enum ExpiryState {
     /// More than fourteen days away.
     Fine,
     /// Within fourteen days.
@@ -38,13 +38,13 @@ pub(super) enum Outlook {
     Past,
 }
 
-impl Outlook {
-    /// Of a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
-    pub(super) fn of(expires_s: u64, now_s: u64) -> Outlook {
+impl ExpiryState {
+    /// For a certificate that expires at `expires_s`, seen at `now_s`; both in s since 1970 UTC.
+    pub(super) fn of(expires_s: u64, now_s: u64) -> ExpiryState {
         match expires_s.checked_sub(now_s) {
-            None | Some(0) => Outlook::Past,
-            Some(left) if left <= SOON_S => Outlook::Soon,
-            Some(_) => Outlook::Fine,
+            None | Some(0) => ExpiryState::Past,
+            Some(left) if left <= SOON_S => ExpiryState::Soon,
+            Some(_) => ExpiryState::Fine,
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     fn the_end_of_a_certificate_is_read_whether_it_is_one_of_an_authority_or_not() {
         let dir = tempfile::tempdir().unwrap();
         let authority = Authority::new();
-        // The years around 2050 are written in two ways (RFC 5280 section 4.1.2.5).
+        // Years around 2050 have two encodings (RFC 5280 section 4.1.2.5).
         for (year, expected) in
             [(2020, 1_577_836_800), (2049, 2_493_072_000), (2100, 4_102_444_800)]
         {
@@ -77,13 +77,13 @@ mod tests {
     fn two_weeks_before_its_end_a_certificate_is_warned_of() {
         let day = 86_400;
         for (left, outlook) in [
-            (15 * day, Outlook::Fine),
-            (14 * day, Outlook::Soon),
-            (1, Outlook::Soon),
-            (0, Outlook::Past),
+            (15 * day, ExpiryState::Fine),
+            (14 * day, ExpiryState::Soon),
+            (1, ExpiryState::Soon),
+            (0, ExpiryState::Past),
         ] {
-            assert_eq!(Outlook::of(100 * day + left, 100 * day), outlook, "{left}");
+            assert_eq!(ExpiryState::of(100 * day + left, 100 * day), outlook, "{left}");
         }
-        assert_eq!(Outlook::of(1, 2), Outlook::Past);
+        assert_eq!(ExpiryState::of(1, 2), ExpiryState::Past);
     }
 }

@@ -1,4 +1,4 @@
-//! The files of TLS: which they are, and reading them into a configuration.
+//! The TLS files: which they are, and reading them into a configuration.
 
 use crate::settings::section;
 use crate::stamp::Stamp;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellspring_tls::pem;
 
-/// The ALPN names of the protocols offered, the preferred one first (RFC 9113 section 3.1, RFC 7301
+/// The ALPN names of the offered protocols, the preferred one first (RFC 9113 section 3.1, RFC 7301
 /// section 6).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -21,7 +21,7 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientAuth {
-    /// They may; one that is shown must be good.
+    /// They may; a certificate that is shown must be valid.
     Optional,
     /// They must.
     Required,
@@ -29,24 +29,23 @@ pub enum ClientAuth {
 
 section! {
     /// Settings of TLS.
-    TlsConfig from TlsConfigArgs:
+    TlsConfig from TlsConfigArgs under "TLS":
     optional
-    /// PEM file of the certificate that TLS is spoken with, and of the chain behind it; with
-    /// --tls-key. Not set: no TLS.
+    /// PEM file of the TLS certificate and its chain; with --tls-key. Not set: no TLS.
     tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
     optional
-    /// PEM file of the private key of --tls-cert, readable by its owner alone.
+    /// PEM file of the private key of --tls-cert, readable by its owner only.
     tls_key: PathBuf = "WELLSPRING_TLS_KEY";
     optional
-    /// PEM file of authorities: clients show a certificate that one of them has signed.
+    /// PEM file of the authorities that sign client certificates.
     tls_client_ca: PathBuf = "WELLSPRING_TLS_CLIENT_CA";
     optional
-    /// Whether clients may or must show a certificate: optional or required. Not set: required with
+    /// Whether client certificates are optional or required. Not set: required with
     /// --tls-client-ca.
     tls_client_auth: ClientAuth = "WELLSPRING_TLS_CLIENT_AUTH";
 }
 
-/// The files that were named.
+/// The configured files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(super) certificate: PathBuf,
@@ -55,7 +54,7 @@ pub(crate) struct Files {
     clients: Option<(PathBuf, ClientAuth)>,
 }
 
-/// A configuration made of the files.
+/// A configuration made from the files.
 pub(super) struct LoadedFiles {
     pub(super) config: Arc<ServerConfig>,
     /// Expiry of the chain: that of its first certificate to expire, in s since 1970 UTC; `None`:
@@ -64,17 +63,17 @@ pub(super) struct LoadedFiles {
 }
 
 impl TlsConfig {
-    /// Whether TLS is spoken.
+    /// Whether TLS is on.
     pub fn is_on(&self) -> bool {
         self.tls_cert.is_some()
     }
 }
 
 impl Files {
-    /// Those of a configuration; `None` if it is without TLS.
+    /// The files of a configuration; `None` if it is without TLS.
     ///
     /// # Errors
-    /// A sentence: one is named without the one it belongs to.
+    /// A sentence: one is set without its counterpart.
     pub(crate) fn of(config: &TlsConfig) -> Result<Option<Files>, String> {
         let (certificate, key) = match (&config.tls_cert, &config.tls_key) {
             (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
@@ -84,7 +83,7 @@ impl Files {
             (None, None) => {
                 return Err(
                     "--tls-client-ca and --tls-client-auth need --tls-cert and --tls-key: \
-                            without TLS nobody shows a certificate"
+                     without TLS clients show no certificate"
                         .to_owned(),
                 );
             }
@@ -97,8 +96,8 @@ impl Files {
             (None, None) => None,
             (Some(path), auth) => Some((path.clone(), auth.unwrap_or(ClientAuth::Required))),
             (None, Some(_)) => {
-                return Err("--tls-client-auth needs --tls-client-ca, the authorities whose \
-                            certificates clients show"
+                return Err("--tls-client-auth needs --tls-client-ca, the authorities that \
+                            issue the clients' certificates"
                     .to_owned());
             }
         };
@@ -115,13 +114,13 @@ impl Files {
             .collect()
     }
 
-    /// Reads all files. A session is resumed only under the load that began it: a client whose
+    /// Reads all files. A session is resumed only under the load that started it: a client whose
     /// authority was removed cannot resume, and its certificate is judged again.
     ///
     /// # Errors
     /// A sentence that names the file at fault.
     pub(super) fn load(&self) -> Result<LoadedFiles, String> {
-        let odd = |error: rustls::Error| format!("TLS cannot be set up: {error}");
+        let odd = |error: rustls::Error| format!("cannot set up TLS: {error}");
         let certified = pem::certified(&self.certificate, &self.key)
             .map_err(|why| format!("--tls-cert, --tls-key: {why}"))?;
         let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();

@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 0x16;
 const MAX_UNHEARD_BYTES: usize = 1 << 20;
 const UNHEARD_FOR: Duration = Duration::from_secs(1);
 
-/// Why there is no TLS on a connection.
+/// Why a connection has no TLS.
 enum Failure {
     /// The client closed the connection without sending anything, as port scans do.
     Silent,
@@ -28,9 +28,8 @@ enum Failure {
     Broken(io::Error),
 }
 
-/// Makes the handshake, within `patience` and until `stopping` becomes true. `None`: it failed, and
-/// the client has been told why as far as that is possible. A failure of the client's making is
-/// counted.
+/// Performs the handshake, within `patience` and until `stopping` becomes true. `None`: it failed,
+/// and the client has been told why as far as possible. Failures caused by the client are counted.
 pub(crate) async fn shake_hands(
     tls: &Tls,
     stream: TcpStream,
@@ -40,15 +39,15 @@ pub(crate) async fn shake_hands(
 ) -> Option<TlsStream<TcpStream>> {
     let outcome = tokio::select! {
         outcome = tokio::time::timeout(patience, attempt(tls, stream)) => outcome,
-        // No request has come yet, so none is left without an answer.
+        // No request has arrived yet, so none stays unanswered.
         _ = stopping.wait_for(|&stopping| stopping) => return None,
     };
     let why = match outcome {
         Ok(Ok(stream)) => return Some(stream),
         Ok(Err(Failure::Silent)) => return None,
-        Ok(Err(Failure::NotTls)) => "it does not speak TLS".to_owned(),
+        Ok(Err(Failure::NotTls)) => "the client does not speak TLS".to_owned(),
         Ok(Err(Failure::Broken(error))) => error.to_string(),
-        Err(_) => "it took too long".to_owned(),
+        Err(_) => "the handshake took too long".to_owned(),
     };
     tls.failed();
     tracing::debug!(peer = ?peer, why, "a TLS handshake failed");
@@ -80,11 +79,11 @@ async fn attempt(tls: &Tls, mut stream: TcpStream) -> Result<TlsStream<TcpStream
 /// The answer to a client that does not speak TLS, whatever it asked for.
 fn speak_tls() -> Vec<u8> {
     problem::TLS_REQUIRED
-        .because("this port speaks TLS: say https:// instead of http://")
+        .because("this port speaks TLS: use https:// instead of http://")
         .last_words()
 }
 
-/// Ends a connection so that the last bytes written arrive: closing a socket with unread input
+/// Closes a connection so that the last bytes written arrive: closing a socket with unread input
 /// resets the connection, and the client loses what it has not read yet.
 async fn be_heard(stream: &mut TcpStream) {
     let ended = async {

@@ -1,8 +1,8 @@
-//! TLS of the server: which files it is made of, the handshake, and new files while it runs.
+//! TLS of the server: its files, the handshake, and reloading while it runs.
 //!
-//! A connection comes from `serve.rs` and goes on to `http/connection.rs`, for which only the type
-//! of the stream differs. The files are read into one `ServerConfig`; each connection takes the
-//! newest and keeps it.
+//! A connection comes from `serve.rs` and goes to `http/connection.rs`, for which only the type of
+//! the stream differs. The files are read into one `ServerConfig`; each connection takes the newest
+//! and keeps it.
 
 mod expiry;
 mod files;
@@ -19,7 +19,7 @@ use rustls::ServerConfig;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// How this server speaks TLS.
+/// The TLS of this server.
 pub struct Tls {
     files: Files,
     /// The configuration of new connections.
@@ -34,7 +34,7 @@ struct FilesState {
     stamps: Vec<Option<Stamp>>,
     /// Expiry of the certificate in use, in s since 1970 UTC.
     expires_s: Option<u64>,
-    /// When the log last told the expiry, in s since 1970 UTC.
+    /// When the expiry was last logged, in s since 1970 UTC.
     reminded_s: u64,
 }
 
@@ -42,10 +42,10 @@ impl Tls {
     /// Reads the files of a configuration; `None` if it is without TLS.
     ///
     /// # Errors
-    /// A sentence that names what is wrong.
+    /// A sentence that names the fault.
     pub(crate) fn open(config: &TlsConfig) -> Result<Option<Arc<Tls>>, String> {
         let Some(files) = Files::of(config)? else { return Ok(None) };
-        // Taken before the files are read: a change in between is seen at the next look.
+        // Taken before the files are read: a change in between is noticed at the next check.
         let stamps = files.stamps();
         let loaded = files.load()?;
         Ok(Some(Arc::new(Tls {
@@ -72,7 +72,7 @@ impl Tls {
         self.lock().expires_s
     }
 
-    /// Counts a handshake that failed.
+    /// Counts a failed handshake.
     fn failed(&self) {
         self.handshakes_failed.fetch_add(1, Relaxed);
     }
@@ -87,7 +87,7 @@ impl Tls {
         families.extend(self.expires_s().map(|end_s| {
             Family::gauge(
                 "wellspring_tls_certificate_expiry_timestamp_seconds",
-                "End of the certificate in use, in seconds since 1970.",
+                "Expiry of the certificate in use, in seconds since 1970.",
                 end_s,
             )
         }));

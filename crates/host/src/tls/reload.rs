@@ -1,38 +1,38 @@
-//! New files while the server runs: they are looked at every few seconds and at SIGHUP.
+//! Reloading the files while the server runs: they are checked every few seconds and on SIGHUP.
 
 use super::Tls;
-use super::expiry::Outlook;
+use super::expiry::ExpiryState;
 use crate::clock::push_rfc3339;
-use crate::hangup::{Hangups, Woken};
+use crate::hangup::{Hangups, WakeReason};
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::Clock;
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// Time between two warnings of the same certificate, in s.
+/// Time between two warnings about the same certificate, in s.
 const REMIND_EVERY_S: u64 = 86_400;
 
-/// Looks at the files of TLS every few seconds and at SIGHUP, and serves what they hold, for as
-/// long as the server runs.
+/// Checks the TLS files every few seconds and on SIGHUP, and applies their content, while the
+/// server runs.
 pub(crate) async fn keep_current(tls: Arc<Tls>, clock: Arc<dyn Clock>) {
     let mut hangups = Hangups::watch();
-    let mut woken = Woken::Asked;
+    let mut woken = WakeReason::Asked;
     loop {
         let (tls, now_s) = (Arc::clone(&tls), clock.wall_us() / 1_000_000);
-        // A folder on a network may take its time; signals must not wait for it.
+        // A network folder may be slow; signals must not wait for it.
         let looked = tokio::task::spawn_blocking(move || tls.look(now_s, woken));
         if looked.await.is_err() {
-            tracing::error!("looking at the files of TLS failed");
+            tracing::error!("cannot check the TLS files");
         }
         woken = hangups.within(LOOK_EVERY).await;
     }
 }
 
 impl Tls {
-    /// Loads the files if they have changed, and logs that; else warns once a day of a certificate
-    /// that is about to expire. After SIGHUP the log tells the certificate in use in any case.
-    fn look(&self, now_s: u64, woken: Woken) {
+    /// Loads the files if they have changed, and logs that; otherwise warns once a day of a
+    /// certificate that expires soon. After SIGHUP the log always names the certificate in use.
+    fn look(&self, now_s: u64, woken: WakeReason) {
         let stamps = self.files.stamps();
         let mut seen = self.lock();
         let changed = seen.stamps != stamps;
@@ -43,39 +43,36 @@ impl Tls {
                 Ok(loaded) => {
                     self.serve(loaded.config);
                     seen.expires_s = loaded.expires_s;
-                    tracing::info!(%certificate, "new files are used for new TLS connections");
+                    tracing::info!(%certificate, "loaded new TLS files for new connections");
                 }
                 Err(why) => {
-                    tracing::warn!(
-                        why,
-                        "the new files cannot be used; TLS goes on with those before"
-                    );
+                    tracing::warn!(why, "cannot use the new TLS files; keeping the previous ones");
                 }
             }
         }
-        let outlook = seen.expires_s.map(|expires_s| Outlook::of(expires_s, now_s));
-        let ends = matches!(outlook, Some(Outlook::Soon | Outlook::Past));
+        let outlook = seen.expires_s.map(|expires_s| ExpiryState::of(expires_s, now_s));
+        let ends = matches!(outlook, Some(ExpiryState::Soon | ExpiryState::Past));
         let due = now_s >= seen.reminded_s.saturating_add(REMIND_EVERY_S);
-        if !(changed || woken == Woken::Asked || due && ends) {
+        if !(changed || woken == WakeReason::Asked || due && ends) {
             return;
         }
         seen.reminded_s = now_s;
         let expires = seen.expires_s.map_or_else(|| "unknown".to_owned(), written);
         match outlook {
-            Some(Outlook::Past) => {
-                tracing::warn!(%certificate, expires, "the certificate has expired")
+            Some(ExpiryState::Past) => {
+                tracing::warn!(%certificate, expires, "the TLS certificate has expired")
             }
-            Some(Outlook::Soon) => {
-                tracing::warn!(%certificate, expires, "the certificate expires soon")
+            Some(ExpiryState::Soon) => {
+                tracing::warn!(%certificate, expires, "the TLS certificate expires soon")
             }
-            Some(Outlook::Fine) | None => {
-                tracing::info!(%certificate, expires, "the certificate of TLS")
+            Some(ExpiryState::Fine) | None => {
+                tracing::info!(%certificate, expires, "loaded the TLS certificate")
             }
         }
     }
 }
 
-/// A moment in s since 1970 UTC, for people.
+/// A time in s since 1970 UTC, for people.
 fn written(moment_s: u64) -> String {
     let mut text = Vec::new();
     push_rfc3339(&mut text, moment_s.saturating_mul(1_000_000));
@@ -105,23 +102,23 @@ mod tests {
         let tls = tls(&certificate, &key);
         let first = tls.current();
         assert_eq!(tls.expires_s(), Some(2_524_608_000));
-        tls.look(0, Woken::Asked);
+        tls.look(0, WakeReason::Asked);
         assert!(Arc::ptr_eq(&first, &tls.current()), "the same files are not read again");
         write(dir.path(), "a.pem", "broken", 0o644);
-        tls.look(1, Woken::Due);
+        tls.look(1, WakeReason::Due);
         assert!(Arc::ptr_eq(&first, &tls.current()));
         // The certificate of a new pair alone, and then its key.
         let (new, new_key) = authority.issue(dir.path(), "b", 2060);
         std::fs::rename(new, &certificate).unwrap();
-        tls.look(2, Woken::Due);
+        tls.look(2, WakeReason::Due);
         assert!(Arc::ptr_eq(&first, &tls.current()));
         std::fs::rename(new_key, &key).unwrap();
-        tls.look(3, Woken::Due);
+        tls.look(3, WakeReason::Due);
         assert!(!Arc::ptr_eq(&first, &tls.current()));
         assert_eq!(tls.expires_s(), Some(2_840_140_800));
         std::fs::remove_file(&key).unwrap();
         let second = tls.current();
-        tls.look(4, Woken::Asked);
+        tls.look(4, WakeReason::Asked);
         assert!(Arc::ptr_eq(&second, &tls.current()));
     }
 
@@ -136,10 +133,10 @@ mod tests {
         std::fs::rename(new_key, &key).unwrap();
         mode(0o644);
         std::fs::rename(new, &certificate).unwrap();
-        tls.look(1, Woken::Due);
+        tls.look(1, WakeReason::Due);
         assert_eq!(tls.expires_s(), Some(2_524_608_000), "open to others");
         mode(0o600);
-        tls.look(2, Woken::Due);
+        tls.look(2, WakeReason::Due);
         assert_eq!(tls.expires_s(), Some(2_840_140_800));
     }
 
@@ -150,7 +147,7 @@ mod tests {
         let tls = tls(&certificate, &key);
         let end_s = tls.expires_s().unwrap();
         let reminded_s = |now_s: u64| {
-            tls.look(now_s, Woken::Due);
+            tls.look(now_s, WakeReason::Due);
             tls.lock().reminded_s
         };
         let day = REMIND_EVERY_S;

@@ -1,6 +1,5 @@
-//! A view for tests: a chain whose links each name the one before. Whatever is decided on top of
-//! something that came to nothing, or has not seen what lies before it, breaks it for everybody to
-//! see.
+//! A view for tests: a chain whose links each name the previous one. A decision based on one that
+//! failed, or that has missed an earlier event, visibly breaks the chain.
 
 use std::io;
 use std::sync::Arc;
@@ -12,30 +11,30 @@ use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, V
 
 const LINKED: &str = "Linked";
 
-/// Whether links are appended on the condition that nothing of others lies between.
-pub(super) enum Unless {
+/// Whether links are appended on the condition that no foreign event lies between.
+pub(super) enum ForeignLinks {
     Nothing,
     AnyLink,
 }
 
 pub(super) struct Context {
-    pub(super) unless: Unless,
-    /// Numbers of links are drawn here: none is drawn twice.
+    pub(super) unless: ForeignLinks,
+    /// Source of unique link numbers.
     pub(super) numbers: AtomicU64,
 }
 
 impl Context {
-    pub(super) fn new(unless: Unless) -> Context {
+    pub(super) fn new(unless: ForeignLinks) -> Context {
         Context { unless, numbers: AtomicU64::new(0) }
     }
 }
 
-/// What readers see: a version of the chain.
+/// The state for readers: a version of the chain.
 #[derive(Default)]
 pub(super) struct Version {
     /// Number of the last link.
     pub(super) number: AtomicU64,
-    /// Everything up to here is in it.
+    /// Position up to which events are folded.
     pub(super) position: AtomicU64,
 }
 
@@ -55,14 +54,14 @@ pub(super) struct StagedLink {
 #[derive(Default)]
 pub(super) struct Staged {
     pub(super) links: Vec<StagedLink>,
-    /// How often something placed came to nothing.
+    /// How often a placed decision failed.
     pub(super) fallen: u64,
 }
 
 pub(super) enum Command {
     /// Appends a link.
     Link,
-    /// Comes to nothing if this is the number of the last link. Otherwise it was overtaken.
+    /// Fails if this is the number of the last link. Otherwise it was overtaken.
     StillLast(u64),
     /// Is refused if this is the number of the last link. Otherwise it was overtaken.
     NotLast(u64),
@@ -70,14 +69,14 @@ pub(super) enum Command {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Told to nobody.
+    /// Never reported.
     Overtaken,
     ItIsTheLast,
 }
 
 /// A link's event.
 pub(super) fn linked(number: u64, follows: u64) -> Event {
-    // Some are large: behind one that does not fit a small one may.
+    // Some are large: a small one may fit behind one that does not.
     let pad = if number.is_multiple_of(5) { 3_000 } else { 0 };
     let data = format!(r#"{{"number":{number},"follows":{follows},"pad":"{}"}}"#, "x".repeat(pad));
     Event::json(LINKED, &[], &data)
@@ -98,7 +97,7 @@ pub(super) fn links(log: &Log) -> Vec<(u64, u64)> {
     links
 }
 
-/// What somebody else appends.
+/// A foreign append.
 pub(super) fn raw(event: &Event) -> Append {
     let mut events = EncodedEvents::new();
     events.push(&event.as_ref()).unwrap();
@@ -133,7 +132,7 @@ impl View for Chain {
     }
 
     fn publish(&mut self, position: Position) {
-        // Time in which a position that is told too early would be seen.
+        // Time in which a position reported too early would show.
         std::thread::sleep(Duration::from_micros(200));
         self.shown.number.store(self.number, Ordering::SeqCst);
         self.shown.position.store(position, Ordering::SeqCst);
@@ -163,8 +162,8 @@ impl View for Chain {
         }
         let number = context.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let unless = match context.unless {
-            Unless::Nothing => Vec::new(),
-            Unless::AnyLink => vec![QueryItem::new(&[LINKED], &[])],
+            ForeignLinks::Nothing => Vec::new(),
+            ForeignLinks::AnyLink => vec![QueryItem::new(&[LINKED], &[])],
         };
         Ok(Decision { events: vec![linked(number, last)], unless, outcome: number })
     }

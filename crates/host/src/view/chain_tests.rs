@@ -1,7 +1,9 @@
-//! Decisions on top of each other, while what is staged comes to nothing and others append.
+//! Decisions on top of each other, while staged ones fail and others append.
 #![allow(clippy::disallowed_methods)]
 
-use super::chain::{Chain, Command, Context, Refusal, StagedLink, Unless, linked, links, raw};
+use super::chain::{
+    Chain, Command, Context, ForeignLinks, Refusal, StagedLink, linked, links, raw,
+};
 use super::{ExecuteError, Live};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +19,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn open(storage: &SimulatedStorage, dir: &Path, unless: Unless) -> (Log, Arc<Live<Chain>>) {
+fn open(storage: &SimulatedStorage, dir: &Path, unless: ForeignLinks) -> (Log, Arc<Live<Chain>>) {
     let options = Options { segment_bytes: 64 << 10, ..Options::default() };
     let log = Log::open_on(Arc::new(storage.clone()), options).unwrap();
     let clock = crate::clock::system();
@@ -26,7 +28,7 @@ fn open(storage: &SimulatedStorage, dir: &Path, unless: Unless) -> (Log, Arc<Liv
     (log, live)
 }
 
-/// Decides so many links one after the other; what the disk refuses is given again.
+/// Makes this many decisions in sequence; those refused by the disk are repeated.
 fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
     use AppendError::{Conflict, SetBack, StorageFull, Unavailable};
     runtime().block_on(async {
@@ -35,7 +37,7 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
             match live.execute(&[Command::Link], None, on).await {
                 Ok(executed) => decided += executed.outcomes.len(),
                 Err(ExecuteError::Append(StorageFull | SetBack | Unavailable { .. })) => {}
-                // Overtaken again and again.
+                // Overtaken repeatedly.
                 Err(ExecuteError::Append(Conflict(_))) => {}
                 Err(other) => panic!("{other:?}"),
             }
@@ -43,7 +45,7 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
     });
 }
 
-/// Has two threads decide links while a third meddles.
+/// Two threads decide links while a third interferes.
 fn decide_while(live: &Live<Chain>, count: usize, meddle: impl Fn(u64) + Sync) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -60,7 +62,7 @@ fn decide_while(live: &Live<Chain>, count: usize, meddle: impl Fn(u64) + Sync) {
     });
 }
 
-/// Each link that is not of others names the one before it.
+/// Each own link names the previous one.
 fn assert_whole(log: &Log, is_foreign: impl Fn(u64) -> bool) {
     let mut before = 0;
     for (number, follows) in links(log) {
@@ -78,8 +80,8 @@ fn no_decision_follows_one_that_came_to_nothing() {
     for seed in 0..4 {
         let dir = tempfile::tempdir().unwrap();
         let storage = SimulatedStorage::new(seed);
-        // Nothing but the number of setbacks holds this chain together.
-        let (log, live) = open(&storage, dir.path(), Unless::Nothing);
+        // Only the number of setbacks holds this chain together.
+        let (log, live) = open(&storage, dir.path(), ForeignLinks::Nothing);
         decide_while(&live, 300, |round| {
             let used: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
             let capacity_bytes = (round % 4 != 3).then_some(used + round % 7 * 500);
@@ -95,13 +97,13 @@ fn no_decision_follows_one_that_came_to_nothing() {
     assert!(fallen > 0, "the disk was never full");
 }
 
-/// Has a first link decided and made durable whose decider is told of it only after `meanwhile`.
+/// Makes a first link durable whose decider is told only after `meanwhile`.
 fn with_one_untold(log: &Log, live: &Live<Chain>, meanwhile: impl AsyncFnOnce()) {
     let (go_on, held) = mpsc::channel::<()>();
     let hold = move |_| {
         let _ = held.recv();
     };
-    // Told before the link, by the same thread.
+    // Reported before the link, by the same thread.
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(hold));
     runtime().block_on(async {
         let decided = async {
@@ -118,7 +120,7 @@ fn with_one_untold(log: &Log, live: &Live<Chain>, meanwhile: impl AsyncFnOnce())
 #[test]
 fn what_is_told_out_of_order_is_decided_upon_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::Nothing);
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), ForeignLinks::Nothing);
     with_one_untold(&log, &live, async || {
         for number in 2..10 {
             let executed = live.execute(&[Command::Link], None, CommitOn::ThisThread).await;
@@ -134,7 +136,7 @@ fn what_is_told_out_of_order_is_decided_upon_in_order() {
 fn what_is_not_told_yet_hides_nothing_that_others_appended_behind_it() {
     const FOREIGN: u64 = 1 << 40;
     let dir = tempfile::tempdir().unwrap();
-    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::AnyLink);
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), ForeignLinks::AnyLink);
     with_one_untold(&log, &live, async || {
         for number in 2..10 {
             log.append(raw(&linked(FOREIGN + number, 0))).unwrap();
@@ -152,7 +154,7 @@ fn what_is_not_told_yet_hides_nothing_that_others_appended_behind_it() {
 fn what_others_append_between_is_seen_by_every_decision_behind_it() {
     const FOREIGN: u64 = 1 << 40;
     let dir = tempfile::tempdir().unwrap();
-    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::AnyLink);
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), ForeignLinks::AnyLink);
     decide_while(&live, 300, |round| {
         log.append(raw(&linked(FOREIGN + round, 0))).unwrap();
     });
@@ -163,8 +165,7 @@ fn what_others_append_between_is_seen_by_every_decision_behind_it() {
     live.discard();
 }
 
-/// A log with an event at the device, so that what is decided stays staged, until barriers are
-/// released.
+/// A log with an event at the device, so that decisions stay staged until barriers are released.
 fn at_the_device(log: &Log, storage: &SimulatedStorage) {
     storage.hold_barriers();
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));
@@ -176,7 +177,7 @@ fn at_the_device(log: &Log, storage: &SimulatedStorage) {
 fn decisions_on_events_of_ones_own_share_a_barrier() {
     let dir = tempfile::tempdir().unwrap();
     let storage = SimulatedStorage::new(1);
-    let (log, live) = open(&storage, dir.path(), Unless::AnyLink);
+    let (log, live) = open(&storage, dir.path(), ForeignLinks::AnyLink);
     at_the_device(&log, &storage);
     runtime().block_on(async {
         let many: Vec<Command> = (0..300).map(|_| Command::Link).collect();
@@ -211,11 +212,11 @@ fn decisions_on_events_of_ones_own_share_a_barrier() {
 fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
     let dir = tempfile::tempdir().unwrap();
     let storage = SimulatedStorage::new(1);
-    let (log, live) = open(&storage, dir.path(), Unless::AnyLink);
+    let (log, live) = open(&storage, dir.path(), ForeignLinks::AnyLink);
     at_the_device(&log, &storage);
     runtime().block_on(async {
         let on = CommitOn::JournalThread;
-        // What became of it, and whether that was known before anything was durable.
+        // The outcome, and whether it was known before anything was durable.
         let execute = async |command| {
             let executed = live.execute(&[command], None, on).await.unwrap();
             (executed.refused, live.position() == 0)
@@ -228,7 +229,7 @@ fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
                     assert_eq!(overtaken, (Some(Refusal::Overtaken), true));
                     storage.release_barriers();
                 },
-                // Without what is staged both would be overtaken, which answers neither.
+                // Without the staged decision both would be overtaken, which answers neither.
                 execute(Command::NotLast(1)),
                 execute(Command::StillLast(1)),
             )
@@ -245,9 +246,9 @@ fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
 fn only_what_had_a_place_comes_to_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let storage = SimulatedStorage::new(1);
-    let (log, live) = open(&storage, dir.path(), Unless::AnyLink);
+    let (log, live) = open(&storage, dir.path(), ForeignLinks::AnyLink);
     at_the_device(&log, &storage);
-    // Refused by this one, and decided again behind it.
+    // Refused by this one, and decided again after it.
     log.stage(raw(&linked(1 << 40, 0)), Box::new(|_| {}));
     runtime().block_on(async {
         let on = CommitOn::JournalThread;
@@ -269,7 +270,7 @@ fn only_what_had_a_place_comes_to_nothing() {
 #[test]
 fn a_version_is_shown_before_its_position_is_told() {
     let dir = tempfile::tempdir().unwrap();
-    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), Unless::AnyLink);
+    let (log, live) = open(&SimulatedStorage::new(1), dir.path(), ForeignLinks::AnyLink);
     let shown = Arc::clone(live.wait_live().as_ref().unwrap());
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! Decisions on their way: placed in the log's order, not folded yet.
+//! Pending decisions: placed in the log's order, but not folded yet.
 //!
-//! They rest on each other. If one comes to nothing, everything behind it must; so each is known by
-//! the number of setbacks at which it was placed, and the log refuses what names another number.
+//! They depend on each other. If one fails, all later ones must; so each records the number of
+//! setbacks when it was placed, and the log refuses any other number.
 
 use super::freshness::NotFresh;
 use super::{Live, lock};
@@ -11,14 +11,14 @@ use wellspring_log::{AppendError, Appended};
 use wellspring_types::{Position, QueryItem};
 use wellspring_views::view::{After, Ticket, View};
 
-/// How often a decision that hangs on others' looks what became of them.
+/// How often a decision that depends on others checks their outcome.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What is decided and not folded yet.
-pub(super) struct Deciding<V: View> {
+/// The decisions that are not folded yet.
+pub(super) struct PendingDecisions<V: View> {
     pub(super) staged: V::Staged,
     next_ticket: Ticket,
-    /// Decisions neither folded nor come to nothing, oldest first.
+    /// Decisions neither folded nor failed, oldest first.
     pub(super) open: Vec<OpenDecision>,
 }
 
@@ -29,19 +29,19 @@ pub(super) struct OpenDecision {
     pub(super) last: Position,
     /// The log's number of setbacks when it was placed.
     pub(super) setbacks: u64,
-    /// What it was appended on.
+    /// Its append condition.
     pub(super) guard: Guard,
     pub(super) is_durable: bool,
 }
 
-/// The items of a decision's append condition, as hashes: what keeps events of others that match
-/// one of them from lying before the decision's own. Two items of one hash make a decision conflict
-/// with its own view at worst, which is then decided again.
+/// The items of a decision's append condition, as hashes: they keep matching foreign events from
+/// lying before the decision's own. If two items share a hash, a decision at worst conflicts with
+/// its own view and is decided again.
 #[derive(Default)]
 pub(super) struct Guard(Vec<u64>);
 
 impl Guard {
-    /// Of the items of a view's condition.
+    /// The items of a view's condition.
     pub(super) fn of<V: View>(unless: &[QueryItem]) -> Guard {
         match V::AFTER {
             After::Folded => Guard::default(),
@@ -49,7 +49,7 @@ impl Guard {
         }
     }
 
-    /// Whether nobody else's event that matches this item lies before the decision.
+    /// Whether no foreign event that matches this item lies before the decision.
     fn covers(&self, item: u64) -> bool {
         self.0.contains(&item)
     }
@@ -61,8 +61,8 @@ fn hash(item: &QueryItem) -> u64 {
     hasher.finish()
 }
 
-/// An append that came to an end.
-pub(super) struct Ended {
+/// A finished append.
+pub(super) struct FinishedAppend {
     ticket: Ticket,
     end: End,
 }
@@ -71,48 +71,49 @@ pub(super) struct Ended {
 enum End {
     /// Its events are durable.
     Durable,
-    /// It appended nothing, or nobody knows what.
+    /// It appended nothing, or its outcome is unknown.
     Nothing,
 }
 
-impl Ended {
-    pub(super) fn new(ticket: Ticket, outcome: &Result<Appended, AppendError>) -> Ended {
+impl FinishedAppend {
+    pub(super) fn new(ticket: Ticket, outcome: &Result<Appended, AppendError>) -> FinishedAppend {
         let end = match outcome {
             Ok(Appended { replayed: false, .. }) => End::Durable,
             Ok(_) | Err(_) => End::Nothing,
         };
-        Ended { ticket, end }
+        FinishedAppend { ticket, end }
     }
 }
 
-impl<V: View> Default for Deciding<V> {
+impl<V: View> Default for PendingDecisions<V> {
     fn default() -> Self {
-        Deciding { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
+        PendingDecisions { staged: V::Staged::default(), next_ticket: 1, open: Vec::new() }
     }
 }
 
-impl<V: View> Deciding<V> {
-    /// A ticket for what is decided now.
+impl<V: View> PendingDecisions<V> {
+    /// A ticket for the decisions made now.
     pub(super) fn ticket(&mut self) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         ticket
     }
 
-    /// The number of setbacks that a further decision rests on.
+    /// The number of setbacks that a further decision depends on.
     pub(super) fn setbacks(&self) -> Option<u64> {
-        // What is durable stands before what is not.
+        // Durable decisions come before the others.
         let staged = &self.open[self.open.partition_point(|open| open.is_durable)..];
         let (first, last) = (staged.first()?, staged.last()?);
-        // The log has taken each of them on top of those before it, and the number never falls.
+        // The log has accepted each of them on top of the previous ones, and the number never
+        // falls.
         assert!(first.setbacks == last.setbacks, "one number of setbacks");
         Some(first.setbacks)
     }
 
-    /// The position after which a condition on these items holds, if everything up to `folded` is
-    /// folded.
+    /// The position after which a condition on these items must hold, if everything up to `folded`
+    /// is folded.
     pub(super) fn after(&self, folded: Position, guard: &Guard) -> Position {
-        // What was appended on no condition, or on another, may lie behind an event of others.
+        // Events appended under no condition, or another one, may come after a foreign event.
         let own_last = |&item: &u64| {
             let own = self.open.iter().rev().find(|open| open.guard.covers(item));
             own.map_or(folded, |open| folded.max(open.last))
@@ -122,9 +123,9 @@ impl<V: View> Deciding<V> {
 }
 
 impl<V: View> Live<V> {
-    /// Shows `look` what is folded and what is decided on top of it, as a decision sees them;
-    /// nothing, while the view is being rebuilt. No decision is made meanwhile, so `look` takes no
-    /// time. What it sees staged may come to nothing: nobody is told of it before it is folded.
+    /// Shows `look` the fold and the decisions on top of it, as a decision sees them; nothing while
+    /// the view is being rebuilt. No decision is made meanwhile, so `look` must be fast. Staged
+    /// decisions may still fail: report none before it is folded.
     pub fn peek<R>(&self, look: impl FnOnce(&V::Folded, &V::Staged) -> R) -> Option<R> {
         let folded = self.folded()?;
         let mut deciding = lock(&self.deciding);
@@ -132,16 +133,16 @@ impl<V: View> Live<V> {
         Some(look(folded, &deciding.staged))
     }
 
-    /// Forgets decisions that are folded or have come to nothing. Gives the position up to which
-    /// they are: a decision goes by no later one, or what is staged could hide what others appended
-    /// behind it.
-    pub(super) fn sweep(&self, deciding: &mut Deciding<V>) -> Position {
-        let Deciding { staged, open, .. } = deciding;
-        for Ended { ticket, end } in lock(&self.ended).drain(..) {
-            // What was given no place, and what is folded, is forgotten already.
+    /// Forgets decisions that are folded or have failed. Returns the position up to which they are:
+    /// a decision must use no later one, or staged events could hide what others appended behind
+    /// them.
+    pub(super) fn sweep(&self, deciding: &mut PendingDecisions<V>) -> Position {
+        let PendingDecisions { staged, open, .. } = deciding;
+        for FinishedAppend { ticket, end } in lock(&self.ended).drain(..) {
+            // Decisions without a place, or folded, are forgotten already.
             let Ok(at) = open.binary_search_by_key(&ticket, |open| open.ticket) else { continue };
             match end {
-                // What it was placed on is durable with it, told or not.
+                // What it depends on is durable with it, reported or not.
                 End::Durable => {
                     let before = open[..=at].iter_mut().rev();
                     before
@@ -155,21 +156,20 @@ impl<V: View> Live<V> {
             }
         }
         let position = self.position();
-        // Without a setback since then, a place is still whose it was: it need not be told to be
-        // durable. Who tells may be late, and in another order.
+        // Without a setback since then, a place still belongs to its decision, so durability need
+        // not be reported. Reports may be late and out of order.
         let setbacks = self.log.setbacks();
-        // Those that are not folded yet stand behind, and are not looked at: there may be a hundred
-        // of them.
+        // Those not folded yet come last and are not examined: there may be a hundred of them.
         let passed = open.partition_point(|open| open.last <= position);
         let is_settled = |open: &mut OpenDecision| open.is_durable || open.setbacks == setbacks;
         open.extract_if(..passed, is_settled).for_each(|open| V::settle(staged, open.ticket));
         position
     }
 
-    /// Waits until no decision up to `ticket` is open.
+    /// Waits until no decision up to `ticket` is pending.
     ///
     /// # Errors
-    /// The view goes no further, so that what is durable would stay open.
+    /// The view has stopped, so durable decisions would stay pending.
     pub(super) async fn settled(&self, ticket: Ticket) -> Result<(), NotFresh> {
         loop {
             let hopeless = self.hopeless();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_condition_holds_after_the_last_decision_on_the_same_item() {
-        let mut deciding = Deciding::<Chain>::default();
+        let mut deciding = PendingDecisions::<Chain>::default();
         assert_eq!(deciding.after(3, &guard(&["a"])), 3, "nothing is on its way");
         for (ticket, last, tags) in
             [(1, 5, &["a"][..]), (2, 7, &["b"]), (3, 9, &["a", "b"]), (4, 10, &["c"])]
@@ -210,7 +210,7 @@ mod tests {
                 OpenDecision { ticket, last, setbacks: 0, guard: guard(tags), is_durable: false };
             deciding.open.push(open);
         }
-        // What others appended to d between is behind none of these decisions.
+        // The foreign event appended to d in between is behind none of these decisions.
         let cases = [
             (&["a"][..], 9),
             (&["b"], 9),

@@ -1,15 +1,15 @@
-//! Commands: decided against what is folded and what is decided already, appended
-//! on a condition, and answered when they are durable and folded.
+//! Commands: decided on the fold and the pending decisions, appended under a condition, and
+//! answered when they are durable and folded.
 //!
-//! A decision and its place in the log's order are taken under one lock, so that
-//! decisions follow each other as their events do; nobody waits for the device
-//! there, so commands gather into one group commit.
+//! A decision takes its place in the log's order under the same lock, so that decisions follow each
+//! other as their events do; no thread waits for the device there, so commands gather into one
+//! group commit.
 //!
-//! What a decision rests on besides the fold are decisions that the log has given positions and not
-//! made durable (`deciding.rs`). An append that was given no positions, because it met somebody
-//! else's staged event, is not decided upon at all.
+//! Besides the fold, a decision depends on pending decisions that have positions and are not
+//! durable (`deciding.rs`). An append without positions, because it met a foreign staged event, is
+//! never built upon.
 
-use super::deciding::{Deciding, Ended, Guard, OpenDecision};
+use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
 use super::recorded::StoredRecord;
 use super::{Live, lock};
@@ -22,35 +22,35 @@ use wellspring_log::{
 use wellspring_types::{AppendCondition, Invalid, Position, Query, QueryItem, limits};
 use wellspring_views::view::{Decision, Ticket, View};
 
-/// Attempts at a decision that others' events keep overtaking.
+/// Attempts at a decision that foreign events keep overtaking.
 const ATTEMPTS: usize = 16;
 /// How long an answer waits for its own events to be folded.
 const FOLD_WAIT: Duration = Duration::from_secs(30);
 /// How long a decision waits for a view that is being rebuilt.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
-/// Time that commands without a key may be decided in one go, with the lock held, in µs.
+/// Time that commands without a key may take under one lock, in µs.
 const DECIDE_US: u64 = 500;
-/// What became of commands.
-pub struct Executed<V: View> {
-    /// Of the first commands, in order; as many as were executed.
+/// The result of commands.
+pub struct CommandResults<V: View> {
+    /// The answers to the first commands, in order; as many as were executed.
     pub outcomes: Vec<V::Outcome>,
-    /// Why the next one was refused, if not all were executed. Those after it were not looked at.
+    /// Why the next one was refused, if not all were executed. Later ones were not examined.
     pub refused: Option<V::Refusal>,
     /// The last append, if anything had to be appended.
     pub appended: Option<Appended>,
-    /// Time that deciding took of threads, in µs.
+    /// CPU time of deciding, in µs.
     pub decided_us: u64,
 }
 
 /// Why commands were not executed.
 #[derive(Debug)]
 pub enum ExecuteError {
-    /// The log did not take the events.
+    /// The log refused the events.
     Append(AppendError),
-    /// The view is not there.
+    /// The view is not fresh enough.
     NotFresh(NotFresh),
-    /// The events are durable, but the view does not show them yet. To send the command again would
-    /// be to give it twice.
+    /// The events are durable, but the view does not show them yet. Repeating the command would
+    /// execute it twice.
     DurableNotShown(Appended, NotFresh),
 }
 
@@ -82,7 +82,7 @@ struct KeyedRequest {
 
 type Answer = oneshot::Receiver<Result<Appended, AppendError>>;
 
-/// Decisions on their way.
+/// Pending decisions.
 struct Batch<V: View> {
     ticket: Ticket,
     outcomes: Vec<V::Outcome>,
@@ -90,15 +90,15 @@ struct Batch<V: View> {
     answer: Option<Answer>,
 }
 
-/// What deciding came to.
-enum Decided<V: View> {
-    /// So many commands are decided, and staged.
+/// The result of deciding.
+enum DecideOutcome<V: View> {
+    /// This many commands are decided and staged.
     Batch(Batch<V>),
     /// The first is refused.
     Refused(V::Refusal),
     /// An event breaks a limit of the log.
     Invalid(Invalid),
-    /// Depends on decisions up to this one that may still come to nothing.
+    /// Depends on decisions up to this one that may still fail.
     DependsOn(Ticket),
 }
 
@@ -113,8 +113,8 @@ impl<V: View> Live<V> {
         commands: &[V::Command],
         key: Option<RequestKey>,
         on: CommitOn,
-    ) -> Result<Executed<V>, ExecuteError> {
-        // Looked up here, for all of the log, and not again while decisions wait.
+    ) -> Result<CommandResults<V>, ExecuteError> {
+        // Looked up here in the whole log, and not again while decisions wait.
         let key_absent_through = self.log.head();
         if let Some(key) = &key
             && let Some(appended) = self.log.find_request(key)?
@@ -123,7 +123,7 @@ impl<V: View> Live<V> {
         }
         let key = key.map(|key| KeyedRequest { key, absent_through: key_absent_through });
         let (outcomes, refused, appended) = (Vec::new(), None, None);
-        let mut executed = Executed { outcomes, refused, appended, decided_us: 0 };
+        let mut executed = CommandResults { outcomes, refused, appended, decided_us: 0 };
         let mut attempts = 0;
         while executed.outcomes.len() < commands.len() {
             let rest = &commands[executed.outcomes.len()..];
@@ -132,19 +132,19 @@ impl<V: View> Live<V> {
             let decided = self.decide(rest, key.clone(), on);
             executed.decided_us += self.clock.monotonic_us().saturating_sub(begun_us);
             let batch = match decided {
-                Decided::Batch(batch) => batch,
-                Decided::DependsOn(ticket) => {
+                DecideOutcome::Batch(batch) => batch,
+                DecideOutcome::DependsOn(ticket) => {
                     self.settled(ticket).await?;
                     continue;
                 }
-                Decided::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
-                Decided::Refused(refusal) => {
+                DecideOutcome::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
+                DecideOutcome::Refused(refusal) => {
                     executed.refused = Some(refusal);
                     return Ok(executed);
                 }
             };
             if batch.answer.is_none() {
-                // Nothing is waited for: others get their turn.
+                // No waiting here: others get their turn.
                 tokio::task::yield_now().await;
             }
             if let Some(answer) = batch.answer {
@@ -156,20 +156,20 @@ impl<V: View> Live<V> {
                         shown.map_err(|e| ExecuteError::DurableNotShown(appended, e))?;
                         executed.appended = Some(appended);
                     }
-                    // Somebody else's event: see it, then decide again.
+                    // A foreign event: fold it, then decide again.
                     Err(AppendError::Conflict(conflict)) if attempts < ATTEMPTS => {
                         attempts += 1;
                         self.caught_up(conflict.position, FOLD_WAIT).await?;
                         continue;
                     }
-                    // What it was decided on came to nothing: once that is known, decide again.
+                    // Its basis has failed: once that is known, decide again.
                     Err(AppendError::SetBack) if attempts < ATTEMPTS => {
                         attempts += 1;
                         self.settled(batch.ticket).await?;
                         continue;
                     }
                     Err(error @ AppendError::KeyReused { .. }) => {
-                        // Of two attempts at once the other came first.
+                        // Of two concurrent attempts the other came first.
                         let other = match &key {
                             Some(request) => self.log.find_request(&request.key)?,
                             None => None,
@@ -188,7 +188,7 @@ impl<V: View> Live<V> {
     }
 
     /// The answer to an earlier attempt.
-    async fn replay(&self, appended: Appended) -> Result<Executed<V>, ExecuteError> {
+    async fn replay(&self, appended: Appended) -> Result<CommandResults<V>, ExecuteError> {
         self.caught_up(appended.last, FOLD_WAIT).await?;
         let options = ReadOptions {
             after: Some(appended.first - 1),
@@ -201,7 +201,7 @@ impl<V: View> Live<V> {
             outcomes.extend(V::outcome(&StoredRecord(record)));
         }
         let appended = Some(Appended { replayed: true, ..appended });
-        Ok(Executed { outcomes, refused: None, appended, decided_us: 0 })
+        Ok(CommandResults { outcomes, refused: None, appended, decided_us: 0 })
     }
 
     /// Decides as many commands as fit into one append, and stages it.
@@ -210,15 +210,15 @@ impl<V: View> Live<V> {
         commands: &[V::Command],
         key: Option<KeyedRequest>,
         on: CommitOn,
-    ) -> Decided<V> {
-        let Some(folded) = self.folded() else { return Decided::DependsOn(0) };
+    ) -> DecideOutcome<V> {
+        let Some(folded) = self.folded() else { return DecideOutcome::DependsOn(0) };
         let mut deciding = lock(&self.deciding);
-        // Before anything folded is looked at: all up to here is in it.
+        // Before reading the fold: everything up to here is in it.
         let position = self.sweep(&mut deciding);
         let ticket = deciding.ticket();
         let (mut outcomes, mut events) = (Vec::new(), EncodedEvents::new());
         let mut unless = Vec::new();
-        // Those of a key must fit into one append.
+        // Commands with a key must fit into one append.
         let until_us = key.is_none().then(|| self.clock.monotonic_us() + DECIDE_US);
         for command in commands {
             if !outcomes.is_empty() && until_us.is_some_and(|us| self.clock.monotonic_us() > us) {
@@ -227,11 +227,11 @@ impl<V: View> Live<V> {
             match V::decide(folded, &deciding.staged, &self.context, command) {
                 Ok(mut decision) => {
                     match add(&mut events, &mut unless, &mut decision) {
-                        Ok(Added::Fits) => {}
-                        Ok(Added::Full) => break,
+                        Ok(AddOutcome::Fits) => {}
+                        Ok(AddOutcome::Full) => break,
                         Err(invalid) => {
                             V::settle(&mut deciding.staged, ticket);
-                            return Decided::Invalid(invalid);
+                            return DecideOutcome::Invalid(invalid);
                         }
                     }
                     V::stage(&mut deciding.staged, &decision, ticket);
@@ -242,22 +242,22 @@ impl<V: View> Live<V> {
             }
         }
         if events.is_empty() {
-            // Nothing is decided upon what happens nowhere.
+            // No decision is based on one without a place.
             V::settle(&mut deciding.staged, ticket);
-            // What is there already may have been decided only.
+            // An existing value may be a pending decision only.
             if let Some(last) = deciding.open.last()
                 && self.hangs(&deciding, folded, &commands[..outcomes.len()])
             {
-                return Decided::DependsOn(last.ticket);
+                return DecideOutcome::DependsOn(last.ticket);
             }
-            // A retry under the same key gets this answer, whatever has happened meanwhile.
+            // A retry with the same key gets this answer, whatever has happened since.
             for event in key.iter().flat_map(|_| outcomes.iter().filter_map(V::remember)) {
                 if let Err(invalid) = events.push(&event.as_ref()) {
-                    return Decided::Invalid(invalid);
+                    return DecideOutcome::Invalid(invalid);
                 }
             }
             if events.is_empty() {
-                return Decided::Batch(Batch { ticket, outcomes, answer: None });
+                return DecideOutcome::Batch(Batch { ticket, outcomes, answer: None });
             }
         }
         // No items would mean every event.
@@ -272,13 +272,13 @@ impl<V: View> Live<V> {
         let key = key.map(|request| request.key);
         let append = Append { events, condition, ack: Ack::Durable, key, fence: None };
         let answer = self.stage(deciding, basis, append, (ticket, guard), on);
-        Decided::Batch(Batch { ticket, outcomes, answer: Some(answer) })
+        DecideOutcome::Batch(Batch { ticket, outcomes, answer: Some(answer) })
     }
 
-    /// Stages a decision. It stays among those decided upon only if it was given positions.
+    /// Stages a decision. It becomes a basis of others only if it was given positions.
     fn stage(
         &self,
-        mut deciding: std::sync::MutexGuard<'_, Deciding<V>>,
+        mut deciding: std::sync::MutexGuard<'_, PendingDecisions<V>>,
         basis: Basis,
         append: Append,
         (ticket, guard): (Ticket, Guard),
@@ -287,12 +287,12 @@ impl<V: View> Live<V> {
         let (sender, answer) = oneshot::channel();
         let ended = std::sync::Arc::clone(&self.ended);
         let done = Box::new(move |outcome: Result<Appended, AppendError>| {
-            lock(&ended).push(Ended::new(ticket, &outcome));
+            lock(&ended).push(FinishedAppend::new(ticket, &outcome));
             let _ = sender.send(outcome);
         });
         let staged = self.log.stage_on(basis, append, done);
         match staged {
-            // What became of it is looked at with this lock held: not before it stands here.
+            // Outcomes are examined under this lock: not before the decision is recorded here.
             Staged::Placed { last, setbacks, .. } => {
                 let open = OpenDecision { ticket, last, setbacks, guard, is_durable: false };
                 deciding.open.push(open);
@@ -309,26 +309,31 @@ impl<V: View> Live<V> {
         answer
     }
 
-    /// A refusal that is told stands if it does without what may still come to nothing.
+    /// A refusal is final only if it does not depend on pending decisions.
     fn refused(
         &self,
-        deciding: &Deciding<V>,
+        deciding: &PendingDecisions<V>,
         folded: &V::Folded,
         command: &V::Command,
         refusal: V::Refusal,
-    ) -> Decided<V> {
+    ) -> DecideOutcome<V> {
         let Some(last) = deciding.open.last().filter(|_| V::is_told(&refusal)) else {
-            return Decided::Refused(refusal);
+            return DecideOutcome::Refused(refusal);
         };
         let unstaged = V::unstaged(&deciding.staged);
         match V::decide(folded, &unstaged, &self.context, command) {
-            Err(refusal) if V::is_told(&refusal) => Decided::Refused(refusal),
-            Ok(_) | Err(_) => Decided::DependsOn(last.ticket),
+            Err(refusal) if V::is_told(&refusal) => DecideOutcome::Refused(refusal),
+            Ok(_) | Err(_) => DecideOutcome::DependsOn(last.ticket),
         }
     }
 
-    /// Whether these commands would come to something else without what is staged.
-    fn hangs(&self, deciding: &Deciding<V>, folded: &V::Folded, commands: &[V::Command]) -> bool {
+    /// Whether these commands would have another result without the pending decisions.
+    fn hangs(
+        &self,
+        deciding: &PendingDecisions<V>,
+        folded: &V::Folded,
+        commands: &[V::Command],
+    ) -> bool {
         let unstaged = V::unstaged(&deciding.staged);
         commands.iter().any(|command| match V::decide(folded, &unstaged, &self.context, command) {
             Ok(decision) => !decision.events.is_empty(),
@@ -338,33 +343,33 @@ impl<V: View> Live<V> {
 }
 
 /// Whether a decision still fits into an append.
-enum Added {
+enum AddOutcome {
     Fits,
     Full,
 }
 
-/// Adds a decision to an append, if it fits; its condition is taken out of it then.
+/// Adds a decision to an append if it fits, taking its condition out of it.
 fn add<O>(
     events: &mut EncodedEvents,
     unless: &mut Vec<QueryItem>,
     decision: &mut Decision<O>,
-) -> Result<Added, Invalid> {
+) -> Result<AddOutcome, Invalid> {
     let many = unless.len() + decision.unless.len() > limits::MAX_QUERY_ITEMS
         || events.len() + decision.events.len() > limits::MAX_EVENTS
         || events.byte_len() > limits::MAX_REQUEST_BYTES / 2;
     if many && !events.is_empty() {
-        return Ok(Added::Full);
+        return Ok(AddOutcome::Full);
     }
     for event in &decision.events {
         events.push(&event.as_ref())?;
     }
     for item in decision.unless.drain(..) {
-        // Decisions that all name the same share it.
+        // Decisions with the same condition share it.
         if unless.last() != Some(&item) {
             unless.push(item);
         }
     }
-    Ok(Added::Fits)
+    Ok(AddOutcome::Fits)
 }
 
 #[cfg(test)]

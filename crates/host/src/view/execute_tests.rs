@@ -1,4 +1,4 @@
-//! Decisions on top of others that come to nothing.
+//! Decisions based on others that fail.
 #![allow(clippy::disallowed_methods)]
 
 use super::*;
@@ -52,8 +52,8 @@ fn types(log: &Log) -> Vec<String> {
     types
 }
 
-async fn answer(decided: Decided<Links>) -> Result<Appended, AppendError> {
-    let Decided::Batch(batch) = decided else { panic!("not decided") };
+async fn answer(decided: DecideOutcome<Links>) -> Result<Appended, AppendError> {
+    let DecideOutcome::Batch(batch) = decided else { panic!("not decided") };
     batch.answer.expect("there is something to append").await.unwrap()
 }
 
@@ -77,9 +77,9 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
         log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));
         log.commit(CommitOn::JournalThread);
         storage.wait_for_held_barrier();
-        // Another's append in the same batch is told first that the disk is full. In that moment,
-        // before the first decision is known to have come to nothing, there is room again and the
-        // second one is made.
+        // A foreign append in the same batch is first told that the disk is full. In that moment,
+        // before the first decision is known to have failed, there is room again and the second one
+        // is made.
         let (tell, told) = mpsc::channel();
         let (second_live, second_storage) = (Arc::clone(&live), storage.clone());
         let large = Event::json("Other", &[], &format!("\"{}\"", "x".repeat(1 << 19)));
@@ -97,7 +97,7 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
         assert_eq!(answer(first).await, Err(AppendError::StorageFull));
         assert_eq!(answer(told.recv().unwrap()).await, Err(AppendError::SetBack));
         assert!(!types(&log).contains(&"LinkChanged".to_owned()));
-        // Both go on as if nothing had happened.
+        // Both continue as if nothing had happened.
         live.execute(&[create("mine")], None, CommitOn::ThisThread).await.unwrap();
         live.execute(&[change("mine")], None, CommitOn::ThisThread).await.unwrap();
     });
@@ -113,16 +113,16 @@ fn a_decision_without_positions_is_not_decided_upon() {
     runtime().block_on(async {
         live.execute(&[create("first")], None, CommitOn::ThisThread).await.unwrap();
         live.caught_up(log.head(), Duration::from_secs(20)).await.unwrap();
-        // Staged behind a batch at the device: an event that the fold makes nothing of.
+        // Staged behind a batch at the device: an event that the fold ignores.
         storage.hold_barriers();
         log.stage(raw(&Event::json("Other", &[], "1")), Box::new(|_| {}));
         log.commit(CommitOn::JournalThread);
         storage.wait_for_held_barrier();
         log.stage(raw(&Event::json("LinkCreated", &["link:mine"], "{}")), Box::new(|_| {}));
         let first = live.decide(&[create("mine")], None, CommitOn::JournalThread);
-        // Refused by that event, so it has no place in the order before what comes now.
+        // Refused by that event, so it has no place in the order before later ones.
         let second = live.decide(&[change("mine")], None, CommitOn::JournalThread);
-        assert!(matches!(second, Decided::Refused(_)));
+        assert!(matches!(second, DecideOutcome::Refused(_)));
         storage.release_barriers();
         assert!(matches!(answer(first).await, Err(AppendError::Conflict(_))));
         live.execute(&[create("mine")], None, CommitOn::ThisThread).await.unwrap();

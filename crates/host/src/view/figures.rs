@@ -1,10 +1,10 @@
-//! What a view costs, and how far it is.
+//! Cost and progress of a view.
 
 use super::{Live, Progress};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wellspring_views::view::View;
 
-/// Counts since the view was opened; times in µs. Added to once a turn, not once an event.
+/// Counts since the view was opened; times in µs. Updated once per run, not per event.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     folds: AtomicU64,
@@ -13,12 +13,12 @@ pub(super) struct Counters {
     snapshots: AtomicU64,
     snapshot_us: AtomicU64,
     snapshot_bytes: AtomicU64,
-    /// What `fold_us` was when the last snapshot was begun.
+    /// The value of `fold_us` when the last snapshot was started.
     snapshot_fold_us: AtomicU64,
 }
 
 impl Counters {
-    /// A turn of folding ended.
+    /// A run of the fold has ended.
     pub(super) fn folded(&self, applied: u64, took_us: u64) {
         self.folds.fetch_add(1, Relaxed);
         self.applied.fetch_add(applied, Relaxed);
@@ -30,12 +30,12 @@ impl Counters {
         self.fold_us.load(Relaxed)
     }
 
-    /// Time spent folding what is in no snapshot that was written since the view was opened, in µs.
+    /// Time spent on folding that is in no snapshot written since the view was opened, in µs.
     pub(super) fn unsaved_fold_us(&self) -> u64 {
         self.fold_us().saturating_sub(self.snapshot_fold_us.load(Relaxed))
     }
 
-    /// A snapshot was written that was begun when so much time had been spent folding.
+    /// A snapshot was written; at its start this much time had been spent folding.
     pub(super) fn snapshot(&self, bytes: u64, took_us: u64, begun_at_fold_us: u64) {
         self.snapshot_fold_us.store(begun_at_fold_us, Relaxed);
         self.snapshots.fetch_add(1, Relaxed);
@@ -44,27 +44,27 @@ impl Counters {
     }
 }
 
-/// What a view costs, and how far it is.
+/// Cost and progress of a view.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// Turns of folding.
+    /// Runs of the fold.
     pub folds: u64,
-    /// Time in them, reading the log included, µs.
+    /// Their time, including reading the log, in µs.
     pub fold_us: u64,
     /// Events folded.
     pub applied: u64,
     /// Snapshots written.
     pub snapshots: u64,
-    /// Time in writing them, µs.
+    /// Time spent writing them, in µs.
     pub snapshot_us: u64,
-    /// Size of the last one written, in bytes; 0 if none was.
+    /// Size of the last one, in bytes; 0 if none was written.
     pub snapshot_bytes: u64,
 }
 
 impl<V: View> Live<V> {
-    /// What it costs, and how far it is.
+    /// Its cost and progress.
     pub(crate) fn figures(&self) -> Figures {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         let counters = &self.counters;

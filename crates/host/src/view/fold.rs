@@ -1,4 +1,4 @@
-//! Folding: from the log into the view, in order, each event once.
+//! Folding: applies the log's events to the view, in order, each once.
 
 use super::recorded::StoredRecord;
 use super::snapshot::SnapshotOutcome;
@@ -16,75 +16,75 @@ use wellspring_views::view::View;
 /// How long the thread lets events gather before it folds them. A caller that waits for one folds
 /// it itself.
 const GATHER: Duration = Duration::from_millis(2);
-/// Longest sleep. Only being closed while the log stays open depends on it.
+/// Longest sleep. Only matters for closing a view whose log stays open.
 const SLEEP: Duration = Duration::from_millis(200);
-/// Positions passed before readers are told how far it is.
+/// Positions folded before the progress is published.
 const PUBLISH_EVENTS: u64 = 4_096;
-/// Positions passed before a thread that folds to the head lets others in.
+/// Positions that a thread which folds to the head folds before it lets others in.
 const TURN_EVENTS: u64 = 16 * PUBLISH_EVENTS;
-/// A thread with other work to do passes no more than this many positions.
+/// A thread with other work folds at most this many positions.
 const INLINE_EVENTS: u64 = 2_048;
-/// Nor more bytes of events: a graph's can be thousands of nodes each.
+/// And at most this many bytes of events: a graph's events can hold thousands of nodes each.
 const INLINE_BYTES: usize = 64 << 10;
-/// Positions passed, or time spent folding, before another snapshot is worth its writing; and at
-/// the end. The time counts where an event says much, as a graph's may: a thousand of them can be a
+/// Positions folded, or time spent folding, that make another snapshot worth writing; also at the
+/// end. The time matters where events are large, as a graph's may be: a thousand of them can be a
 /// million nodes.
 const SNAPSHOT_EVENTS: u64 = 1_000_000;
 const SNAPSHOT_FOLD_US: u64 = 5_000_000;
 const LAST_SNAPSHOT_EVENTS: u64 = 10_000;
 const LAST_SNAPSHOT_FOLD_US: u64 = 200_000;
-/// Snapshots take at most one part in so many of the time.
+/// Snapshots take at most this fraction of the time.
 const SNAPSHOT_SHARE: u64 = 50;
-/// How often the operator is told how far a rebuild is, in µs.
+/// Interval at which the progress of a rebuild is logged, in µs.
 const TELL_US: u64 = 5_000_000;
-/// Pause after a read that failed.
+/// Pause after a failed read.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The one who folds.
+/// The state of the fold.
 pub(super) enum Writer<V> {
-    /// Nothing has been read yet.
+    /// Not started.
     Unread,
-    /// At work.
+    /// Folding.
     At(Folding<V>),
-    /// The fold panicked, so that what is folded may hold half of an event: it never goes on.
+    /// The fold panicked and may hold half an event: it has stopped for good.
     Broken(String),
 }
 
 /// Why folding stopped.
 enum FoldFault {
-    /// The log cannot be read. A retry helps once that is mended.
+    /// The log cannot be read. A retry helps once that is repaired.
     Read(ReadError),
     /// The fold panicked. A retry does not help.
     Panicked(String),
 }
 
-/// A view and how far it is.
+/// A view and its progress.
 pub(super) struct Folding<V> {
     view: V,
     position: Position,
     concern: Arc<CompiledQuery>,
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn describe(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the fold panicked: {}", text.unwrap_or_else(|| "it said nothing".to_owned()))
+    format!("the fold panicked: {}", text.unwrap_or_else(|| "no message".to_owned()))
 }
 
-/// How far folding came.
+/// The result of a run.
 enum Folded {
     UpToTheHead,
-    /// The view is closed before it was rebuilt: it must never answer.
+    /// The view was closed during its rebuild: it must never become ready.
     GivenUp,
 }
 
-/// How much a thread folds before it lets others in.
+/// The limits of one run.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct RunLimits {
     /// Positions passed.
     positions: u64,
-    /// Bytes of the events' data. An event beyond that is left alone.
+    /// Bytes of the events' data. An event beyond that is left for later.
     bytes: usize,
 }
 
@@ -96,7 +96,7 @@ struct SnapshotDue {
 }
 
 impl<V: View> Live<V> {
-    /// The life of the thread.
+    /// The thread's main loop.
     pub(super) fn run(self: Arc<Self>) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.keep_folding())) {
             self.break_down(&mut lock(&self.writer), &describe(&*panic));
@@ -117,7 +117,7 @@ impl<V: View> Live<V> {
                 Ok(Folded::GivenUp) => return,
                 Err(FoldFault::Panicked(reason)) => return self.fail(reason),
                 Err(FoldFault::Read(error)) => {
-                    tracing::error!(view = V::NAME, %error, "a view cannot go on");
+                    tracing::error!(view = V::NAME, %error, "a view has stopped");
                     self.fail(error.to_string());
                     if closing {
                         return;
@@ -127,7 +127,7 @@ impl<V: View> Live<V> {
                 }
             }
             if !self.caught_up.swap(true, Ordering::AcqRel) {
-                tracing::debug!(view = V::NAME, position = self.position(), "a view answers");
+                tracing::debug!(view = V::NAME, position = self.position(), "a view is ready");
                 self.position.rouse();
             }
             if closing {
@@ -141,7 +141,7 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Reads the snapshot, or begins at the beginning. Tells where it begins.
+    /// Reads the snapshot, or starts from the beginning. Returns where it starts.
     fn begin(&self) -> Position {
         let read =
             catch_unwind(AssertUnwindSafe(|| self.snapshots.read::<V>(&self.log, &self.context)));
@@ -149,7 +149,8 @@ impl<V: View> Live<V> {
             Ok(Some(found)) => found,
             Ok(None) => (V::begin(&self.context), 0),
             Err(reason) => {
-                tracing::warn!(view = V::NAME, %reason, "a snapshot is not used; rebuilding");
+                tracing::warn!(view = V::NAME, %reason, "a snapshot cannot be used; rebuilding \
+                                                         the view");
                 (V::begin(&self.context), 0)
             }
         };
@@ -170,10 +171,10 @@ impl<V: View> Live<V> {
         let mut told_us = self.clock.monotonic_us();
         while self.position() < self.log.head() {
             if self.closing.load(Ordering::Relaxed) && !self.caught_up.load(Ordering::Relaxed) {
-                // Not even rebuilt: the next start goes on from the last snapshot.
+                // Not even rebuilt: the next start continues from the last snapshot.
                 return Ok(Folded::GivenUp);
             }
-            let turn = Turn { positions: TURN_EVENTS, bytes: usize::MAX };
+            let turn = RunLimits { positions: TURN_EVENTS, bytes: usize::MAX };
             self.advance(&mut lock(&self.writer), turn)?;
             let now_us = self.clock.monotonic_us();
             if now_us - told_us > TELL_US {
@@ -185,22 +186,22 @@ impl<V: View> Live<V> {
         Ok(Folded::UpToTheHead)
     }
 
-    /// Folds on this thread if that is little work and no other thread is at it.
+    /// Folds on this thread if that is little work and no other thread is folding.
     pub(super) fn fold_here(&self) {
         if self.log.head().saturating_sub(self.position()) > INLINE_EVENTS {
             self.nudge();
             return;
         }
         let Ok(mut writer) = self.writer.try_lock() else { return };
-        let turn = Turn { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
+        let turn = RunLimits { positions: INLINE_EVENTS, bytes: INLINE_BYTES };
         if let Err(FoldFault::Read(error)) = self.advance(&mut writer, turn) {
-            tracing::error!(view = V::NAME, %error, "a view cannot go on");
+            tracing::error!(view = V::NAME, %error, "a view has stopped");
         }
-        // What is left is folded by the thread of the view, which wakes when the head moves.
+        // The view's thread folds the rest; it wakes when the head moves.
     }
 
-    /// Folds what there is, but no more than that. A fold that panics ends the view.
-    fn advance(&self, writer: &mut Writer<V>, most: Turn) -> Result<(), FoldFault> {
+    /// Folds the available events, but no more. A panic stops the view.
+    fn advance(&self, writer: &mut Writer<V>, most: RunLimits) -> Result<(), FoldFault> {
         let folding = match writer {
             Writer::Unread => return Ok(()),
             Writer::Broken(reason) => return Err(FoldFault::Panicked(reason.clone())),
@@ -216,16 +217,16 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Ends folding for good.
+    /// Stops folding for good.
     fn break_down(&self, writer: &mut Writer<V>, reason: &str) {
-        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; it never goes on");
+        tracing::error!(view = V::NAME, reason, "the fold of a view panicked; the view stops");
         *writer = Writer::Broken(reason.to_owned());
-        // What is folded may hold half of an event.
+        // The fold may hold half an event.
         self.snapshots.forbid();
         self.fail(reason.to_owned());
     }
 
-    /// Says why nothing more is folded to everyone who waits for it.
+    /// Tells every waiter why folding has stopped.
     fn fail(&self, reason: String) {
         *lock(&self.fault) = Some(reason);
         self.position.rouse();
@@ -251,7 +252,7 @@ impl<V: View> Live<V> {
         due.not_before_us = end_us + (end_us - begin_us) * SNAPSHOT_SHARE;
     }
 
-    /// Writes the last snapshot, if it spares the next start anything that takes long.
+    /// Writes the last snapshot, if it saves the next start much time.
     fn save_last(&self) {
         let saved = self.snapshot_position.load(Ordering::Relaxed);
         if self.position().saturating_sub(saved) > LAST_SNAPSHOT_EVENTS
@@ -261,8 +262,8 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Writes a snapshot if there is anything that is not in one, as an ordinary reader: whoever
-    /// waits may fold meanwhile.
+    /// Writes a snapshot if there is anything new, as an ordinary reader: waiters may fold
+    /// meanwhile.
     fn save(&self) {
         let (position, fold_us) = (self.position(), self.counters.fold_us());
         let saved = self.snapshot_position.load(Ordering::Relaxed);
@@ -277,17 +278,17 @@ impl<V: View> Live<V> {
                 self.snapshot_position.store(position, Ordering::Relaxed);
                 let took_us = self.clock.monotonic_us().saturating_sub(begun_us);
                 self.counters.snapshot(bytes, took_us, fold_us);
-                tracing::debug!(view = V::NAME, position, bytes, "a snapshot is written");
+                tracing::debug!(view = V::NAME, position, bytes, "wrote a snapshot");
             }
             Ok(SnapshotOutcome::Forbidden) => {}
-            Err(error) => tracing::warn!(view = V::NAME, %error, "a snapshot cannot be written"),
+            Err(error) => tracing::warn!(view = V::NAME, %error, "cannot write a snapshot"),
         }
     }
 }
 
 impl<V: View> Folding<V> {
-    /// Folds what there is now, but no more than that, and tells readers.
-    fn advance(&mut self, live: &Live<V>, most: Turn) -> Result<(), ReadError> {
+    /// Folds the available events, but no more, and publishes the result.
+    fn advance(&mut self, live: &Live<V>, most: RunLimits) -> Result<(), ReadError> {
         let snapshot = live.log.snapshot();
         let mut end = snapshot.head().min(self.position + most.positions);
         if end <= self.position {
@@ -323,7 +324,7 @@ impl<V: View> Folding<V> {
         Ok(())
     }
 
-    /// Shows readers what is folded, then tells them how far that is.
+    /// Publishes the fold, then its position.
     fn publish(&mut self, live: &Live<V>) {
         self.view.publish(self.position);
         live.position.publish(self.position);

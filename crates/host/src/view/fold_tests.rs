@@ -14,8 +14,8 @@ use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Counts events in two steps, and panics between them at one of the type `Poison`; takes its time
-/// for one of the type `Heavy`.
+/// Counts events in two steps, and panics between them at one of the type `Poison`; is slow for one
+/// of the type `Heavy`.
 struct Fragile(Arc<Counts>);
 
 #[derive(Default)]
@@ -141,7 +141,7 @@ fn a_snapshot_is_worth_its_writing_after_few_events_that_took_long() {
         live.close();
         assert_eq!(file(), is_kept, "{event_type}");
         if is_kept {
-            // It is not folded again, so nothing new is worth another snapshot.
+            // It is not folded again, so there is nothing new for another snapshot.
             let (log, live) = open(dir.path());
             live.wait_live().unwrap();
             assert_eq!((live.progress().snapshot, live.figures().applied), (1, 0));
@@ -159,7 +159,7 @@ fn a_start_that_is_overtaken_never_takes_the_position_back() {
     append(&log, "Fine");
     live.wait_live().unwrap();
     runtime().block_on(async { live.caught_up(1, SOON).await.map(|_| ()).unwrap() });
-    // What a start that lost its processor between two lines did, once another thread had folded.
+    // What a preempted start did between two lines once another thread had folded.
     live.position.publish(0);
     assert_eq!(live.position(), 1);
     append(&log, "Fine");

@@ -1,4 +1,4 @@
-//! Waiting until a view shows what it must.
+//! Waiting until a view is fresh enough.
 
 use super::{Live, Progress, State, lock};
 use std::fmt;
@@ -12,23 +12,23 @@ use wellspring_log::batcher::{Batcher, MarkError};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
-/// After how long a waiter for an event that is in the log looks whether it could fold that itself,
-/// at first, and later on.
+/// When a waiter for a durable event checks whether it could fold that itself, at first, and later
+/// on.
 const LOOK: Duration = Duration::from_millis(2);
 const LONGEST_LOOK: Duration = Duration::from_millis(64);
 
-/// Why a view does not show what it should.
+/// Why a view is not fresh enough.
 #[derive(Debug)]
 pub enum NotFresh {
-    /// It is being rebuilt. A retry helps once it is there.
+    /// It is being rebuilt. A retry helps once it is ready.
     Rebuilding(Progress),
     /// It did not get there in time. A retry may help.
     NotYet(Progress),
-    /// The log cannot be read. A retry does not help before that is mended.
+    /// The log cannot be read. A retry does not help before that is repaired.
     Failed(String),
-    /// What was accepted is not stored in time: the device is full, or slow. A retry may help.
+    /// Accepted events were not stored in time: the device is full, or slow. A retry may help.
     NotStored,
-    /// As many wait as may. A retry helps when others have stopped waiting.
+    /// The limit of waiters is reached. A retry helps when others have stopped waiting.
     TooManyWaiters(TooManyWaiters),
     /// The log was closed or dropped before the view got there. A retry may find another log.
     Closed,
@@ -41,21 +41,21 @@ impl fmt::Display for NotFresh {
                 write!(f, "the view is being rebuilt: {position} of {head} events")
             }
             NotFresh::NotYet(Progress { position, head, .. }) => {
-                write!(f, "the view has not got there yet: {position} of {head} events")
+                write!(f, "the view has not reached that position yet: {position} of {head} events")
             }
-            NotFresh::Failed(reason) => write!(f, "the view cannot go on: {reason}"),
+            NotFresh::Failed(reason) => write!(f, "the view has stopped: {reason}"),
             NotFresh::Closed => write!(f, "the log of the view is closed"),
             NotFresh::TooManyWaiters(refused) => refused.fmt(f),
-            NotFresh::NotStored => write!(f, "what was accepted is not stored yet"),
+            NotFresh::NotStored => write!(f, "accepted events are not stored yet"),
         }
     }
 }
 
 impl<V: View> Live<V> {
-    /// Waits until everything up to `position` is folded and the view answers.
+    /// Waits until everything up to `position` is folded and the view is ready.
     ///
     /// # Errors
-    /// [`NotFresh`] after `timeout`, or at once if waiting does not help.
+    /// [`NotFresh`] after `timeout`, or at once if waiting is pointless.
     pub async fn caught_up(
         &self,
         position: Position,
@@ -71,7 +71,7 @@ impl<V: View> Live<V> {
         })
     }
 
-    /// Blocks until it answers. For the start, before anybody is served.
+    /// Blocks until it is ready. For the start, before any client is served.
     ///
     /// # Errors
     /// [`NotFresh`]: it never will.
@@ -89,8 +89,8 @@ impl<V: View> Live<V> {
         }
     }
 
-    /// Why it goes no further, if so. To be asked before its position: who ends it has folded what
-    /// there was.
+    /// Why it has stopped, if so. Check this before its position: a fold is stopped after its last
+    /// event.
     pub(super) fn hopeless(&self) -> Option<NotFresh> {
         if let Some(reason) = &*lock(&self.fault) {
             return Some(NotFresh::Failed(reason.clone()));
@@ -102,18 +102,19 @@ impl<V: View> Live<V> {
         let is_shown = || self.folded().filter(|_| self.position() >= position);
         let mut look = LOOK;
         loop {
-            // Most find it there, or fold it, and do not wait.
+            // Most positions are folded already or can be folded here, without waiting.
             if self.folded().is_some() && self.position() < position {
                 self.fold_here();
             }
             if let Some(folded) = is_shown() {
                 return Ok(folded);
             }
-            // Once it is there only the end of the start is waited for, of which everyone is told.
+            // If the position is folded, only the end of the start is awaited, which wakes every
+            // waiter.
             let is_there = self.position() >= position;
             let awaited = if is_there { Position::MAX } else { position - 1 };
             let mut moved = pin!(self.position.past(awaited));
-            // Registered, then looked at: no change falls between.
+            // Registered first, then checked: no change is missed.
             if let Poll::Ready(Err(refused)) =
                 poll_fn(|context| Poll::Ready(moved.as_mut().poll(context))).await
             {
@@ -123,7 +124,7 @@ impl<V: View> Live<V> {
             if let Some(folded) = is_shown() {
                 return Ok(folded);
             }
-            // A closed feed is always ready: without this nothing below would wait.
+            // A closed feed is always ready: without this, nothing below would wait.
             if let Some(reason) = hopeless {
                 return Err(reason);
             }
@@ -131,7 +132,8 @@ impl<V: View> Live<V> {
                 self.nudge();
                 let _ = moved.await;
             } else {
-                // Another thread folds, perhaps not so far; or the view's own is at a snapshot.
+                // Another thread folds, perhaps not far enough; or the view's own is writing a
+                // snapshot.
                 let _ = tokio::time::timeout(look, moved).await;
                 look = (look * 2).min(LONGEST_LOOK);
             }
@@ -139,7 +141,8 @@ impl<V: View> Live<V> {
     }
 }
 
-/// Waits until everything a batcher has accepted so far is stored, and the head has moved past it.
+/// Waits until everything that a batcher has accepted so far is stored, and the head has moved past
+/// it.
 ///
 /// # Errors
 /// [`NotFresh::NotStored`] after `timeout`, [`NotFresh::TooManyWaiters`].

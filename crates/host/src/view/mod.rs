@@ -1,5 +1,5 @@
-//! The shell around a view: it folds what is committed, keeps snapshots, decides
-//! commands, and lets readers wait until the view shows what they must see.
+//! The shell around a view: it folds committed events, keeps snapshots, decides commands, and lets
+//! readers wait until the view is fresh enough.
 //!
 //! ```text
 //! execute ─► decide, stage ─► the log ─► durable ─┐
@@ -7,9 +7,8 @@
 //!            the fold's thread, or whoever waits: apply up to the head ─► readers
 //! ```
 //!
-//! What is folded is shared with readers, who take no lock. The fold has one writer
-//! at a time: a thread of its own that comes every few milliseconds, or whoever
-//! waits for a position and finds nobody folding.
+//! Readers share the fold and take no lock. The fold has one writer at a time: its own thread,
+//! every few milliseconds, or a caller that waits for a position while no thread is folding.
 
 mod deciding;
 mod execute;
@@ -21,14 +20,14 @@ mod refusal;
 mod slot;
 mod snapshot;
 
-pub use execute::{ExecuteError, Executed};
+pub use execute::{CommandResults, ExecuteError};
 pub(crate) use figures::Figures;
 pub use freshness::NotFresh;
 pub use freshness::all_stored;
 pub use slot::ViewSlot;
-pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Show, ViewedLog};
+pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Publish, ViewedLog};
 
-use deciding::{Deciding, Ended};
+use deciding::{FinishedAppend, PendingDecisions};
 use figures::Counters;
 use fold::Writer;
 use snapshot::SnapshotFile;
@@ -40,23 +39,23 @@ use wellspring_log::{Clock, Feed, Log};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
-/// A view of a log, alive: folded as the log grows.
+/// A live view of a log: folded as the log grows.
 pub struct Live<V: View> {
     log: Log,
     context: V::Context,
     clock: Arc<dyn Clock>,
     snapshots: SnapshotFile,
-    /// There once a snapshot has been read or found missing.
+    /// Present once a snapshot has been read or found missing.
     folded: OnceLock<Arc<V::Folded>>,
-    /// Everything up to here is folded.
+    /// Position up to which events are folded.
     position: Feed,
     /// Whether the head of the start has been reached.
     caught_up: AtomicBool,
     writer: Mutex<Writer<V>>,
-    deciding: Mutex<Deciding<V>>,
-    /// Appends that have come to an end since a decision last looked.
-    ended: Arc<Mutex<Vec<Ended>>>,
-    /// Why nothing more is folded, if so.
+    deciding: Mutex<PendingDecisions<V>>,
+    /// Appends finished since a decision last checked.
+    ended: Arc<Mutex<Vec<FinishedAppend>>>,
+    /// Why folding has stopped, if so.
     fault: Mutex<Option<String>>,
     closing: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -65,35 +64,35 @@ pub struct Live<V: View> {
     counters: Counters,
 }
 
-/// How far a view is.
+/// The progress of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything up to here is folded.
+    /// Position up to which events are folded.
     pub position: Position,
-    /// Everything up to here could be.
+    /// Position up to which they could be.
     pub head: Position,
-    /// Up to here a snapshot lies on disk.
+    /// Position of the snapshot on disk.
     pub snapshot: Position,
-    /// Whether it answers.
+    /// Its state.
     pub state: State,
 }
 
-/// Whether a view answers.
+/// The state of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is being read from its snapshot or rebuilt from the log.
+    /// It is being loaded from its snapshot or rebuilt from the log.
     Rebuilding,
-    /// It answers.
+    /// It is ready.
     Live,
     /// The log could not be read.
     Failed,
 }
 
 impl<V: View> Live<V> {
-    /// Begins to fold a log whose files are in `dir`, on a thread of its own.
+    /// Starts folding a log whose files are in `dir`, on a dedicated thread.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system provides no thread.
     pub(crate) fn open(
         log: Log,
         dir: &Path,
@@ -124,12 +123,12 @@ impl<V: View> Live<V> {
         Ok(live)
     }
 
-    /// What is folded, once everything that was in the log at the start is.
+    /// The fold, once everything that was in the log at the start is in it.
     pub fn folded(&self) -> Option<&V::Folded> {
         self.folded_shared().map(|folded| &**folded)
     }
 
-    /// As [`folded`](Self::folded), for who keeps it.
+    /// As [`folded`](Self::folded), as a shared handle.
     fn shared(&self) -> Option<Arc<V::Folded>> {
         self.folded_shared().cloned()
     }
@@ -148,12 +147,12 @@ impl<V: View> Live<V> {
         self.position.is_closed()
     }
 
-    /// Everything up to here is folded.
+    /// Position up to which events are folded.
     pub fn position(&self) -> Position {
         self.position.head()
     }
 
-    /// How far it is.
+    /// Its progress.
     pub(crate) fn progress(&self) -> Progress {
         // The position first, so that the head is never behind it.
         let position = self.position();
@@ -166,8 +165,8 @@ impl<V: View> Live<V> {
         Progress { position, head: self.log.head(), snapshot, state }
     }
 
-    /// Folds what there is, writes a snapshot, and ends the thread. The log must take no more
-    /// appends.
+    /// Folds the remaining events, writes a snapshot, and ends the thread. The log must accept no
+    /// more appends.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         let thread = lock(&self.thread).take();
@@ -178,7 +177,7 @@ impl<V: View> Live<V> {
         self.position.close();
     }
 
-    /// No snapshot is written any more: the log is about to be dropped.
+    /// Forbids further snapshots: the log is about to be dropped.
     pub(crate) fn forbid_snapshots(&self) {
         self.snapshots.forbid();
     }

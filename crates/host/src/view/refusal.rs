@@ -1,4 +1,4 @@
-//! What a client is told when a view does not answer, or a command was not executed.
+//! Problems of views that are not ready, and of commands that were not executed.
 
 use super::{ExecuteError, NotFresh};
 use crate::wire::problem::{self, Problem, Retry};
@@ -23,7 +23,8 @@ impl From<ExecuteError> for Box<Problem> {
             ExecuteError::NotFresh(error) => error.into(),
             ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
                 .because(format!(
-                    "it is done and durable (positions {} to {}), but cannot be shown yet: {error}; do not send it again",
+                    "the change is durable (positions {} to {}), but the view does not show it \
+                     yet: {error}; do not repeat the request",
                     appended.first, appended.last
                 ))
                 .retry(Retry::No),

@@ -1,4 +1,4 @@
-//! Views as the logs see them, without their types: opened whenever their log is, closed with it.
+//! Views as the logs see them, without their types: opened with their log, closed with it.
 
 use super::{Figures, Live, lock};
 use std::any::Any;
@@ -12,23 +12,23 @@ use wellspring_types::Position;
 use wellspring_views::view::View;
 
 /// A wait for a view.
-pub(crate) type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ViewWait = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A view of an open log, whatever it shows.
+/// A view of an open log, of any type.
 pub(crate) trait LiveView: Send + Sync {
     /// The view's name.
     fn name(&self) -> &'static str;
     /// The view's cost and progress.
     fn figures(&self) -> Figures;
-    /// Waits until it shows a position, at most so long; whether it does is its own business.
-    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting;
-    /// Folds the rest, writes a snapshot and ends the thread. The log must take no more appends.
+    /// Waits until it has reached a position, at most this long; the caller must check.
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> ViewWait;
+    /// Folds the rest, writes a snapshot and ends the thread. The log must accept no more appends.
     fn close(&self);
     /// Forbids further snapshots: the log is about to be dropped.
     fn forbid_snapshots(&self);
     /// Ends the thread without another snapshot.
     fn discard(&self);
-    /// The [`Live`], for who knows what it shows.
+    /// The [`Live`], for downcasting.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
@@ -41,7 +41,7 @@ impl<V: View> LiveView for Live<V> {
         Live::figures(self)
     }
 
-    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> Waiting {
+    fn wait_for(self: Arc<Self>, position: Position, most: Duration) -> ViewWait {
         Box::pin(async move {
             let _ = self.caught_up(position, most).await;
         })
@@ -64,18 +64,18 @@ impl<V: View> LiveView for Live<V> {
     }
 }
 
-/// A view that is open and not shown yet.
+/// An open view that is not published yet.
 pub struct OpenedView {
     /// The view.
     pub(crate) live: Arc<dyn LiveView>,
-    /// Puts it into its slot, in the place of the one before.
-    pub(crate) show: Show,
+    /// Puts it into its slot, replacing the previous one.
+    pub(crate) show: Publish,
 }
 
-/// Shows a view.
-pub(crate) type Show = Box<dyn FnOnce() + Send>;
+/// Publishes a view.
+pub(crate) type Publish = Box<dyn FnOnce() + Send>;
 
-/// An open log, as what opens views of it needs it.
+/// An open log, as needed to open views.
 #[derive(Clone, Copy)]
 pub struct ViewedLog<'a> {
     /// Its name.
@@ -99,25 +99,25 @@ pub trait OpenView: Send + Sync {
     /// The view's name.
     fn name(&self) -> &'static str;
 
-    /// Opens the view of a log. It is to be shown once the log is.
+    /// Opens the view of a log. Publish it once the log is.
     ///
     /// # Errors
-    /// A sentence: the system gives no thread, or what the view begins with could not be had.
+    /// A sentence: the system provides no thread, or the initial state could not be made.
     fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String>;
 
     /// Forgets the view: its log has been dropped.
     fn forget(&self);
 }
 
-/// The current view of a log that may be emptied, dropped and made again: each time it has another
-/// view, and while there is no log it has none.
+/// The current view of a log that may be emptied, dropped and created again: each time it has
+/// another view, and while there is no log it has none.
 pub struct ViewSlot<V: View> {
     context: Box<dyn Fn() -> Result<V::Context, String> + Send + Sync>,
     live: Arc<Mutex<Option<Arc<Live<V>>>>>,
 }
 
 impl<V: View> ViewSlot<V> {
-    /// A slot without a view yet. Each view begins with what `context` returns.
+    /// A slot without a view yet. The initial state is what `context` returns.
     pub fn new(
         context: impl Fn() -> Result<V::Context, String> + Send + Sync + 'static,
     ) -> Arc<ViewSlot<V>> {
@@ -147,16 +147,16 @@ impl<V: View> OpenView for ViewSlot<V> {
     }
 }
 
-/// Opens a view on any log, when it is asked for or when the log is opened.
+/// Opens a view on any log, on first use or with the log.
 pub(crate) struct EachView<V: View> {
     context: Box<ContextOfLog<V>>,
 }
 
-/// What a view begins with, by the name of its log.
+/// The initial state, by the name of the log.
 type ContextOfLog<V> = dyn Fn(&str) -> Result<<V as View>::Context, String> + Send + Sync;
 
 impl<V: View> EachView<V> {
-    /// The view of a log begins with what `context` returns for its name.
+    /// The initial state is what `context` returns for the log's name.
     pub(crate) fn new(
         context: impl Fn(&str) -> Result<V::Context, String> + Send + Sync + 'static,
     ) -> EachView<V> {
@@ -171,7 +171,7 @@ impl<V: View> OpenView for EachView<V> {
 
     fn open(&self, log: ViewedLog<'_>) -> Result<OpenedView, String> {
         let live = log.fold::<V>((self.context)(log.name)?)?;
-        // Whoever wants it asks the log.
+        // Callers get it from the log.
         Ok(OpenedView { live, show: Box::new(|| {}) })
     }
 

@@ -5,11 +5,11 @@
 //! the view's own bytes · end (u64) · its anchor (u64) · CRC-32C of everything before (u32)
 //! all little-endian
 //! ```
-//! The view's bytes hold all events up to the position, and may hold effects of later
-//! ones, but of none after the end. An anchor is taken from the event at a position:
-//! in another log, or one that was restored to another past or has lost its tail, it is
-//! another or not there. A snapshot that does not fit is not used, and the view is
-//! rebuilt: nothing is ever lost with it.
+//! The view's bytes hold all events up to the position, and may hold effects of later ones, but of
+//! none after the end. An anchor is taken from the event at a position: in another log, or in one
+//! that was restored to another past or has lost its tail, that event differs or is missing. A
+//! snapshot that does not fit is ignored, and the view is rebuilt: it never holds anything that is
+//! not in the log.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -24,18 +24,18 @@ use wellspring_views::view::View;
 const MAGIC: &[u8; 8] = b"WSVIEW1\n";
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What became of a snapshot that was to be written.
+/// The result of writing a snapshot.
 pub(super) enum SnapshotOutcome {
-    /// It lies on disk.
+    /// It is on disk.
     Whole {
         /// Its length.
         bytes: u64,
     },
-    /// Nothing: none is to be written any more.
+    /// Nothing: snapshots are forbidden.
     Forbidden,
 }
 
-/// Where a view's snapshot lies.
+/// The snapshot file of a view.
 pub(super) struct SnapshotFile {
     path: PathBuf,
     version: u32,
@@ -49,20 +49,20 @@ impl SnapshotFile {
         SnapshotFile { path, version, forbidden: AtomicBool::new(false) }
     }
 
-    /// No snapshot is written any more.
+    /// Forbids further snapshots.
     pub(super) fn forbid(&self) {
         self.forbidden.store(true, Ordering::SeqCst);
     }
 
-    /// Writes a snapshot; the one before stays until the new one is whole.
+    /// Writes a snapshot; the previous one stays until the new one is complete.
     ///
     /// # Errors
-    /// The file system's. The one before is still there.
+    /// The file system's. The previous one still exists.
     pub(super) fn write(
         &self,
         log: &Log,
         position: Position,
-        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+        encode: impl FnOnce(&mut BufWriter<ChecksumWriter<File>>) -> io::Result<()>,
     ) -> io::Result<SnapshotOutcome> {
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(SnapshotOutcome::Forbidden);
@@ -81,33 +81,33 @@ impl SnapshotFile {
         unfinished: &Path,
         log: &Log,
         position: Position,
-        encode: impl FnOnce(&mut BufWriter<Summed<File>>) -> io::Result<()>,
+        encode: impl FnOnce(&mut BufWriter<ChecksumWriter<File>>) -> io::Result<()>,
     ) -> io::Result<SnapshotOutcome> {
         let anchored = |position| {
             let anchor = anchor(log, position).map_err(io::Error::other)?;
-            anchor.ok_or_else(|| io::Error::other("there is no event at its position"))
+            anchor.ok_or_else(|| io::Error::other("no event exists at its position"))
         };
         let dir = self.path.parent().unwrap_or(Path::new("."));
         create_folder(dir)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let summed = Summed::new(options.open(unfinished)?);
+        let summed = ChecksumWriter::new(options.open(unfinished)?);
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, summed);
         out.write_all(MAGIC)?;
         out.write_all(&self.version.to_le_bytes())?;
         out.write_all(&position.to_le_bytes())?;
         out.write_all(&anchored(position)?.to_le_bytes())?;
         encode(&mut out)?;
-        // What is folded is committed: nothing in the bytes is later than this.
+        // The fold is of committed events: nothing in the bytes is later than this.
         let end = log.head();
         out.write_all(&end.to_le_bytes())?;
         out.write_all(&anchored(end)?.to_le_bytes())?;
         out.flush()?;
         let sum = out.get_ref().crc;
         out.write_all(&sum.to_le_bytes())?;
-        let Summed { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
+        let ChecksumWriter { inner, bytes, .. } = out.into_inner().map_err(io::Error::other)?;
         inner.sync_all()?;
-        // Meanwhile the fold may have panicked: then half an event may be in it.
+        // The fold may have panicked meanwhile: then half an event may be in it.
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(SnapshotOutcome::Forbidden);
         }
@@ -119,7 +119,7 @@ impl SnapshotFile {
     /// Reads the snapshot, if there is one.
     ///
     /// # Errors
-    /// Why it is not to be used.
+    /// Why it cannot be used.
     pub(super) fn read<V: View>(
         &self,
         log: &Log,
@@ -130,16 +130,16 @@ impl SnapshotFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
-        let mut input = Summed::new(BufReader::with_capacity(BUFFER_BYTES, file));
+        let mut input = ChecksumWriter::new(BufReader::with_capacity(BUFFER_BYTES, file));
         let mut magic = [0; 8];
         fill(&mut input, &mut magic)?;
         if &magic != MAGIC {
-            return Err("it is no snapshot".to_owned());
+            return Err("it is not a snapshot".to_owned());
         }
         let (mut version, mut position, mut known) = ([0; 4], [0; 8], [0; 8]);
         fill(&mut input, &mut version)?;
         if u32::from_le_bytes(version) != self.version {
-            return Err(format!("it is of version {}", u32::from_le_bytes(version)));
+            return Err(format!("it has version {}", u32::from_le_bytes(version)));
         }
         fill(&mut input, &mut position)?;
         fill(&mut input, &mut known)?;
@@ -167,12 +167,12 @@ fn fill(input: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {
 fn fits(log: &Log, position: Position, known: u64) -> Result<(), String> {
     match anchor(log, position).map_err(|error| error.to_string())? {
         Some(here) if here == known => Ok(()),
-        Some(_) => Err(format!("the event at its position {position} is another")),
-        None => Err(format!("there is no event at its position {position}")),
+        Some(_) => Err(format!("the event at its position {position} differs")),
+        None => Err(format!("no event exists at its position {position}")),
     }
 }
 
-/// What tells the event at a position from another's; `None` if there is none.
+/// A fingerprint of the event at a position; `None` if there is none.
 fn anchor(log: &Log, position: Position) -> Result<Option<u64>, ReadError> {
     log.snapshot().at(position, |record| {
         let sum = crc32c::crc32c(record.event_type().as_bytes());
@@ -181,17 +181,17 @@ fn anchor(log: &Log, position: Position) -> Result<Option<u64>, ReadError> {
     })
 }
 
-/// Sums what passes.
+/// Computes a checksum of the data written.
 #[derive(Debug)]
-pub(super) struct Summed<T> {
+pub(super) struct ChecksumWriter<T> {
     inner: T,
     crc: u32,
     bytes: u64,
 }
 
-impl<T> Summed<T> {
-    fn new(inner: T) -> Summed<T> {
-        Summed { inner, crc: 0, bytes: 0 }
+impl<T> ChecksumWriter<T> {
+    fn new(inner: T) -> ChecksumWriter<T> {
+        ChecksumWriter { inner, crc: 0, bytes: 0 }
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -200,7 +200,7 @@ impl<T> Summed<T> {
     }
 }
 
-impl<T: Write> Write for Summed<T> {
+impl<T: Write> Write for ChecksumWriter<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.note(&bytes[..written]);
@@ -212,7 +212,7 @@ impl<T: Write> Write for Summed<T> {
     }
 }
 
-impl<T: Read> Read for Summed<T> {
+impl<T: Read> Read for ChecksumWriter<T> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(bytes)?;
         self.note(&bytes[..read]);

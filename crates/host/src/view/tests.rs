@@ -1,7 +1,7 @@
 //! The shell around a view, with the links in it.
 #![allow(clippy::disallowed_methods)]
 
-use super::execute::Executed;
+use super::execute::CommandResults;
 use super::snapshot::SnapshotFile;
 use super::{ExecuteError, Live, NotFresh};
 use std::path::Path;
@@ -41,7 +41,7 @@ impl World {
         self.live.close();
     }
 
-    async fn execute(&self, commands: &[Command]) -> Executed<Links> {
+    async fn execute(&self, commands: &[Command]) -> CommandResults<Links> {
         self.live.execute(commands, None, CommitOn::ThisThread).await.unwrap()
     }
 
@@ -135,7 +135,7 @@ fn decisions_at_once_follow_each_other() {
                     match (&executed.outcomes[..], executed.refused) {
                         ([Outcome::Created(code)], None) => created.push(*code),
                         ([Outcome::Existing(code)], None) => {
-                            // Told only once it is durable.
+                            // Reported only once it is durable.
                             assert!(world.live.folded().unwrap().details(*code).is_some());
                         }
                         ([], Some(Refusal::AliasTaken(_))) => {}
@@ -196,7 +196,7 @@ fn what_others_append_is_seen_and_decided_anew() {
             let data = r#"{"url":"http://other.example","chosen":"alias"}"#;
             let tag = format!("link:{alias}");
             append(&world.log, &Event::json("LinkCreated", &[&tag], data));
-            // Folded or not: the condition knows.
+            // Folded or not: the condition detects it.
             let command = create("http://mine.example", Naming::Alias(code(&alias)));
             let executed = world.execute(&[command]).await;
             assert_eq!(executed.refused, Some(Refusal::AliasTaken(code(&alias))));
@@ -324,7 +324,7 @@ fn who_waits_for_a_view_that_has_ended_is_told() {
     let world = World::open(dir.path());
     world.live.discard();
     let event = Event::json("LinksOpened", &["links"], "{}");
-    // More than anybody would fold who waits.
+    // More than any waiting caller would fold.
     (0..3_000).for_each(|_| append(&world.log, &event));
     runtime().block_on(async {
         let waited = world.live.caught_up(world.log.head(), SOON).await;
@@ -340,12 +340,12 @@ fn a_command_that_hangs_on_another_when_the_view_ends_is_told() {
         world.live.caught_up(0, SOON).await.unwrap();
         world.live.discard();
         let event = Event::json("Other", &[], "{}");
-        // More than anybody would fold who waits.
+        // More than any waiting caller would fold.
         (0..3_000).for_each(|_| append(&world.log, &event));
         let command = [create("http://a.example", Naming::Alias(code("mine")))];
         let first = world.live.execute(&command, None, CommitOn::ThisThread).await;
         assert!(matches!(first, Err(ExecuteError::DurableNotShown(_, NotFresh::Closed))));
-        // Refused for an alias that is taken by what will never be folded.
+        // Refused because of an alias in an event that will never be folded.
         let second = world.live.execute(&command, None, CommitOn::ThisThread);
         let second = tokio::time::timeout(SOON, second).await.expect("it does not wait for ever");
         assert!(matches!(second, Err(ExecuteError::NotFresh(NotFresh::Closed))));
@@ -388,7 +388,7 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
         file.read::<Links>(&log, &context()).unwrap().is_some_and(|(_, position)| position == 50)
     );
     append(&log, &Event::json("Other", &[], "60"));
-    // What is encoded may have seen the last event.
+    // The encoded bytes may include the last event.
     file.write(&log, 50, |out| Links::encode(view.folded(), out)).unwrap();
     view = file.read::<Links>(&log, &context()).unwrap().unwrap().0;
     assert_eq!(view.folded().count(), 0);
@@ -396,5 +396,5 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
     let shorter = Log::open_on(Arc::new(shorter), Options::default()).unwrap();
     assert_eq!(shorter.head(), 60);
     let refused = file.read::<Links>(&shorter, &context()).map(|_| ()).unwrap_err();
-    assert!(refused.contains("no event at its position 61"), "{refused}");
+    assert!(refused.contains("no event exists at its position 61"), "{refused}");
 }

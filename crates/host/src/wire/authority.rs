@@ -3,7 +3,7 @@
 use wellspring_types::url::{self, Authority};
 use wellspring_views::links::hostname;
 
-/// Whether a text is a plausible host in ASCII, with a port or without.
+/// Whether a text is a plausible ASCII host, with or without a port.
 pub fn is_authority(text: &str) -> bool {
     let Authority { userinfo, host, port } = Authority::of(text);
     text.is_ascii()

@@ -1,5 +1,5 @@
-//! What clients and server say to each other, without a transport: JSON read and written, the
-//! parameters of a URL, and every error there is. No I/O, no clock.
+//! What clients and server exchange, without a transport: JSON reading and writing, the parameters
+//! of a URL, and all problems. No I/O, no clock.
 
 pub mod authority;
 pub mod json;

@@ -1,31 +1,31 @@
-//! Parameters of a query, each declared once: its name, what it means, and which values it takes.
-//! The router refuses what a route does not declare, handlers read what it does, and the OpenAPI
-//! document and the table in `docs/api.md` tell of it.
+//! Query parameters, each declared once: its name, description and values. The router refuses
+//! undeclared ones, handlers read the declared ones, and the OpenAPI document and the table in
+//! `docs/api.md` describe them.
 
 use super::params::{Pairs, within};
 use super::problem::{self, Problem};
 use crate::clock::{MOMENT_RULE, parse_rfc3339};
 
-/// Longest wait a client may ask for, in ms.
+/// Longest wait a client may request, in ms.
 pub const MAX_WAIT_MS: u64 = 60_000;
 
-/// A parameter whose values are of a kind.
+/// A parameter with values of a kind.
 pub struct Param<K> {
     name: &'static str,
     what: &'static str,
     kind: K,
 }
 
-/// The values that something a client sends may have, for documents.
+/// The possible values of a parameter or header, for documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
-    /// Any text, in this form of JSON Schema (`uuid`, `date-time`), or in none.
+    /// Any string, in this format of JSON Schema (`uuid`, `date-time`), or in none.
     Text(Option<&'static str>),
-    /// Texts that this regular expression of ECMA-262 matches.
+    /// Strings that match this regular expression of ECMA-262.
     Matching(&'static str),
-    /// Texts that hold JSON.
+    /// Strings that contain JSON.
     Json,
-    /// Any texts; it may be given several times.
+    /// Any strings; repeatable.
     Texts,
     /// An integer in a range.
     Integer {
@@ -33,27 +33,27 @@ pub enum Values {
         least: u64,
         /// The greatest; `u64::MAX` for no limit.
         most: u64,
-        /// What it is if it is not given.
+        /// Its default.
         default: Option<u64>,
     },
     /// One of several words: see [`AnyParam::words`].
     Words {
-        /// What it is if it is not given.
+        /// Its default.
         default: &'static str,
     },
 }
 
-/// What is known of a parameter without knowing its type.
+/// A parameter without its type.
 pub trait AnyParam: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
-    /// What it means, in a sentence.
+    /// Its description, a sentence.
     fn what(&self) -> &'static str;
     /// Its values.
     fn values(&self) -> Values;
     /// Its words, if it is one of several.
     fn words(&self) -> Vec<&'static str>;
-    /// Whether what is given of it may be.
+    /// Checks its given values.
     ///
     /// # Errors
     /// 422, naming it.
@@ -62,9 +62,9 @@ pub trait AnyParam: Sync {
 
 /// Values of one kind.
 pub trait Kind: Sync {
-    /// What a handler gets.
+    /// The value for a handler.
     type Value<'a>;
-    /// Reads the parameter of that name.
+    /// Parses the parameter of that name.
     ///
     /// # Errors
     /// 422, naming it.
@@ -73,7 +73,7 @@ pub trait Kind: Sync {
         name: &'static str,
         given: &'a Pairs,
     ) -> Result<Self::Value<'a>, Box<Problem>>;
-    /// What values there are.
+    /// The possible values.
     fn values(&self) -> Values;
     /// The words among them.
     fn words(&self) -> Vec<&'static str> {
@@ -110,10 +110,10 @@ impl<K: Kind> Param<K> {
     }
 }
 
-/// A text, or none.
+/// A string, or none.
 pub struct Text(Values);
 
-/// Texts, as many as are given.
+/// Any number of strings.
 pub struct Texts;
 
 /// A number in a range, or none.
@@ -122,13 +122,13 @@ pub struct Integer {
     most: u64,
 }
 
-/// A number in a range, which is something if it is not given.
+/// A number in a range, with a default.
 pub struct IntegerOr {
     range: Integer,
     default: u64,
 }
 
-/// One of several words, each of which means something.
+/// One of several words, each with a meaning.
 pub struct Words<T: 'static> {
     words: &'static [(&'static str, T)],
     default: &'static str,
@@ -138,26 +138,26 @@ pub struct Words<T: 'static> {
 pub struct Moment;
 
 impl Param<Text> {
-    /// A parameter that is a text.
+    /// A parameter that is a string.
     pub const fn text(name: &'static str, what: &'static str) -> Param<Text> {
         Param { name, what, kind: Text(Values::Text(None)) }
     }
 
-    /// A parameter that is a text holding JSON, which its handler reads.
+    /// A parameter that is a string of JSON, parsed by its handler.
     pub const fn json(name: &'static str, what: &'static str) -> Param<Text> {
         Param { name, what, kind: Text(Values::Json) }
     }
 }
 
 impl Param<Texts> {
-    /// A parameter that may be given several times.
+    /// A repeatable parameter.
     pub const fn texts(name: &'static str, what: &'static str) -> Param<Texts> {
         Param { name, what, kind: Texts }
     }
 }
 
 impl Param<Integer> {
-    /// A parameter that is an integer from `least` to `most`; `u64::MAX`: any.
+    /// A parameter that is an integer from `least` to `most`; `u64::MAX`: unlimited.
     pub const fn integer(
         name: &'static str,
         what: &'static str,
@@ -230,7 +230,7 @@ impl Kind for Integer {
         let number = match text.parse() {
             Ok(number) if digits => within(number, self.most, name)?,
             _ => {
-                let detail = format!("{name} must be an integer of 0 or more, not {text:?}");
+                let detail = format!("{name} must be a non-negative integer, not {text:?}");
                 return Err(problem::INVALID.because(detail).field(name));
             }
         };
@@ -335,15 +335,19 @@ mod tests {
     fn what_breaks_a_rule_is_refused_and_named() {
         for (query, field, detail) in [
             ("n=0", "n", "n must be at least 1"),
-            ("n=11", "n", "n is 11; the limit is 10"),
-            ("n=-1", "n", "n must be an integer of 0 or more, not \"-1\""),
-            ("n=+1", "n", "n must be an integer of 0 or more, not \" 1\""),
-            ("n=", "n", "n must be an integer of 0 or more, not \"\""),
-            ("size=99999999999999999999", "size", "size must be an integer of 0 or more"),
+            ("n=11", "n", "n is 11; the maximum is 10"),
+            ("n=-1", "n", "n must be a non-negative integer, not \"-1\""),
+            ("n=+1", "n", "n must be a non-negative integer, not \" 1\""),
+            ("n=", "n", "n must be a non-negative integer, not \"\""),
+            ("size=99999999999999999999", "size", "size must be a non-negative integer"),
             ("word=maybe", "word", "word must be no, yes or aye, not \"maybe\""),
-            ("name=a&name=b", "name", "name stands twice; give it once"),
+            ("name=a&name=b", "name", "name is given more than once; remove the repetition"),
             ("from=now", "from", "from must be"),
-            ("m=1", "m", "m is not a known parameter; known here: n, size, word, from, tag, name"),
+            (
+                "m=1",
+                "m",
+                "m is not a known parameter; known parameters: n, size, word, from, tag, name",
+            ),
         ] {
             let problem = params(query).err().unwrap();
             assert_eq!((problem.kind.status, problem.field.as_deref()), (422, Some(field)));

@@ -1,15 +1,15 @@
-//! The query of a URL: decoded, held against what its route declares, and read parameter by
+//! The query of a URL: decoded, checked against its route's declaration, and read parameter by
 //! parameter.
 
 use super::param::{AnyParam, Kind, Param};
 use super::problem::{self, Problem};
 
-/// The parameters that a query may hold.
+/// The parameters that a query may contain.
 #[derive(Clone, Copy, Default)]
 pub struct KnownParams {
-    /// Those of a route.
+    /// The route's own.
     pub own: &'static [&'static dyn AnyParam],
-    /// Those that it has in common with others.
+    /// Those it shares with other routes.
     pub shared: &'static [&'static dyn AnyParam],
 }
 
@@ -25,11 +25,11 @@ impl KnownParams {
     }
 }
 
-/// Names and values as they stand in a query, decoded, in order.
+/// Names and values of a query, decoded, in order.
 #[derive(Debug, Default)]
 pub struct Pairs(Vec<(String, String)>);
 
-/// The parameters of a URL, all of them known and with values that they may have.
+/// The parameters of a URL, all of them known and with valid values.
 #[derive(Default)]
 pub struct Params {
     known: KnownParams,
@@ -37,7 +37,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Decodes and checks a query that may hold these parameters and no others.
+    /// Decodes and checks a query that may contain only these parameters.
     ///
     /// # Errors
     /// 400 for a malformed escape, 422 for an unknown name or a bad value. A retry does not help.
@@ -48,14 +48,14 @@ impl Params {
             let names: Vec<&str> = known.iter().map(|param| param.name()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(problem::INVALID
-                .because(format!("{name} is not a known parameter; known here: {known}"))
+                .because(format!("{name} is not a known parameter; known parameters: {known}"))
                 .field(name.as_str()));
         }
         known.iter().try_for_each(|param| param.check(&given))?;
         Ok(Params { known, given })
     }
 
-    /// The value of a parameter, which has to be one of those that are known here.
+    /// The value of a parameter, which must be one of the known ones.
     ///
     /// # Errors
     /// None, for what was checked when the query was read.
@@ -79,14 +79,14 @@ impl Pairs {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter that may be given once.
+    /// The value of a parameter that must not be repeated.
     pub(super) fn one(&self, name: &str) -> Result<Option<&str>, Box<Problem>> {
         let mut values = self.all(name);
         let first = values.next();
         match values.next() {
             None => Ok(first),
             Some(_) => Err(problem::INVALID
-                .because(format!("{name} stands twice; give it once"))
+                .because(format!("{name} is given more than once; remove the repetition"))
                 .field(name)),
         }
     }
@@ -98,15 +98,18 @@ pub fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Problem>>
         return Ok(number);
     }
     Err(problem::INVALID
-        .because(format!("{field} is {number}; the limit is {limit}"))
+        .because(format!("{field} is {number}; the maximum is {limit}"))
         .field(field)
         .limit(limit))
 }
 
-/// Resolves `%XX`, and `+` as a space where that is its meaning.
+/// Decodes `%XX`, and `+` as a space where that is its meaning.
 pub fn percent_decode(text: &str, plus_is_space: bool) -> Result<String, Box<Problem>> {
     let wrong = || {
-        problem::BAD_REQUEST.because(format!("the URL holds {text:?}, which is not encoded UTF-8"))
+        problem::BAD_REQUEST.because(format!(
+            "the URL contains {text:?}, which is not \
+                                              percent-encoded UTF-8"
+        ))
     };
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

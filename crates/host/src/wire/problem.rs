@@ -1,26 +1,27 @@
 //! Problems: every error that a client gets (RFC 9457), and the one place where the log's errors
-//! become answers. The kinds that any request may meet are declared in [`kinds`](super::kinds); a
-//! face declares its own.
+//! become answers. General problem types are declared in [`kinds`](super::kinds); a face declares
+//! its own.
 
 use crate::identity::Caller;
+use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, Leader, LeaseError, ReadError, TooManyWaiters};
 use wellspring_types::{Conflict, Invalid, Position};
 
-/// Whether trying again helps.
+/// Whether a retry helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// It does not.
     No,
     /// The same request may succeed later.
     Same,
-    /// Read again and decide again first.
+    /// Read and decide again first.
     AfterReread,
-    /// The same request after so many seconds.
+    /// The same request after this many seconds.
     Seconds(u32),
 }
 
-/// A kind of problem: what `type`, `title` and `status` say.
+/// A problem type: what its page under `/problems` and the manual say.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
     /// Last part of the `type`, `/problems/{slug}`.
@@ -29,20 +30,25 @@ pub struct Kind {
     pub status: u16,
     /// Same for every occurrence.
     pub title: &'static str,
-    /// What a client may do unless the occurrence knows better.
+    /// The default advice about a retry.
     pub retry: Retry,
-    /// What has happened, and what has not.
+    /// The cause: what has happened, and what has not.
     pub meaning: &'static str,
     /// What a client, or the operator of the server, can do.
     pub remedy: &'static str,
+    /// The `detail` of an example answer.
+    pub example: &'static str,
+    /// Further members of the example answer: JSON without braces, or empty.
+    pub example_members: &'static str,
 }
 
-/// Declares kinds of problems, each a `static`: status, last part of the type, title, whether a
-/// retry helps, what it means, and what to do about it; and `ALL` of them, for
-/// [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
+/// Declares problem types, each a `static`: status, last part of the type, title, whether a retry
+/// helps, cause, remedy, and the detail of an example, which further members (JSON without braces)
+/// may follow; and `ALL` of them, for [`Face::PROBLEMS`](crate::http::face::Face::PROBLEMS).
 #[macro_export]
 macro_rules! kinds {
-    ($($name:ident $status:literal $slug:literal $title:literal $retry:expr, $meaning:literal, $remedy:literal;)*) => {
+    ($($name:ident $status:literal $slug:literal $title:literal $retry:expr,
+        $meaning:literal, $remedy:literal, $example:literal $($members:literal)?;)*) => {
         $(#[doc = concat!($slug, ": ", $title, ".")]
         pub static $name: $crate::wire::problem::Kind = $crate::wire::problem::Kind {
             slug: $slug,
@@ -51,6 +57,8 @@ macro_rules! kinds {
             retry: $retry,
             meaning: $meaning,
             remedy: $remedy,
+            example: $example,
+            example_members: concat!($($members)?),
         };)*
         /// All of these.
         pub static ALL: &[&$crate::wire::problem::Kind] = &[$(&$name),*];
@@ -77,9 +85,9 @@ pub struct Problem {
     pub(crate) allow: Option<String>,
     /// The position the answer reflects, where a log was involved.
     pub position: Option<Position>,
-    /// Who is told, for the audit alone.
+    /// The caller, for the audit only.
     pub(crate) caller: Option<Caller>,
-    /// The log it is about, for the server's own log alone, where nothing else tells.
+    /// The log concerned, for the server's own log only, where nothing else tells.
     pub log: Option<Box<str>>,
 }
 
@@ -99,16 +107,54 @@ impl Kind {
             log: None,
         })
     }
+
+    /// An example of an answer of this kind.
+    pub fn example_json(&self) -> Vec<u8> {
+        self.document(self.example, self.retry, |out| {
+            if !self.example_members.is_empty() {
+                out.push(b',');
+                out.extend_from_slice(self.example_members.as_bytes());
+            }
+        })
+    }
+
+    /// An answer of this kind; `push_members` appends further members, each after a comma.
+    fn document(
+        &self,
+        detail: &str,
+        retry: Retry,
+        push_members: impl FnOnce(&mut Vec<u8>),
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"type\":\"/problems/");
+        out.extend_from_slice(self.slug.as_bytes());
+        out.extend_from_slice(b"\",\"title\":");
+        push_string(&mut out, self.title);
+        out.extend_from_slice(b",\"status\":");
+        push_u64(&mut out, self.status.into());
+        out.extend_from_slice(b",\"detail\":");
+        push_string(&mut out, detail);
+        push_members(&mut out);
+        out.extend_from_slice(b",\"retry\":");
+        match retry {
+            Retry::No => out.extend_from_slice(b"\"no\""),
+            Retry::Same => out.extend_from_slice(b"\"same\""),
+            Retry::AfterReread => out.extend_from_slice(b"\"after-reread\""),
+            Retry::Seconds(seconds) => push_u64(&mut out, seconds.into()),
+        }
+        out.push(b'}');
+        out
+    }
 }
 
 impl Problem {
-    /// Says who is told, for the audit alone.
+    /// Names the caller, for the audit only.
     pub fn told_to(mut self: Box<Problem>, caller: Caller) -> Box<Problem> {
         self.caller = Some(caller);
         self
     }
 
-    /// Says which log it is about, for the server's own log alone.
+    /// Names the log concerned, for the server's own log only.
     pub(crate) fn about(mut self: Box<Problem>, log: &str) -> Box<Problem> {
         self.log = Some(log.into());
         self
@@ -120,7 +166,7 @@ impl Problem {
         self
     }
 
-    /// Names the limit that was passed.
+    /// Names the limit that was exceeded.
     pub fn limit(mut self: Box<Problem>, limit: u64) -> Box<Problem> {
         self.limit = Some(limit);
         self
@@ -147,7 +193,7 @@ impl Problem {
         }
     }
 
-    /// Appends a whole answer over HTTP/1.1, for where no other stack writes one. `connection` is
+    /// Appends a complete answer over HTTP/1.1, where no other stack writes one. `connection` is
     /// the value of its header: `keep-alive` or `close`.
     pub(crate) fn push_answer(&self, out: &mut Vec<u8>, connection: &str) {
         let document = self.to_json();
@@ -171,7 +217,7 @@ impl Problem {
         out.extend_from_slice(&document);
     }
 
-    /// The answer to whatever would be asked over a connection that is not served.
+    /// The answer on a connection that is refused.
     pub(crate) fn last_words(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         self.push_answer(&mut out, "close");
@@ -180,38 +226,22 @@ impl Problem {
 
     /// The `application/problem+json` document.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256);
-        out.extend_from_slice(b"{\"type\":\"/problems/");
-        out.extend_from_slice(self.kind.slug.as_bytes());
-        out.extend_from_slice(b"\",\"title\":");
-        push_string(&mut out, self.kind.title);
-        out.extend_from_slice(b",\"status\":");
-        push_u64(&mut out, self.kind.status.into());
-        out.extend_from_slice(b",\"detail\":");
-        push_string(&mut out, &self.detail);
-        if let Some(field) = &self.field {
-            out.extend_from_slice(b",\"field\":");
-            push_string(&mut out, field);
-        }
-        if let Some(limit) = self.limit {
-            out.extend_from_slice(b",\"limit\":");
-            push_u64(&mut out, limit);
-        }
-        for (name, json) in &self.more {
-            out.push(b',');
-            push_string(&mut out, name);
-            out.push(b':');
-            out.extend_from_slice(json.as_bytes());
-        }
-        out.extend_from_slice(b",\"retry\":");
-        match self.retry {
-            Retry::No => out.extend_from_slice(b"\"no\""),
-            Retry::Same => out.extend_from_slice(b"\"same\""),
-            Retry::AfterReread => out.extend_from_slice(b"\"after-reread\""),
-            Retry::Seconds(seconds) => push_u64(&mut out, seconds.into()),
-        }
-        out.push(b'}');
-        out
+        self.kind.document(&self.detail, self.retry, |out| {
+            if let Some(field) = &self.field {
+                out.extend_from_slice(b",\"field\":");
+                push_string(out, field);
+            }
+            if let Some(limit) = self.limit {
+                out.extend_from_slice(b",\"limit\":");
+                push_u64(out, limit);
+            }
+            for (name, json) in &self.more {
+                out.push(b',');
+                push_string(out, name);
+                out.push(b':');
+                out.extend_from_slice(json.as_bytes());
+            }
+        })
     }
 }
 
@@ -301,13 +331,22 @@ impl From<LeaseError> for Box<Problem> {
             }
             LeaseError::NotLeading => not_leading(None, error.to_string()),
             LeaseError::TooMany => TOO_MANY_LEASES
-                .because(format!("{} leases exist already", wellspring_log::Leases::MAX))
+                .because(format!("{} leases exist, the maximum", wellspring_log::Leases::MAX))
                 .limit(wellspring_log::Leases::MAX as u64),
         }
     }
 }
 
-/// Names the node that leads, if one is known.
+/// The problem of an unknown log, with a remedy.
+pub fn no_such_log(name: &str) -> Box<Problem> {
+    LOG_NOT_FOUND.because(if is_name(name) {
+        format!("there is no log {name:?}; create it with PUT /v1/logs/{name}")
+    } else {
+        format!("there is no log {name:?}, and none can have this name: use {NAME_RULE}")
+    })
+}
+
+/// Names the leader, if known.
 pub(crate) fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
     let problem = NOT_LEADING.because(detail);
     let Some(leader) = leader else { return problem };
@@ -324,7 +363,7 @@ impl From<TooManyWaiters> for Box<Problem> {
     }
 }
 
-/// A fault of a JSON document becomes an answer; `document` is what it was found in.
+/// The problem of a fault in a JSON document; `document` is its text.
 pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
     let place = if fault.field.is_empty() { "the body" } else { fault.field.as_str() };
     let problem = match &fault.kind {
@@ -339,15 +378,17 @@ pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
             INVALID.because(format!("{place} must be {expected}, not {found}"))
         }
         FaultKind::Unknown(known) => {
-            INVALID.because(format!("{place} is not a known field; known here: {known}"))
+            INVALID.because(format!("{place} is not a known field; known fields: {known}"))
         }
         FaultKind::Missing => INVALID.because(format!("{place} is missing")),
-        FaultKind::Duplicate => INVALID.because(format!("{place} stands twice; give it once")),
+        FaultKind::Duplicate => {
+            INVALID.because(format!("{place} is given more than once; remove the repetition"))
+        }
         FaultKind::Beside(other) => {
             let object = fault.field.rsplit_once('.').map_or("", |(object, _)| object);
             let joint = if object.is_empty() { "" } else { "." };
             INVALID.because(format!(
-                "{place} stands beside {object}{joint}{other}; give only one of them"
+                "{place} cannot be combined with {object}{joint}{other}; remove one of them"
             ))
         }
         FaultKind::TooDeep => INVALID
@@ -364,8 +405,8 @@ pub fn of_fault(fault: &Fault, document: &[u8]) -> Box<Problem> {
     problem.field(fault.field.as_str())
 }
 
-/// A fault in a line of a body of lines: the line is not JSON or breaks a rule, the body is what it
-/// should be. Its number is the caller's to say.
+/// The problem of a fault in one line of a body: the line is malformed or breaks a rule, the body
+/// as such is fine. The caller adds the line number.
 pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
     match &fault.kind {
         FaultKind::Syntax(expected) => {
@@ -413,10 +454,21 @@ mod tests {
         let size = Reason::TooLong { bytes: 300, limit: 255 };
         let problem: Box<Problem> = Invalid { field: "events[0].type".into(), reason: size }.into();
         assert_eq!((problem.kind.status, problem.limit), (413, Some(255)));
-        let rule = Invalid { field: "events[0].tags[1]".into(), reason: Reason::Duplicate };
+        let rule = Invalid {
+            field: "events[0].tags[1]".into(),
+            reason: Reason::Duplicate { element: "tag" },
+        };
         let problem: Box<Problem> = rule.into();
         assert_eq!(problem.kind.status, 422);
         assert_eq!(problem.field.as_deref(), Some("events[0].tags[1]"));
+    }
+
+    #[test]
+    fn only_a_log_that_can_be_created_is_advised_to_be_created() {
+        let detail = |name| no_such_log(name).detail;
+        assert!(detail("orders").ends_with("create it with PUT /v1/logs/orders"));
+        assert!(detail("Orders").contains("none can have this name: use 1 to 63 characters a-z"));
+        assert!(!detail("Orders").contains("PUT"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! C2: the figures of one distribution agree with each other and with the counters.
 //!
 //! - The mean from the exact sum and the mean from the buckets differ by at most
-//!   0.5 % (three digits leave at most 0.05 %), or by 1 ns.
+//!   0.5% (three digits leave at most 0.05%), or by 1 ns.
 //! - `min ≤ p50 ≤ p75 ≤ p90 ≤ p95 ≤ p99 ≤ p99.9 ≤ max`.
 //! - A share `1 − q` of all values is at least as large as quantile `q`, and none is
 //!   below the minimum, so `mean ≥ q·min + (1 − q)·Q(q)` (Markov's inequality; for the
 //!   median it says mean ≥ p50 ÷ 2); and a share `q` is at most `Q(q)`, none above the
-//!   maximum, so `mean ≤ q·Q(q) + (1 − q)·max`. Both with 0.5 % of play for the buckets.
+//!   maximum, so `mean ≤ q·Q(q) + (1 − q)·max`. Both with 0.5% of play for the buckets.
 //! - As many values as answers: successes in the service times, the others in the
 //!   failed ones; and every request sent became exactly one of answer, error or unanswered.
 

@@ -22,7 +22,7 @@ pub(crate) struct Builder {
     repeats: Vec<f64>,
 }
 
-/// A closed loop of 10 s: each user busy 99 % of the time with answers of 0.6 to about 3 ms, 1 ms
+/// A closed loop of 10 s: each user busy 99% of the time with answers of 0.6 to about 3 ms, 1 ms
 /// in the mean.
 pub(crate) fn closed(users: u32) -> Builder {
     Builder { users, rate_per_s: None, stretch: 1.0, seconds: 10, repeats: vec![1.0] }

@@ -2,9 +2,9 @@
 //!
 //! | sign | formula | |
 //! |---|---|---|
-//! | processor | a worker's processor time ÷ wall time > 80 % (not asked of a spinning one) | care; from 95 % stop |
-//! | waiting for a processor | `run_delay` ÷ wall time > 2 % | care |
-//! | loop lag | longest time without a look at the sockets ≥ 1 % of the wall time: as many requests were read late as lie beyond p99 | care |
+//! | processor | a worker's processor time ÷ wall time > 80% (not asked of a spinning one) | care; from 95% stop |
+//! | waiting for a processor | `run_delay` ÷ wall time > 2% | care |
+//! | loop lag | longest time without a look at the sockets ≥ 1% of the wall time: as many requests were read late as lie beyond p99 | care |
 //! | | or ≥ half of the largest latency, and ≥ 1 ms | note: the maximum may be the client's |
 //! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop |
 
@@ -30,7 +30,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         .filter(|worker| worker.wall_ns > 0)
         .collect();
     if workers.is_empty() {
-        return Said::not_checked("What the client's threads used is not known.");
+        return Said::not_checked("How busy the client's threads were is unknown.");
     }
     let busiest =
         largest(&workers, |worker| if worker.spin { 0.0 } else { share(worker.cpu_ns, worker) });
@@ -43,14 +43,17 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     found.extend(headroom.and_then(judge_headroom));
     let tail = match headroom {
         Some((null, achieved)) => format!("headroom is {} times", three_digits(null / achieved)),
-        None => "the headroom was not tried".to_owned(),
+        None => "the headroom was not measured".to_owned(),
     };
     let busy = if workers.iter().all(|worker| worker.spin) {
-        "the workers spin by intent".to_owned()
+        "the workers spin deliberately".to_owned()
     } else {
-        format!("the busiest worker used its processor for {}", percent(busiest))
+        format!("the busiest worker used {} of its processor", percent(busiest))
     };
-    let passed = format!("{busy} and waited for it for {}; {tail}.", percent(delayed));
+    let passed = format!(
+        "{busy} and spent {} of the time waiting for a processor; {tail}.",
+        percent(delayed)
+    );
     Said::worst(found, Said::passed(capitalised(&passed)))
 }
 
@@ -71,7 +74,7 @@ fn processor(busiest: f64) -> Option<Said> {
     if busiest <= BUSY_SHARE {
         return None;
     }
-    let facts = format!("One worker of the client used its processor for {}", percent(busiest));
+    let facts = format!("One client worker used {} of its processor", percent(busiest));
     Some(if busiest >= SATURATED_SHARE {
         Said::stop(format!(
             "{facts}: the client was the bottleneck, and latencies and throughput are its own. Use more workers or less load."
@@ -86,7 +89,7 @@ fn processor(busiest: f64) -> Option<Said> {
 fn waiting(delayed: f64) -> Option<Said> {
     (delayed > RUN_DELAY_SHARE).then(|| {
         Said::care(format!(
-            "One worker of the client waited for {} of the time for a processor that another program had.",
+            "One client worker spent {} of the time waiting for a processor that another program was using.",
             percent(delayed)
         ))
     })
@@ -95,8 +98,7 @@ fn waiting(delayed: f64) -> Option<Said> {
 fn loop_lag(figures: &Figures<'_>, workers: &[&WorkerUse]) -> Option<Said> {
     let worst = workers.iter().max_by_key(|worker| worker.longest_loop_ns)?;
     let lag = worst.longest_loop_ns as f64;
-    let facts =
-        format!("One worker of the client did not look at its sockets for {}", duration(lag));
+    let facts = format!("One client worker did not poll its sockets for {}", duration(lag));
     if lag >= 0.01 * worst.wall_ns as f64 {
         return Some(Said::care(format!(
             "{facts}, {} of its time: quantiles from p99 on may be the client's.",
@@ -170,10 +172,10 @@ mod tests {
     fn a_client_with_time_to_spare_passes() {
         let said = judged(|_| ());
         assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
-        assert!(said.sentence.contains("for 10.0 %"), "{said:?}");
+        assert!(said.sentence.contains("used 10.0%"), "{said:?}");
         let untried = judged(|step| step.runs[0].client.null_server_rate_per_s = None);
         assert_eq!(untried.outcome, Outcome::Passed);
-        assert!(untried.sentence.contains("not tried"), "{untried:?}");
+        assert!(untried.sentence.contains("not measured"), "{untried:?}");
         assert_eq!(judged(|step| step.runs[0].client.workers.clear()).outcome, Outcome::NotChecked);
     }
 
@@ -190,7 +192,7 @@ mod tests {
             worker(s).spin = true;
         });
         assert_eq!(spinning.outcome, Outcome::Passed);
-        assert!(spinning.sentence.starts_with("The workers spin by intent"), "{spinning:?}");
+        assert!(spinning.sentence.starts_with("The workers spin deliberately"), "{spinning:?}");
     }
 
     #[test]
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(said.outcome, Outcome::Note, "{said:?}");
         let said = judged(|s| worker(s).longest_loop_ns = 150_000_000);
         assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("150 ms, 1.5 % of its time"), "{said:?}");
+        assert!(said.sentence.contains("150 ms, 1.5% of its time"), "{said:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Of at least 200 answers, those below p90 should take many different values.
 //! The check trips if they take at most 20, and the nearest two of these (the
-//! first value above p90 included) are more than 1 % of the median apart, many
+//! first value above p90 included) are more than 1% of the median apart, many
 //! times the width of a bucket. A constant latency has neighbours within a
 //! bucket or two; a coarse clock leaves nothing in between.
 
@@ -21,14 +21,14 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let latency = figures.total.latency();
     if latency.count() < FEWEST_ANSWERS {
         return Said::not_checked(format!(
-            "Quantisation needs {FEWEST_ANSWERS} answers, and there are {}.",
+            "The clock check needs {FEWEST_ANSWERS} answers; there are {}.",
             count(latency.count())
         ));
     }
     let (distinct, step) = spacing(latency);
     match step {
         Some(step) if distinct <= FEW_VALUES => Said::care(format!(
-            "Below p90 the {} take only {}, about {} apart: the clock is too coarse, and quantiles are known to that step only.",
+            "Below p90 the {} take only {}, about {} apart: the clock is too coarse, so quantiles are known only to that step.",
             counted(latency.count(), "latency", "latencies"),
             counted(distinct as u64, "value", "different values"),
             duration(step)

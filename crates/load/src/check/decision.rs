@@ -42,14 +42,14 @@ pub(super) fn judge(report: &Report, thresholds: &[Threshold]) -> Said {
         .collect();
     let all = counted(outcomes.len() as u64, "threshold", "thresholds");
     if failed.is_empty() && !outcomes.is_empty() {
-        return Said::passed(format!("{all} kept."));
+        return Said::passed(format!("{all} passed."));
     }
     let shown = failed.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = match failed.len().saturating_sub(3) {
         0 => String::new(),
         n => format!("; and {n} more"),
     };
-    Said::care(format!("{} of {all} failed, and the run with it: {shown}{more}.", failed.len()))
+    Said::care(format!("{} of {all} failed, so the run failed: {shown}{more}.", failed.len()))
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         };
         assert_eq!(judge(&report, &[]).outcome, Outcome::NotChecked);
         let kept = parsed(&["p99>5ms", "failures>0"]);
-        assert_eq!(judge(&report, &kept), Said::passed("4 thresholds kept."));
+        assert_eq!(judge(&report, &kept), Said::passed("4 thresholds passed."));
         let broken = parsed(&["rate<1000", "p99.999>1s"]);
         let said = judge(&report, &broken);
         assert_eq!(said.outcome, Outcome::Care);

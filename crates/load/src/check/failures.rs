@@ -1,11 +1,11 @@
 //! C5, failures: how many, and how well that is known.
 //!
-//! With failures, the share and its 95 % Wilson score interval (E. B. Wilson,
+//! With failures, the share and its 95% Wilson score interval (E. B. Wilson,
 //! "Probable Inference, the Law of Succession, and Statistical Inference", 1927).
-//! Without any, the rule of three: with 95 % confidence fewer than `3 ÷ n` fail
+//! Without any, the rule of three: with 95% confidence fewer than `3 ÷ n` fail
 //! (Hanley and Lippman-Hand, 1983).
 //!
-//! Latencies are of successes only. From 1 % on, the failed ones would reach into
+//! Latencies are of successes only. From 1% on, the failed ones would reach into
 //! p99, so the figures need care; from one half on, they describe the failure and
 //! not the service.
 
@@ -17,7 +17,7 @@ const CARE_SHARE: f64 = 0.01;
 /// The share of failures from which the figures do not describe the service.
 const STOP_SHARE: f64 = 0.5;
 
-/// The 95 % Wilson score interval of a share, `failures` of `n`. `(0, 1)` if `n` is 0.
+/// The 95% Wilson score interval of a share, `failures` of `n`. `(0, 1)` if `n` is 0.
 #[must_use]
 pub fn wilson(failures: u64, n: u64) -> (f64, f64) {
     const Z: f64 = 1.959_963_985;
@@ -32,7 +32,7 @@ pub fn wilson(failures: u64, n: u64) -> (f64, f64) {
     (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
 }
 
-/// The rule of three: the share that fails is below this with 95 % confidence
+/// The rule of three: the share that fails is below this with 95% confidence
 /// when none of `n` failed. At most 1.
 #[must_use]
 pub fn rule_of_three(n: u64) -> f64 {
@@ -44,13 +44,11 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let failures = counters.failures() + figures.unanswered;
     let n = counters.successes + failures;
     if n == 0 {
-        return Said::stop(
-            "No request ended, neither well nor badly, so there is nothing to report.",
-        );
+        return Said::stop("No request completed or failed, so there is nothing to report.");
     }
     if failures == 0 {
         return Said::passed(format!(
-            "None of {} failed; with 95 % confidence fewer than {} do (rule of three).",
+            "None of {} failed; with 95% confidence, fewer than {} do (rule of three).",
             counted(n, "request", "requests"),
             percent(rule_of_three(n))
         ));
@@ -58,7 +56,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let share = failures as f64 / n as f64;
     let (low, high) = wilson(failures, n);
     let facts = format!(
-        "{} of {} failed: {} ({} to {} with 95 % confidence)",
+        "{} of {} failed: {} ({} to {} with 95% confidence)",
         count(failures),
         counted(n, "request", "requests"),
         percent(share),
@@ -84,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        // Published example: 10 of 100 → 5.52 % to 17.44 %.
+        // Published example: 10 of 100 → 5.52% to 17.44%.
         let (low, high) = wilson(10, 100);
         assert!((low - 0.0552).abs() < 1e-4 && (high - 0.1744).abs() < 1e-4, "{low} {high}");
         let (low, high) = wilson(0, 10);
@@ -107,10 +105,10 @@ mod tests {
     #[test]
     fn failures_of_every_kind_count() {
         assert_eq!(with(0, 0, 0).outcome, Outcome::Passed);
-        assert!(with(0, 0, 0).sentence.contains("fewer than 0.030 %"), "{:?}", with(0, 0, 0));
+        assert!(with(0, 0, 0).sentence.contains("fewer than 0.030%"), "{:?}", with(0, 0, 0));
         let few = with(30, 20, 10);
         assert_eq!(few.outcome, Outcome::Note);
-        assert!(few.sentence.starts_with("60 of 9 960 requests failed: 0.60 %"), "{few:?}");
+        assert!(few.sentence.starts_with("60 of 9,960 requests failed: 0.60%"), "{few:?}");
         assert_eq!(with(100, 0, 0).outcome, Outcome::Care);
         assert_eq!(with(0, 9_900, 0).outcome, Outcome::Stop);
     }

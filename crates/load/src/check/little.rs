@@ -53,7 +53,7 @@ struct Shares {
 
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     if figures.answers() == 0 || figures.measured_ns == 0.0 {
-        return Said::not_checked("Little's law needs answers, and there are none.");
+        return Said::not_checked("Little's law needs answers; there are none.");
     }
     let shares = shares(figures);
     let said = judge_shares(figures, &shares);
@@ -294,6 +294,6 @@ mod tests {
         let mut step = build::closed(1).step();
         step.settings.connections = 1_000_000;
         let (out, _) = outcome(&step);
-        assert_eq!(out, Outcome::Stop, "10 000 users sent, but one was busy");
+        assert_eq!(out, Outcome::Stop, "10,000 users sent, but one was busy");
     }
 }

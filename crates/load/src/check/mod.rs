@@ -1,10 +1,10 @@
-//! The checks: eighteen questions put to every report, and the verdict they come to.
+//! The checks: nineteen questions put to every report, and the verdict they come to.
 //!
 //! Each check is a pure function of the [`Report`], in a file of its own that gives its
 //! formula, its limits and their reasons; `docs/bench/checks.md` has them in one table with
 //! what to do about each. [`apply`] asks all of them. What a check says is one [`Finding`]:
 //!
-//! - [`Outcome::Passed`] and [`Outcome::NotChecked`], so that a report can list all eighteen;
+//! - [`Outcome::Passed`] and [`Outcome::NotChecked`], so that a report can list them all;
 //!   the latter names the figure that is missing;
 //! - [`Outcome::Note`] is worth knowing and leaves the verdict alone;
 //! - [`Outcome::Care`] and [`Outcome::Stop`] decide the [`Verdict`](crate::result::Verdict).
@@ -20,6 +20,7 @@
 //! | C7 | `client` | C16 | `place` |
 //! | C8 | `noise` | C17 | `survivors` |
 //! | C9 | `stationarity`, `series`, `modes` | C18 | `server_count` |
+//! | | | C19 | `delayed_ack` |
 
 mod agreement;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub(crate) mod build;
 mod client;
 mod clock;
 mod decision;
+mod delayed_ack;
 mod failures;
 mod figures;
 mod little;
@@ -48,13 +50,12 @@ pub mod threshold;
 mod threshold_tests;
 mod variety;
 mod verdict;
-pub mod wording;
+mod wording;
 
 pub use agreement::MEAN_TOLERANCE;
 pub use failures::{rule_of_three, wilson};
 pub use repeats::{minimum_detectable_effect, variation};
 pub use sameness::comparable;
-pub use support::answers_needed;
 pub use survivors::is_lower_bound;
 pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};
 pub use verdict::verdict;
@@ -63,7 +64,7 @@ use crate::result::{CheckId, Finding, Outcome, Report, Step};
 use figures::{Figures, Said};
 
 /// Number and short name of every check, in their order.
-pub const NAMES: [(CheckId, &str); 18] = [
+pub const NAMES: [(CheckId, &str); 19] = [
     (CheckId(1), "Little's law"),
     (CheckId(2), "agreement"),
     (CheckId(3), "clock resolution"),
@@ -82,13 +83,14 @@ pub const NAMES: [(CheckId, &str); 18] = [
     (CheckId(16), "one machine"),
     (CheckId(17), "survivors"),
     (CheckId(18), "server's count"),
+    (CheckId(19), "delayed acknowledgements"),
 ];
 
 /// A check that judges one step.
 type OfStep = fn(&Figures<'_>) -> Said;
 
 /// The checks that judge each step on its own.
-const OF_STEPS: [(u8, OfStep); 13] = [
+const OF_STEPS: [(u8, OfStep); 14] = [
     (1, little::judge),
     (2, agreement::judge),
     (3, clock::judge),
@@ -102,6 +104,7 @@ const OF_STEPS: [(u8, OfStep); 13] = [
     (13, variety::judge),
     (17, survivors::judge),
     (18, server_count::judge),
+    (19, delayed_ack::judge),
 ];
 
 /// Asks all checks and fills `report.findings`, `report.thresholds` and `report.verdict`, replacing
@@ -140,7 +143,7 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
                 check,
                 step: None,
                 outcome: Outcome::NotChecked,
-                sentence: "Nothing was run that could be checked.".into(),
+                sentence: "Nothing was run, so there is nothing to check.".into(),
             });
         }
     }
@@ -166,7 +169,7 @@ fn of_report(report: &Report, thresholds: &[Threshold]) -> Vec<(u8, Said)> {
         (
             15,
             Said::passed(
-                "Ratios in this report are computed from the measured values, not from rounded ones.",
+                "Ratios in this report are computed from measured values, not from rounded ones.",
             ),
         ),
         (16, place::judge(report)),
@@ -192,7 +195,7 @@ mod tests {
             let mut numbers: Vec<u8> = report.findings.iter().map(|one| one.check.0).collect();
             assert!(numbers.is_sorted());
             numbers.dedup();
-            assert_eq!(numbers, (1..=18).collect::<Vec<u8>>());
+            assert_eq!(numbers, (1..=19).collect::<Vec<u8>>());
             assert!(report.findings.iter().all(|one| one.sentence.ends_with('.')));
         }
     }

@@ -1,7 +1,7 @@
 //! Whether a latency distribution has two separate groups, which a mean or a median describes
 //! badly.
 //!
-//! The counts are put into bins of a quarter octave (19 % wide) and smoothed over
+//! The counts are put into bins of a quarter octave (19% wide) and smoothed over
 //! three. Two groups are told apart if the lowest bin between two peaks has at most
 //! half of the lower peak, that difference is more than four times what chance gives
 //! (`√(peak + valley)`, as for independent counts), the peaks are a factor of two or

@@ -1,14 +1,14 @@
 //! C8, noise: what else the machine did meanwhile. Any of these needs care:
 //!
-//! - other programs used more than 5 % of all processors;
-//! - the hypervisor took more than 1 % of the processor time (steal);
-//! - the control group was throttled for more than 1 % of the measured time;
+//! - other programs used more than 5% of all processors;
+//! - the hypervisor took more than 1% of the processor time (steal);
+//! - the control group was throttled for more than 1% of the measured time;
 //! - the calibration, a fixed piece of work timed before and after each run, took between
-//!   its fastest and its slowest more than 3 % longer. It alone sees a slower clock or a
+//!   its fastest and its slowest more than 3% longer. It alone sees a slower clock or a
 //!   busy sibling core, for which no counter exists.
 //!
 //! Pressure (the share of time in which some task waited for a processor) is a note from
-//! 25 % on: client and server of one machine can cause it themselves.
+//! 25% on: client and server of one machine can cause it themselves.
 
 use super::figures::{Figures, Said};
 use super::wording::{duration, percent};
@@ -53,7 +53,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     }
     if throttled > THROTTLED_SHARE {
         found.push(Said::care(format!(
-            "The control group's limit stopped its programs for {} of the time.",
+            "The control group's limit paused its programs for {} of the time.",
             percent(throttled)
         )));
     }
@@ -67,7 +67,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     }
     if let Some(pressure) = pressure.filter(|pressure| *pressure > PRESSURE_SHARE) {
         found.push(Said::note(format!(
-            "For {} of the time some task waited for a processor.",
+            "Some task was waiting for a processor {} of the time.",
             percent(pressure)
         )));
     }
@@ -75,7 +75,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         return Said::worst(
             found,
             Said::not_checked(
-                "Neither a calibration nor the use of the processors by others is known.",
+                "Neither the calibration nor the processor use of other programs is known.",
             ),
         );
     }
@@ -119,17 +119,17 @@ mod tests {
     fn a_quiet_machine_passes() {
         let said = judged(|_| ());
         assert_eq!(said.outcome, Outcome::Passed);
-        assert!(said.sentence.contains("drifted by 0.50 %"), "{said:?}");
+        assert!(said.sentence.contains("drifted by 0.50%"), "{said:?}");
     }
 
     #[test]
     fn each_disturbance_is_named() {
         type Trip = (&'static str, fn(&mut Noise));
         let trips: [Trip; 4] = [
-            ("Other programs used 6.0 %", |noise| noise.other_cpu_share = Some(0.06)),
-            ("hypervisor took 2.0 %", |noise| noise.steal_share = 0.02),
-            ("for 5.0 % of the time", |noise| noise.throttled_ns = Some(build::RUN_NS / 20)),
-            ("(4.0 % apart)", |noise| noise.calibration_after_ns = 1_040_000),
+            ("Other programs used 6.0%", |noise| noise.other_cpu_share = Some(0.06)),
+            ("hypervisor took 2.0%", |noise| noise.steal_share = 0.02),
+            ("for 5.0% of the time", |noise| noise.throttled_ns = Some(build::RUN_NS / 20)),
+            ("(4.0% apart)", |noise| noise.calibration_after_ns = 1_040_000),
         ];
         for (text, trip) in trips {
             let said = judged(trip);

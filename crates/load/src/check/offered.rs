@@ -1,15 +1,15 @@
 //! C6, offered against achieved: in open loop, whether the load asked for was really offered.
 //!
-//! - *Schedule*: requests due ÷ (rate × time) must be within 1 % (and four standard
+//! - *Schedule*: requests due ÷ (rate × time) must be within 1% (and four standard
 //!   deviations of a Poisson count, or two requests).
 //! - *Never sent*: due, but no connection became free before draining ended.
-//! - *Lateness*: its p99 must be under 10 % of the median service time. Above, the
+//! - *Lateness*: its p99 must be under 10% of the median service time. Above, the
 //!   check says whose fault it was, by the first of these that holds:
 //!   1. the client's: a worker did not look at its sockets for at least half as long,
-//!      or worked for more than 80 % of the time (a spinning worker works always, so
+//!      or worked for more than 80% of the time (a spinning worker works always, so
 //!      that is not held against it), or waited for a processor as long;
 //!   2. the server's: at least one request in a hundred found every connection taken when
-//!      it was due (in files that do not count this: connections were busy for 90 % of the
+//!      it was due (in files that do not count this: connections were busy for 90% of the
 //!      time, or some answer took at least half as long as the lateness);
 //!   3. otherwise the client's, for nothing else is left: a free connection was there.
 //!
@@ -37,7 +37,7 @@ enum Fault {
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let Load::Open { rate_per_s, arrivals } = figures.settings().load else {
         return Said::not_checked(
-            "Offered against achieved is a question of open loop; this was closed loop.",
+            "Offered against achieved load applies to open loop; this was closed loop.",
         );
     };
     let open: Vec<_> = figures.step.runs.iter().filter_map(|run| run.open_loop.as_ref()).collect();
@@ -128,7 +128,7 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
     let longest_loop = workers().map(|worker| worker.longest_loop_ns).max().unwrap_or(0) as f64;
     if longest_loop >= late_ns / 2.0 {
         return Fault::Client(format!(
-            "one worker did not look at its sockets for {}",
+            "one worker did not poll its sockets for {}",
             duration(longest_loop)
         ));
     }
@@ -137,7 +137,7 @@ fn fault(figures: &Figures<'_>, late_ns: f64) -> Fault {
         .map(|worker| worker.cpu_ns as f64 / worker.wall_ns as f64)
         .fold(0.0, f64::max);
     if busiest > super::client::BUSY_SHARE {
-        return Fault::Client(format!("one worker used its processor for {}", percent(busiest)));
+        return Fault::Client(format!("one worker used {} of its processor", percent(busiest)));
     }
     if let Some((waited, sent)) = waited(figures) {
         let facts = format!(
@@ -253,12 +253,12 @@ mod tests {
         let said = judged(&step);
         assert_eq!(said.outcome, Outcome::Care);
         assert!(
-            said.sentence.contains("100 of 10 000 requests due were never sent (1.0 %)"),
+            said.sentence.contains("100 of 10,000 requests due were never sent (1.0%)"),
             "{said:?}"
         );
         let mut step = build::open(1_000.0).step();
         step.runs[0].open_loop.as_mut().unwrap().due = 9_800;
-        assert!(judged(&step).sentence.contains("schedule itself was off by 2.0 %"));
+        assert!(judged(&step).sentence.contains("schedule itself was off by 2.0%"));
     }
 
     #[test]

@@ -17,8 +17,8 @@
 //! | `x` % slower, of a throughput | `1 − q`; of a latency `q − 1` |
 //! | `n` times faster or slower | the larger ÷ the smaller |
 //!
-//! A percentage that fits only when taken of the *other* figure ("24 % slower" for 124 → 100, which
-//! is 19 % less; 124 is 24 % more than 100) has the wrong base, which is said apart.
+//! A percentage that fits only when taken of the *other* figure ("24% slower" for 124 → 100, which
+//! is 19% less; 124 is 24% more than 100) has the wrong base, which is said apart.
 
 use super::wording::three_digits;
 
@@ -125,7 +125,7 @@ pub enum Word {
 pub enum Claimed {
     /// A factor: "5.1x" is 5.05 to 5.15.
     Factor(Interval),
-    /// A share: "24 %" is 0.235 to 0.245.
+    /// A share: "24%" is 0.235 to 0.245.
     Share(Interval),
 }
 
@@ -223,7 +223,7 @@ mod tests {
             fit(Word::Slower, claim, rounded(2.47, 0.01), rounded(0.13, 0.01), Better::Lower),
             Fit::Fits(_)
         ));
-        // From the figure with more digits, +1 800 % cannot be had.
+        // From the figure with more digits, +1,800% cannot be had.
         let precise = rounded(0.1325, 0.0001);
         let off = fit(Word::More, share(1_800.0), rounded(2.47, 0.01), precise, Better::Lower);
         assert!(matches!(off, Fit::Off(range) if (range.low - 17.6).abs() < 0.02), "{off:?}");

@@ -10,10 +10,9 @@
 //!   that was still warming up.
 
 use super::figures::{Figures, Said};
-use super::series::median;
 use super::wording::{count, counted, duration, rate, three_digits};
 use crate::plan::Load;
-use crate::result::{Report, Run, Step};
+use crate::result::{Report, Step};
 
 /// How much more than in proportion throughput may grow.
 const SUPERLINEAR: f64 = 1.05;
@@ -26,12 +25,10 @@ pub(super) fn shortest_ns(report: &Report) -> Option<f64> {
 /// The implied latency of one step against the shortest answer of all.
 pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
     let Load::Closed { think_max_us, .. } = figures.settings().load else {
-        return Said::not_checked(
-            "Implied latency is a question of closed loop; this was open loop.",
-        );
+        return Said::not_checked("Implied latency applies to closed loop; this was open loop.");
     };
     let (Some(shortest), true) = (shortest_ns, figures.answers() > 0) else {
-        return Said::not_checked("Implied latency needs answers, and there are none.");
+        return Said::not_checked("Implied latency needs answers; there are none.");
     };
     let users = figures.places() as f64;
     let answers = figures.answers() as f64;
@@ -49,7 +46,7 @@ pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
     );
     if most < shortest {
         Said::stop(format!(
-            "{facts}, but the shortest of all took {}: so many cannot have been answered.",
+            "{facts}, but the shortest of all took {}: so many answers are impossible.",
             duration(shortest)
         ))
     } else {
@@ -64,9 +61,8 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
         .iter()
         .filter(|step| matches!(step.settings.load, Load::Closed { .. }))
         .filter_map(|step| {
-            let throughput: Vec<f64> = step.runs.iter().map(Run::throughput_per_s).collect();
-            let middle = median(&throughput);
-            (middle > 0.0).then(|| (super::figures::places(&step.settings), middle, step))
+            let throughput = step.throughput_per_s();
+            (throughput > 0.0).then(|| (super::figures::places(&step.settings), throughput, step))
         })
         .collect();
     rungs.sort_by_key(|rung| rung.0);

@@ -23,7 +23,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         found.extend(judge_run(run, there, by, places));
     }
     match counted_runs {
-        0 => Said::not_checked("The server's own count of requests is not known."),
+        0 => Said::not_checked("The server's own count of requests is unknown."),
         n => {
             let runs = counted(n, "run", "runs");
             Said::worst(
@@ -74,7 +74,7 @@ mod tests {
     fn with(there: Option<u64>) -> Said {
         let mut step = build::closed(4).step();
         let run = &mut step.runs[0];
-        // 39 600 successes, 100 failed answers, 50 timeouts; 1 000 more in the warm-up, 10 of them
+        // 39,600 successes, 100 failed answers, 50 timeouts; 1,000 more in the warm-up, 10 of them
         // failed.
         (run.warmup_requests, run.warmup_successes) = (1_000, Some(990));
         let counters = &mut run.endpoints[0].counters;

@@ -2,11 +2,11 @@
 //!
 //! Over the full slices of each run (ten are needed), the medians, and in closed loop
 //! the throughput, are tested for a change point and a trend (`series.rs`). Either needs
-//! care if its chance, times the number of runs (Bonferroni), is under 5 % *and* it is
-//! large: 5 % of the throughput, 10 % of the median (which slices know to 3 %). So does a
+//! care if its chance, times the number of runs (Bonferroni), is under 5% *and* it is
+//! large: 5% of the throughput, 10% of the median (which slices know to 3%). So does a
 //! second without any success where ten or more were usual. Two separate groups of
-//! latencies (`modes.rs`) are a note: that is how the service is, but no single figure
-//! describes it.
+//! latencies of one endpoint (`modes.rs`) are a note: that is how the service is, but no single
+//! figure describes it.
 
 use super::clock;
 use super::figures::{Figures, Said};
@@ -171,20 +171,27 @@ fn silent_seconds(run: &Run) -> Option<String> {
     })
 }
 
-fn groups(figures: &Figures<'_>) -> Option<Said> {
-    let latency = figures.total.latency();
-    // A coarse clock has groups of its own making.
-    if clock::is_coarse(latency) {
-        return None;
-    }
-    let groups = modes::two_groups(latency)?;
-    Some(Said::note(format!(
-        "The latencies fall into two groups, {} around {} and {} around {}: no single figure describes both.",
-        percent(groups.fast_share),
-        duration(groups.fast_ns),
-        percent(1.0 - groups.fast_share),
-        duration(groups.slow_ns)
-    )))
+/// Two groups within an endpoint: that endpoints differ from each other is no news.
+fn groups(figures: &Figures<'_>) -> Vec<Said> {
+    let endpoints = figures.step.merged_endpoints();
+    let several = endpoints.len() > 1;
+    let found = endpoints.iter().filter_map(|endpoint| {
+        let latency = endpoint.latency();
+        // A coarse clock has groups of its own making.
+        if clock::is_coarse(latency) {
+            return None;
+        }
+        let groups = modes::two_groups(latency)?;
+        let of = if several { format!(" of {}", endpoint.name) } else { String::new() };
+        Some(Said::note(format!(
+            "The latencies{of} fall into two groups, {} around {} and {} around {}: no single figure describes both.",
+            percent(groups.fast_share),
+            duration(groups.fast_ns),
+            percent(1.0 - groups.fast_share),
+            duration(groups.slow_ns)
+        )))
+    });
+    found.collect()
 }
 
 #[cfg(test)]
@@ -274,6 +281,6 @@ mod tests {
             service.merge(&build::spread(80_000, 30.0));
         });
         assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("two groups, 49.7 % around"), "{said:?}");
+        assert!(said.sentence.contains("two groups, 49.7% around"), "{said:?}");
     }
 }

@@ -16,12 +16,6 @@ const NEEDS: [(f64, u64); 7] = [
     (0.5, 20),
 ];
 
-/// How many answers quantile `q` (below 1) needs: 10 ÷ (1 − q).
-#[must_use]
-pub fn answers_needed(q: f64) -> u64 {
-    (10.0 / (1.0 - q) - 1e-6).ceil() as u64
-}
-
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let merged = figures.step.merged_endpoints();
     let few = merged.iter().min_by_key(|endpoint| endpoint.latency().count());
@@ -49,7 +43,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     if highest < 0.99 {
         return Said::note(format!(
             "{sentence}; p99 needs {} and is not printed.",
-            count(answers_needed(0.99))
+            count(Histogram::values_needed(0.99))
         ));
     }
     Said::passed(sentence + ".")
@@ -79,7 +73,7 @@ mod tests {
     #[test]
     fn the_table_is_the_formula() {
         for (q, needed) in NEEDS {
-            assert_eq!(answers_needed(q), needed, "{q}");
+            assert_eq!(Histogram::values_needed(q), needed, "{q}");
         }
     }
 
@@ -87,7 +81,7 @@ mod tests {
     fn the_highest_quantile_is_named() {
         assert_eq!(with(19).outcome, Outcome::Care);
         assert_eq!(with(999).outcome, Outcome::Note);
-        assert!(with(999).sentence.contains("up to p95; p99 needs 1 000"), "{:?}", with(999));
+        assert!(with(999).sentence.contains("up to p95; p99 needs 1,000"), "{:?}", with(999));
         assert_eq!(with(1_000).outcome, Outcome::Passed);
         assert!(with(10_000).sentence.contains("up to p99.9."), "{:?}", with(10_000));
     }

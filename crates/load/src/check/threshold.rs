@@ -16,9 +16,9 @@
 //! Latency is what reports mean by it: response time in open loop, service time in closed, of
 //! successes.
 //!
-//! **Repeats** are merged: the quantile is that of all answers of all repeats, the rate is all
-//! successes over all measured time, counts are sums. The worst repeat would fail more often the
-//! more one measures; a median over repeats would hide a bad one.
+//! **Repeats** are merged: the quantile is that of all answers of all repeats, counts are sums. The
+//! worst repeat would fail more often the more one measures; a median over repeats would hide a bad
+//! one. The rate is the throughput that every report gives, [`Step::throughput_per_s`].
 //!
 //! **Requests without an answer** (timed out, unanswered, never sent) count as slower than all
 //! others in quantiles, so that a server cannot pass by not answering. `max` is then at least the
@@ -202,7 +202,7 @@ impl Threshold {
                 let all = step.merged_endpoints();
                 let of = all.into_iter().find(|endpoint| endpoint.name == *name);
                 let of = of.ok_or_else(|| format!("there is no endpoint {name:?}"))?;
-                let missing = unanswered_by_counters(&of) + timeouts(&of);
+                let missing = of.counters.unanswered() + timeouts(&of);
                 (of, missing)
             }
         };
@@ -229,7 +229,10 @@ impl Threshold {
                 if ns == 0 {
                     return Err("nothing was measured".into());
                 }
-                let value = of.counters.throughput_per_s(ns);
+                let value = match &self.endpoint {
+                    None => step.throughput_per_s(),
+                    Some(name) => step.endpoint_throughput_per_s(name),
+                };
                 Ok(Measured { value, text: rate(value) })
             }
             Metric::Errors => {
@@ -272,7 +275,7 @@ impl Threshold {
                     run.unanswered + run.open_loop.as_ref().map_or(0, |open| open.never_sent)
                 })
                 .sum(),
-            Some(_) => unanswered_by_counters(of),
+            Some(_) => of.counters.unanswered(),
         }
     }
 }
@@ -286,11 +289,6 @@ impl Comparison {
             Comparison::AtLeast => value >= limit,
         }
     }
-}
-
-/// What was sent and neither answered nor ended in an error.
-fn unanswered_by_counters(of: &EndpointResult) -> u64 {
-    of.counters.sent.saturating_sub(of.counters.successes + of.counters.failures())
 }
 
 fn timeouts(of: &EndpointResult) -> u64 {
@@ -315,7 +313,7 @@ fn quantile_with_missing(
         return Err(format!(
             "{} needs {} answers, and there were {}",
             super::wording::quantile(q),
-            count(super::support::answers_needed(q)),
+            count(crate::histogram::Histogram::values_needed(q)),
             count(latency.count())
         ));
     }

@@ -97,7 +97,7 @@ fn too_few_answers_are_unknown() {
     let mut step = build::closed(4).step();
     step.runs[0].endpoints[0].service = build::spread(999, 1.0);
     assert!(
-        matches!(judged(&step, "p99>1ms"), Truth::Unknown(why) if why == "p99 needs 1 000 answers, and there were 999")
+        matches!(judged(&step, "p99>1ms"), Truth::Unknown(why) if why == "p99 needs 1,000 answers, and there were 999")
     );
     assert!(is_true(&step, "p98>1ms"));
 }
@@ -108,7 +108,7 @@ fn requests_without_an_answer_are_slower_than_all_others() {
     assert!(!is_true(&step, "p99>10s"));
     step.runs[0].endpoints[0].counters.errors.insert(ErrorKind::Timeout, 50);
     step.runs[0].unanswered = 49;
-    // 99 of 9 999: p99 is the largest of the answers, p99.5 would have been among the missing.
+    // 99 of 9,999: p99 is the largest of the answers, p99.5 would have been among the missing.
     assert!(!is_true(&step, "p99>10s") && is_true(&step, "p99>3ms"));
     assert!(is_true(&step, "p99.5>10s"));
     let Truth::False(measured) = judged(&step, "p99.5<10s") else { panic!() };
@@ -123,10 +123,13 @@ fn requests_without_an_answer_are_slower_than_all_others() {
 }
 
 #[test]
-fn repeats_are_merged() {
+fn repeats_are_merged_and_the_rate_is_the_throughput_of_reports() {
     let step = build::closed(4).repeats(&[1.0, 0.5]).step();
     let Truth::True(rate) = judged(&step, "rate>0") else { panic!() };
-    assert_eq!(rate.text, "2 970/s");
+    assert_eq!(rate.text, "2,800/s");
+    assert_eq!(rate.value, step.throughput_per_s());
+    let Truth::True(rate) = judged(&step, "GET /health:rate>0") else { panic!() };
+    assert_eq!(rate.value, step.throughput_per_s());
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn an_slo_holds_only_if_all_of_it_does() {
         matches!(slo("p99<10ms,p50<100us"), SloOutcome::Fails(text) if text == "p50<100us: 878 µs")
     );
     assert!(
-        matches!(slo("p99.999<1s,p50<1s"), SloOutcome::Unknown(text) if text.contains("needs 1 000 000"))
+        matches!(slo("p99.999<1s,p50<1s"), SloOutcome::Unknown(text) if text.contains("needs 1,000,000"))
     );
     assert!(matches!(slo("p99.999<1s,p50<1us"), SloOutcome::Fails(_)));
     assert!(Slo::parse(" , ").unwrap_err().to_string().contains("empty"));

@@ -2,7 +2,7 @@
 //!
 //! A server that is asked the same again answers from a cache of its own, of a proxy, or of the
 //! processor. One request for all, or each more than a hundred times, is a note. Answers that say
-//! that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10 % on.
+//! that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10% on.
 
 use super::figures::{Figures, Said};
 use super::wording::{count, counted, percent};
@@ -85,10 +85,10 @@ mod tests {
         assert_eq!(with(Some(9_900), Some(0)).outcome, Outcome::Passed);
         let same = with(Some(1), Some(0));
         assert_eq!(same.outcome, Outcome::Note);
-        assert!(same.sentence.starts_with("All 19 800 requests were the same"), "{same:?}");
+        assert!(same.sentence.starts_with("All 19,800 requests were the same"), "{same:?}");
         let few = with(Some(9), Some(0));
         assert!(
-            few.sentence.starts_with("9 different requests were sent, each about 1 100 times"),
+            few.sentence.starts_with("9 different requests were sent, each about 1,100 times"),
             "{few:?}"
         );
         assert_eq!(with(Some(100), None).outcome, Outcome::Passed);
@@ -101,7 +101,7 @@ mod tests {
         let many = with(None, Some(4_950));
         assert_eq!(many.outcome, Outcome::Care);
         assert!(
-            many.sentence.contains("9 900 of 19 800 answers came from a cache (50.0 %)"),
+            many.sentence.contains("9,900 of 19,800 answers came from a cache (50.0%)"),
             "{many:?}"
         );
     }

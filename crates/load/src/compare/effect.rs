@@ -28,11 +28,23 @@ pub enum Verdict {
     NotComparable,
 }
 
+impl Verdict {
+    /// Whether a difference was called.
+    #[must_use]
+    pub fn is_difference(self) -> bool {
+        match self {
+            Verdict::Faster | Verdict::Slower => true,
+            Verdict::FewerFailures | Verdict::MoreFailures => true,
+            Verdict::NoDifferenceSeen | Verdict::NotComparable => false,
+        }
+    }
+}
+
 /// The scale of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// ln(B / A): 0 is no change, 0.113 is 12 % more, −0.128 is 12 % less.
+    /// ln(B / A): 0 is no change, 0.113 is 12% more, −0.128 is 12% less.
     LogRatio,
     /// B − A, for shares, which may be 0.
     Difference,
@@ -60,7 +72,7 @@ pub struct Effect {
     pub scale: Scale,
     /// The estimate: of log ratios, the mean over pairs, or the difference of the mean logarithms.
     pub estimate: f64,
-    /// The 95 % interval: Student's over pairs, Welch's over separate runs; for
+    /// The 95% interval: Student's over pairs, Welch's over separate runs; for
     /// shares the bootstrap's. `None` with a single run a side, or if nothing varied.
     pub interval: Option<Range>,
     /// The same by bootstrap over runs (BCa); `None` with fewer than four runs a side.
@@ -105,8 +117,14 @@ pub struct MetricComparison {
 }
 
 impl MetricComparison {
-    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5 % (or 5 points)
-    /// could not have been seen.
+    /// Takes every conclusion back and leaves the figures.
+    pub(super) fn withdraw(&mut self) {
+        (self.effect, self.p) = (None, None);
+        self.verdict = Verdict::NotComparable;
+    }
+
+    /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5% (or 5 points)
+    /// would not have been detected.
     #[must_use]
     pub fn detectable_share(&self) -> Option<f64> {
         let smallest = self.detectable?;
@@ -144,7 +162,7 @@ pub(super) fn measure(
     // What only one side can tell is shown all the same.
     let middle = |values: Vec<f64>| match metric {
         Metric::FailureShare => stats::mean(&values),
-        _ => stats::geometric_mean(&values).or_else(|| stats::mean(&values)),
+        _ => stats::mean_of_runs(&values),
     };
     (comparison.a, comparison.b) = (of(a).and_then(middle), of(b).and_then(middle));
     let Some((a, b)) = values else { return comparison };
@@ -238,8 +256,8 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Gives verdicts to everything one comparison asked: a difference is called if
-/// its Holm-adjusted p value is at most 5 % and the bootstrap agrees. So a
-/// comparison of a thing with itself is wrong about *anything* in at most 5 % of cases.
+/// its Holm-adjusted p value is at most 5% and the bootstrap agrees. So a
+/// comparison of a thing with itself is wrong about *anything* in at most 5% of cases.
 pub(super) fn conclude(asked: &mut [&mut MetricComparison]) {
     let p_values: Vec<f64> = asked.iter().filter_map(|metric| metric.p).collect();
     let mut adjusted = stats::holm(&p_values).into_iter();

@@ -1,7 +1,7 @@
 //! What a comparison takes from a run: a handful of numbers.
 
 use crate::histogram::Histogram;
-use crate::result::{Finish, Run};
+use crate::result::{EndpointResult, Run};
 use serde::{Deserialize, Serialize};
 
 /// What is compared.
@@ -26,6 +26,10 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// What is compared of each endpoint, where a step has several.
+    pub const OF_ENDPOINTS: [Metric; 4] =
+        [Metric::P50, Metric::P90, Metric::P99, Metric::FailureShare];
+
     /// All metrics in the order of reports.
     pub const ALL: [Metric; 7] = [
         Metric::Throughput,
@@ -51,6 +55,12 @@ impl Metric {
         }
     }
 
+    /// Whether it is a figure of the latency.
+    #[must_use]
+    pub fn is_latency(self) -> bool {
+        self == Metric::Mean || self.quantile().is_some()
+    }
+
     /// The quantile, 0 to 1, if it is one.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
@@ -64,7 +74,8 @@ impl Metric {
     }
 }
 
-/// The figures of one run over all its endpoints, without histograms: some 100 bytes.
+/// The figures of one run, over all its endpoints or of one of them, without histograms: some
+/// 100 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// When the measured part began, microseconds since 1970 UTC.
@@ -96,29 +107,47 @@ impl Figures {
     /// nothing: such a run is not like the others.
     #[must_use]
     pub fn of(run: &Run) -> Option<Self> {
-        if run.measured_ns == 0 || !matches!(run.finish, Finish::Time | Finish::Count) {
-            return None;
-        }
-        Some(Self::of_any(run))
+        run.is_whole().then(|| Self::of_any(run))
+    }
+
+    /// The figures of one endpoint of `run`; without any latency if the run does not have it.
+    /// `None` as for [`Figures::of`].
+    #[must_use]
+    pub fn of_endpoint(run: &Run, name: &str) -> Option<Self> {
+        run.is_whole().then(|| {
+            let those = run.endpoints.iter().filter(|endpoint| endpoint.name == name);
+            let unanswered = those.clone().map(|endpoint| endpoint.counters.unanswered()).sum();
+            Self::of_results(run, those, unanswered)
+        })
     }
 
     /// The figures of `run`, however it ended.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
     pub fn of_any(run: &Run) -> Self {
+        Self::of_results(run, run.endpoints.iter(), run.unanswered)
+    }
+
+    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
+    fn of_results<'a>(
+        run: &Run,
+        results: impl Iterator<Item = &'a EndpointResult>,
+        unanswered: u64,
+    ) -> Self {
         let mut latency = Histogram::new();
-        for endpoint in &run.endpoints {
-            latency.merge(endpoint.latency());
+        let (mut throughput_per_s, mut successes, mut failures) = (0.0, 0, unanswered);
+        for result in results {
+            latency.merge(result.latency());
+            throughput_per_s += result.counters.throughput_per_s(run.measured_ns);
+            successes += result.counters.successes;
+            failures += result.counters.failures();
         }
         let quantile = |q| latency.printable_quantile_ns(q).map(|ns| ns as f64);
-        let failures = run.failures();
-        let successes: u64 = run.endpoints.iter().map(|e| e.counters.successes).sum();
         let ended = failures + successes;
         Figures {
             started_unix_us: run.started_unix_us,
             measured_ns: run.measured_ns,
             open_loop: run.open_loop.is_some(),
-            throughput_per_s: run.throughput_per_s(),
+            throughput_per_s,
             mean_ns: latency.mean_ns(),
             p50_ns: quantile(0.5),
             p90_ns: quantile(0.9),

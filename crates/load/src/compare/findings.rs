@@ -1,11 +1,12 @@
 //! What has to be said about a comparison: its design (C10), what is not equal
 //! (C11), and latencies of survivors (C17).
 
+use super::effect::MetricComparison;
 use super::figures::Metric;
 use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{clean, counted, share};
-use super::{Options, StepComparison, Unlike};
+use super::{Options, StepComparison, Unlike, sides};
 use crate::result::{CheckId, Finding, Finish, Outcome, Report, Run, Step, Verdict as Trust};
 
 const DESIGN: CheckId = CheckId(10);
@@ -14,8 +15,10 @@ const SURVIVORS: CheckId = CheckId(17);
 
 /// Fewer pairs or runs than this are worth a remark.
 const FEW_RUNS: usize = 5;
-/// Where only differences larger than this could have been seen, "no difference" says little.
+/// Where only differences larger than this would have been detected, "no difference" says little.
 const BLIND_SHARE: f64 = 0.5;
+/// So many metrics are named.
+const NAMED: usize = 3;
 /// From this difference of failure shares on, latencies are those of survivors.
 const SURVIVORS_GAP: f64 = 0.01;
 
@@ -34,6 +37,8 @@ pub(super) fn of(
             findings.push(Finding { check, step, outcome, sentence });
         };
         design(compared, step_a, step_b, &mut say);
+        blind(compared, &mut say);
+        lonely_endpoints(compared, step_a, step_b, &mut say);
         survivors(compared, &mut say);
     }
     if matched.is_empty() {
@@ -42,7 +47,7 @@ pub(super) fn of(
             if names.is_empty() { "no steps".into() } else { names.join(", ") }
         };
         let sentence = format!(
-            "No step of A has the name of a step of B: A has {}, B has {}.",
+            "A and B have no step of the same name: A has {}, B has {}.",
             names(a),
             names(b)
         );
@@ -90,36 +95,25 @@ fn design(
     let step = clean(&compared.step);
     let runs = compared.runs_a.min(compared.runs_b);
     if same_runs(&a.runs, &b.runs) {
-        let sentence =
-            format!("{step}: A and B hold the same runs; a comparison with itself says nothing.");
+        let sentence = format!(
+            "{step}: A and B hold the same runs; comparing a run with itself shows nothing."
+        );
         say(DESIGN, Outcome::Care, sentence);
     } else if overlap(&a.runs, &b.runs) {
         let sentence = format!(
-            "{step}: runs of A and B went on at the same time and disturbed each other; run them in turns."
+            "{step}: runs of A and B overlapped and disturbed each other; run them in turns."
         );
         say(DESIGN, Outcome::Care, sentence);
     }
     if compared.left_out > 0 {
-        let left_out = counted(compared.left_out, "run is", "runs are");
-        let sentence = format!(
-            "{step}: {left_out} left out, being interrupted or aborted or without a partner."
-        );
+        let left_out = counted(compared.left_out, "run was", "runs were");
+        let sentence =
+            format!("{step}: {left_out} left out: interrupted, aborted or without a partner.");
         // Leaving out what went wrong makes a side look better than it is.
         let aborted = |run: &Run| matches!(run.finish, Finish::Aborted(_));
         let outcome =
             if a.runs.iter().chain(&b.runs).any(aborted) { Outcome::Care } else { Outcome::Note };
         say(DESIGN, outcome, sentence);
-    }
-    let blind = compared.metrics.iter().find_map(|metric| {
-        let smallest = metric.detectable_share()?;
-        (smallest > BLIND_SHARE).then(|| (metric.metric.label(), smallest))
-    });
-    if let Some((metric, smallest)) = blind {
-        let sentence = format!(
-            "{step}: differences of the {metric} under {} could not have been seen, which is too blunt to clear or to blame; measure more pairs, longer, or on a quieter machine.",
-            share(smallest)
-        );
-        say(DESIGN, Outcome::Care, sentence);
     }
     match (compared.design, runs) {
         (_, 0) => {
@@ -128,20 +122,20 @@ fn design(
         }
         (_, 1) => {
             let sentence = format!(
-                "{step}: with a single run of a side no interval can be given and no difference called; repeat each with --repeat 5 or more, or give `bench compare` two URLs."
+                "{step}: a single run per side gives no interval, so no difference can be called; repeat each with --repeat 5 or more, or measure both in turns: give `bench compare` two URLs (with --scenario FILE for a scenario)."
             );
             say(DESIGN, Outcome::Care, sentence);
         }
         (Design::Separate, _) => {
             let sentence = format!(
-                "{step}: the runs of A and B did not take turns, so that a machine that drifts looks like a difference (measured: 20 runs after 20 of the same server said −57 %, in turns −1.2 % ± 9.8 %); give `bench compare` two URLs to have them interleaved."
+                "{step}: the runs of A and B did not take turns, so a drift of the machine looks like a difference (measured: 20 runs after 20 of the same server said −57%, in turns −1.2% ± 9.8%); to interleave them, give `bench compare` two URLs (with --scenario FILE for a scenario)."
             );
             say(DESIGN, Outcome::Care, sentence);
         }
         (Design::Paired, pairs) => {
             if let Some(side) = always_first(&a.runs, &b.runs) {
                 let sentence = format!(
-                    "{step}: {side} went first in every pair, so that a steady drift does not cancel; A B B A would be better."
+                    "{step}: {side} went first in every pair, so a steady drift does not cancel; A B B A would be better."
                 );
                 say(DESIGN, Outcome::Note, sentence);
             }
@@ -173,13 +167,80 @@ fn overlap(a: &[Run], b: &[Run]) -> bool {
     })
 }
 
+/// What the runs are too few or too noisy for.
+fn blind(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, String)) {
+    let blind: Vec<String> = compared
+        .questions()
+        .filter_map(|(endpoint, metric)| {
+            let smallest = metric.detectable_share().filter(|smallest| *smallest > BLIND_SHARE)?;
+            Some(format!("{} ({})", of_endpoint(endpoint, metric), share(smallest)))
+        })
+        .collect();
+    if blind.is_empty() {
+        return;
+    }
+    let more = match blind.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {}", counted(more, "other figure", "other figures")),
+    };
+    let named = blind[..blind.len().min(NAMED)].join(", ");
+    let whether = if blind.len() > 1 { "they" } else { "it" };
+    let sentence = format!(
+        "{}: only large differences would have been detected in {named}{more}, so this comparison cannot show whether {whether} changed; measure more pairs, longer, or on a quieter machine.",
+        clean(&compared.step)
+    );
+    say(DESIGN, Outcome::Care, sentence);
+}
+
+/// A metric as sentences name it: `p99`, or `p99 of create`.
+fn of_endpoint(endpoint: Option<&str>, metric: &MetricComparison) -> String {
+    match endpoint {
+        Some(name) => format!("{} of {}", metric.metric.label(), clean(name)),
+        None => metric.metric.label().to_owned(),
+    }
+}
+
+/// Endpoints that only one side has are in no comparison.
+fn lonely_endpoints(
+    compared: &StepComparison,
+    a: &Step,
+    b: &Step,
+    say: &mut impl FnMut(CheckId, Outcome, String),
+) {
+    let (in_a, in_b) = (sides::names(a.runs.iter()), sides::names(b.runs.iter()));
+    if in_a.len() < 2 && in_b.len() < 2 {
+        return;
+    }
+    for (side, own, other) in [("A", &in_a, &in_b), ("B", &in_b, &in_a)] {
+        let lonely: Vec<String> =
+            own.iter().filter(|name| !other.contains(name)).map(|name| clean(name)).collect();
+        if !lonely.is_empty() {
+            let step = clean(&compared.step);
+            let sentence =
+                format!("{step}: only {side} has {}, so it is not compared.", lonely.join(", "));
+            say(EQUALITY, Outcome::Note, sentence);
+        }
+    }
+}
+
+/// Of each endpoint where there are several, otherwise of the whole.
 fn survivors(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, String)) {
-    let Some(failures) = compared.metric(Metric::FailureShare) else { return };
-    let (Some(a), Some(b)) = (failures.a, failures.b) else { return };
-    if (a - b).abs() >= SURVIVORS_GAP {
+    let by_endpoint = !compared.endpoints.is_empty();
+    let failures = compared.questions().filter(|(endpoint, metric)| {
+        metric.metric == Metric::FailureShare && endpoint.is_some() == by_endpoint
+    });
+    for (endpoint, metric) in failures {
+        let (Some(a), Some(b)) = (metric.a, metric.b) else { continue };
+        if (a - b).abs() < SURVIVORS_GAP {
+            continue;
+        }
         let step = clean(&compared.step);
+        let requests = match endpoint {
+            Some(name) => format!("requests of {}", clean(name)),
+            None => "requests".to_owned(),
+        };
         let sentence = format!(
-            "{step}: {} of A's requests failed and {} of B's; latencies are those of the others, which may be the easy ones.",
+            "{step}: {} of A's {requests} failed and {} of B's; the latencies are those of the others, which may be the easy ones.",
             share(a),
             share(b)
         );
@@ -212,7 +273,7 @@ fn equality(mismatches: &[Mismatch], options: &Options, findings: &mut Vec<Findi
             Unlike::Refuse => say(
                 Outcome::Stop,
                 format!(
-                    "The settings differ, so that the figures answer different questions: {settings}. Measure both with the same settings, or compare all the same with --force."
+                    "The settings differ, so the figures answer different questions: {settings}. Measure both with the same settings, or compare them anyway with --force."
                 ),
             ),
             Unlike::Compare => say(
@@ -222,7 +283,8 @@ fn equality(mismatches: &[Mismatch], options: &Options, findings: &mut Vec<Findi
         }
     }
     if !environment.is_empty() {
-        let sentence = format!("Machine or client differ, and may be the cause: {environment}.");
+        let sentence =
+            format!("The machine or the client differs, which may be the cause: {environment}.");
         say(Outcome::Care, sentence);
     }
 }

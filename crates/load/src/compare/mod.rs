@@ -1,22 +1,26 @@
 //! Two sets of runs against each other: how much differs, how sure that is, and
-//! what could not have been seen.
+//! what would not have been detected.
 //!
 //! The run is the unit. Runs that took turns are compared in neighbouring pairs,
 //! others as two samples, with a warning: a machine drifts more than most servers
 //! differ. Ratios are taken of raw values, never of rounded ones, as logarithms.
+//! Where a step has several endpoints, the latencies of each are compared by themselves.
 //! A difference is called only if it survives the adjustment for everything else
-//! the same comparison asked.
+//! the same comparison asked, all endpoints included.
 
 mod effect;
 mod figures;
 mod findings;
 mod interleave;
 mod mismatch;
-pub(crate) mod quantity;
-mod render;
+mod quantity;
+pub(crate) mod render;
 mod sentence;
-pub(crate) mod table;
+mod sides;
+mod table;
 
+#[cfg(test)]
+mod endpoint_tests;
 #[cfg(test)]
 mod same_server;
 
@@ -24,11 +28,13 @@ pub use effect::{CONFIDENCE, Effect, MetricComparison, Range, Scale, Verdict};
 pub use figures::{Figures, Metric};
 pub use interleave::{Design, Side, abba, pairs_by_time};
 pub use mismatch::{Mismatch, Weight, comparable_settings, machine, mismatches};
+pub use quantity::of_metric;
 pub use render::{render_markdown, render_text};
 pub use table::Color;
 
 use crate::result::{Finding, Report, Run, Step, Verdict as Trust};
 use serde::{Deserialize, Serialize};
+use sides::Sides;
 
 /// What the field `format` says of a comparison written as JSON.
 pub const FORMAT: &str = "wellspring-compare/1";
@@ -75,10 +81,23 @@ pub struct StepComparison {
     pub left_out: usize,
     /// Whether requests were due at times of their own: then throughput is what was offered.
     pub open_loop: bool,
-    /// Every metric.
+    /// Every metric over all endpoints together. Of the latencies nothing is concluded if
+    /// `endpoints` holds any.
     pub metrics: Vec<MetricComparison>,
+    /// Each endpoint by itself, if a side has several: those that both have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<EndpointComparison>,
     /// Why nothing is concluded; `None` if something is.
     pub refused: Option<String>,
+}
+
+/// One endpoint of a step on both sides: [`Metric::OF_ENDPOINTS`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndpointComparison {
+    /// Its name: a step of the scenario, or method and path.
+    pub endpoint: String,
+    /// Its metrics.
+    pub metrics: Vec<MetricComparison>,
 }
 
 /// How to compare.
@@ -114,12 +133,45 @@ impl StepComparison {
         self.metrics.iter().find(|there| there.metric == metric)
     }
 
-    /// Whether any metric was called different.
+    /// The comparison of one endpoint.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> Option<&EndpointComparison> {
+        self.endpoints.iter().find(|there| there.endpoint == name)
+    }
+
+    /// Everything that was asked: the metrics of the whole, then those of each endpoint with its
+    /// name.
+    pub fn questions(&self) -> impl Iterator<Item = (Option<&str>, &MetricComparison)> {
+        let whole = self.metrics.iter().map(|metric| (None, metric));
+        whole.chain(self.endpoints.iter().flat_map(|each| {
+            each.metrics.iter().map(|metric| (Some(each.endpoint.as_str()), metric))
+        }))
+    }
+
+    fn questions_mut(&mut self) -> impl Iterator<Item = &mut MetricComparison> {
+        let endpoints = self.endpoints.iter_mut().flat_map(|each| &mut each.metrics);
+        self.metrics.iter_mut().chain(endpoints)
+    }
+
+    /// Whether any metric was called different, of the whole or of an endpoint.
     #[must_use]
     pub fn any_difference(&self) -> bool {
-        use Verdict::{Faster, FewerFailures, MoreFailures, Slower};
-        let called = [Faster, Slower, FewerFailures, MoreFailures];
-        self.metrics.iter().any(|metric| called.contains(&metric.verdict))
+        self.questions().any(|(_, metric)| metric.verdict.is_difference())
+    }
+
+    /// Whether B is slower or fails more in anything.
+    #[must_use]
+    pub fn any_worsening(&self) -> bool {
+        use Verdict::{MoreFailures, Slower};
+        self.questions().any(|(_, metric)| matches!(metric.verdict, Slower | MoreFailures))
+    }
+}
+
+impl EndpointComparison {
+    /// The comparison of one metric.
+    #[must_use]
+    pub fn metric(&self, metric: Metric) -> Option<&MetricComparison> {
+        self.metrics.iter().find(|there| there.metric == metric)
     }
 }
 
@@ -194,15 +246,17 @@ pub fn compare_figures(
     design: Design,
     options: &Options,
 ) -> StepComparison {
-    let mut steps = [measured(step, a, b, design, options)];
+    let sides = Sides { a: a.to_vec(), b: b.to_vec(), ..Sides::default() };
+    let mut steps = [measured(step, sides, design, options)];
     conclude(&mut steps);
     let [step] = steps;
     step
 }
 
 /// Compares one metric of each result in a series with the one before, adjusted
-/// over the whole series: of series without a change at most 5 % show one.
-pub(crate) fn compare_neighbours(
+/// over the whole series: of series without a change at most 5% show one.
+#[must_use]
+pub fn compare_neighbours(
     metric: Metric,
     series: &[&[Figures]],
     options: &Options,
@@ -230,11 +284,12 @@ fn by_time(step: &str, a: &[Run], b: &[Run], options: &Options) -> StepCompariso
     if let Some(pairs) = pairs_by_time(a, b) {
         return paired(step, a, b, &pairs, options);
     }
-    let of = |runs: &[Run]| runs.iter().filter_map(Figures::of).collect::<Vec<_>>();
-    let (figures_a, figures_b) = (of(a), of(b));
-    let mut compared = measured(step, &figures_a, &figures_b, Design::Separate, options);
-    compared.left_out = a.len() + b.len() - compared.runs_a - compared.runs_b;
-    compared
+    let of = |runs: &[Run]| -> Vec<usize> {
+        (0..runs.len()).filter(|&at| runs[at].is_whole()).collect()
+    };
+    let (whole_a, whole_b) = (of(a), of(b));
+    let picked = [picked(a, &whole_a), picked(b, &whole_b)];
+    of_runs(step, [a, b], &picked, Design::Separate, options)
 }
 
 fn paired(
@@ -244,25 +299,33 @@ fn paired(
     pairs: &[(usize, usize)],
     options: &Options,
 ) -> StepComparison {
-    let both: (Vec<Figures>, Vec<Figures>) = pairs
-        .iter()
-        .filter_map(|&(at_a, at_b)| Figures::of(&a[at_a]).zip(Figures::of(&b[at_b])))
-        .unzip();
-    let mut compared = measured(step, &both.0, &both.1, Design::Paired, options);
-    compared.left_out = a.len() + b.len() - compared.runs_a - compared.runs_b;
-    compared
+    let whole = pairs.iter().filter(|&&(at_a, at_b)| a[at_a].is_whole() && b[at_b].is_whole());
+    let (whole_a, whole_b): (Vec<usize>, Vec<usize>) = whole.copied().unzip();
+    let picked = [picked(a, &whole_a), picked(b, &whole_b)];
+    of_runs(step, [a, b], &picked, Design::Paired, options)
 }
 
-fn measured(
+fn picked<'a>(runs: &'a [Run], which: &[usize]) -> Vec<&'a Run> {
+    which.iter().map(|&at| &runs[at]).collect()
+}
+
+/// Compares the picked ones of all runs of both sides; those that are left out are counted.
+fn of_runs(
     step: &str,
-    a: &[Figures],
-    b: &[Figures],
+    all: [&[Run]; 2],
+    [a, b]: &[Vec<&Run>; 2],
     design: Design,
     options: &Options,
 ) -> StepComparison {
-    let (a, b) = match design {
-        Design::Paired => (&a[..a.len().min(b.len())], &b[..a.len().min(b.len())]),
-        Design::Separate => (a, b),
+    let mut compared = measured(step, Sides::of(a, b), design, options);
+    compared.left_out = all[0].len() + all[1].len() - compared.runs_a - compared.runs_b;
+    compared
+}
+
+fn measured(step: &str, sides: Sides, design: Design, options: &Options) -> StepComparison {
+    let Sides { a, b, endpoints } = sides.cut_to(design);
+    let measure = |metrics: &[Metric], a: &[Figures], b: &[Figures]| -> Vec<MetricComparison> {
+        metrics.iter().map(|&metric| effect::measure(metric, a, b, design, options)).collect()
     };
     let mut compared = StepComparison {
         step: step.into(),
@@ -270,13 +333,21 @@ fn measured(
         runs_a: a.len(),
         runs_b: b.len(),
         left_out: 0,
-        open_loop: a.iter().chain(b).any(|run| run.open_loop),
-        metrics: Metric::ALL
+        open_loop: a.iter().chain(&b).any(|run| run.open_loop),
+        metrics: measure(&Metric::ALL, &a, &b),
+        endpoints: endpoints
             .iter()
-            .map(|&metric| effect::measure(metric, a, b, design, options))
+            .map(|each| EndpointComparison {
+                endpoint: each.name.clone(),
+                metrics: measure(&Metric::OF_ENDPOINTS, &each.a, &each.b),
+            })
             .collect(),
         refused: None,
     };
+    if !compared.endpoints.is_empty() {
+        let mixed = compared.metrics.iter_mut().filter(|metric| metric.metric.is_latency());
+        mixed.for_each(MetricComparison::withdraw);
+    }
     if a.is_empty() || b.is_empty() {
         let side = if a.is_empty() { "A" } else { "B" };
         refuse(&mut compared, format!("{side} has no run that came to its end"));
@@ -285,27 +356,33 @@ fn measured(
 }
 
 fn refuse(step: &mut StepComparison, why: String) {
-    for metric in &mut step.metrics {
-        (metric.effect, metric.p) = (None, None);
-        metric.verdict = Verdict::NotComparable;
-    }
+    step.questions_mut().for_each(MetricComparison::withdraw);
     step.refused = Some(why);
 }
 
-/// Verdicts and sentences, adjusted over all steps and metrics together.
+/// Verdicts and sentences, adjusted over all steps, endpoints and metrics together.
 fn conclude(steps: &mut [StepComparison]) {
     let mut asked: Vec<&mut MetricComparison> =
-        steps.iter_mut().flat_map(|step| &mut step.metrics).collect();
+        steps.iter_mut().flat_map(StepComparison::questions_mut).collect();
     effect::conclude(&mut asked);
     let questions = asked.iter().filter(|metric| metric.p.is_some()).count();
     for step in steps {
         let runs = step.runs_a.min(step.runs_b);
         let context = sentence::Context { open_loop: step.open_loop, runs, questions };
+        let (refused, endpoints) = (step.refused.clone(), step.endpoints.len());
+        let say = |metric: &MetricComparison, mixed: usize| match &refused {
+            Some(why) => format!("{} is not compared: {why}.", metric.metric.label()),
+            None if mixed > 0 && metric.metric.is_latency() => format!(
+                "{} over all endpoints is not compared: it would mix {mixed} endpoints, each of which is compared by itself.",
+                metric.metric.label()
+            ),
+            None => sentence::sentence(metric, context),
+        };
         for metric in &mut step.metrics {
-            metric.sentence = match &step.refused {
-                Some(why) => format!("{} is not compared: {why}.", metric.metric.label()),
-                None => sentence::sentence(metric, context),
-            };
+            metric.sentence = say(metric, endpoints);
+        }
+        for metric in step.endpoints.iter_mut().flat_map(|each| &mut each.metrics) {
+            metric.sentence = say(metric, 0);
         }
     }
 }

@@ -6,10 +6,14 @@ use super::interleave::Design;
 use super::mismatch::{Mismatch, Weight};
 use super::quantity::{NOTHING, clean, counted, of_metric, p_value};
 use super::sentence::{detectable_words, effect_words, range_words, verdict_words};
-use super::table::{Align, Cell, Color, Table, Tone, escaped, paint};
+use super::table::{Cell, Color, Table, Tone, escaped, paint};
 use super::{Comparison, StepComparison};
 use crate::result::{Finding, Outcome, Verdict as Trust};
 use std::fmt::Write as _;
+
+/// How to read the figures.
+pub(crate) const LEGEND: &str =
+    "Changes are from A to B; 95 of 100 such intervals contain the true change.";
 
 /// For a terminal.
 #[must_use]
@@ -17,18 +21,23 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
     let mut text = format!("A: {}\nB: {}\n", clean(&comparison.a), clean(&comparison.b));
     for step in &comparison.steps {
         let _ = write!(text, "\n{} · {}\n\n", clean(&step.step), design(step));
-        text.push_str(&table(step).text(color));
-        text.push('\n');
+        for (heading, table) in tables(step) {
+            if let Some(heading) = heading {
+                let _ = writeln!(text, "{heading}");
+            }
+            text.push_str(&table.text(color));
+            text.push('\n');
+        }
         for sentence in sentences(step) {
             let _ = writeln!(text, "{sentence}");
         }
     }
-    let differing = what_differs(&comparison.mismatches);
+    let differing = what_differs(comparison);
     if !differing.is_empty() {
         text.push_str("\nWhat differs\n");
     }
-    for mismatch in differing {
-        let _ = writeln!(text, "  {}", clean(&mismatch_line(mismatch)));
+    for line in differing {
+        let _ = writeln!(text, "  {line}");
     }
     let remarks = remarks(comparison);
     if !remarks.is_empty() {
@@ -46,24 +55,29 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
 #[must_use]
 pub fn render_markdown(comparison: &Comparison) -> String {
     let mut text = format!(
-        "# {} against {}\n\nA is {0}, B is {1}. Changes are from A to B; intervals hold the truth in 95 of 100 cases.\n",
+        "# {} against {}\n\nA is {0}, B is {1}. {LEGEND}\n",
         escaped(&comparison.a),
         escaped(&comparison.b)
     );
     for step in &comparison.steps {
         let _ = write!(text, "\n## {}\n\n{}\n\n", escaped(&step.step), design(step));
-        text.push_str(&table(step).markdown());
-        text.push('\n');
+        for (heading, table) in tables(step) {
+            if let Some(heading) = heading {
+                let _ = write!(text, "### {heading}\n\n");
+            }
+            text.push_str(&table.markdown());
+            text.push('\n');
+        }
         for sentence in sentences(step) {
             let _ = writeln!(text, "- {}", escaped(&sentence));
         }
     }
-    let differing = what_differs(&comparison.mismatches);
+    let differing = what_differs(comparison);
     if !differing.is_empty() {
         text.push_str("\n## What differs\n\n");
     }
-    for mismatch in differing {
-        let _ = writeln!(text, "- {}", escaped(&mismatch_line(mismatch)));
+    for line in differing {
+        let _ = writeln!(text, "- {}", escaped(&line));
     }
     let remarks = remarks(comparison);
     if !remarks.is_empty() {
@@ -77,7 +91,7 @@ pub fn render_markdown(comparison: &Comparison) -> String {
     text
 }
 
-fn design(step: &StepComparison) -> String {
+pub(crate) fn design(step: &StepComparison) -> String {
     let runs = match (step.design, step.runs_a, step.runs_b) {
         (Design::Paired, pairs, _) => {
             format!("{}, made in turns", counted(pairs, "pair of runs", "pairs of runs"))
@@ -94,33 +108,43 @@ fn design(step: &StepComparison) -> String {
     format!("{load}, {runs}")
 }
 
-fn table(step: &StepComparison) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("A", Align::Right),
-        ("B", Align::Right),
-        ("change", Align::Right),
-        ("95 % interval", Align::Right),
-        ("p (Holm)", Align::Right),
-        ("smallest visible", Align::Right),
-        ("verdict", Align::Left),
-    ]);
-    for metric in &step.metrics {
-        let effect = metric.effect;
-        let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));
-        let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOTHING.into()));
-        table.row(vec![
-            Cell::new(metric.metric.label()),
-            Cell::new(of_metric(metric.metric, metric.a)),
-            Cell::new(of_metric(metric.metric, metric.b)),
-            or_nothing(effect.map(|effect| effect_words(&effect))),
-            or_nothing(range),
-            or_nothing(metric.p_adjusted.map(p_value)),
-            or_nothing(detectable_words(metric)),
-            Cell::toned(verdict_words(metric.metric, metric.verdict), tone(metric.verdict)),
-        ]);
+/// The figures of a step: one table of all metrics or, with several endpoints, what can be said
+/// over all of them and then each by itself. With a heading where there are two.
+pub(crate) fn tables(step: &StepComparison) -> Vec<(Option<&'static str>, Table)> {
+    if step.endpoints.is_empty() {
+        let mut table = Table::new(COLUMNS).words(7);
+        step.metrics.iter().for_each(|metric| table.row(row(None, metric)));
+        return vec![(None, table)];
     }
-    table
+    let mut whole = Table::new(COLUMNS).words(7);
+    let pooled = step.metrics.iter().filter(|metric| !metric.metric.is_latency());
+    pooled.for_each(|metric| whole.row(row(None, metric)));
+    let mut each = Table::new(["endpoint"].into_iter().chain(COLUMNS)).words(1).words(8);
+    for (endpoint, metric) in step.questions().filter(|(endpoint, _)| endpoint.is_some()) {
+        each.row(row(endpoint, metric));
+    }
+    vec![(Some("All endpoints together"), whole), (Some("By endpoint"), each)]
+}
+
+const COLUMNS: [&str; 8] =
+    ["", "A", "B", "change", "95% interval", "p (Holm)", "smallest detectable", "verdict"];
+
+fn row(endpoint: Option<&str>, metric: &MetricComparison) -> Vec<Cell> {
+    let effect = metric.effect;
+    let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));
+    let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOTHING.into()));
+    let mut cells: Vec<Cell> = endpoint.map(Cell::new).into_iter().collect();
+    cells.extend([
+        Cell::new(metric.metric.label()),
+        Cell::new(of_metric(metric.metric, metric.a)),
+        Cell::new(of_metric(metric.metric, metric.b)),
+        or_nothing(effect.map(|effect| effect_words(&effect))),
+        or_nothing(range),
+        or_nothing(metric.p_adjusted.map(p_value)),
+        or_nothing(detectable_words(metric)),
+        Cell::toned(verdict_words(metric.metric, metric.verdict), tone(metric.verdict)),
+    ]);
+    cells
 }
 
 fn tone(verdict: Verdict) -> Tone {
@@ -131,16 +155,31 @@ fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The leading metric of the loop always; if it was called different, what that
-/// does to median, tail and failures, otherwise everything that was called.
-fn sentences(step: &StepComparison) -> Vec<String> {
+/// The leading metric of the loop always; if it was called different, what that does to median,
+/// tail and failures, otherwise everything that was called. With several endpoints, the throughput
+/// and what was called of each of them, or what was not detected.
+pub(crate) fn sentences(step: &StepComparison) -> Vec<String> {
     if let Some(why) = &step.refused {
         return vec![format!("Not compared: {}.", clean(why))];
     }
+    let called = |metric: &MetricComparison| metric.verdict.is_difference();
+    if !step.endpoints.is_empty() {
+        let throughput = step.metric(Metric::Throughput).map(|m| capitalised(&m.sentence));
+        let mut told: Vec<String> = throughput.into_iter().collect();
+        for each in &step.endpoints {
+            let differing: Vec<&MetricComparison> =
+                each.metrics.iter().filter(|metric| called(metric)).collect();
+            let shown = if differing.is_empty() {
+                each.metric(Metric::P50).into_iter().collect()
+            } else {
+                differing
+            };
+            let name = clean(&each.endpoint);
+            told.extend(shown.iter().map(|metric| format!("{name}: {}", metric.sentence)));
+        }
+        return told;
+    }
     let lead = if step.open_loop { Metric::P99 } else { Metric::Throughput };
-    let called = |metric: &MetricComparison| {
-        !matches!(metric.verdict, Verdict::NoDifferenceSeen | Verdict::NotComparable)
-    };
     let told = [Metric::P50, Metric::P99, Metric::FailureShare];
     let led = step.metric(lead).is_some_and(called);
     step.metrics
@@ -159,8 +198,10 @@ fn capitalised(sentence: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn what_differs(mismatches: &[Mismatch]) -> Vec<&Mismatch> {
-    mismatches.iter().filter(|mismatch| mismatch.weight == Weight::WhatDiffers).collect()
+/// What may be the subject of the comparison, a line each.
+pub(crate) fn what_differs(comparison: &Comparison) -> Vec<String> {
+    let subject = comparison.mismatches.iter().filter(|m| m.weight == Weight::WhatDiffers);
+    subject.map(|mismatch| clean(&mismatch_line(mismatch))).collect()
 }
 
 fn mismatch_line(mismatch: &Mismatch) -> String {
@@ -169,7 +210,7 @@ fn mismatch_line(mismatch: &Mismatch) -> String {
 }
 
 /// What the last line does not say already.
-fn remarks(comparison: &Comparison) -> Vec<String> {
+pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
     let said = |finding: &Finding| match finding.outcome {
         Outcome::Passed | Outcome::NotChecked | Outcome::Note => false,
         Outcome::Care => matches!(comparison.trust, Trust::UseWithCare(_)),

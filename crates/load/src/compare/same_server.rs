@@ -129,6 +129,30 @@ fn simulated_runs_of_a_drifting_machine_are_not_called_different() {
 }
 
 #[test]
+fn endpoints_of_one_server_are_not_called_different() {
+    let mut random = SplitMix64::new(99);
+    let called = (0..100)
+        .filter(|&seed| {
+            let mut side_by_side = Sides::default();
+            for name in ["", "a", "b", "c"] {
+                let (a, b) = dealt(&DRIFTING.runs(16, &mut random), &abba(8));
+                if name.is_empty() {
+                    (side_by_side.a, side_by_side.b) = (a, b);
+                } else {
+                    side_by_side.endpoints.push(sides::Endpoint { name: name.into(), a, b });
+                }
+            }
+            let options = Options { seed, resamples: 300, ..Options::default() };
+            let mut steps = [measured("same", side_by_side, Design::Paired, &options)];
+            conclude(&mut steps);
+            assert_eq!(steps[0].endpoints.len(), 3);
+            steps[0].any_difference()
+        })
+        .count();
+    assert!(called <= 8, "{called} of 100");
+}
+
+#[test]
 fn independent_runs_not_in_turns_are_not_called_different() {
     let steady = Machine { lasting: 0.08, memory: 0.0, drift: 0.0, own: 0.05 };
     let mut random = SplitMix64::new(21);

@@ -5,7 +5,7 @@ use super::effect::{Effect, MetricComparison, Range, Scale, Verdict};
 use super::figures::Metric;
 use super::quantity::{change_range, decimals, factor, signed, three_digits};
 
-/// What a sentence must know besides the metric.
+/// What a sentence must know in addition to the metric.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     /// Throughput is what was offered.
@@ -33,12 +33,14 @@ pub(super) fn sentence(comparison: &MetricComparison, context: Context) -> Strin
         && comparison.p.is_some_and(|p| p <= 0.05)
         && context.questions > 1;
     let unlucky = if unlucky {
-        format!(", which is within chance when {} questions are asked", context.questions)
+        format!(", not significant after correcting for {} comparisons", context.questions)
     } else {
         String::new()
     };
     let smallest = match comparison.detectable_share() {
-        Some(smallest) => format!("; {} could not have been seen", under(smallest, effect.scale)),
+        Some(smallest) => {
+            format!("; {} would not have been detected", under(smallest, effect.scale))
+        }
         None => String::new(),
     };
     format!("{main}{unlucky}{smallest}.")
@@ -50,7 +52,7 @@ fn under(smallest: f64, scale: Scale) -> String {
         Scale::LogRatio if smallest >= 1.0 => {
             format!("differences under a factor of {}", factor(1.0 + smallest))
         }
-        Scale::LogRatio => format!("differences under {} %", limit(percent)),
+        Scale::LogRatio => format!("differences under {}%", limit(percent)),
         Scale::Difference => format!("differences under {} percentage points", points(smallest)),
     }
 }
@@ -70,20 +72,20 @@ fn missing(comparison: &MetricComparison) -> String {
     match (comparison.metric.quantile(), comparison.a, comparison.b) {
         (Some(q), None, _) | (Some(q), _, None) => {
             let needed = (10.0 / (1.0 - q)).round();
-            format!("{label} is not compared: it takes at least {needed} answers in every run.")
+            format!("{label} is not compared: it needs at least {needed} answers in every run.")
         }
         (_, None, _) | (_, _, None) => {
             format!("{label} is not compared: a run has no successful answer.")
         }
         (_, Some(_), Some(_)) => {
-            format!("{label} is not compared: it is 0 in a run, and there is no ratio to nothing.")
+            format!("{label} is not compared: it is 0 in a run, and a ratio to 0 does not exist.")
         }
     }
 }
 
 fn single(comparison: &MetricComparison, effect: &Effect, context: Context) -> String {
     let change = difference(comparison.metric, effect, context);
-    format!("In these runs {change}, but a single run of a side gives no interval.")
+    format!("In these runs {change}, but a single run per side gives no interval.")
 }
 
 fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
@@ -95,7 +97,7 @@ fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
             let range = effect.interval.map_or(String::new(), |range| {
                 format!(" ({})", change_range(range.low, range.high, digits))
             });
-            format!("{} %{range}", signed(percent(effect.estimate), digits))
+            format!("{}%{range}", signed(percent(effect.estimate), digits))
         }
         Scale::Difference => {
             if comparison.a == Some(0.0) && comparison.b == Some(0.0) {
@@ -104,10 +106,10 @@ fn no_difference(comparison: &MetricComparison, effect: &Effect) -> String {
             format!("{} percentage points", signed(effect.estimate * 100.0, 2))
         }
     };
-    format!("no difference seen in {label}: {change}")
+    format!("no difference detected in {label}: {change}")
 }
 
-/// "B is 12 % faster (7…18 %)". Written for either sign of the effect.
+/// "B is 12% faster (7…18%)". Written for either sign of the effect.
 fn difference(metric: Metric, effect: &Effect, context: Context) -> String {
     let more = effect.estimate > 0.0;
     if effect.scale == Scale::Difference {
@@ -143,7 +145,7 @@ fn difference(metric: Metric, effect: &Effect, context: Context) -> String {
 enum Size {
     /// `2.3 times (2.1…2.6)`.
     Factor(String),
-    /// `12 %` and ` (7…18 %)`.
+    /// `12%` and ` (7…18%)`.
     Percent(String, String),
 }
 
@@ -166,9 +168,9 @@ fn how_much(effect: &Effect) -> Size {
     let range = effect.interval.map_or(String::new(), |range| {
         let (low, high) =
             if sign < 0.0 { (range.high, range.low) } else { (range.low, range.high) };
-        format!(" ({}…{} %)", size(low), size(high))
+        format!(" ({}…{}%)", size(low), size(high))
     });
-    Size::Percent(format!("{} %", size(effect.estimate)), range)
+    Size::Percent(format!("{}%", size(effect.estimate)), range)
 }
 
 fn ordered(range: &Range, written: impl Fn(f64) -> String) -> (String, String) {
@@ -189,12 +191,12 @@ pub(crate) fn verdict_words(metric: Metric, verdict: Verdict) -> &'static str {
         (_, Verdict::Slower) => "more time",
         (_, Verdict::FewerFailures) => "fewer failures",
         (_, Verdict::MoreFailures) => "more failures",
-        (_, Verdict::NoDifferenceSeen) => "no difference seen",
+        (_, Verdict::NoDifferenceSeen) => "no difference detected",
         (_, Verdict::NotComparable) => "not comparable",
     }
 }
 
-/// A range on the scale of its effect: `+7…+18 %`, or percentage points.
+/// A range on the scale of its effect: `+7…+18%`, or percentage points.
 pub(crate) fn range_words(scale: Scale, range: &Range) -> String {
     match scale {
         Scale::LogRatio => {
@@ -217,12 +219,12 @@ pub(crate) fn effect_words(effect: &Effect) -> String {
     }
 }
 
-/// The smallest effect that could have been seen.
+/// The smallest effect that would have been detected.
 pub(crate) fn detectable_words(comparison: &MetricComparison) -> Option<String> {
     let smallest = comparison.detectable_share()?;
     Some(match comparison.effect?.scale {
         Scale::LogRatio if smallest >= 1.0 => format!("× {}", factor(1.0 + smallest)),
-        Scale::LogRatio => format!("{} %", limit(smallest * 100.0)),
+        Scale::LogRatio => format!("{}%", limit(smallest * 100.0)),
         Scale::Difference => format!("{} points", points(smallest)),
     })
 }
@@ -265,7 +267,7 @@ mod tests {
                 0.07,
                 0.18,
                 Faster,
-                "B is 12 % faster (7…18 %); differences under 5 % could not have been seen.",
+                "B is 12% faster (7…18%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::Throughput,
@@ -273,7 +275,7 @@ mod tests {
                 -0.18,
                 -0.07,
                 Slower,
-                "B is 12 % slower (7…18 %); differences under 5 % could not have been seen.",
+                "B is 12% slower (7…18%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::P99,
@@ -281,7 +283,7 @@ mod tests {
                 -0.6,
                 -0.4,
                 Faster,
-                "B's p99 is 50 % shorter (40…60 %); differences under 5 % could not have been seen.",
+                "B's p99 is 50% shorter (40…60%); differences under 5% would not have been detected.",
             ),
             (
                 Metric::P99,
@@ -289,7 +291,7 @@ mod tests {
                 1.1,
                 1.6,
                 Slower,
-                "B's p99 is 2.31 times (2.10…2.60) as long; differences under 5 % could not have been seen.",
+                "B's p99 is 2.31 times (2.10…2.60) as long; differences under 5% would not have been detected.",
             ),
             (
                 Metric::Mean,
@@ -297,7 +299,7 @@ mod tests {
                 -0.098,
                 0.098,
                 NoDifferenceSeen,
-                "no difference seen in mean: −1.2 % (−9.8…+9.8 %), which is within chance when 6 questions are asked; differences under 5 % could not have been seen.",
+                "no difference detected in mean: −1.2% (−9.8…+9.8%), not significant after correcting for 6 comparisons; differences under 5% would not have been detected.",
             ),
         ];
         for (metric, estimate, low, high, verdict, expected) in cases {

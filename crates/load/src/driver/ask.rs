@@ -4,7 +4,7 @@
 //! uses, these requests use too.
 
 use crate::engine::{RunError, Unobserved, run};
-use crate::plan::{Load, Plan, Protocol, Settings, Stop};
+use crate::plan::{Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use crate::result::ErrorKind;
 use crate::target::Target;
 use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
@@ -130,7 +130,7 @@ impl Workload for OnceWorkload {
 pub fn ask(
     target: &Target,
     protocol: Protocol,
-    insecure: bool,
+    tls: &TlsTerms,
     timeout_ms: u64,
     request: OwnedRequest,
 ) -> Result<OwnedAnswer, AskError> {
@@ -153,8 +153,8 @@ pub fn ask(
         phases: false,
         spin: false,
     };
-    let plan =
-        Plan { settings, target: target.clone(), source: Arc::new(source), pin: false, insecure };
+    let (target, source) = (target.clone(), Arc::new(source));
+    let plan = Plan { settings, target, source, pin: false, tls: tls.clone() };
     let stop = Arc::new(AtomicBool::new(false));
     let measured = run(&plan, &stop, &mut Unobserved).map_err(AskError::Run)?;
     let answer = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -181,7 +181,8 @@ mod tests {
             headers: vec![("x-a".into(), "b".into())],
             body: b"hello".to_vec(),
         };
-        let answer = ask(&target, Protocol::Http1, false, 5_000, request.clone()).unwrap();
+        let tls = TlsTerms::default();
+        let answer = ask(&target, Protocol::Http1, &tls, 5_000, request.clone()).unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, b"ok".as_slice()));
         assert_eq!(answer.headers[0].0, "Content-Length");
         let port = {
@@ -189,7 +190,7 @@ mod tests {
             free.local_addr().unwrap().port()
         };
         target.addresses[0].set_port(port);
-        let refused = ask(&target, Protocol::Http1, false, 500, request).unwrap_err();
+        let refused = ask(&target, Protocol::Http1, &tls, 500, request).unwrap_err();
         assert!(refused.to_string().contains("refused"), "{refused}");
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn null_server_rate_per_s(plan: &Plan, stop: &Arc<AtomicBool>) -> Opt
     let request =
         FixedRequest { method: "GET".into(), path: "/".into(), ..FixedRequest::default() };
     let source = Arc::new(FixedSource::new(request, Statuses::default()).ok()?);
-    let mut null = Plan { target, source, insecure: false, ..plan.clone() };
+    let mut null = Plan { target, source, ..plan.clone() };
     null.settings.load = Load::Closed { think_min_us: 0, think_max_us: 0 };
     null.settings.stop = Stop { requests: None, duration_ms: Some(DURATION_MS) };
     null.settings.warmup_ms = 50;

@@ -1,7 +1,7 @@
 //! How many requests the server says it has handled (check C18).
 
 use super::ask::{OwnedRequest, ask};
-use crate::plan::Protocol;
+use crate::plan::{Protocol, TlsTerms};
 use crate::target::Target;
 
 /// A counter of a Prometheus text page, e.g. `http_requests_total` of `/metrics`.
@@ -12,6 +12,8 @@ pub struct ServerCount {
     /// The metric's name, optionally with labels as they are written: `name{route="/e"}`.
     /// Without labels all samples of the name are added.
     pub metric: String,
+    /// How TLS is spoken with it.
+    pub tls: TlsTerms,
 }
 
 impl ServerCount {
@@ -26,7 +28,7 @@ impl ServerCount {
             headers: Vec::new(),
             body: Vec::new(),
         };
-        let answer = ask(&self.target, Protocol::Http1, false, 5_000, request)
+        let answer = ask(&self.target, Protocol::Http1, &self.tls, 5_000, request)
             .map_err(|error| error.to_string())?;
         if answer.status != 200 {
             return Err(format!("{} answered {}", self.target.url(), answer.status));
@@ -39,7 +41,7 @@ impl ServerCount {
 }
 
 /// The sum of all samples of a metric; `None` without any.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a counter is whole and positive
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole, positive counter
 fn sum(page: &str, metric: &str) -> Option<u64> {
     let mut sum: Option<f64> = None;
     for line in page.lines().filter(|line| !line.starts_with('#')) {

@@ -1,9 +1,9 @@
 //! One second of a run, as a worker gathers it: small enough to be sent to
-//! whoever watches, coarse (3 %) where the run's histograms are fine.
+//! whoever watches, coarse (3%) where the run's histograms are fine.
 
 use crate::result::Slice;
 
-/// Sub-buckets of each power of two: quantiles to 1/32, about 3 %.
+/// Sub-buckets of each power of two: quantiles to 1/32, about 3%.
 const SUB_BITS: u32 = 5;
 const SUBS: usize = 1 << SUB_BITS;
 /// Powers of two told apart: up to 2^42 ns, over an hour.

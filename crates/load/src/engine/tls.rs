@@ -5,7 +5,7 @@
 //! allows it, as a browser would.
 
 use super::socket::Socket;
-use crate::plan::{Plan, Protocol};
+use crate::plan::{Accepted, Plan, Protocol};
 use rustix::io::Errno;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -31,9 +31,7 @@ pub(super) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// The settings of a plan whose target is `https`. Server certificates are judged by the
-    /// certificates this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` are heeded), or not at
-    /// all if the plan says `insecure`.
+    /// The settings of a plan whose target is `https`.
     ///
     /// # Errors
     /// A sentence: the host cannot stand in a certificate, or no certificate is trusted here.
@@ -45,11 +43,17 @@ impl TlsSettings {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let mut config = if plan.insecure {
-            let anyone = Arc::new(AcceptAnyone(provider));
-            builder.dangerous().with_custom_certificate_verifier(anyone).with_no_client_auth()
-        } else {
-            builder.with_root_certificates(trusted()?).with_no_client_auth()
+        let builder = match &plan.tls.accepted {
+            Accepted::OfThisMachine => builder.with_root_certificates(trusted()?),
+            Accepted::Of(authorities) => builder.with_root_certificates(authorities.clone()),
+            Accepted::Any => {
+                let anyone = Arc::new(AcceptAnyone(provider));
+                builder.dangerous().with_custom_certificate_verifier(anyone)
+            }
+        };
+        let mut config = match &plan.tls.shown {
+            Some(shown) => builder.with_client_cert_resolver(Arc::clone(shown)),
+            None => builder.with_no_client_auth(),
         };
         let protocol = plan.settings.protocol;
         config.alpn_protocols = match protocol {
@@ -79,8 +83,8 @@ fn trusted() -> Result<RootCertStore, String> {
     if usable == 0 {
         let why = found.errors.first().map_or(String::new(), |error| format!(" ({error})"));
         return Err(format!(
-            "this machine trusts no certificate{why}; install the package `ca-certificates`, set \
-             SSL_CERT_FILE, or accept any certificate with --insecure"
+            "this machine trusts no authority{why}; name one with --cacert, install the package \
+             `ca-certificates`, or accept any certificate with --insecure"
         ));
     }
     Ok(roots)
@@ -239,10 +243,23 @@ fn sentence(error: &Error) -> String {
                 why => why.to_string(),
             };
             format!(
-                "the server's certificate is not accepted: {why}; SSL_CERT_FILE can name one to be \
-                 trusted, and --insecure accepts any"
+                "the server's certificate is not accepted: {why}; --cacert names an authority to \
+                 trust, and --insecure accepts any certificate"
             )
         }
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server asks for a client certificate; show one with --client-cert and --client-key"
+                .to_owned()
+        }
+        // What servers say of a client certificate that they do not accept.
+        Error::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA),
+        ) => format!("the server does not accept the client certificate ({alert:?})"),
         Error::AlertReceived(AlertDescription::NoApplicationProtocol)
         | Error::NoApplicationProtocol => NO_HTTP2.to_owned(),
         Error::InvalidMessage(_) => {
@@ -253,7 +270,7 @@ fn sentence(error: &Error) -> String {
 }
 
 /// Accepts every certificate: what `--insecure` asks for. Signatures are not
-/// looked at either, since whoever made the certificate could make them.
+/// looked at either, since the maker of a certificate could forge them.
 #[derive(Debug)]
 struct AcceptAnyone(Arc<CryptoProvider>);
 

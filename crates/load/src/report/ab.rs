@@ -5,10 +5,11 @@
 //! without enough values says `n/a`, and lines whose figure is not measured
 //! (`Document Length`, `HTML transferred`, `Connection Times`) are left out.
 
-use super::figures::{NOT_AVAILABLE, visible};
 use super::view::{self, StepView};
 use crate::histogram::Histogram;
+use crate::numbers::NOT_AVAILABLE;
 use crate::result::{EndpointResult, ErrorKind, Report};
+use crate::table::visible;
 use std::fmt::Write as _;
 
 /// The shares `ab` lists, in per cent.

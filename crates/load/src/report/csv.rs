@@ -5,14 +5,14 @@
 //! is grouped or rounded but times in seconds. What is not known or not
 //! supported by enough values is empty.
 
-use super::figures::timestamp;
 use super::view;
 use crate::histogram::Histogram;
+use crate::numbers::timestamp;
 use crate::plan::{Arrivals, Load, Protocol};
 use crate::result::{EndpointResult, Finish, Report, Run, Step};
 
 /// The header, in order. What the columns mean is in `docs/bench/result.md`.
-const COLUMNS: [&str; 47] = [
+const COLUMNS: [&str; 48] = [
     "title",
     "step",
     "endpoint",
@@ -59,6 +59,7 @@ const COLUMNS: [&str; 47] = [
     "failed_service_p50_ns",
     "url",
     "workload",
+    "step_throughput_per_s",
     "verdict",
 ];
 
@@ -89,6 +90,7 @@ fn row(report: &Report, step: &Step, run: &Run, endpoint: &EndpointResult) -> Ve
     cells.extend([
         step.settings.url.clone(),
         step.settings.workload.clone(),
+        format!("{:.3}", step.throughput_per_s()),
         view::verdict(report.verdict.as_ref()),
     ]);
     cells

@@ -1,29 +1,29 @@
 //! The report in Markdown that also reads well as plain text.
 
-use super::figures::{count, timestamp};
-use super::page::Page;
-use super::table::Table;
 use super::tables;
 use super::view::{self, StepView};
+use crate::numbers::{count, timestamp};
+use crate::page::Page;
 use crate::result::{Environment, Report};
+use crate::table::Table;
 
 /// The report in Markdown. Its last line is the verdict.
 #[must_use]
 pub fn markdown(report: &Report) -> String {
     let mut page = Page::titled(&report.title);
-    page.text(&format!("Measured by {} on {}.", report.tool, timestamp(report.started_unix_us)));
+    page.text(format!("Measured by {} on {}.", report.tool, timestamp(report.started_unix_us)));
     let views = StepView::all(report);
     if let Some(table) = tables::steps(report) {
         page.heading("Steps");
-        page.table(&table);
+        page.table(table);
         if let Some(common) = view::common_load(&report.steps) {
-            page.text(&format!("Each step: {common}."));
+            page.text(format!("Each step: {common}."));
         }
     }
     let search = tables::search(report);
     if !search.is_empty() {
         page.heading("Search");
-        page.list(&search);
+        page.list(search);
     }
     for view in &views {
         page.step(report, view);
@@ -32,7 +32,7 @@ pub fn markdown(report: &Report) -> String {
     page.checks(report);
     page.thresholds(report);
     page.verdict(report);
-    page.into_text()
+    page.markdown()
 }
 
 impl Page {
@@ -44,12 +44,12 @@ impl Page {
         for (name, text) in tables::summary(report, view) {
             summary.row([name, text.as_str()]);
         }
-        self.table(&summary);
+        self.table(summary);
         self.small_heading("Latency");
-        self.table(&tables::latency(&view.total));
+        self.table(tables::latency(&view.total));
         if view.total.response.is_some() {
             let words = tables::LATENCY_WORDS.map(|(name, words)| format!("{name}: {words}."));
-            self.list(&words);
+            self.list(words);
         }
         let more = [
             ("Where the time goes", tables::phases(&view.total)),
@@ -59,7 +59,7 @@ impl Page {
         for (title, table) in more {
             if let Some(table) = table {
                 self.small_heading(title);
-                self.table(&table);
+                self.table(table);
             }
         }
         self.small_heading("Answers by status");
@@ -67,7 +67,7 @@ impl Page {
         for (status, text) in tables::statuses(&view.total) {
             statuses.row([status.to_string(), text]);
         }
-        self.table(&statuses);
+        self.table(statuses);
         let errors = tables::errors(view);
         if !errors.is_empty() {
             self.small_heading("What went wrong");
@@ -75,13 +75,13 @@ impl Page {
             for (n, text) in errors {
                 table.row([text, count(n)]);
             }
-            self.table(&table);
+            self.table(table);
         }
     }
 
     fn environment(&mut self, report: &Report) {
         self.heading("Environment");
-        self.table(&environment(report));
+        self.table(environment(report));
     }
 
     fn checks(&mut self, report: &Report) {
@@ -99,19 +99,19 @@ impl Page {
                 sentence,
             ]);
         }
-        self.table(&table);
+        self.table(table);
     }
 
     fn thresholds(&mut self, report: &Report) {
         if let Some(table) = thresholds(report) {
             self.heading("Thresholds");
-            self.table(&table);
+            self.table(table);
         }
     }
 
     /// The verdict, as the page's last line.
     fn verdict(&mut self, report: &Report) {
-        self.text(&view::verdict(report.verdict.as_ref()));
+        self.text(view::verdict(report.verdict.as_ref()));
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn thresholds(report: &Report) -> Option<Table> {
             threshold.expression.as_str(),
             threshold.step.as_str(),
             threshold.measured.as_deref().unwrap_or("not measured: too few answers"),
-            if threshold.failed { "FAILED" } else { "held" },
+            if threshold.failed { "FAIL" } else { "pass" },
         ]);
     }
     Some(table)
@@ -167,7 +167,7 @@ fn environment_rows(environment: &Environment) -> Vec<(&'static str, String)> {
         ("allowed processors", (!cpus.is_empty()).then(|| cpus.join(", "))),
         ("cgroup limit", environment.cgroup_cpu_limit.as_ref().map(|n| format!("{n} processors"))),
         ("governor", known(&environment.governor)),
-        ("memory", environment.memory_bytes.map(super::figures::bytes)),
+        ("memory", environment.memory_bytes.map(|bytes| crate::numbers::bytes(bytes as f64))),
         ("kernel", known(&environment.kernel)),
         ("client version", Some(environment.client_version.clone())),
         ("git revision", known(&environment.git_revision)),

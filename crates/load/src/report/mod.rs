@@ -6,24 +6,22 @@
 
 mod ab;
 mod csv;
-pub mod figures;
 mod forms;
 mod html;
 mod markdown;
-mod page;
+mod measured;
 mod prometheus;
 mod redact;
 #[cfg(test)]
 mod sample;
-mod table;
 mod tables;
 mod terminal;
 mod view;
 
 pub use ab::ab;
 pub use csv::csv;
-pub use forms::{FORMS, FormError, MicroRow, form};
-pub use html::html;
+pub use forms::{FORMS, Form, FormError, MicroRow, form};
+pub use html::{comparison_html, html};
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::{REDACTED, redact_command};
@@ -47,8 +45,8 @@ mod tests {
             prometheus(report),
         ];
         texts.extend(
-            FORMS.iter().filter_map(|(number, _)| {
-                form(*number, &reports, std::slice::from_ref(&micro)).ok()
+            FORMS.iter().filter_map(|shown| {
+                form(shown.number, &reports, std::slice::from_ref(&micro)).ok()
             }),
         );
         texts

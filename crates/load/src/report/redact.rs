@@ -81,7 +81,13 @@ fn redact_argument(argument: &str) -> String {
             return format!("{option}{}", redact(value));
         }
     }
-    redact_text(argument)
+    // The name of an option is no part of what it carries: `--var=password=…`.
+    match argument.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => {
+            format!("{option}={}", redact_text(value))
+        }
+        _ => redact_text(argument),
+    }
 }
 
 /// A header field `Name: value`.
@@ -245,6 +251,9 @@ mod tests {
                 "--data={\"password\": \"***\", \"a\":\"b\"}",
             ),
             (&["-H", "Referer: http://me:S3CRET@host/"], "-H Referer: http://***@host/"),
+            (&["--var", "password=S3CRET"], "--var password=***"),
+            (&["--var=password=S3CRET"], "--var=password=***"),
+            (&["--var=api_key=S3=CRET"], "--var=api_key=***"),
         ] {
             let redacted = redact(command);
             assert_eq!(redacted, expected);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 const BEGAN_UNIX_US: u64 = 1_795_246_308_000_000;
 
-/// `count` latencies around `typical_ns`: a body within 30 % and a tail up to ten times it,
+/// `count` latencies around `typical_ns`: a body within 30% and a tail up to ten times it,
 /// by a fixed rule rather than chance.
 pub(crate) fn latencies(count: u64, typical_ns: u64) -> Histogram {
     let mut histogram = Histogram::new();
@@ -250,7 +250,7 @@ pub(crate) fn failing() -> Report {
             5,
             Some("c=16"),
             Outcome::Care,
-            "10 % failed; with 95 % confidence between 8.29 % and 12.0 %.",
+            "10% failed; with 95% confidence between 8.29% and 12.0%.",
         ),
         finding(
             10,
@@ -297,7 +297,7 @@ pub(crate) fn ladder() -> Report {
         9,
         Some("c=64"),
         Outcome::Care,
-        "The rate fell by 12 % from the first to the last third of the run.",
+        "The rate fell by 12% from the first to the last third of the run.",
     ));
     report.verdict = Some(Verdict::UseWithCare(vec!["the rate fell during c=64 (C9)".into()]));
     report

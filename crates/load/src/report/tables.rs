@@ -1,20 +1,24 @@
 //! The tables that several renderers show: latency, endpoints, steps, repeats, phases.
 
-use super::figures::{
-    QUANTILES, bare_rate, bytes, change, count, counted, mean_bytes, optional_duration,
-    optional_mean, percent, quantile, quantile_name, rate, share, short_quantile,
+use super::measured::{
+    self, AGAINST_MEAN, Column, ENDPOINT, FAILURES, MAX, Measured, P50, P95, P99, P999, RATE, STEP,
+    figure, words,
 };
-use super::table::Table;
 use super::view::{StepView, early_ends, extremes, length, load};
 use crate::histogram::Histogram;
+use crate::numbers::{
+    QUANTILES, bytes, count, counted, optional_duration, optional_mean, percent, quantile,
+    quantile_name, rate, share, short_quantile, significant,
+};
 use crate::plan::Load;
 use crate::result::{EndpointResult, ErrorKind, Report, WorkerUse};
+use crate::table::Table;
 
 /// What the three distributions of an open loop are, one line each.
 pub(crate) const LATENCY_WORDS: [(&str, &str); 3] = [
     ("lateness", "from due to sent: the client was late or no connection was free"),
-    ("service", "from sent to the last byte of the answer: what the server took"),
-    ("response", "from due to the last byte: what a caller would have waited"),
+    ("service", "from sent to the last byte of the answer: how long the server took"),
+    ("response", "from due to the last byte: how long a caller would have waited"),
 ];
 
 /// A step's latency by quantile. In open loop three columns, never mixed; in closed loop one.
@@ -75,74 +79,38 @@ pub(crate) fn phases(result: &EndpointResult) -> Option<Table> {
 
 /// One row an endpoint; `None` if there is only one.
 pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
-    let endpoints = view.step.merged_endpoints();
-    if endpoints.len() < 2 {
-        return None;
-    }
-    let mut table = Table::new(["endpoint", "req/s", "p50", "p95", "p99", "max", "failures"]);
-    for endpoint in &endpoints {
-        let latency = endpoint.latency();
-        let counters = &endpoint.counters;
-        table.row([
-            endpoint.name.clone(),
-            bare_rate(counters.throughput_per_s(view.measured_ns())),
-            short_quantile(latency, 0.5),
-            short_quantile(latency, 0.95),
-            short_quantile(latency, 0.99),
-            optional_duration(latency.max_ns()),
-            failures(counters.failures(), counters.sent.max(counters.failures())),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 7] = [ENDPOINT, RATE, P50, P95, P99, MAX, FAILURES];
+    let rows = Measured::step(view, "", String::new()).endpoints(view);
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
 /// One row a step; `None` if there is only one.
 pub(crate) fn steps(report: &Report) -> Option<Table> {
-    if report.steps.len() < 2 {
-        return None;
-    }
-    let mut table = Table::new(["step", "req/s", "p50", "p95", "p99", "p99.9", "max", "failures"]);
-    for view in StepView::all(report) {
-        let latency = view.total.latency();
-        table.row([
-            view.step.name.clone(),
-            bare_rate(view.rate_per_s()),
-            short_quantile(latency, 0.5),
-            short_quantile(latency, 0.95),
-            short_quantile(latency, 0.99),
-            short_quantile(latency, 0.999),
-            optional_duration(latency.max_ns()),
-            failures(view.failures(), view.tried()),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 8] = [STEP, RATE, P50, P95, P99, P999, MAX, FAILURES];
+    let views = StepView::all(report);
+    let row = |view: &StepView<'_>| Measured::step(view, "", view.step.name.clone());
+    let rows: Vec<Measured> = views.iter().map(row).collect();
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
-/// One row a repeat, each against the median; `None` if there is only one.
+/// One row a repeat, each against the mean of all; `None` if there is only one.
 pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
-    if view.step.runs.len() < 2 {
-        return None;
-    }
-    let median = view.rate_per_s();
-    let mut table =
-        Table::new(["run", "order", "req/s", "against median", "p50", "p99", "max", "failures"]);
-    for run in &view.step.runs {
-        let total = run.total().unwrap_or_else(|| EndpointResult::new("total"));
-        table.row([
-            run.repeat.to_string(),
-            run.order.to_string(),
-            bare_rate(run.throughput_per_s()),
-            change(run.throughput_per_s(), median),
-            short_quantile(total.latency(), 0.5),
-            short_quantile(total.latency(), 0.99),
-            optional_duration(total.latency().max_ns()),
-            failures(run.failures(), total.counters.sent.max(run.failures())),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 8] = [
+        words("run", |row| row.repeat.to_string()),
+        figure("order", |row| row.order.to_string()),
+        RATE,
+        AGAINST_MEAN,
+        P50,
+        P99,
+        MAX,
+        FAILURES,
+    ];
+    let step = Measured::step(view, "", String::new());
+    let rows: Vec<Measured> = view.step.runs.iter().map(|run| step.run(run)).collect();
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
-/// A number of failures with its share: `12 (0.42 %)`; `0` alone.
+/// A number of failures with its share: `12 (0.42%)`; `0` alone.
 pub(crate) fn failures(failed: u64, of: u64) -> String {
     if failed == 0 { "0".to_owned() } else { format!("{} ({})", count(failed), share(failed, of)) }
 }
@@ -152,8 +120,8 @@ pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str
     let mut pairs = vec![("load", format!("{}, {}", load(&view.step.settings), length(view.step)))];
     let counters = &view.total.counters;
     let sent = count(counters.sent);
-    pairs.push(("requests", format!("{sent} sent, {} answered well", count(counters.successes))));
-    pairs.push(("rate", rate_line(view)));
+    pairs.push(("requests", format!("{sent} sent, {} succeeded", count(counters.successes))));
+    pairs.push(("throughput", throughput_line(view)));
     if let Load::Open { .. } = view.step.settings.load {
         pairs.push(("offered", offered_line(view)));
     }
@@ -165,14 +133,14 @@ pub(crate) fn summary(report: &Report, view: &StepView<'_>) -> Vec<(&'static str
     pairs
 }
 
-fn rate_line(view: &StepView<'_>) -> String {
+fn throughput_line(view: &StepView<'_>) -> String {
     let rates = view.rates();
     match extremes(&rates) {
         Some((lowest, highest)) if rates.len() > 1 => format!(
-            "{}, median of {} runs ({} to {})",
+            "{}, geometric mean of {} runs ({} to {})",
             rate(view.rate_per_s()),
             rates.len(),
-            bare_rate(lowest),
+            significant(lowest),
             rate(highest)
         ),
         _ => rate(view.rate_per_s()),
@@ -184,7 +152,7 @@ fn offered_line(view: &StepView<'_>) -> String {
     let (due, sent, never) = open.fold((0, 0, 0), |(due, sent, never), open| {
         (due + open.due, sent + open.sent, never + open.never_sent)
     });
-    let mut text = format!("{} due, {} of them sent", count(due), count(sent));
+    let mut text = format!("{} due, {} sent", count(due), count(sent));
     if never > 0 {
         text += &format!("; {} never sent, because no connection became free", count(never));
     }
@@ -206,9 +174,9 @@ fn data_line(view: &StepView<'_>) -> String {
     let per_s = if seconds > 0.0 { counters.bytes_received as f64 / seconds } else { 0.0 };
     format!(
         "{} received ({}/s), {} sent, {} opened",
-        bytes(counters.bytes_received),
-        mean_bytes(per_s),
-        bytes(counters.bytes_sent),
+        bytes(counters.bytes_received as f64),
+        bytes(per_s),
+        bytes(counters.bytes_sent as f64),
         counted(counters.connections_opened, "connection", "connections")
     )
 }
@@ -240,7 +208,7 @@ fn server_line(view: &StepView<'_>) -> Option<String> {
         parts.push(format!("{processors:.2} processors used"));
     }
     if let Some(rss) = uses.iter().filter_map(|s| s.rss_bytes).max() {
-        parts.push(format!("{} of memory at the end", bytes(rss)));
+        parts.push(format!("{} of memory at the end", bytes(rss as f64)));
     }
     if let Some(counted_itself) =
         uses.iter().filter_map(|s| s.counted_requests).reduce(|a, b| a + b)
@@ -262,7 +230,7 @@ pub(crate) fn errors(view: &StepView<'_>) -> Vec<(u64, String)> {
     let counters = &view.total.counters;
     let explain = |kind: ErrorKind| match kind {
         ErrorKind::Timeout => {
-            let limit = super::figures::duration(view.step.settings.timeout_ms * 1_000_000);
+            let limit = crate::numbers::duration(view.step.settings.timeout_ms as f64 * 1e6);
             format!("{}: no complete answer within {limit}", kind.label())
         }
         other => other.label().to_owned(),
@@ -287,11 +255,11 @@ pub(crate) fn errors(view: &StepView<'_>) -> Vec<(u64, String)> {
 pub(crate) fn search(report: &Report) -> Vec<String> {
     let Some(search) = &report.search else { return Vec::new() };
     let mut lines = vec![match search.highest_rate_per_s {
-        Some(highest) => format!("{} held up to {}.", search.slo, rate(highest)),
-        None => format!("{} never held.", search.slo),
+        Some(highest) => format!("{} holds up to {}.", search.slo, rate(highest)),
+        None => format!("{} does not hold at any rate tried.", search.slo),
     }];
     if let Some(lowest) = search.lowest_failing_rate_per_s {
-        lines.push(format!("It failed at {}.", rate(lowest)));
+        lines.push(format!("It fails at {}.", rate(lowest)));
     }
     lines.push(search.reason.clone());
     lines
@@ -324,10 +292,10 @@ mod tests {
             slo: "p99<10ms".into(),
             highest_rate_per_s: Some(8_000.0),
             lowest_failing_rate_per_s: Some(8_250.0),
-            reason: "The step between them is below 5 %.".into(),
+            reason: "The step between them is below 5%.".into(),
             decisive_step: None,
         });
-        assert_eq!(search(&report)[0], "p99<10ms held up to 8 000/s.");
-        assert_eq!(search(&report)[1], "It failed at 8 250/s.");
+        assert_eq!(search(&report)[0], "p99<10ms holds up to 8,000/s.");
+        assert_eq!(search(&report)[1], "It fails at 8,250/s.");
     }
 }

@@ -1,6 +1,6 @@
 //! Figures of a step that several renderers show, worked out once from the raw values.
 
-use super::figures::{self, count, counted, elapsed, rate};
+use crate::numbers::{self, count, counted, elapsed, rate};
 use crate::plan::{Arrivals, Load, Settings};
 use crate::result::{
     CheckId, EndpointResult, Finding, Finish, Outcome, Report, Run, Step, Verdict,
@@ -30,9 +30,9 @@ impl<'a> StepView<'a> {
         self.step.runs.iter().map(Run::throughput_per_s).collect()
     }
 
-    /// Successes a second: the median over the repeats, never the best of them. 0 without any.
+    /// Successes a second: [`Step::throughput_per_s`], never the best of the repeats.
     pub(crate) fn rate_per_s(&self) -> f64 {
-        median(&self.rates()).unwrap_or(0.0)
+        self.step.throughput_per_s()
     }
 
     /// Requests that ended badly or not at all.
@@ -76,18 +76,6 @@ impl<'a> StepView<'a> {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` without any.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.len(), sorted.len() % 2) {
-        (0, _) => None,
-        (_, 1) => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
-}
-
 /// Smallest and largest value; `None` without any.
 pub(crate) fn extremes(values: &[f64]) -> Option<(f64, f64)> {
     let smallest = values.iter().copied().min_by(f64::total_cmp)?;
@@ -107,8 +95,8 @@ pub(crate) fn load(settings: &Settings) -> String {
         Load::Closed { think_max_us: 0, .. } => format!("closed loop, {connections}{streams}"),
         Load::Closed { think_min_us, think_max_us } => format!(
             "closed loop, {connections}{streams}, thinking {} to {} between requests",
-            figures::duration(think_min_us * 1_000),
-            figures::duration(think_max_us * 1_000)
+            numbers::duration(think_min_us as f64 * 1e3),
+            numbers::duration(think_max_us as f64 * 1e3)
         ),
         Load::Open { rate_per_s, arrivals } => {
             let how = match arrivals {
@@ -128,8 +116,8 @@ pub(crate) fn common_load(steps: &[Step]) -> Option<String> {
             Load::Closed { think_max_us: 0, .. } => "closed loop".to_owned(),
             Load::Closed { think_min_us, think_max_us } => format!(
                 "closed loop, thinking {} to {} between requests",
-                figures::duration(think_min_us * 1_000),
-                figures::duration(think_max_us * 1_000)
+                numbers::duration(think_min_us as f64 * 1e3),
+                numbers::duration(think_max_us as f64 * 1e3)
             ),
             Load::Open { arrivals: Arrivals::Constant, .. } => {
                 "open loop, evenly spaced".to_owned()
@@ -254,7 +242,7 @@ pub(crate) fn verdict(verdict: Option<&Verdict>) -> String {
         Some(Verdict::UseWithCare(reasons)) => with_reasons("USE WITH CARE", reasons),
         Some(Verdict::NotMeasurable(reasons)) => with_reasons("NOT MEASURABLE", reasons),
     };
-    figures::visible(&text)
+    crate::table::visible(&text)
 }
 
 fn with_reasons(word: &str, reasons: &[String]) -> String {
@@ -271,15 +259,15 @@ mod tests {
     use crate::report::sample;
 
     #[test]
-    fn the_middle_is_reported_never_the_best() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    fn the_throughput_is_that_of_comparisons_and_never_the_best() {
         assert_eq!(extremes(&[3.0, 1.0, 2.0]), Some((1.0, 3.0)));
         let report = sample::repeated();
         let view = StepView::of(&report.steps[0]);
         let rates = view.rates();
         assert!(view.rate_per_s() < extremes(&rates).unwrap().1);
+        let compared = crate::compare::compare_reports(&report, &report, &Default::default());
+        let metric = compared.steps[0].metric(crate::compare::Metric::Throughput).unwrap();
+        assert_eq!(metric.a, Some(view.rate_per_s()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The number of a check: `C1` to `C18`, as `docs/bench/checks.md` lists them.
+/// The number of a check: `C1` to `C19`, as `docs/bench/checks.md` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CheckId(pub u8);

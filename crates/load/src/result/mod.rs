@@ -17,6 +17,7 @@ pub use run::{
 };
 
 use crate::plan::Settings;
+use crate::stats::mean_of_runs;
 use serde::{Deserialize, Serialize};
 
 /// What the field `format` says of a file this version can read.
@@ -139,6 +140,30 @@ impl Report {
 }
 
 impl Step {
+    /// Successes a second: the one throughput that every report gives for the step. Of several
+    /// runs it is [`mean_of_runs`], over those that came to their end (over all if none did), as
+    /// comparisons take it. 0 without any.
+    #[must_use]
+    pub fn throughput_per_s(&self) -> f64 {
+        self.over_runs(Run::throughput_per_s)
+    }
+
+    /// The same of one endpoint; 0 if no run has it.
+    #[must_use]
+    pub fn endpoint_throughput_per_s(&self, name: &str) -> f64 {
+        self.over_runs(|run| {
+            let those = run.endpoints.iter().filter(|endpoint| endpoint.name == name);
+            those.map(|endpoint| endpoint.counters.throughput_per_s(run.measured_ns)).sum()
+        })
+    }
+
+    fn over_runs(&self, throughput_per_s: impl Fn(&Run) -> f64) -> f64 {
+        let whole: Vec<&Run> = self.runs.iter().filter(|run| run.is_whole()).collect();
+        let runs = if whole.is_empty() { self.runs.iter().collect() } else { whole };
+        let throughputs: Vec<f64> = runs.into_iter().map(throughput_per_s).collect();
+        mean_of_runs(&throughputs).unwrap_or(0.0)
+    }
+
     /// All endpoints of all repeats, merged by endpoint in order of first appearance.
     #[must_use]
     pub fn merged_endpoints(&self) -> Vec<EndpointResult> {

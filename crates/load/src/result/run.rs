@@ -207,13 +207,13 @@ pub struct Slice {
     /// Mean of the latency (response in open loop, service in closed), in nanoseconds; 0 without
     /// successes.
     pub mean_ns: u64,
-    /// Its median, to 3 %.
+    /// Its median, to 3%.
     pub p50_ns: u64,
-    /// Its 99th percentile, to 3 %.
+    /// Its 99th percentile, to 3%.
     pub p99_ns: u64,
-    /// Its maximum, to 3 %.
+    /// Its maximum, to 3%.
     pub max_ns: u64,
-    /// Open loop: 99th percentile of the lateness, to 3 %.
+    /// Open loop: 99th percentile of the lateness, to 3%.
     pub lateness_p99_ns: u64,
     /// Counts of latencies by power of two: `heat[i]` from 2^(i+10) ns (the first from 0) to
     /// 2^(i+11) ns.
@@ -300,6 +300,12 @@ impl Counters {
     pub fn failures(&self) -> u64 {
         let answered: u64 = self.statuses.values().sum();
         answered.saturating_sub(self.successes) + self.errors.values().sum::<u64>()
+    }
+
+    /// What was sent and neither answered nor ended in an error.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.sent.saturating_sub(self.successes + self.failures())
     }
 
     /// Adds what `other` counted.
@@ -397,6 +403,12 @@ impl Run {
         }
         "total".clone_into(&mut total.name);
         Some(total)
+    }
+
+    /// Whether it came to its end and measured something: only such runs are alike.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.measured_ns > 0 && matches!(self.finish, Finish::Time | Finish::Count)
     }
 
     /// Successes a second over the measured part; 0 if nothing was measured.

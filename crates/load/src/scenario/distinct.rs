@@ -6,7 +6,7 @@ const REGISTER_BITS: u32 = 12;
 const REGISTERS: usize = 1 << REGISTER_BITS;
 
 /// HyperLogLog (Flajolet, Fusy, Gandouet and Meunier, 2007) with 4096 registers:
-/// standard error 1.04 / √4096 = 1.6 %; small numbers by linear counting, where
+/// standard error 1.04 / √4096 = 1.6%; small numbers by linear counting, where
 /// the first few dozen come out exact almost always.
 pub(crate) struct Distinct {
     registers: Box<[u8; REGISTERS]>,
@@ -25,7 +25,7 @@ impl Distinct {
         *register = (*register).max(rank as u8);
     }
 
-    /// How many different hashes were added, to about 1.6 %.
+    /// How many different hashes were added, to about 1.6%.
     #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_possible_truncation)]
     pub(crate) fn estimate(&self) -> u64 {
         let m = REGISTERS as f64;

@@ -3,7 +3,7 @@
 use super::error::ScenarioError;
 use super::fixed::FixedRequest;
 use super::names::{Names, Scope};
-use super::plan::{Body, HeaderPlan, RequestPlan, Step};
+use super::plan::{Body, GivenBy, HeaderPlan, RequestPlan, Step};
 use super::read::{self, Files};
 use super::run::ScenarioSource;
 use super::setup::{Setup, SetupValues};
@@ -48,14 +48,25 @@ pub struct Suggested {
 pub struct Options {
     /// Variables that replace those of `[vars]`; a name that is not there is an error.
     pub vars: Vec<(String, String)>,
+    /// Header fields of every request to the server that is measured, as they are. They come
+    /// before those of `[headers]` and `[login]`; a request's own field of the same name comes
+    /// before them. Requests to other servers do not get them.
+    pub headers: Vec<(String, String)>,
+    /// The value of `Authorization`, used like `headers`; no part of the workload's identity.
+    pub authorization: Option<String>,
     /// Looks up an environment variable.
     pub environment: fn(&str) -> Option<String>,
 }
 
 impl Default for Options {
-    /// No variables; the environment of the process.
+    /// No variables and header fields; the environment of the process.
     fn default() -> Self {
-        Options { vars: Vec::new(), environment: |name| std::env::var(name).ok() }
+        Options {
+            vars: Vec::new(),
+            headers: Vec::new(),
+            authorization: None,
+            environment: |name| std::env::var(name).ok(),
+        }
     }
 }
 
@@ -113,7 +124,7 @@ impl Scenario {
                 value: Template::compile(value, Place::Header, &mut names, Scope::Measured)
                     .and_then(|value| parts::header_value(&value.probe()).map(|()| value))
                     .map_err(|why| wrong(&place, why))?,
-                default: false,
+                given_by: GivenBy::Request,
             });
         }
         let sends_json = request.headers.iter().any(|(name, value)| {
@@ -201,7 +212,7 @@ impl Scenario {
                 .iter()
                 .map(|request| format!("{} {}", request.method, request.name))
                 .collect();
-            let _ = writeln!(text, "  {share:5.1} %   {}", names.join(", then "));
+            let _ = writeln!(text, "  {share:5.1}%   {}", names.join(", then "));
         }
         once(&mut text, "teardown", &self.teardown);
         let (low_us, high_us) = self.think_us;

@@ -72,7 +72,7 @@ const FUNCTIONS: [&str; 10] = [
 const MOST_DIGITS: u16 = 4096;
 
 /// Checks a name that a user gives to a variable, a capture or a data file.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     if !starts || !name.bytes().all(word) {

@@ -16,7 +16,7 @@ const NOT_OURS: [(&str, &str); 8] = [
 ///
 /// # Errors
 /// Says what is wrong with it.
-pub(crate) fn method(text: &str) -> Result<String, String> {
+pub fn method(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > 32 || !text.bytes().all(|b| b.is_ascii_alphabetic()) {
         return Err(format!("expected a method like GET or POST, found {text:?}"));
     }
@@ -38,7 +38,7 @@ pub(crate) fn header_byte(byte: u8) -> bool {
 ///
 /// # Errors
 /// Says what is wrong with it.
-pub(crate) fn path(text: &str) -> Result<(), String> {
+pub fn path(text: &str) -> Result<(), String> {
     if !text.starts_with('/') {
         return Err(format!("expected a path that begins with \"/\", found {text:?}"));
     }
@@ -70,7 +70,7 @@ pub(crate) fn any_header_name(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// Says what is wrong with it.
-pub(crate) fn header_name(text: &str) -> Result<String, String> {
+pub fn header_name(text: &str) -> Result<String, String> {
     let name = any_header_name(text)?;
     match NOT_OURS.iter().find(|(there, _)| *there == name) {
         Some((_, why)) => Err(format!("the header {name:?} cannot be set: {why}")),
@@ -82,7 +82,7 @@ pub(crate) fn header_name(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// Says what is wrong with it.
-pub(crate) fn header_value(text: &str) -> Result<(), String> {
+pub fn header_value(text: &str) -> Result<(), String> {
     match text.bytes().find(|byte| !header_byte(*byte)) {
         Some(bad) => {
             Err(format!("a header's value contains the control character {:?}", bad as char))

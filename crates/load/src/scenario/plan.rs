@@ -32,8 +32,19 @@ pub(crate) struct HeaderPlan {
     /// In lower case.
     pub(crate) name: String,
     pub(crate) value: Template,
-    /// From the scenario's `[headers]`: before measuring it is left out while it has no value.
-    pub(crate) default: bool,
+    pub(crate) given_by: GivenBy,
+}
+
+/// Who gave a header field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenBy {
+    /// The request itself, or the command line.
+    Request,
+    /// The scenario, for all requests: before measuring it is left out while it has no value.
+    Scenario,
+    /// Credentials from outside the file: no part of the workload's identity, so that two runs
+    /// with other credentials are still the same workload.
+    Credentials,
 }
 
 /// The body.
@@ -137,7 +148,7 @@ impl RequestPlan {
             out.push('\n');
         };
         line(format_args!("request {:?} {} {}", self.name, self.method, self.path));
-        for header in &self.headers {
+        for header in self.headers.iter().filter(|h| h.given_by != GivenBy::Credentials) {
             line(format_args!("{}: {}", header.name, header.value));
         }
         line(format_args!("expect {}", self.expected));

@@ -7,7 +7,7 @@ use super::distinct::Hash;
 use super::error::ScenarioError;
 use super::file::{Scenario, UnixClock};
 use super::names::Slot;
-use super::plan::{Body, RequestPlan, Shortfall};
+use super::plan::{Body, GivenBy, RequestPlan, Shortfall};
 use super::random::Random;
 use super::value::{Counters, Moment};
 use crate::workload::Head;
@@ -161,7 +161,7 @@ impl Setup {
             let mut value = String::new();
             match header.value.fill(&mut moment, &mut value) {
                 Ok(()) => headers.push((header.name.clone(), value)),
-                Err(_) if header.default => {} // not known yet, e.g. the token while logging in
+                Err(_) if header.given_by == GivenBy::Scenario => {} // not known yet, e.g. the token while logging in
                 Err(unfilled) => return Err(fail("headers", unfilled.0)),
             }
         }

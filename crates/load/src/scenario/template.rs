@@ -6,7 +6,7 @@ use super::value::Value;
 
 /// Where the text goes, which decides how values are written into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Path and query: values are percent-encoded.
     Path,
     /// The value of a header field: values must not contain control characters.
@@ -19,7 +19,7 @@ pub(crate) enum Place {
 
 /// How one value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Escape {
+pub enum Escape {
     /// As it is.
     None,
     /// As it is; what may not stand in a path makes the request fail.
@@ -38,8 +38,10 @@ pub(crate) enum Escape {
 
 /// A piece of a text before its placeholders are looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
+    /// What stands as it is.
     Text(String),
+    /// A name in braces, and how its value is written.
     Placeholder(String, Escape),
 }
 
@@ -57,7 +59,10 @@ pub(crate) enum Segment {
 }
 
 /// Cuts a text at its placeholders.
-pub(crate) fn cut(text: &str, place: Place) -> Result<Vec<Piece>, String> {
+///
+/// # Errors
+/// If a placeholder is not closed.
+pub fn cut(text: &str, place: Place) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut json = JsonState::default();
@@ -274,7 +279,7 @@ impl Escape {
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Percent-encodes all but the unreserved characters of RFC 3986, section 2.3.
-pub(crate) fn percent(text: &str, out: &mut String, plus_for_space: bool) {
+pub fn percent(text: &str, out: &mut String, plus_for_space: bool) {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
@@ -291,7 +296,7 @@ pub(crate) fn percent(text: &str, out: &mut String, plus_for_space: bool) {
 }
 
 /// The inside of a JSON string (RFC 8259, section 7).
-pub(crate) fn json(text: &str, out: &mut String) {
+pub fn json(text: &str, out: &mut String) {
     let mut copied = 0;
     for (at, byte) in text.bytes().enumerate() {
         let short = match byte {

@@ -232,7 +232,7 @@ fn run_once(bench: &Bench, case: &Case) -> (Tried, Option<Outcome>) {
         ))
     } else if ledger.delayed_share > STILL_DELAY_SHARE {
         let percent = ledger.delayed_share * 100.0;
-        Some(format!("the client waited {percent:.0} % of its time for a processor"))
+        Some(format!("the client waited {percent:.0}% of its time for a processor"))
     } else {
         None
     };

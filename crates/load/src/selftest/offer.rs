@@ -6,7 +6,7 @@ use super::server::{At, Log, Script, Server};
 use super::stopwatch::{Numbered, Sample};
 use crate::clock::Clock;
 use crate::engine::{Measured, Observer, Progress, run};
-use crate::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
+use crate::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use crate::result::Run;
 use crate::target::Target;
 use crate::workload::Source;
@@ -95,7 +95,7 @@ impl Offer {
             phases: self.phases,
             spin: self.spin,
         };
-        Plan { settings, target, source, pin: false, insecure: false }
+        Plan { settings, target, source, pin: false, tls: TlsTerms::default() }
     }
 
     /// Starts a server with this script, offers the load, stops the server.

@@ -44,7 +44,7 @@ pub struct ChangePoint {
 }
 
 /// All changes in `values`, in their order. Series of fewer than six results
-/// cannot show one at 5 %.
+/// cannot show one at 5%.
 #[must_use]
 pub fn change_points(values: &[f64], how: &Detection) -> Vec<ChangePoint> {
     let mut random = SplitMix64::new(how.seed);
@@ -156,7 +156,7 @@ mod tests {
             let how = Detection { shuffles: 199, seed, ..Detection::default() };
             alarms += usize::from(!change_points(&noise(20, 1_000 + seed), &how).is_empty());
         }
-        // 5 % of 200 are 10; 20 would be three standard deviations more.
+        // 5% of 200 are 10; 20 would be three standard deviations more.
         assert!(alarms <= 20, "{alarms} of 200");
         let mut wild = vec![1.0; 20];
         wild[9] = 1e6;

@@ -17,6 +17,18 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     mean(&logs).map(f64::exp)
 }
 
+/// What stands for several runs wherever one figure is given for them: the geometric mean, or the
+/// arithmetic one if a run has 0. `None` if empty. Of the means it is the one for which B ÷ A is
+/// exactly the change that a comparison reports (`docs/decisions/0038-one-throughput.md`).
+#[must_use]
+pub fn mean_of_runs(values: &[f64]) -> Option<f64> {
+    match values {
+        // Equal values are their own mean, to the last bit.
+        [first, rest @ ..] if rest.iter().all(|value| value == first) => Some(*first),
+        _ => geometric_mean(values).or_else(|| mean(values)),
+    }
+}
+
 /// The standard deviation of a sample (divided by n − 1); `None` for fewer than two values.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]

@@ -17,7 +17,7 @@ mod resample;
 mod student;
 
 pub use change::{ChangePoint, Detection, change_points};
-pub use describe::{geometric_mean, mean, median, quantile, stdev};
+pub use describe::{geometric_mean, mean, mean_of_runs, median, quantile, stdev};
 pub use holm::holm;
 pub use interval::{Interval, one_sample_t, welch_t};
 pub use normal::{normal_cdf, normal_quantile};

@@ -176,7 +176,7 @@ fn for_each_subset(values: &[f64], choose: usize, sum: f64, visit: &mut dyn FnMu
 
 /// An interval of the median that supposes nothing but independence: two order
 /// statistics that hold it with at least `confidence`, by the binomial
-/// distribution. `None` if there are too few values (below six for 95 %).
+/// distribution. `None` if there are too few values (below six for 95%).
 #[must_use]
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let n = i32::try_from(values.len()).ok()?;
@@ -217,7 +217,7 @@ mod tests {
             assert!(low < high);
             held += u32::from(low <= 0.0 && 0.0 <= high);
         }
-        // With 20 values it is known to be a little too narrow: 92 to 94 %.
+        // With 20 values it is known to be a little too narrow: 92 to 94%.
         assert!((268..=294).contains(&held), "{held} of 300");
     }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_median_is_held_by_order_statistics() {
-        // Known ranks for 95 %: 6 values → 1 and 6; 10 → 2 and 9; 20 → 6 and 15.
+        // Known ranks for 95%: 6 values → 1 and 6; 10 → 2 and 9; 20 → 6 and 15.
         for (n, low, high) in [(6, 1.0, 6.0), (10, 2.0, 9.0), (20, 6.0, 15.0)] {
             let values: Vec<f64> = (1..=n).map(f64::from).collect();
             assert_eq!(median_interval(&values, 0.95), Some((low, high)), "{n}");

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_printed_tables() {
-        // Two-sided 95 %, 99 % and one-sided 80 %: NIST/SEMATECH e-Handbook, table 1.3.6.7.2, and
+        // Two-sided 95%, 99% and one-sided 80%: NIST/SEMATECH e-Handbook, table 1.3.6.7.2, and
         // Fisher and Yates.
         let table = [
             (0.975, 1.0, 12.706),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellspring_load::engine::{Measured, RunError, Target, Unobserved, run};
-use wellspring_load::plan::{Load, Plan, Protocol, Settings, Stop};
+use wellspring_load::plan::{Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use wellspring_load::result::EndpointResult;
 use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
 use wellspring_load::workload::Source;
@@ -36,7 +36,7 @@ pub(crate) fn with_source(url: &str, source: Arc<dyn Source>) -> Plan {
         phases: false,
         spin: false,
     };
-    Plan { settings, target, source, pin: false, insecure: false }
+    Plan { settings, target, source, pin: false, tls: TlsTerms::default() }
 }
 
 /// In clear to an address.

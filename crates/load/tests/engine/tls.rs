@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use wellspring_load::engine::RunError;
 use wellspring_load::null_server::NullServer;
-use wellspring_load::plan::{Plan, Protocol, Stop};
+use wellspring_load::plan::{Plan, Protocol, Stop, TlsTerms};
 use wellspring_load::result::ErrorKind;
 use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
 
 fn over_tls(address: SocketAddr, protocol: Protocol) -> Plan {
     let mut plan = plan(&format!("https://localhost:{}/", address.port()));
-    plan.insecure = true;
+    plan.tls = TlsTerms::accepting_any();
     plan.settings.protocol = protocol;
     plan.settings.stop = Stop { requests: Some(50), duration_ms: None };
     plan
@@ -46,7 +46,7 @@ fn both_protocols_are_spoken_over_tls_when_any_certificate_is_accepted() {
 #[test]
 fn a_certificate_that_nobody_trusts_is_refused_with_the_reason() {
     let mut plan = over_tls(serve(&["h2"], Manner::Well), Protocol::Http2);
-    plan.insecure = false;
+    plan.tls = TlsTerms::default();
     match try_run(&plan) {
         Err(RunError::Connect { why, .. }) => {
             assert!(why.starts_with("TLS: the server's certificate is not accepted"), "{why}");
@@ -109,7 +109,7 @@ fn large_bodies_pass_through_tls() {
         FixedRequest { method: "PUT".into(), path: "/".into(), body, ..Default::default() };
     let source = Arc::new(FixedSource::new(request, Statuses::default()).unwrap());
     let mut plan = with_source(&format!("https://127.0.0.1:{}/", address.port()), source);
-    plan.insecure = true;
+    plan.tls = TlsTerms::accepting_any();
     plan.settings.streams = 2;
     plan.settings.stop = Stop { requests: Some(6), duration_ms: None };
     let (measured, total) = measured(&plan);

@@ -46,14 +46,14 @@ pub enum PushError {
 impl fmt::Display for PushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PushError::NoRoom => write!(f, "as much is waiting to be stored as may be"),
+            PushError::NoRoom => write!(f, "too many events are waiting to be stored"),
             PushError::TooLarge { bytes, limit } => {
-                write!(f, "{bytes} bytes at a time are too many; the limit is {limit}")
+                write!(f, "{bytes} bytes at once exceed the limit of {limit}")
             }
-            PushError::StorageFull => write!(f, "no room left on the device"),
-            PushError::Closed { reason } => write!(f, "nothing is taken any more: {reason}"),
+            PushError::StorageFull => write!(f, "no space left on the device"),
+            PushError::Closed { reason } => write!(f, "no more events are accepted: {reason}"),
             PushError::Invalid(invalid) => invalid.fmt(f),
-            PushError::EventsOnly => write!(f, "a log takes events: use push_event"),
+            PushError::EventsOnly => write!(f, "the batcher accepts only events: use push_event"),
         }
     }
 }

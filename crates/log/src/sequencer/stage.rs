@@ -432,7 +432,7 @@ fn check(append: &Append) -> Result<Vec<EventId>, Invalid> {
         let named = append.events.iter().enumerate();
         let second = named.filter(|(_, record)| record.id() == Some(pair[0])).last();
         let second = second.map_or(0, |(event, _)| event);
-        return Err(at(&format!("events[{second}].id"), Reason::Duplicate));
+        return Err(at(&format!("events[{second}].id"), Reason::Duplicate { element: "id" }));
     }
     if let Some(key) = &append.key {
         valid::check_text(&key.key, limits::MAX_REQUEST_KEY_BYTES)

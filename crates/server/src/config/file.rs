@@ -13,7 +13,7 @@ use wellspring_host::settings::{Origins, Section as _};
 /// A sentence that names the file, and for what is in it line and column.
 pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, String> {
     let text = std::fs::read_to_string(path)
-        .map_err(|e| origins.explain(format!("--config {} cannot be read: {e}", path.display())))?;
+        .map_err(|e| origins.explain(format!("cannot read --config {}: {e}", path.display())))?;
     of_text(path, &text, origins).map_err(|what| format!("{}: {what}", path.display()))
 }
 
@@ -33,7 +33,7 @@ fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs
             return wrong(&match nearest(&name.replace('-', "_"), known) {
                 Some(near) => format!("there is no setting {name:?}; did you mean {near}?"),
                 None => format!(
-                    "there is no setting {name:?}; `wellspring serve --help` names them, as flags"
+                    "there is no setting {name:?}; `wellspring serve --help` lists them, as flags"
                 ),
             });
         }

@@ -36,7 +36,7 @@ impl InProcess {
         faces::embed(faces);
         let opened = start::open(Config::with_defaults(data)?)?;
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
         let host = Arc::clone(&opened.server.host);
         runtime.block_on(async {
             let waits = |state| state == State::Rebuilding;

@@ -10,15 +10,15 @@
 
 pub use crate::faces::EmbeddedFace;
 pub use bytes::Bytes;
-pub use wellspring_host::declare::{Needs, Role, Route, Scope, Served, routes};
+pub use wellspring_host::declare::{Needs, Role, Route, Scope, ServedRoute, routes};
 pub use wellspring_host::http::face::{Face, Surroundings};
-pub use wellspring_host::http::routes::Answering;
+pub use wellspring_host::http::routes::AnswerFuture;
 pub use wellspring_host::http::{Answer, Host, Request, Response};
 pub use wellspring_host::kept_types::KeptEvents;
 pub use wellspring_host::node::{NoView, Views};
 pub use wellspring_host::settings::{NoSettings, Section};
 pub use wellspring_host::stats::family::Family;
-pub use wellspring_host::view::{ExecuteError, Executed, Live, NotFresh, ViewSlot};
+pub use wellspring_host::view::{CommandResults, ExecuteError, Live, NotFresh, ViewSlot};
 pub use wellspring_host::wire::problem::{Kind, Problem, Retry, kinds};
 pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWaiters};
 pub use wellspring_types::{Event, Position, Query, QueryItem};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 use wellspring_host::http::Host;
-use wellspring_host::http::face::{Bound, Declaration, Face};
+use wellspring_host::http::face::{BoundFace, Declaration, Face};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 
@@ -12,7 +12,7 @@ use wellspring_host::settings::NoSettings;
 pub struct EmbeddedFace {
     declare: fn() -> Declaration,
     kept_events: fn(&NoSettings) -> Option<&'static KeptEvents>,
-    open: fn(&Arc<Host>) -> Result<Bound, String>,
+    open: fn(&Arc<Host>) -> Result<BoundFace, String>,
 }
 
 impl EmbeddedFace {
@@ -22,7 +22,7 @@ impl EmbeddedFace {
         EmbeddedFace {
             declare: Declaration::of::<F>,
             kept_events: F::kept_events,
-            open: |host| F::open(NoSettings {}, host).map(Bound::new),
+            open: |host| F::open(NoSettings {}, host).map(BoundFace::new),
         }
     }
 
@@ -34,7 +34,7 @@ impl EmbeddedFace {
         (self.kept_events)(&NoSettings {})
     }
 
-    pub(super) fn open(&self, host: &Arc<Host>) -> Result<Bound, String> {
+    pub(super) fn open(&self, host: &Arc<Host>) -> Result<BoundFace, String> {
         (self.open)(host)
     }
 }

@@ -9,7 +9,7 @@ pub(crate) use embedded::embed;
 use embedded::embedded;
 use std::sync::{Arc, OnceLock};
 use wellspring_host::http::Host;
-use wellspring_host::http::face::{Bound, Declaration, Face, Surroundings};
+use wellspring_host::http::face::{BoundFace, Declaration, Face, Surroundings};
 use wellspring_host::http::routes::{Route, Routes};
 use wellspring_host::kept_types::KeptEvents;
 
@@ -63,8 +63,8 @@ macro_rules! faces {
         ///
         /// # Errors
         /// A sentence about the first that does not open.
-        pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<Bound>, String> {
-            let mut open = vec![$(Bound::new(<$face as Face>::open(settings.$name, host)?)),*];
+        pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<BoundFace>, String> {
+            let mut open = vec![$(BoundFace::new(<$face as Face>::open(settings.$name, host)?)),*];
             for face in embedded() {
                 open.push(face.open(host)?);
             }

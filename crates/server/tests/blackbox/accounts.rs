@@ -166,5 +166,5 @@ fn the_last_admin_stays() {
     patch("root", json!({"enabled": false})).problem(409);
     patch("ann", json!({"enabled": true})).expect(200);
     patch("root", json!({"enabled": false})).expect(200);
-    assert!(!closed.counts(&closed.root), "and his token has ended");
+    assert!(!closed.counts(&closed.root), "disabling root ends root's token");
 }

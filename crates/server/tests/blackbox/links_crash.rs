@@ -126,7 +126,7 @@ impl Book {
             .iter()
             .map(|link| (code_of(link), link["original_url"].as_str().unwrap().to_owned()))
             .collect();
-        assert_eq!(urls.len(), listed.len(), "a code stands twice");
+        assert_eq!(urls.len(), listed.len(), "a code is repeated");
         let distinct: HashSet<&String> = urls.values().collect();
         assert_eq!(distinct.len(), urls.len(), "a link was made twice");
         assert!(distinct.iter().all(|url| self.wanted.contains(*url)), "a link of nobody");

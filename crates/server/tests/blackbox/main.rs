@@ -9,6 +9,7 @@ mod accounts;
 mod append;
 mod audit;
 mod bench;
+mod bench_reports;
 mod bounded_work;
 mod browser;
 mod canary;

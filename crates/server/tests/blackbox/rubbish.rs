@@ -190,7 +190,8 @@ fn a_problem_is_explained_in_the_form_that_is_asked_for() {
     );
     let remedy = json["remedy"].as_str().unwrap();
     assert!(
-        remedy.contains("decide again") && json["again"].as_str().unwrap().contains("Read again")
+        remedy.contains("decide again")
+            && json["again"].as_str().unwrap().contains("before retrying")
     );
     let text = get("text/plain");
     assert!(

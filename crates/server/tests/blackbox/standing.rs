@@ -92,7 +92,7 @@ fn a_bulk_takes_no_more_lines_of_who_has_been_disabled() {
     disable(&closed, "bob");
     client.send(chunk("{\"type\":\"B\",\"data\":1}\n").as_bytes()).unwrap();
     let problem = client.answer().unwrap().problem(401);
-    assert_eq!(problem["durable_lines"], 1, "what came while he was let in");
+    assert_eq!(problem["durable_lines"], 1, "the line sent while bob was enabled");
     let types = closed.get(&closed.root, "/v1/types").expect(200);
     assert!(types.to_string().contains("\"A\"") && !types.to_string().contains("\"B\""), "{types}");
 }
@@ -257,7 +257,7 @@ fn a_folder_that_has_lost_its_accounts_does_not_start_open() {
         let refused = start();
         assert_eq!(refused.status.code(), Some(1));
         let told = String::from_utf8(refused.stderr).unwrap();
-        assert!(told.contains("there have been accounts"), "{told}");
+        assert!(told.contains("there were accounts"), "{told}");
     }
     assert!(!system.exists(), "its place is free");
     std::fs::rename(dir.path().join("aside"), &system).unwrap();

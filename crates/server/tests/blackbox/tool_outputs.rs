@@ -223,7 +223,7 @@ fn logs_are_made_listed_and_deleted() {
     let again = log(&["create", "orders"]);
     assert!(again.err.contains("already; nothing was changed"), "{again:?}");
     again.done();
-    log(&["create", "Orders"]).failed(2, "beginning with a letter or a digit");
+    log(&["create", "Orders"]).failed(2, "starting with a letter or digit");
     let listed = log(&["list"]).done();
     let names: Vec<_> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(names[0], "log");

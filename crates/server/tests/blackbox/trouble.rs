@@ -85,7 +85,7 @@ fn damage_that_a_read_meets_is_in_the_log_and_makes_the_server_not_ready() {
     let offset = format!("byte {}", problem["offset"]);
     let line = server.logged(&["a request failed", "corrupt", &file, &offset, "/v1/events"]);
     assert!(line.contains("ERROR") && line.contains("log=\"main\""), "{line}");
-    server.logged(&["stored bytes are damaged", &file, "main"]);
+    server.logged(&["stored data is damaged", &file, "main"]);
     let ready = ready_becomes(&server, 503);
     assert_eq!(ready["type"], "/problems/damaged", "{ready}");
     assert_eq!((&ready["file"], &ready["offset"]), (&problem["file"], &problem["offset"]));
@@ -144,7 +144,7 @@ fn damage_that_only_a_stream_meets_is_seen_too() {
     let (server, file) = damaged(dir.path());
     let headers = [("Accept", "application/x-ndjson")];
     let _ = server.client().call("GET", "/v1/events", &headers, b"");
-    server.logged(&["stored bytes are damaged", &file, "main"]);
+    server.logged(&["stored data is damaged", &file, "main"]);
     assert_eq!(ready_becomes(&server, 503)["type"], "/problems/damaged");
 }
 
@@ -169,7 +169,7 @@ fn a_damaged_index_costs_a_reader_nothing_and_is_told() {
         let page = client.get(&format!("/v1/events{query}")).unwrap().expect(200);
         assert!(!page["events"].as_array().unwrap().is_empty());
     }
-    server.logged(&["damaged indexes were made anew", "main"]);
+    server.logged(&["damaged indexes were rebuilt", "main"]);
     assert_eq!(figure(&mut client, "wellspring_log_indexes_mended_total{log=\"main\"}"), 1);
     assert_eq!(figure(&mut client, "wellspring_log_damaged_segments{log=\"main\"}"), 0);
     ready_becomes(&server, 200);
@@ -195,14 +195,14 @@ fn a_disk_that_is_full_for_appends_is_told_until_there_is_room() {
         assert_eq!(ready["reasons"][0]["log"], "main", "{ready}");
         let line = disk.server.logged(&["a request failed", "storage-full", "/v1/append"]);
         assert!(line.contains("log=\"main\""), "{line}");
-        disk.server.logged(&["no room left on the device: appends are refused", "main"]);
+        disk.server.logged(&["the device is full: appends are refused", "main"]);
         assert_eq!(figure(&mut client, "wellspring_log_storage_full{log=\"main\"}"), 1);
         assert!(top(&disk.server).ends_with("DISK FULL"), "{}", top(&disk.server));
         fs::remove_file(disk.filler()).unwrap();
         // Nobody appends: the server finds out by itself.
         ready_becomes(&disk.server, 200);
         assert_eq!(figure(&mut client, "wellspring_log_storage_full{log=\"main\"}"), 0);
-        disk.server.logged(&["there is room on the device again", "main"]);
+        disk.server.logged(&["the device has free space again", "main"]);
         client.post("/v1/append", &event(200_000)).unwrap().expect(200);
     }
 }

@@ -4,10 +4,13 @@
 #![allow(clippy::disallowed_methods)]
 
 mod circles;
+mod comment_width;
 mod modules;
+mod page_links;
 mod paths;
 mod rooms;
 mod tokens;
+mod type_names;
 mod wording;
 
 use std::collections::BTreeSet;

@@ -68,7 +68,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 const FLOORS: &[&[&str]] = &[
     &["tls"],
     &["types", "load", "kafka"],
-    &["json", "log", "graph"],
+    &["json", "log", "graph", "load-tools"],
     &["views", "cypher", "journals/postgres", "connectors"],
     &["host"],
     &[

@@ -1,101 +1,82 @@
-//! Comments speak of programs, clients and callers, not of a man.
+//! Comments, texts and pages speak of programs, clients and callers, not of a man.
 
 use crate::tokens::{is_of_word, tokens_and_comments};
-use crate::{collect, crates, relative};
-use std::collections::BTreeSet;
-
-/// Crates whose comments are not reworded yet. The list may only shrink: a crate without such
-/// words is struck off, and none is added.
-const NOT_YET_REWORDED: &[&str] = &[];
+use crate::{collect, relative, root};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Words for a man, where none in particular is meant.
 const REFUSED: [&str; 4] = ["he", "his", "him", "himself"];
 
-/// The words of [`REFUSED`] in the comments of `source`, each with its line.
-fn refused_words(source: &str) -> Vec<(usize, &str)> {
+/// Files that quote such words: the page on style, and the tests of this rule.
+const QUOTING: [&str; 2] = ["docs/style.md", "crates/server/tests/tidy/wording.rs"];
+
+/// Folders below the root that hold source of ours.
+pub(crate) const SOURCES: [&str; 5] = ["crates", "sim", "fuzz", "tests", "examples"];
+
+/// The words of [`REFUSED`] in `text`, whose first line has the number `first`, each with its line.
+fn refused_words(first: usize, text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    for comment in tokens_and_comments(source).1 {
-        for (line, text) in (comment.line..).zip(comment.text.lines()) {
-            let words = text.split(|character| !is_of_word(character));
-            let refused =
-                words.filter(|word| REFUSED.iter().any(|no| no.eq_ignore_ascii_case(word)));
-            found.extend(refused.map(|word| (line, word)));
-        }
+    for (line, text) in (first..).zip(text.lines()) {
+        let words = text.split(|character| !is_of_word(character));
+        let refused = words.filter(|word| REFUSED.iter().any(|no| no.eq_ignore_ascii_case(word)));
+        found.extend(refused.map(|word| (line, word)));
     }
     found
 }
 
-#[test]
-fn comments_speak_of_no_he() {
-    let mut faults = Vec::new();
-    for (name, krate) in crates() {
-        let is_listed = NOT_YET_REWORDED.contains(&name.as_str());
-        let mut files = BTreeSet::new();
-        collect(&krate, &mut |path, source| {
-            for (line, word) in refused_words(source) {
-                files.insert(format!("{}:{line}: {word:?}", relative(path)));
+/// The words of [`REFUSED`] in the comments and string literals of `source`.
+fn refused_in_source(source: &str) -> Vec<(usize, &str)> {
+    let (tokens, comments) = tokens_and_comments(source);
+    let texts =
+        tokens.iter().filter(|token| token.text.ends_with('"') || token.text.ends_with('#'));
+    let texts = texts.map(|token| (token.line, token.text));
+    let comments = comments.iter().map(|comment| (comment.line, comment.text));
+    texts.chain(comments).flat_map(|(line, text)| refused_words(line, text)).collect()
+}
+
+/// Every page of the repository: `*.md`, but for what builds leave behind.
+pub(crate) fn pages(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        if path.is_dir() {
+            if !["target", "data"].contains(&&*name) && !name.starts_with('.') {
+                pages(&path, found);
             }
-        });
-        if is_listed && files.is_empty() {
-            faults.push(format!("{name} is reworded: strike it off NOT_YET_REWORDED"));
-        } else if !is_listed {
-            faults.extend(files);
+        } else if name.ends_with(".md") {
+            found.push(path);
         }
     }
-    let advice = "Name what is meant: the caller, the client, the account.";
+}
+
+#[test]
+fn no_he_in_comments_texts_and_pages() {
+    let mut faults = Vec::new();
+    let mut tell = |path: &Path, refused: Vec<(usize, &str)>| {
+        let name = relative(path);
+        if !QUOTING.contains(&name.as_str()) {
+            faults.extend(refused.iter().map(|(line, word)| format!("{name}:{line}: {word:?}")));
+        }
+    };
+    for folder in SOURCES {
+        collect(&root().join(folder), &mut |path, source| tell(path, refused_in_source(source)));
+    }
+    let mut found = Vec::new();
+    pages(&root(), &mut found);
+    assert!(found.len() > 20, "README, docs and decisions are looked at");
+    for page in found {
+        tell(&page, refused_words(1, &fs::read_to_string(&page).expect("UTF-8")));
+    }
+    let advice = "Name what is meant: the caller, the client, the account (docs/style.md).";
     assert!(faults.is_empty(), "{}\n{advice}", faults.join("\n"));
 }
 
-/// Participles and question words that say nothing when somebody searches for a type.
-const VAGUE: &[&str] = &[
-    "Accepted", "Answered", "As", "Asked", "Begun", "Counted", "Credited", "Done", "Found",
-    "Given", "Gone", "Held", "How", "Kept", "Known", "Left", "Lost", "Made", "Of", "Often", "Once",
-    "Opened", "Ran", "Read", "Recorded", "Refused", "Said", "Seen", "Sent", "Settled", "Stored",
-    "Taken", "Told", "Wanted", "Way", "What", "When", "Where", "Which", "Who", "Whose", "Why",
-    "Written",
-];
-
-/// How many types of each crate still have such names. The numbers may only fall; crates that are
-/// not named have none.
-const NOT_YET_RENAMED: &[(&str, usize)] = &[("load", 15), ("log", 3), ("views", 6)];
-
-/// The types that `source` declares under names of [`VAGUE`].
-fn vague_types(source: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for line in source.lines() {
-        let mut words = line.split(|character| !is_of_word(character)).filter(|w| !w.is_empty());
-        let is_type = |word: &&str| ["struct", "enum", "trait"].contains(word);
-        let declares = words.by_ref().take(4).find(is_type).is_some();
-        let is_code = !line.trim_start().starts_with("//");
-        found.extend(words.next().filter(|name| declares && is_code && VAGUE.contains(name)));
-    }
-    found.into_iter().map(str::to_owned).collect()
-}
-
 #[test]
-fn names_of_types_can_be_searched_for() {
-    for (name, krate) in crates() {
-        let mut types = Vec::new();
-        collect(&krate.join("src"), &mut |path, source| {
-            let of_file = vague_types(source).into_iter();
-            types.extend(of_file.map(|name| format!("{}: {name}", relative(path))));
-        });
-        let known = NOT_YET_RENAMED.iter().find(|(known, _)| *known == name).map_or(0, |(_, n)| *n);
-        let list = types.join("\n");
-        assert!(types.len() <= known, "{name}: {} types, {known} known\n{list}", types.len());
-        assert!(types.len() >= known, "{name} has {} such types: lower its number", types.len());
-    }
-}
-
-#[test]
-fn a_vague_name_is_seen_wherever_a_type_is_declared() {
-    let source = "pub(crate) struct Told<'a> {\n// struct Told\n    enum What {\nstruct ToldApart;\nlet told = Told;";
-    assert_eq!(vague_types(source), ["Told", "What"]);
-}
-
-#[test]
-fn only_whole_words_of_comments_are_refused() {
-    let source =
-        "/// The client. He\n/// and HIM\nfn he() { \"his\" } /* this\n shell, himself */ // he_s";
-    assert_eq!(refused_words(source), [(1, "He"), (2, "HIM"), (4, "himself")]);
+fn only_whole_words_of_comments_and_strings_are_refused() {
+    let source = "/// The client. He\n/// and HIM\nfn he() { \"of his\" } /* this\n shell, himself */ \
+                  // he_s\nlet he = r#\"to him\"#; 'h'";
+    let mut refused = refused_in_source(source);
+    refused.sort_unstable();
+    assert_eq!(refused, [(1, "He"), (2, "HIM"), (3, "his"), (4, "himself"), (5, "him")]);
 }

@@ -1,77 +1,82 @@
-//! Answers: whether what a credential has proved still counts.
+//! Queries: whether the account or key behind a verified credential is still valid.
 
 use super::state::{Account, Key, State};
 use super::{SecretDigest, TokenId};
 use std::sync::Arc;
 
-/// Why a credential that was once good is not. A client is told only that it is not.
+/// Why a credential that used to be valid no longer is. Clients only learn that it is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fallen {
+pub enum Invalidation {
     /// There is no such account or key.
     Unknown,
     /// The account is disabled.
     Disabled,
     /// This token or key has been revoked.
     Revoked,
-    /// The account's password was changed or all its tokens were revoked since, or what it was
-    /// signed with was retired.
+    /// The password changed, all tokens were revoked or the signing secret was retired since the
+    /// credential was issued.
     Superseded,
-    /// Its time is over.
+    /// The credential has expired.
     Expired,
 }
 
 impl State {
-    /// The account of a token that is genuine: with this name and id, and issued when the account's
-    /// tokens counted from `since_us` on. A token without an id cannot have been revoked alone.
+    /// The account that a genuine token belongs to: the account with this name and id, if its
+    /// tokens counted from `since_us` on when this one was issued. A token without an id cannot be
+    /// revoked individually.
     ///
     /// # Errors
-    /// Why it does not count.
+    /// Why the token is no longer valid.
     pub fn account_of_token(
         &self,
         name: &str,
         id: Option<&TokenId>,
         since_us: u64,
-    ) -> Result<&Arc<Account>, Fallen> {
+    ) -> Result<&Arc<Account>, Invalidation> {
         let account = self.enabled(name)?;
         if since_us < account.tokens_valid_from_us {
-            return Err(Fallen::Superseded);
+            return Err(Invalidation::Superseded);
         }
         if id.is_some_and(|id| account.revoked.contains_key(id)) {
-            return Err(Fallen::Revoked);
+            return Err(Invalidation::Revoked);
         }
         Ok(account)
     }
 
-    /// The key of a secret, with its owner, at a time (µs since 1970 UTC).
+    /// The key with this secret, and its owner, at a time (µs since 1970 UTC).
     ///
     /// # Errors
-    /// Why it does not count.
+    /// Why the key is no longer valid.
     pub fn key_and_owner(
         &self,
         digest: &SecretDigest,
         now_us: u64,
-    ) -> Result<(&Arc<Key>, &Arc<Account>), Fallen> {
-        let key = self.key_of(digest).ok_or(Fallen::Unknown)?;
+    ) -> Result<(&Arc<Key>, &Arc<Account>), Invalidation> {
+        let key = self.key_of(digest).ok_or(Invalidation::Unknown)?;
         if key.is_revoked() {
-            return Err(Fallen::Revoked);
+            return Err(Invalidation::Revoked);
         }
         if key.expires_at_us.is_some_and(|expires_at_us| expires_at_us <= now_us) {
-            return Err(Fallen::Expired);
+            return Err(Invalidation::Expired);
         }
         Ok((key, self.enabled(key.owner.as_str())?))
     }
 
-    /// The account of a password that was right when the account's tokens counted from `since_us`
-    /// on.
+    /// The account whose password was verified, if its tokens counted from `since_us` on at that
+    /// time.
     ///
     /// # Errors
-    /// Why it does not count.
-    pub fn account_of_password(&self, name: &str, since_us: u64) -> Result<&Arc<Account>, Fallen> {
+    /// Why the proof is no longer valid.
+    pub fn account_of_password(
+        &self,
+        name: &str,
+        since_us: u64,
+    ) -> Result<&Arc<Account>, Invalidation> {
         self.account_of_token(name, None, since_us)
     }
 
-    fn enabled(&self, name: &str) -> Result<&Arc<Account>, Fallen> {
-        let account = self.account(name).ok_or(Fallen::Unknown)?;
-        if account.disabled { Err(Fallen::Disabled) } else { Ok(account) }
+    fn enabled(&self, name: &str) -> Result<&Arc<Account>, Invalidation> {
+        let account = self.account(name).ok_or(Invalidation::Unknown)?;
+        if account.disabled { Err(Invalidation::Disabled) } else { Ok(account) }
     }
 }

@@ -1,5 +1,5 @@
-//! The fold: what an event changes. A state knows the last event it has seen, so to apply one again
-//! changes nothing.
+//! The fold: how each event changes the state. The state remembers the last event it applied, so
+//! applying one again changes nothing.
 
 use super::event::{Fact, KeyData, Tokens};
 use super::state::{Access, Account, Key, State};
@@ -8,11 +8,12 @@ use crate::view::Recorded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A revoked token is remembered for so long after it has expired: who checks may have a clock that
-/// is behind the log's.
+/// How long a revoked token is remembered after its expiry: the node that verifies it may have a
+/// clock behind the log's.
 const REMEMBERED_US: u64 = 86_400_000_000;
 
-/// Whether a revoked token that ends at a time still has to be remembered, both µs since 1970 UTC.
+/// Whether a revoked token that expires at `until_us` must still be remembered (both µs since 1970
+/// UTC).
 pub(super) fn is_remembered(until_us: u64, now_us: u64) -> bool {
     until_us.saturating_add(REMEMBERED_US) >= now_us
 }
@@ -31,7 +32,7 @@ impl Access {
 }
 
 impl State {
-    /// What a fact that was recorded at a time (µs since 1970 UTC) makes of it.
+    /// Applies a fact recorded at a time (µs since 1970 UTC).
     pub(super) fn change(&mut self, fact: Fact, at_us: u64) {
         match fact {
             Fact::Added(name, added) => {
@@ -85,7 +86,7 @@ impl State {
         }
     }
 
-    /// The last account is disabled instead: without any, everybody might do everything.
+    /// The last account is disabled instead: without any account, every request is allowed.
     fn delete_account(&mut self, name: &AccountName, at_us: u64) {
         self.change_account(name, |account| {
             account.disabled = true;
@@ -123,7 +124,7 @@ impl State {
 }
 
 impl Account {
-    /// No token there is counts any more, so none has to be remembered as revoked.
+    /// Ends all existing tokens of the account, so no single revocation needs remembering.
     fn end_tokens(&mut self, at_us: u64) {
         let later_us = self.tokens_valid_from_us.saturating_add(1);
         self.tokens_valid_from_us = at_us.max(later_us);

@@ -1,5 +1,5 @@
-//! The decision: which events a command comes to. Accounts are few, so what is decided and not
-//! folded yet is simply applied to a copy of what is folded.
+//! The decision: which events a command results in. Accounts are few, so pending decisions are
+//! simply applied to a copy of the folded state.
 
 use super::apply::is_remembered;
 use super::event::{
@@ -19,213 +19,217 @@ use std::fmt;
 use std::sync::Arc;
 use wellspring_types::{Event, QueryItem};
 
-/// What somebody wants.
+/// A change requested by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A new account.
+    /// Adds an account.
     AddAccount {
         /// Its name.
         name: AccountName,
-        /// What is kept of its password, if it has one.
+        /// The hash of its password, if it has one.
         password: Option<PasswordHash>,
-        /// What it may do.
+        /// Its roles.
         roles: Grants,
     },
-    /// The very first account: refused as soon as there is any. For whoever may only because
-    /// there is none.
+    /// Adds the very first account; refused once an account exists. For callers who are authorized
+    /// only because there is no account.
     AddFirstAccount {
         /// Its name.
         name: AccountName,
-        /// What is kept of its password.
+        /// The hash of its password.
         password: PasswordHash,
-        /// What it may do.
+        /// Its roles.
         roles: Grants,
     },
-    /// Another password. The account's tokens no longer count.
+    /// Changes an account's password and ends its tokens.
     SetPassword {
-        /// Whose.
+        /// The account.
         name: AccountName,
-        /// What is kept of it.
+        /// The hash of the new password.
         password: PasswordHash,
     },
-    /// Other roles.
+    /// Replaces an account's roles.
     SetRoles {
-        /// Whose.
+        /// The account.
         name: AccountName,
-        /// All of them.
+        /// All its roles from now on.
         roles: Grants,
     },
-    /// An account may do nothing any more, for now. Its tokens no longer count.
+    /// Disables an account and ends its tokens.
     Disable {
-        /// Which.
+        /// The account.
         name: AccountName,
     },
-    /// An account may do again what it may.
+    /// Enables a disabled account.
     Enable {
-        /// Which.
+        /// The account.
         name: AccountName,
     },
-    /// An account is no more, nor are its tokens and keys. Another may be made under its name.
+    /// Deletes an account with its tokens and keys. Its name can be used again.
     Delete {
-        /// Which.
+        /// The account.
         name: AccountName,
     },
-    /// A new API key.
+    /// Adds an API key.
     AddKey {
-        /// What names it: random, or it tells how many there are.
+        /// The key's id. A random id reveals nothing; any other may reveal how many keys exist.
         id: KeyId,
-        /// What its owner calls it.
+        /// The owner's label for the key.
         label: Label,
-        /// Of its secret.
+        /// Digest of the key's secret.
         digest: SecretDigest,
-        /// What it may do; its owner has to hold as much.
+        /// The key's grant, which its owner must hold too.
         grant: Grant,
-        /// When it ends, µs since 1970 UTC.
+        /// Expiry, µs since 1970 UTC.
         expires_at_us: Option<u64>,
-        /// Whose it is.
+        /// The owning account.
         owner: AccountName,
-        /// The key of the same account that ends with this: then there is room for it, however many
-        /// there are.
+        /// A key of the same account that ends when this one is added. The new key then fits even
+        /// at the limit.
         in_place_of: Option<KeyId>,
-        /// When this is asked, µs since 1970 UTC: keys that have expired by then take no room.
+        /// Time of the request, µs since 1970 UTC. Keys that expired before it do not count against
+        /// the limits.
         now_us: u64,
     },
-    /// A key ends then, if it does not end before.
+    /// Brings a key's expiry forward; it cannot be postponed.
     EndKey {
-        /// Which.
+        /// The key.
         id: KeyId,
-        /// When, µs since 1970 UTC.
+        /// The new expiry, µs since 1970 UTC.
         expires_at_us: u64,
     },
-    /// A key no longer counts, for ever.
+    /// Revokes a key permanently.
     RevokeKey {
-        /// Which.
+        /// The key.
         id: KeyId,
     },
-    /// A token no longer counts.
+    /// Revokes one token.
     RevokeToken {
-        /// Whose.
+        /// The account.
         name: AccountName,
-        /// Which.
+        /// The token.
         id: TokenId,
-        /// When it ends, µs since 1970 UTC: until then it is remembered.
+        /// The token's expiry, µs since 1970 UTC: until then the revocation is remembered.
         expires_at_us: u64,
-        /// When this is asked, µs since 1970 UTC: what has ended by then makes room.
+        /// Time of the request, µs since 1970 UTC. Revocations of tokens that expired before it do
+        /// not count against the limit.
         now_us: u64,
     },
-    /// No token of the account there is counts any more.
+    /// Revokes all tokens an account has.
     RevokeAllTokens {
-        /// Whose.
+        /// The account.
         name: AccountName,
     },
-    /// The secret of the next generation signs tokens; the one before still verifies. Where nodes
-    /// derive it.
+    /// Makes the next generation of the secret sign tokens; the previous one still verifies. For
+    /// nodes that derive the secret.
     RotateTokenSecret,
-    /// The secret that signs is the only one that verifies.
+    /// Makes the signing secret the only one that verifies.
     RetireTokenSecret,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is a new account.
+    /// The account was added.
     AccountAdded(AccountName),
-    /// It is as the command wants it, which it may have been before.
+    /// The account is as the command wants it; it may have been so before.
     AccountChanged(AccountName),
-    /// It is no more.
+    /// The account was deleted.
     AccountDeleted(AccountName),
-    /// There is a new key.
+    /// The key was added.
     KeyAdded(KeyId),
-    /// It ends as the command wants it, or before.
+    /// The key ends when the command wants it to, or earlier.
     KeyChanged(KeyId),
-    /// It does not count.
+    /// The key is revoked.
     KeyRevoked(KeyId),
-    /// They do not count.
+    /// The tokens are revoked.
     TokensRevoked(AccountName),
-    /// That of this generation signs.
+    /// This generation signs.
     TokenSecretRotated(u64),
-    /// That of this generation alone verifies.
+    /// This generation is the only one that verifies.
     TokenSecretRetired(u64),
 }
 
 /// Why a command is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is an account of this name.
+    /// An account of this name exists.
     NameTaken(AccountName),
-    /// There is no account of this name.
+    /// No account of this name exists.
     UnknownAccount(AccountName),
-    /// The first account has to be an admin of everything: as soon as there is one, everything
-    /// needs one.
+    /// The first account must be an admin of everything: once it exists, every request needs an
+    /// account.
     FirstIsAdmin,
-    /// The first account has to have a password: without one no client could prove to be it.
+    /// The first account must have a password: without one, no client could log in as it.
     FirstHasPassword,
-    /// There are accounts by now.
+    /// An account exists by now.
     NotFirst,
-    /// Nobody else who is enabled is an admin of everything.
+    /// No other enabled account is an admin of everything.
     LastAdmin(AccountName),
     /// The account is disabled.
     Disabled(AccountName),
-    /// There is, or was, a key of this id.
+    /// A key with this id exists or existed.
     KeyTaken(KeyId),
-    /// There is a key of this secret.
+    /// A key with this secret exists.
     SecretTaken,
-    /// There is no key of this id.
+    /// No key has this id.
     UnknownKey(KeyId),
-    /// The key is to do more than its owner may.
+    /// The key's grant exceeds its owner's.
     MoreThanOwner(Grant),
-    /// A role is for something that is no log's name.
+    /// A role names a log by an invalid name.
     Log,
-    /// It would end later than the year 9999.
+    /// The expiry is later than the year 9999.
     TooLate,
-    /// There are [`MAX_ACCOUNTS`].
+    /// The limit of [`MAX_ACCOUNTS`] is reached.
     TooManyAccounts,
-    /// There are [`MAX_KEYS`].
+    /// The limit of [`MAX_KEYS`] is reached.
     TooManyKeys,
-    /// The account has [`MAX_KEYS_OF_ACCOUNT`].
+    /// The account's limit of [`MAX_KEYS_OF_ACCOUNT`] is reached.
     TooManyKeysOf(AccountName),
-    /// The key has ended, and nothing takes its place.
+    /// The key has ended, so it cannot be replaced.
     KeyEnded(KeyId),
-    /// [`MAX_REVOKED`] tokens of the account are revoked one by one.
+    /// The limit of [`MAX_REVOKED`] individually revoked tokens of the account is reached.
     TooManyRevoked(AccountName),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NameTaken(name) => write!(f, "there is an account {name} already"),
-            Refusal::UnknownAccount(name) => write!(f, "there is no account {name}"),
+            Refusal::NameTaken(name) => write!(f, "the account {name} exists already"),
+            Refusal::UnknownAccount(name) => write!(f, "no account is named {name}"),
             Refusal::FirstIsAdmin => f.write_str("the first account must be an admin of all logs"),
             Refusal::FirstHasPassword => f.write_str("the first account must have a password"),
-            Refusal::NotFirst => f.write_str("there are accounts by now; log in with one"),
+            Refusal::NotFirst => f.write_str("accounts exist by now; log in with one"),
             Refusal::LastAdmin(name) => {
                 write!(
                     f,
-                    "{name} is the last enabled admin of all logs with a password; make another one first"
+                    "{name} is the last enabled admin of all logs with a password; create another one first"
                 )
             }
             Refusal::Disabled(name) => write!(f, "the account {name} is disabled"),
-            Refusal::KeyTaken(id) => write!(f, "there is, or was, a key {id}; choose another id"),
-            Refusal::SecretTaken => f.write_str("there is a key of this secret; draw another"),
-            Refusal::UnknownKey(id) => write!(f, "there is no key {id}"),
+            Refusal::KeyTaken(id) => write!(f, "a key {id} exists or existed; choose another id"),
+            Refusal::SecretTaken => f.write_str("a key with this secret exists; generate another"),
+            Refusal::UnknownKey(id) => write!(f, "no key has the id {id}"),
             Refusal::MoreThanOwner(grant) => {
-                write!(f, "a key cannot be {grant} if its owner is not")
+                write!(f, "a key cannot be granted {grant}, which its owner lacks")
             }
-            Refusal::Log => f.write_str("a role is for a log that is no log's name"),
+            Refusal::Log => f.write_str("a role names a log by an invalid name"),
             Refusal::TooLate => f.write_str("it must end before the year 10000, or never"),
-            Refusal::TooManyAccounts => write!(f, "there are {MAX_ACCOUNTS} accounts, the most"),
+            Refusal::TooManyAccounts => {
+                write!(f, "the limit of {MAX_ACCOUNTS} accounts is reached")
+            }
             Refusal::TooManyKeys => {
-                write!(f, "there are {MAX_KEYS} keys, the most; revoke those of no use")
+                write!(f, "the limit of {MAX_KEYS} keys is reached; revoke unused keys")
             }
             Refusal::TooManyKeysOf(name) => write!(
                 f,
-                "{name} has {MAX_KEYS_OF_ACCOUNT} keys, the most; revoke those of no use, or rotate one \
+                "{name} has reached the limit of {MAX_KEYS_OF_ACCOUNT} keys; revoke unused keys, or rotate one \
                  without overlap"
             ),
             Refusal::KeyEnded(id) => write!(f, "the key {id} has ended"),
             Refusal::TooManyRevoked(name) => write!(
                 f,
-                "{MAX_REVOKED} tokens of {name} are revoked, the most; revoke all of them at once"
+                "the limit of {MAX_REVOKED} revoked tokens of {name} is reached; revoke all its tokens at once"
             ),
         }
     }
@@ -233,7 +237,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What has been decided and is not folded yet, in order.
+/// Decided facts that are not folded yet, in order.
 #[derive(Debug, Default)]
 pub struct Staged(Vec<(Ticket, Fact)>);
 
@@ -246,12 +250,12 @@ impl Staged {
         self.0.retain(|(staged, _)| *staged != ticket);
     }
 
-    /// What will be, if all that is staged comes to be.
+    /// The state once every pending fact is folded.
     fn ahead(&self, folded: &Folded) -> Arc<State> {
         let mut state = folded.now();
         if !self.0.is_empty() {
             let ahead = Arc::make_mut(&mut state);
-            // No decision looks at when something was recorded.
+            // No decision depends on recording times.
             self.0.iter().for_each(|(_, fact)| ahead.change(fact.clone(), 0));
         }
         state
@@ -262,7 +266,7 @@ fn fact(event: &Event) -> Option<Fact> {
     Fact::of(&event.event_type, event.tags.iter().map(String::as_str), &event.data)
 }
 
-/// The outcome that an event tells of.
+/// The outcome that an event records.
 pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
     match Fact::of(event.event_type(), event.tags(), event.data())? {
         Fact::Added(name, _) => Some(Outcome::AccountAdded(name)),
@@ -303,7 +307,7 @@ pub(super) fn decide(
             (Some(Fact::Added(name.clone(), added)), unless, Outcome::AccountAdded(name.clone()))
         }
         Command::SetPassword { name, password } => {
-            // The last password counts, but never for another account of the same name.
+            // The last password set wins, but never for a later account of the same name.
             account(state, name)?;
             let fact = Fact::PasswordSet(name.clone(), password.clone());
             (Some(fact), vec![of_account(ACCOUNT_DELETED, name)], changed(name))
@@ -365,7 +369,7 @@ pub(super) fn decide(
     Ok(decision(fact, unless, outcome))
 }
 
-/// What appends nothing needs no condition.
+/// A decision that appends nothing needs no condition.
 pub(super) fn decision(
     fact: Option<Fact>,
     unless: Vec<QueryItem>,
@@ -416,9 +420,9 @@ fn may_add(
     Ok(())
 }
 
-/// That there is an admin without this account, and on which condition there still will be: that
-/// nobody has become one or ceased to be one. Also if the account is none: it may have become the
-/// only one meanwhile.
+/// Checks that an admin remains without this account, and returns the condition under which one
+/// still will: no other account gains or loses that role. Holds also for an account that is no
+/// admin in `state`, which may have become the only one meanwhile.
 fn admin_without(state: &State, name: &AccountName) -> Result<Vec<QueryItem>, Refusal> {
     if state.is_last_admin(name) {
         return Err(Refusal::LastAdmin(name.clone()));
@@ -456,7 +460,7 @@ fn may_add_key(
     Ok(())
 }
 
-/// A key that is added, alone or in the place of another of the same account.
+/// Adds a key, either an additional one or in place of another key of the same account.
 fn decide_key(
     state: &State,
     (id, owner, data): (&KeyId, &AccountName, KeyData),
@@ -477,7 +481,7 @@ fn decide_key(
                 return Err(Refusal::KeyEnded(old.clone()));
             }
             facts.push(Fact::KeyRevoked(old.clone(), Some(owner.clone())));
-            // Two at once would be two in the place of one.
+            // Without this, two concurrent requests could both replace the old key.
             unless.push(of_key(KEY_REVOKED, old));
         }
         None if state.live_keys_of(owner, now_us) >= MAX_KEYS_OF_ACCOUNT => {

@@ -1,4 +1,5 @@
-//! The events of access, as they are written and read. What makes no sense is no fact.
+//! The events of access: how they are written and read. An event with invalid content yields no
+//! fact.
 
 use super::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenId};
 use crate::view::{event, json};
@@ -6,32 +7,31 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use wellspring_types::Event;
 
-/// An account came to be.
+/// An account was added.
 pub const ACCOUNT_ADDED: &str = "AccountAdded";
-/// Its password was set; its tokens no longer count.
+/// An account's password was set; its tokens end.
 pub const PASSWORD_SET: &str = "PasswordSet";
-/// Its roles were set, all of them.
+/// An account's roles were replaced.
 pub const ROLES_SET: &str = "RolesSet";
-/// It may do nothing; its tokens no longer count.
+/// An account was disabled; its tokens end.
 pub const ACCOUNT_DISABLED: &str = "AccountDisabled";
-/// It may do what it may again.
+/// A disabled account was enabled.
 pub const ACCOUNT_ENABLED: &str = "AccountEnabled";
-/// It is no more: its tokens and keys no longer count, and another may be made under its name.
+/// An account was deleted with its tokens and keys. Its name can be used again.
 pub const ACCOUNT_DELETED: &str = "AccountDeleted";
-/// An API key came to be.
+/// An API key was added.
 pub const KEY_ADDED: &str = "KeyAdded";
-/// An API key ends at another time, if that is earlier.
+/// An API key's expiry was brought forward.
 pub const KEY_EXPIRY_SET: &str = "KeyExpirySet";
-/// An API key no longer counts.
+/// An API key was revoked.
 pub const KEY_REVOKED: &str = "KeyRevoked";
-/// One token of an account, or all there are, no longer count.
+/// One token of an account, or all of them, were revoked.
 pub const TOKENS_REVOKED: &str = "TokensRevoked";
-/// Another secret signs tokens, where the nodes of a cluster derive it: that of the next
-/// generation.
+/// The next generation of the secret signs tokens. For clusters whose nodes derive the secret.
 pub const TOKEN_SECRET_ROTATED: &str = "TokenSecretRotated";
-/// Of these secrets only the one that signs counts from now on.
+/// Only the signing generation of the secret is valid from now on.
 pub const TOKEN_SECRET_RETIRED: &str = "TokenSecretRetired";
-/// All of them.
+/// All event types.
 pub const TYPES: [&str; 12] = [
     ACCOUNT_ADDED,
     PASSWORD_SET,
@@ -46,18 +46,17 @@ pub const TYPES: [&str; 12] = [
     TOKEN_SECRET_ROTATED,
     TOKEN_SECRET_RETIRED,
 ];
-/// Before the name in an account's tag.
+/// Prefix of an account's tag.
 pub const ACCOUNT_TAG: &str = "account:";
-/// Before the id in a key's tag.
+/// Prefix of a key's tag.
 pub const KEY_TAG: &str = "key:";
 
-/// The member of an event's data that holds a hash, for the types that have one.
+/// The data member that holds a hash, for each event type that has one.
 const HASHES: [(&str, &str); 3] =
     [(ACCOUNT_ADDED, "password"), (PASSWORD_SET, "password"), (KEY_ADDED, "sha256")];
 
-/// The data of an event of the log of accounts without what a password or a key was hashed to: what
-/// may be shown to a reader of that log. What such an event holds and cannot be read is not shown
-/// at all.
+/// An event's data without the hashes of passwords and keys, as it may be shown to readers of the
+/// log `system`. Unreadable data of an event type that holds a hash is not shown at all.
 #[must_use]
 pub fn without_hashes<'a>(event_type: &str, data: &'a [u8]) -> Cow<'a, [u8]> {
     let Some((_, hash)) = HASHES.iter().find(|(known, _)| *known == event_type) else {
@@ -73,7 +72,7 @@ pub fn without_hashes<'a>(event_type: &str, data: &'a [u8]) -> Cow<'a, [u8]> {
 /// Data of [`ACCOUNT_ADDED`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AddedData {
-    /// None: it has keys only.
+    /// `None`: the account has only keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) password: Option<PasswordHash>,
     pub(super) roles: Grants,
@@ -107,7 +106,7 @@ struct ExpiryData {
     expires_at_us: u64,
 }
 
-/// Data of [`TOKENS_REVOKED`]: with neither member, all tokens.
+/// Data of [`TOKENS_REVOKED`]. With neither member set, it revokes all tokens.
 #[derive(Serialize, Deserialize)]
 struct RevokedData {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,20 +115,20 @@ struct RevokedData {
     expires_at_us: Option<u64>,
 }
 
-/// Data of [`TOKEN_SECRET_ROTATED`] and [`TOKEN_SECRET_RETIRED`]: the generation that signs.
+/// Data of [`TOKEN_SECRET_ROTATED`] and [`TOKEN_SECRET_RETIRED`]: the signing generation.
 #[derive(Serialize, Deserialize)]
 struct GenerationData {
     generation: u64,
 }
 
-/// Which tokens.
+/// The tokens that an event revokes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tokens {
     All,
     One { id: TokenId, expires_at_us: u64 },
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fact {
     Added(AccountName, AddedData),
@@ -140,20 +139,20 @@ pub(super) enum Fact {
     Deleted(AccountName),
     /// A key and its owner.
     KeyAdded(KeyId, AccountName, KeyData),
-    /// A key, its owner and when it ends, µs since 1970 UTC. The owner is told for whoever reads
-    /// the log; the id decides.
+    /// A key, its owner and its expiry, µs since 1970 UTC. The owner is informative; the id
+    /// identifies the key.
     KeyExpirySet(KeyId, Option<AccountName>, u64),
-    /// As above.
+    /// A key and its owner, which is informative.
     KeyRevoked(KeyId, Option<AccountName>),
     TokensRevoked(AccountName, Tokens),
     /// The generation that signs from now on.
     TokenSecretRotated(u64),
-    /// Those before this generation no longer verify.
+    /// Generations before this one no longer verify.
     TokenSecretRetired(u64),
 }
 
 impl Fact {
-    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
+    /// The fact recorded by an event with this type, tags and data; `None` if it records none.
     pub(super) fn of<'t>(
         event_type: &str,
         tags: impl Iterator<Item = &'t str>,
@@ -187,7 +186,7 @@ impl Fact {
             }
             KEY_REVOKED => Some(Fact::KeyRevoked(id?, name)),
             TOKENS_REVOKED => {
-                // What cannot be read revokes all: to revoke too little would be worse.
+                // Unreadable data revokes all tokens: revoking too few would be worse.
                 let which = match serde_json::from_slice(data) {
                     Ok(RevokedData { id: Some(id), expires_at_us: Some(expires_at_us) }) => {
                         Tokens::One { id, expires_at_us }
@@ -208,7 +207,7 @@ impl Fact {
         }
     }
 
-    /// The event that says it.
+    /// The event that records the fact.
     pub(super) fn to_event(&self) -> Event {
         let account = |name: &AccountName| vec![format!("{ACCOUNT_TAG}{name}")];
         let key = |id: &KeyId| format!("{KEY_TAG}{id}");

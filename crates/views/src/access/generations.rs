@@ -1,6 +1,5 @@
-//! The generations of the secret that signs tokens, where the nodes of a cluster derive it from the
-//! key they share: then a number tells which it is, and a rotation is an event that all of them
-//! see.
+//! The generations of the secret that signs tokens, for clusters whose nodes derive it from their
+//! shared key. A number identifies a generation, and a rotation is an event that every node sees.
 
 use super::decide::{Outcome, decision};
 use super::event::{Fact, TOKEN_SECRET_ROTATED};
@@ -8,63 +7,64 @@ use crate::view::Decision;
 use serde::{Deserialize, Serialize};
 use wellspring_types::QueryItem;
 
-/// Which generations count: one signs, and the one before it still verifies until it is retired or
-/// the next rotation comes. They are counted from 0.
+/// The valid generations, counted from 0: one signs, and the one before it verifies until it is
+/// retired or the next rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenGenerations {
     signs: u64,
-    /// That one, or the one before it.
+    /// The signing generation or the one before it.
     oldest: u64,
 }
 
 impl TokenGenerations {
-    /// The one that signs.
+    /// The generation that signs.
     #[must_use]
     pub fn signs(self) -> u64 {
         self.signs
     }
 
-    /// The oldest that verifies: the one that signs, or the one before it.
+    /// The oldest generation that verifies: the signing one or the one before it.
     #[must_use]
     pub fn oldest(self) -> u64 {
         self.oldest
     }
 
-    /// Whether tokens of a generation count. Those of a later one do: whoever could sign them has
+    /// Whether tokens of a generation are valid. Those of a later generation are: its signer has
     /// seen a rotation that is not folded here yet.
     #[must_use]
     pub fn count(self, generation: u64) -> bool {
         generation >= self.oldest
     }
 
-    /// Another signs from now on. One that has signed before never does again.
+    /// Makes a later generation sign. A generation that has signed before never signs again.
     pub(super) fn rotate(&mut self, to: u64) {
         if to > self.signs {
             *self = TokenGenerations { signs: to, oldest: to - 1 };
         }
     }
 
-    /// Those before this one no longer verify, as far as they do not sign.
+    /// Stops generations before this one from verifying. The signing generation always verifies.
     pub(super) fn retire(&mut self, before: u64) {
         self.oldest = self.oldest.max(before.min(self.signs));
     }
 
-    /// Whether they are what a fold comes to.
+    /// Whether a fold can produce these values.
     pub(super) fn are_sound(self) -> bool {
         self.oldest <= self.signs && self.signs - self.oldest <= 1
     }
 }
 
-/// The next generation is to sign. Two rotations at once are two, one after the other.
+/// Decides that the next generation signs. Two concurrent rotations take effect one after the
+/// other.
 pub(super) fn decide_rotation(now: TokenGenerations) -> Decision<Outcome> {
-    // Not before so many rotations that no clock counts that far.
+    // Saturation is out of reach in practice.
     let next = now.signs.saturating_add(1);
     let fact = Some(Fact::TokenSecretRotated(next)).filter(|_| next > now.signs);
     decision(fact, unless_rotated(), Outcome::TokenSecretRotated(next))
 }
 
-/// The one that signs is to be the only one.
+/// Decides that only the signing generation verifies.
 pub(super) fn decide_retirement(now: TokenGenerations) -> Decision<Outcome> {
     let fact = Some(Fact::TokenSecretRetired(now.signs)).filter(|_| now.oldest < now.signs);
     decision(fact, unless_rotated(), Outcome::TokenSecretRetired(now.signs))

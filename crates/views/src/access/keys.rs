@@ -1,43 +1,43 @@
-//! How keys end, and are forgotten: what an account can leave behind is bounded. A key that is
-//! forgotten counts no more than one that was never made.
+//! How keys end and are forgotten. Forgetting bounds what an account can leave behind; a forgotten
+//! key is as invalid as one that never existed.
 
 use super::state::{Key, State};
 use super::{AccountName, KeyId, MAX_ENDED_OF_ACCOUNT, MAX_KEYS_OF_ACCOUNT, SecretDigest};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A key is remembered for so long after it has ended, if not many of its account have since.
+/// How long a key is remembered after its end, unless many later ones of its account have ended.
 const REMEMBERED_US: u64 = 30 * 86_400_000_000;
-/// So many keys of an account are looked at whenever one of them changes, and more whenever their
-/// number is a multiple of the other.
+/// Up to this many keys of an account, every change checks all of them; beyond it, only a change
+/// that makes their number a multiple of the constant below does.
 const LOOKED_AT_ALWAYS: usize = 2 * (MAX_KEYS_OF_ACCOUNT + MAX_ENDED_OF_ACCOUNT);
 const LOOKED_AT_EVERY: usize = 128;
 
 impl Key {
-    /// When it ended or will, µs since 1970 UTC; `None`: it does not by itself.
+    /// When the key ended or will end, µs since 1970 UTC; `None` if it never ends by itself.
     pub(super) fn ends_at_us(&self) -> Option<u64> {
-        // What has expired is revoked in vain.
+        // Revoking an expired key does not move its end.
         match (self.revoked_at_us, self.expires_at_us) {
             (Some(revoked_at_us), Some(expires_at_us)) => Some(revoked_at_us.min(expires_at_us)),
             (ends_at_us, None) | (None, ends_at_us) => ends_at_us,
         }
     }
 
-    /// Whether it counts at a time, µs since 1970 UTC.
+    /// Whether the key is valid at a time, µs since 1970 UTC.
     pub(super) fn is_live(&self, now_us: u64) -> bool {
         self.revoked_at_us.is_none() && self.expires_at_us.is_none_or(|us| us > now_us)
     }
 }
 
 impl State {
-    /// How many keys of an account count at a time, µs since 1970 UTC.
+    /// How many keys of an account are valid at a time, µs since 1970 UTC.
     pub(super) fn live_keys_of(&self, owner: &AccountName, now_us: u64) -> usize {
         self.keys_of(owner).filter(|key| key.is_live(now_us)).count()
     }
 
-    /// Whether as many keys as `most` count at a time, µs since 1970 UTC.
+    /// Whether at least `most` keys are valid at a time, µs since 1970 UTC.
     pub(super) fn has_live_keys(&self, most: usize, now_us: u64) -> bool {
-        // Those that have expired are looked for only if it may depend on them.
+        // Expired keys are counted only if the answer can depend on them.
         self.unrevoked >= most
             && self.keys().filter(|key| key.is_live(now_us)).take(most).count() == most
     }
@@ -46,7 +46,7 @@ impl State {
         self.by_owner.get(owner).into_iter().flatten().filter_map(|id| self.keys.get(id))
     }
 
-    /// Adds a key whose id and digest are not there.
+    /// Adds a key whose id and digest are new.
     pub(super) fn insert_key(&mut self, key: Key) {
         self.by_head.entry(key.digest.head()).or_default().push(key.id.clone());
         self.by_owner.entry(key.owner.clone()).or_default().insert(key.id.clone());
@@ -54,8 +54,8 @@ impl State {
         self.keys.insert(key.id.clone(), Arc::new(key));
     }
 
-    /// A key ends at a time, both µs since 1970 UTC, if it does not end before. It cannot end
-    /// later: the end that its maker was told stays true.
+    /// Brings a key's expiry forward (both times µs since 1970 UTC). It is never postponed: the
+    /// expiry shown at its creation remains an upper bound.
     pub(super) fn end_key(&mut self, id: &KeyId, expires_at_us: u64, at_us: u64) {
         let Some(key) = self.keys.get_mut(id) else { return };
         let key = Arc::make_mut(key);
@@ -65,7 +65,7 @@ impl State {
         self.forget_keys_of(&owner, at_us);
     }
 
-    /// A key counts no more.
+    /// Revokes a key.
     pub(super) fn revoke_key(&mut self, id: &KeyId, at_us: u64) {
         let key = self.keys.get_mut(id).filter(|key| key.revoked_at_us.is_none());
         let Some(key) = key else { return };
@@ -76,19 +76,17 @@ impl State {
         self.forget_keys_of(&owner, at_us);
     }
 
-    /// No key of an account counts any more.
+    /// Revokes every key of an account.
     pub(super) fn revoke_keys_of(&mut self, owner: &AccountName, at_us: u64) {
         let ids: Vec<KeyId> = self.keys_of(owner).map(|key| key.id.clone()).collect();
         ids.iter().for_each(|id| self.revoke_key(id, at_us));
     }
 
-    /// Forgets keys of an account that have ended long before a time (µs since 1970 UTC), or that
-    /// are more than are remembered. It looks at what is folded alone, so every fold forgets the
-    /// same.
+    /// Forgets an account's keys that ended long before a time (µs since 1970 UTC) or exceed the
+    /// number remembered. Depends only on folded state, so every fold forgets the same keys.
     pub(super) fn forget_keys_of(&mut self, owner: &AccountName, at_us: u64) {
         let keys = self.by_owner.get(owner).map_or(0, BTreeSet::len);
-        // From before there was a quota an account may have thousands: they are not all looked at
-        // each time.
+        // Accounts from before the quota may have thousands of keys; not every change scans them.
         if keys > LOOKED_AT_ALWAYS && !keys.is_multiple_of(LOOKED_AT_EVERY) {
             return;
         }
@@ -125,7 +123,7 @@ impl State {
         }
     }
 
-    /// The key of a secret.
+    /// The key with this secret.
     #[must_use]
     pub fn key_of(&self, digest: &SecretDigest) -> Option<&Arc<Key>> {
         let heads = self.by_head.get(&digest.head())?;

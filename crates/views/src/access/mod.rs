@@ -1,11 +1,11 @@
-//! Access: the view of accounts, API keys and revoked tokens. Who there is, what each
-//! may do on which log, and which credentials have stopped to count. Secrets are not here: a
-//! password is the text that a slow hash made of it, an API key the SHA-256 of 256 random
-//! bits; of what signs the tokens of a cluster's nodes, a number.
+//! Access: the view of accounts, API keys and revoked tokens. It holds the accounts, their roles on
+//! each log, and which credentials are no longer valid. It holds no secrets: of a password it keeps
+//! a slow hash, of an API key the SHA-256 of 256 random bits, and of the secret that signs a
+//! cluster's tokens a generation number.
 //!
-//! As long as there are accounts, one of them is enabled, an admin of everything and has a
-//! password: the first has to be, and the last cannot cease to be. Only events that somebody else
-//! wrote can break that; facts are folded as they are.
+//! While accounts exist, at least one is an enabled admin of everything with a password: the first
+//! account must be one, and the last such account cannot stop being one. Only events written by
+//! something other than this view can break that invariant; facts are folded as they are.
 
 mod answer;
 mod apply;
@@ -19,7 +19,7 @@ mod secret;
 mod snapshot;
 mod state;
 
-pub use answer::Fallen;
+pub use answer::Invalidation;
 pub use decide::{Command, Outcome, Refusal, Staged};
 pub use event::without_hashes;
 pub use generations::TokenGenerations;
@@ -33,16 +33,16 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::Query;
 
-/// Most accounts, disabled ones included.
+/// Maximum number of accounts, including disabled ones.
 pub const MAX_ACCOUNTS: usize = 10_000;
-/// Most API keys that have not ended.
+/// Maximum number of API keys that have not ended.
 pub const MAX_KEYS: usize = 10_000;
-/// Most API keys of one account that have not ended.
+/// Maximum number of API keys of one account that have not ended.
 pub const MAX_KEYS_OF_ACCOUNT: usize = 100;
-/// Most API keys of one account that are remembered after they have ended: those that ended last.
+/// Maximum number of ended API keys remembered for one account: the most recently ended ones.
 pub const MAX_ENDED_OF_ACCOUNT: usize = 100;
-/// Most tokens of one account that are revoked one by one and not expired. Beyond it all of an
-/// account's tokens can be revoked at once.
+/// Maximum number of unexpired tokens of one account that can be revoked individually. Beyond it,
+/// all tokens of the account can be revoked at once.
 pub const MAX_REVOKED: usize = 1_024;
 
 impl View for Access {

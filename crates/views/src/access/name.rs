@@ -1,5 +1,4 @@
-//! Names of accounts, keys and tokens: short texts that may stand in a tag, a line of a log and a
-//! URL.
+//! Names of accounts, keys and tokens: short texts that are valid in a tag, a log line and a URL.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
@@ -7,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use wellspring_types::valid::check_text;
 
-/// What a name breaks.
+/// The rule that a name breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameFault {
     /// Not 1–64 of `a`–`z`, `0`–`9`, `.`, `_`, `@`, `-`, the first a letter or a digit.
@@ -41,7 +40,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Reads it.
+            /// Parses the text.
             ///
             /// # Errors
             /// The rule that the text breaks.
@@ -50,7 +49,7 @@ macro_rules! name {
                 if fits(text) { Ok($name(text.into())) } else { Err($fault) }
             }
 
-            /// Its text.
+            /// The name.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -90,26 +89,26 @@ name!(
     AccountName,
     NameFault::Account,
     |text| {
-        // `..` would be lost on the way, as the path of a URL.
+        // Clients would normalize `..` away in a URL's path.
         let ordinary = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         text.bytes().next().is_some_and(ordinary)
             && is_of(text, 64, |byte| ordinary(byte) || b"._@-".contains(&byte))
     }
 );
 name!(
-    /// What names an API key without being it: 1–32 of `a`–`z`, `0`–`9`.
+    /// The public identifier of an API key: 1–32 of `a`–`z`, `0`–`9`.
     KeyId,
     NameFault::Key,
     |text| is_of(text, 32, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 );
 name!(
-    /// What names a token (`jti`): 1–64 visible ASCII characters.
+    /// The identifier of a token (`jti`): 1–64 visible ASCII characters.
     TokenId,
     NameFault::Token,
     |text| is_of(text, 64, |byte| byte.is_ascii_graphic())
 );
 name!(
-    /// What its owner calls an API key: 1–64 bytes of UTF-8 without control characters.
+    /// The owner's label for an API key: 1–64 bytes of UTF-8 without control characters.
     Label,
     NameFault::Label,
     |text| check_text(text, 64).is_ok()

@@ -1,31 +1,31 @@
-//! Roles, and on what they are held.
+//! Roles and grants.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Most grants of an account.
+/// Maximum number of grants of an account.
 pub const MAX_GRANTS: usize = 64;
 
-/// What somebody may do. Each may do all that those before it may.
+/// What a principal is allowed to do. Each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Reads events and asks views.
+    /// Reads events and queries views.
     Reader,
     /// Appends events.
     Writer,
-    /// Sees how the server fares; verifies, backs up.
+    /// Sees the server's state; verifies and backs up logs.
     Operator,
-    /// Everything, accounts among it.
+    /// Everything, including accounts.
     Admin,
 }
 
 impl Role {
-    /// All of them, least first.
+    /// All roles, from the least to the greatest.
     pub const ALL: [Role; 4] = [Role::Reader, Role::Writer, Role::Operator, Role::Admin];
 
-    /// Its word.
+    /// The role's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Role {
         }
     }
 
-    /// The role of a word; `None`: it is not one.
+    /// The role with this name; `None` if there is none.
     #[must_use]
     pub fn parse(word: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.as_str() == word)
@@ -49,12 +49,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// A role on one log, or on all there are and will be.
+/// A role on one log, or on all present and future logs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Grant {
     /// The role.
     pub role: Role,
-    /// On which log; none: on all, and on what is no log's.
+    /// The log. `None`: all logs, and whatever belongs to no log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Grant {
         Grant { role, log: Some(log.to_owned()) }
     }
 
-    /// Reads `writer` or `writer:orders`; `None`: it is neither.
+    /// Parses `writer` or `writer:orders`; `None` if the text has neither form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Grant> {
         let (role, log) = match text.split_once(':') {
@@ -83,7 +83,7 @@ impl Grant {
         Some(Grant { role: Role::parse(role).filter(|_| fits)?, log: log.map(str::to_owned) })
     }
 
-    /// The role it gives on a log (`None`: on what is no log's).
+    /// The role that this grants on a log (`None`: on what belongs to no log).
     #[must_use]
     pub fn role_on(&self, log: Option<&str>) -> Option<Role> {
         (self.log.is_none() || self.log.as_deref() == log).then_some(self.role)
@@ -104,9 +104,9 @@ impl fmt::Display for Grant {
 pub enum GrantsFault {
     /// More than [`MAX_GRANTS`].
     TooMany,
-    /// Two for the same log, or two for all.
+    /// Two grants for the same log, or two for all logs.
     Twice,
-    /// Something that is no log's name.
+    /// An invalid log name.
     Log,
 }
 
@@ -114,22 +114,24 @@ impl fmt::Display for GrantsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GrantsFault::TooMany => write!(f, "an account has at most {MAX_GRANTS} roles"),
-            GrantsFault::Twice => f.write_str("there is one role for each log, and one for all"),
-            GrantsFault::Log => f.write_str("a role is for a log that is no log's name"),
+            GrantsFault::Twice => {
+                f.write_str("give at most one role for each log, and one for all logs")
+            }
+            GrantsFault::Log => f.write_str("a role names a log by an invalid name"),
         }
     }
 }
 
 impl std::error::Error for GrantsFault {}
 
-/// What somebody holds: one role for each log at most, and one for all. On a log the greater
-/// counts.
+/// An account's grants: at most one role for each log, and one for all. On a log the greater one
+/// applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Grant>", into = "Vec<Grant>")]
 pub struct Grants(Vec<Grant>);
 
 impl Grants {
-    /// These, in the order of their logs.
+    /// Builds the list, sorted by log.
     ///
     /// # Errors
     /// [`GrantsFault`].
@@ -147,19 +149,19 @@ impl Grants {
         Ok(Grants(grants))
     }
 
-    /// The greatest role on a log (`None`: on what is no log's).
+    /// The greatest role on a log (`None`: on what belongs to no log).
     #[must_use]
     pub fn role_on(&self, log: Option<&str>) -> Option<Role> {
         self.0.iter().filter_map(|grant| grant.role_on(log)).max()
     }
 
-    /// Whether they make an admin of everything.
+    /// Whether they include admin of everything.
     #[must_use]
     pub fn are_admins(&self) -> bool {
         self.role_on(None) == Some(Role::Admin)
     }
 
-    /// Each of them, that for all first, then by log.
+    /// Each grant: first the one for all logs, then by log name.
     pub fn iter(&self) -> impl Iterator<Item = &Grant> {
         self.0.iter()
     }
@@ -184,7 +186,7 @@ impl From<Grants> for Vec<Grant> {
     }
 }
 
-/// Whether a text can be a log's name: 1–63 of `a`–`z`, `0`–`9`, `_`, `-`, the first a letter or a
+/// Whether a text is a valid log name: 1–63 of `a`–`z`, `0`–`9`, `_`, `-`, the first a letter or a
 /// digit.
 pub(super) fn is_log_name(name: &str) -> bool {
     let ordinary = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

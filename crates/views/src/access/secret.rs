@@ -1,19 +1,19 @@
-//! What is kept of secrets. Neither is a secret, and neither is shown.
+//! What is stored of secrets: hashes, which are themselves never shown.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
-/// Longest [`PasswordHash`], in bytes.
+/// Maximum length of a [`PasswordHash`], in bytes.
 const MAX_HASH_BYTES: usize = 512;
 
-/// What a slow hash made of a password, as a text of the PHC form (`$argon2id$…`). Opaque here;
-/// from it a weak password could be guessed, so it is never printed.
+/// A slow hash of a password as a PHC string (`$argon2id$…`). Opaque here. It would allow guessing
+/// a weak password, so it is never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes a text that begins with `$` and is visible ASCII, up to 512 bytes; `None`: it is not.
+    /// Accepts visible ASCII beginning with `$`, up to 512 bytes; otherwise `None`.
     #[must_use]
     pub fn new(text: &str) -> Option<PasswordHash> {
         let fits = text.starts_with('$')
@@ -22,7 +22,7 @@ impl PasswordHash {
         fits.then(|| PasswordHash(text.to_owned()))
     }
 
-    /// The text.
+    /// The PHC string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -48,20 +48,20 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// SHA-256 of an API key's secret. The secret is 256 random bits, so a fast hash is enough: there
-/// is nothing to guess.
+/// SHA-256 of an API key's secret. The secret is 256 random bits, so a fast hash suffices: it
+/// cannot be guessed.
 #[derive(Clone, Copy, Eq)]
 pub struct SecretDigest(pub [u8; 32]);
 
 impl SecretDigest {
-    /// The first eight bytes: finds candidates, decides nothing.
+    /// The first eight bytes, used to find candidates.
     pub(super) fn head(&self) -> u64 {
         u64::from_le_bytes(*self.0.first_chunk().expect("32 bytes"))
     }
 }
 
-/// Looks at every byte, wherever they differ. That the compiler keeps it so is not needed for
-/// safety: what is compared is a hash, whose bytes nobody can choose.
+/// Compares every byte, wherever they differ. Safety does not depend on the compiler keeping it
+/// constant-time: the compared values are hashes, whose bytes no attacker can choose.
 impl PartialEq for SecretDigest {
     fn eq(&self, other: &SecretDigest) -> bool {
         self.0.iter().zip(&other.0).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0

@@ -1,5 +1,5 @@
-//! Access as bytes: one JSON object. Accounts and keys are few, and a reader of the file sees
-//! what it is. It is taken from one state, so it holds exactly what lies up to its position.
+//! Access as bytes: one JSON object, which is readable because accounts and keys are few. It is
+//! taken from one state, so it covers exactly the events up to its position.
 
 use super::state::{Access, Account, Folded, Key, State};
 use super::{
@@ -106,17 +106,17 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
 }
 
 pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
-    // What follows the object is not this view's to judge.
+    // Whatever follows the object belongs to the caller.
     let mut input = serde_json::Deserializer::from_reader(input);
     let form = Form::deserialize(&mut input).map_err(|error| match error.classify() {
         serde_json::error::Category::Io | serde_json::error::Category::Eof => {
             SnapshotFault::Io(error.into())
         }
-        _ => SnapshotFault::Malformed("it is not the JSON of accounts and keys"),
+        _ => SnapshotFault::Malformed("not the JSON of accounts and keys"),
     })?;
     let Form { applied, deleted_until_us, token_generations, .. } = form;
     if !token_generations.are_sound() {
-        return Err(SnapshotFault::Malformed("generations of tokens are not such as are folded"));
+        return Err(SnapshotFault::Malformed("no fold produces these token generations"));
     }
     let mut state = State { applied, deleted_until_us, token_generations, ..State::default() };
     for account in form.accounts {
@@ -143,7 +143,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             revoked,
         };
         if state.accounts.insert(key, Arc::new(account)).is_some() {
-            return Err(SnapshotFault::Malformed("an account stands twice"));
+            return Err(SnapshotFault::Malformed("an account appears twice"));
         }
     }
     for key in form.keys {
@@ -159,12 +159,12 @@ pub(super) fn decode(input: &mut impl Read) -> Result<Access, SnapshotFault> {
             revoked_at_us,
         } = key;
         if state.key(id.as_str()).is_some() || state.key_of(&digest).is_some() {
-            return Err(SnapshotFault::Malformed("a key stands twice"));
+            return Err(SnapshotFault::Malformed("a key appears twice"));
         }
         let fits = grant.log.as_deref().is_none_or(role::is_log_name)
             && made_until_us.is_none_or(|made_us| expires_at_us.is_some_and(|us| us <= made_us));
         if !fits || (revoked_at_us.is_none() && state.account(owner.as_str()).is_none()) {
-            return Err(SnapshotFault::Malformed("a key is not one that is folded"));
+            return Err(SnapshotFault::Malformed("no fold produces this key"));
         }
         state.insert_key(Key {
             id,

@@ -1,5 +1,5 @@
-//! What is folded of access: a value that never changes once a reader has it. The writer makes
-//! the next one from it, in place if nobody looks.
+//! The folded state of access: immutable once a reader holds it. The writer derives the next one
+//! from it, in place when no reader does.
 
 use super::{
     AccountName, Grant, Grants, KeyId, Label, PasswordHash, SecretDigest, TokenGenerations, TokenId,
@@ -17,11 +17,11 @@ pub struct Account {
     pub(super) password: Option<PasswordHash>,
     pub(super) grants: Arc<Grants>,
     pub(super) disabled: bool,
-    /// Position of the event that added it.
+    /// Position of the event that added the account.
     pub(super) added_at: Position,
     pub(super) added_at_us: u64,
     pub(super) tokens_valid_from_us: u64,
-    /// Tokens revoked one by one, until they expire, µs since 1970 UTC.
+    /// Individually revoked tokens and their expiry, µs since 1970 UTC.
     pub(super) revoked: BTreeMap<TokenId, u64>,
 }
 
@@ -32,26 +32,26 @@ impl Account {
         &self.name
     }
 
-    /// What is kept of its password; `None`: it cannot log in with one.
+    /// The hash of its password; `None` if it cannot log in with one.
     #[must_use]
     pub fn password(&self) -> Option<&PasswordHash> {
         self.password.as_ref()
     }
 
-    /// What it may do, if it is not disabled.
+    /// Its roles, which apply while the account is enabled.
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
     }
 
-    /// Whether it may do nothing.
+    /// Whether the account is disabled.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
         self.disabled
     }
 
-    /// Position of the event that added it: one that gets its name later, when it is no more, has
-    /// another.
+    /// Position of the event that added the account; distinguishes it from a later account of the
+    /// same name.
     #[must_use]
     pub fn added_at(&self) -> Position {
         self.added_at
@@ -63,16 +63,16 @@ impl Account {
         self.added_at_us
     }
 
-    /// Tokens from before it do not count, µs since 1970 UTC. It grows with every change of the
-    /// password, when the account is disabled and when all tokens are revoked, and never stays the
-    /// same then: a token that carries it says exactly which of these it has seen.
+    /// Tokens issued before this time (µs since 1970 UTC) are invalid. Each password change,
+    /// disabling and revocation of all tokens increases it strictly, so a token that carries it
+    /// says exactly which of these it has seen.
     #[must_use]
     pub fn tokens_valid_from_us(&self) -> u64 {
         self.tokens_valid_from_us
     }
 
-    /// Whether it is enabled and an admin of everything who can log in. Keys alone are not enough:
-    /// they end.
+    /// Whether it is an enabled admin of everything who can log in with a password. Keys alone do
+    /// not suffice: they expire.
     pub(super) fn is_admin(&self) -> bool {
         !self.disabled && self.grants.are_admins() && self.password.is_some()
     }
@@ -87,34 +87,34 @@ pub struct Key {
     pub(super) digest: SecretDigest,
     pub(super) grant: Grant,
     pub(super) added_at_us: u64,
-    /// When it was made to end, µs since 1970 UTC; `None`: never.
+    /// The expiry set at creation, µs since 1970 UTC; `None`: never.
     pub(super) made_until_us: Option<u64>,
-    /// When it ends: never later than it was made to.
+    /// The current expiry: never later than the original one.
     pub(super) expires_at_us: Option<u64>,
     /// When it was revoked, if it was, µs since 1970 UTC.
     pub(super) revoked_at_us: Option<u64>,
 }
 
 impl Key {
-    /// What names it.
+    /// Its public identifier.
     #[must_use]
     pub fn id(&self) -> &KeyId {
         &self.id
     }
 
-    /// What its owner calls it.
+    /// The owner's label.
     #[must_use]
     pub fn label(&self) -> &Label {
         &self.label
     }
 
-    /// Whose it is. It may do what both it and its owner may.
+    /// The owning account. The key is allowed what both its grant and its owner's roles allow.
     #[must_use]
     pub fn owner(&self) -> &AccountName {
         &self.owner
     }
 
-    /// What it may do at most.
+    /// The most that the key is allowed.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
@@ -126,20 +126,20 @@ impl Key {
         self.added_at_us
     }
 
-    /// When it ends, µs since 1970 UTC; `None`: never.
+    /// When it expires, µs since 1970 UTC; `None`: never.
     #[must_use]
     pub fn expires_at_us(&self) -> Option<u64> {
         self.expires_at_us
     }
 
-    /// How long it was made to live, in µs; `None`: for ever. A rotation with overlap brings its
-    /// end forward and leaves this as it is, so each of its successors lives as long.
+    /// The lifetime set at creation, in µs; `None`: unlimited. A rotation with overlap brings the
+    /// expiry forward but leaves this unchanged, so each successor gets the same lifetime.
     #[must_use]
     pub fn life_us(&self) -> Option<u64> {
         self.made_until_us.map(|until_us| until_us.saturating_sub(self.added_at_us))
     }
 
-    /// Whether it no longer counts.
+    /// Whether it was revoked.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
         self.revoked_at_us.is_some()
@@ -151,35 +151,36 @@ impl Key {
 pub struct State {
     pub(super) applied: Position,
     pub(super) accounts: BTreeMap<AccountName, Arc<Account>>,
-    /// For a while those that have ended, too, also of accounts that are no more.
+    /// Includes recently ended keys, also of deleted accounts.
     pub(super) keys: BTreeMap<KeyId, Arc<Key>>,
-    /// From the first bytes of a digest to the keys that have them: one, but for a miracle.
+    /// From the first bytes of a digest to the keys with that prefix: practically always one.
     pub(super) by_head: HashMap<u64, Vec<KeyId>>,
     /// The keys of each account that has any.
     pub(super) by_owner: BTreeMap<AccountName, BTreeSet<KeyId>>,
-    /// How many keys are not revoked.
+    /// Number of keys that are not revoked.
     pub(super) unrevoked: usize,
-    /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. An account
-    /// that is added begins no earlier, so no token of another that had its name counts for it.
+    /// Later than any `tokens_valid_from_us` of a deleted account, µs since 1970 UTC. A new
+    /// account's tokens count from no earlier time, so a token of a former account of the same name
+    /// is invalid for it.
     pub(super) deleted_until_us: u64,
-    /// Of the secrets that the nodes of a cluster derive.
+    /// Generations of the secret that a cluster's nodes derive.
     pub(super) token_generations: TokenGenerations,
 }
 
 impl State {
-    /// Position of the last event it was made of.
+    /// Position of the last event applied.
     #[must_use]
     pub fn applied(&self) -> Position {
         self.applied
     }
 
-    /// Whether there are no accounts at all: then nobody needs credentials.
+    /// Whether no account exists: then no credentials are required.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.accounts.is_empty()
     }
 
-    /// Which generations of the secret that signs tokens count, where nodes derive it.
+    /// Which generations of the derived token secret are valid.
     #[must_use]
     pub fn token_generations(&self) -> TokenGenerations {
         self.token_generations
@@ -196,7 +197,7 @@ impl State {
         self.accounts.values()
     }
 
-    /// Accounts whose names come after this one, by name.
+    /// Accounts whose names sort after this one, by name.
     pub fn accounts_after(&self, name: &str) -> impl Iterator<Item = &Arc<Account>> {
         self.accounts.range::<str, _>((Excluded(name), Unbounded)).map(|(_, account)| account)
     }
@@ -207,17 +208,17 @@ impl State {
         self.keys.get(id)
     }
 
-    /// All keys, those that have ended and are not forgotten too, by id.
+    /// All keys by id, including ended ones that are not forgotten yet.
     pub fn keys(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values()
     }
 
-    /// Keys whose ids come after this one, by id.
+    /// Keys whose ids sort after this one, by id.
     pub fn keys_after(&self, id: &str) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.range::<str, _>((Excluded(id), Unbounded)).map(|(_, key)| key)
     }
 
-    /// Whether no enabled account but this one is an admin of everything with a password.
+    /// Whether this account is the only enabled admin of everything with a password.
     pub(super) fn is_last_admin(&self, name: &AccountName) -> bool {
         let is_admin = |account: &Arc<Account>| account.is_admin();
         self.accounts.get(name).is_some_and(is_admin)
@@ -225,7 +226,7 @@ impl State {
     }
 }
 
-/// The indexes follow from the keys.
+/// The indexes are derived from the keys, so they are not compared.
 impl PartialEq for State {
     fn eq(&self, other: &State) -> bool {
         let parts =
@@ -234,23 +235,23 @@ impl PartialEq for State {
     }
 }
 
-/// The readers' side.
+/// The readers' side of the view.
 #[derive(Debug, Default)]
 pub struct Folded {
     state: RwLock<Arc<State>>,
-    /// That of the state; set after it.
+    /// The state's position; set after the state.
     position: AtomicU64,
 }
 
 impl Folded {
-    /// What is folded by now. Waits for the fold of one event at most, which is a copy of the
-    /// accounts at worst.
+    /// The current folded state. Waits at most while one event is folded, in the worst case for a
+    /// copy of the accounts.
     #[must_use]
     pub fn now(&self) -> Arc<State> {
         Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Position of the last event of access: as long as it stays, so does [`now`](Self::now). Takes
+    /// Position of the last event of access. While it is unchanged, so is [`now`](Self::now). Takes
     /// no lock.
     #[must_use]
     pub fn position(&self) -> Position {
@@ -258,7 +259,7 @@ impl Folded {
     }
 }
 
-/// The writer's side: the view.
+/// The writer's side of the view.
 #[derive(Debug, Default)]
 pub struct Access {
     pub(super) folded: Arc<Folded>,
@@ -270,7 +271,7 @@ impl Access {
         Access { folded: Arc::new(Folded { state: RwLock::new(Arc::new(state)), position }) }
     }
 
-    /// Changes what readers will see. A reader who has the old state keeps it.
+    /// Changes the state that readers will see. A reader that holds the old state keeps it.
     pub(super) fn update(&mut self, change: impl FnOnce(&mut State)) {
         let mut state = self.folded.state.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut state));

@@ -1,44 +1,44 @@
-//! What a `User-Agent` header says of who clicked: a family of browsers, tools or
-//! bots. Names are cut out of the text in one pass and looked up; of several, the
-//! one that tells most wins, for Edge calls itself Chrome, and Chrome Safari.
+//! Classifies the client of a click by its `User-Agent` header: a family of browsers, tools or
+//! bots. One pass cuts names out of the text and looks them up; the most specific name wins,
+//! because Edge also claims to be Chrome, and Chrome to be Safari.
 //!
-//! The header is a claim, and anyone may send any. It serves statistics, nothing else.
+//! The header is an unverified claim, so it serves statistics only.
 
-/// Bytes of the header that are looked at.
+/// Maximum number of header bytes examined.
 pub const MAX_AGENT_BYTES: usize = 512;
 
-/// Who clicked, as the header claims.
+/// The client of a click according to its header.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// One of [`FAMILIES`].
     pub family: &'static str,
-    /// Whether it is a crawler, a monitor or a fetcher of previews. Tools such as
-    /// curl are none: a person or a program used them to follow the link.
+    /// Whether it is a crawler, a monitor or a link previewer. Tools such as curl are not bots: a
+    /// person or a program used them to follow the link.
     pub bot: bool,
 }
 
-/// How much a name tells; the least rank wins, and of equals the first.
+/// How specific a name is. The lowest rank wins; of equals, the first name.
 #[derive(Debug, Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// A bot known by name, whatever browser it claims to be.
+    /// A known bot, whatever browser it claims to be.
     Bot,
-    /// A word that only bots use of themselves.
+    /// A word that only bots use for themselves.
     AnyBot,
-    /// A browser or app that also gives the name of its engine's owner.
+    /// A browser or app that also names its engine's vendor.
     Brand,
-    /// An app's built-in page, which gives Chrome's name too.
+    /// An app's embedded web view, which also claims to be Chrome.
     WebView,
-    /// A browser whose name others give as well.
+    /// A browser whose name others also send.
     Engine,
-    /// A name that nearly all give.
+    /// A name that nearly every browser sends.
     Safari,
     /// A library or command-line tool.
     Tool,
-    /// No name stands for it; it is concluded.
+    /// A family inferred without a name.
     Concluded,
 }
 
-/// A family, and the lower-case names by which it is known.
+/// A family and its names in lower case.
 struct Family {
     name: &'static str,
     rank: Rank,
@@ -55,8 +55,8 @@ const OTHER_BOT: usize = 2;
 const IOS_WEB_VIEW: usize = 11;
 const ANDROID_BROWSER: usize = 12;
 
-/// All families in the order of their index. Folds keep the index, so a new one
-/// goes to the end and none is taken away.
+/// All families in the order of their index. Snapshots store the index, so new families are
+/// appended and none is removed.
 #[rustfmt::skip]
 const TABLE: &[Family] = &[
     family_of("Unknown", Rank::Concluded, &[]),
@@ -139,7 +139,7 @@ const TABLE: &[Family] = &[
     family_of("Headless Chrome", Rank::Bot, &["headlesschrome"]),
 ];
 
-/// The names of all families. The place of each in here never changes.
+/// The names of all families. Their indexes never change.
 pub const FAMILIES: &[&str] = &{
     let mut names = [""; TABLE.len()];
     let mut at = 0;
@@ -152,7 +152,7 @@ pub const FAMILIES: &[&str] = &{
 
 const _: () = assert!(TABLE.len() <= 256, "an index is a byte");
 
-/// The place of a family in [`FAMILIES`]; `None` if it is not there.
+/// The index of the family in [`FAMILIES`]; `None` if it is unknown.
 pub fn index_of(family: &str) -> Option<u8> {
     FAMILIES.iter().position(|&name| name == family).map(|at| at as u8)
 }
@@ -166,12 +166,12 @@ const TOKENS: usize = {
     count
 };
 
-/// Every token with its family's index, by first letter.
+/// Every token with its family's index, grouped by first letter.
 struct Index {
     tokens: [(&'static str, u8); TOKENS],
-    /// Where the tokens of a letter begin; the next letter's are behind them.
+    /// Start of each letter's tokens; they end where the next letter's begin.
     starts: [u16; 27],
-    /// Bit n: a token of this letter has n bytes. Most words end the search here.
+    /// Bit n: this letter has a token of n bytes. Rules out most words.
     lengths: [u32; 26],
 }
 
@@ -200,7 +200,7 @@ static INDEX: Index = {
     index
 };
 
-/// The index of the family that `token`, in lower case, is a name of.
+/// The index of the family that has `token`, in lower case, as a name.
 fn look_up(token: &[u8]) -> Option<usize> {
     let letter = usize::from(token.first()?.wrapping_sub(b'a'));
     let lengths = *INDEX.lengths.get(letter)?;
@@ -211,21 +211,21 @@ fn look_up(token: &[u8]) -> Option<usize> {
     known.iter().find(|(name, _)| name.as_bytes() == token).map(|&(_, family)| usize::from(family))
 }
 
-/// What was found so far.
-struct Found {
-    /// Index of the family that tells most.
+/// The best match so far.
+struct BestMatch {
+    /// Index of the most specific family.
     family: usize,
     android: bool,
     ios: bool,
     webkit: bool,
 }
 
-impl Found {
+impl BestMatch {
     fn rank(&self) -> Rank {
         TABLE[self.family].rank
     }
 
-    /// Takes a name in; `product` if it begins the text or a version follows.
+    /// Considers a name; `product` if it begins the text or precedes a version.
     fn take(&mut self, token: &[u8], product: bool) {
         let Some(family) = look_up(token) else {
             match token[0] {
@@ -255,8 +255,8 @@ impl Found {
     }
 }
 
-/// Reads a `User-Agent` header's value; an absent header is an empty one. Takes
-/// bounded time: only the first [`MAX_AGENT_BYTES`] count.
+/// Classifies a `User-Agent` header's value; an absent header is an empty one. Takes bounded time:
+/// it examines only the first [`MAX_AGENT_BYTES`].
 pub fn family(user_agent: &[u8]) -> Agent {
     let mut lower = [0; MAX_AGENT_BYTES];
     let text = &mut lower[..user_agent.len().min(MAX_AGENT_BYTES)];
@@ -268,10 +268,10 @@ pub fn family(user_agent: &[u8]) -> Agent {
     Agent { family: name, bot: *rank <= Rank::AnyBot }
 }
 
-/// Takes every name in `text` in: runs of letters, digits, `-` and `_`, and what is before their
-/// first `-`.
-fn read(text: &[u8]) -> Found {
-    let mut found = Found { family: OTHER, android: false, ios: false, webkit: false };
+/// Considers every name in `text`: runs of letters, digits, `-` and `_`, and each run's part before
+/// its first `-`.
+fn read(text: &[u8]) -> BestMatch {
+    let mut found = BestMatch { family: OTHER, android: false, ios: false, webkit: false };
     let (mut start, mut hyphen) = (0, None);
     for end in 0..=text.len() {
         let next = text.get(end).copied().unwrap_or(b' ');
@@ -293,7 +293,7 @@ fn read(text: &[u8]) -> Found {
     found
 }
 
-/// The bytes of names, in lower case.
+/// Maps the bytes allowed in names to lower case.
 const IN_NAME: [bool; 256] = {
     let mut inside = [false; 256];
     let mut byte = 0;
@@ -305,12 +305,11 @@ const IN_NAME: [bool; 256] = {
     inside
 };
 
-/// The words that bots use of themselves.
+/// Words that bots use for themselves.
 const BOT_WORDS: [&[u8]; 8] =
     [b"bot", b"crawl", b"headless", b"monitor", b"preview", b"spider", b"slurp", b"scrap"];
 
-/// Whether one of [`BOT_WORDS`] is anywhere in `text`, in lower case. "Cubot" is
-/// a maker of telephones.
+/// Whether `text`, in lower case, contains one of [`BOT_WORDS`]. "Cubot" is a phone manufacturer.
 fn calls_itself_a_bot(text: &[u8]) -> bool {
     if !may_call_itself_a_bot(text) {
         return false;
@@ -322,8 +321,8 @@ fn calls_itself_a_bot(text: &[u8]) -> bool {
     })
 }
 
-/// Whether the first three letters of such a word are anywhere. It has no branch
-/// within, so it is compiled to vector instructions; nearly every browser ends here.
+/// Whether `text` contains the first three letters of such a word. Branch-free inside, so it
+/// compiles to vector instructions; nearly every browser is ruled out here.
 fn may_call_itself_a_bot(text: &[u8]) -> bool {
     let (Some(second), Some(third)) = (text.get(1..), text.get(2..)) else { return false };
     let mut any = false;
@@ -341,7 +340,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// Strings that vendors document, or that their programs send.
+    /// Strings that vendors document or their programs send.
     #[rustfmt::skip]
     const PEOPLE: &[(&str, &str)] = &[
         ("Firefox", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
@@ -452,7 +451,7 @@ mod tests {
             assert_eq!(index_of(name), Some(at as u8));
         }
         assert_eq!(index_of("Netscape"), None);
-        // Never change a line here: snapshots keep these numbers.
+        // Never change a line here: snapshots store these numbers.
         for (name, at) in [
             ("Unknown", UNKNOWN),
             ("Other", OTHER),

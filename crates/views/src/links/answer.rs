@@ -1,4 +1,4 @@
-//! Answers: links one by one, in pages, and what is known of their clicks.
+//! Queries: single links, pages of links, and click statistics.
 
 use super::agent;
 use super::clicks::{DAY_US, Detail, HOUR_US};
@@ -12,29 +12,29 @@ use wellspring_types::Position;
 pub struct Details {
     /// Its code.
     pub code: Code,
-    /// Where it leads.
+    /// Its target.
     pub url: String,
     /// When it was created, µs since 1970 UTC.
     pub created_at_us: u64,
     /// Position of the event that created it.
     pub created: Position,
-    /// What may be done with it.
+    /// Whether it redirects.
     pub status: Status,
-    /// When it ends, µs since 1970 UTC.
+    /// Expiry, µs since 1970 UTC.
     pub expires_at_us: Option<u64>,
-    /// What the settings say of where it leads.
+    /// Whether the settings allow its target.
     pub verdict: TargetVerdict,
     /// Its tags.
     pub tags: Vec<String>,
-    /// Clicks, bots' included.
+    /// Clicks, including those of bots.
     pub clicks: u64,
-    /// Visitors, each counted once a day, bots not; estimated (±2.3 %) over 64 a day.
+    /// Visitors, each counted once a day; excludes bots; estimated (±2.3 %) above 64 a day.
     pub visitors: u64,
     /// Clicks of bots.
     pub bots: u64,
 }
 
-/// Which way a list goes.
+/// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListOrder {
     /// Newest first.
@@ -44,75 +44,76 @@ pub enum ListOrder {
     Oldest,
 }
 
-/// Which links to list.
+/// A request for a page of links.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// The `next` of the page before.
+    /// The previous page's `next`.
     pub after: Option<u64>,
-    /// Which way.
+    /// The order.
     pub order: ListOrder,
-    /// Most links on the page.
+    /// Maximum number of links on the page.
     pub limit: usize,
     /// Only links with this tag.
     pub tag: Option<String>,
-    /// Only links whose code, URL or a tag contains this text, in either case.
+    /// Only links whose code, URL or one tag contains this text, ignoring case.
     pub search: Option<String>,
-    /// Most links looked at for the page, so that a search for nothing ends.
+    /// Maximum number of links examined for the page, which bounds the work of a search without
+    /// matches.
     pub scan_limit: usize,
 }
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// The links, deleted ones left out.
+    /// The links, without deleted ones.
     pub links: Vec<Details>,
-    /// Where to go on, if there may be more. A page may be empty and have a next.
+    /// Where to continue, if there may be more. Even an empty page may have a `next`.
     pub next: Option<u64>,
 }
 
-/// How finely clicks are told apart.
+/// The granularity of a click series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bucket {
-    /// By hour; kept for 92 days with clicks.
+    /// By hour; kept for 92 days that have clicks.
     Hour,
-    /// By day, for ever.
+    /// By day; kept for ever.
     Day,
 }
 
-/// Which clicks to tell of.
+/// A request for click statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatsRequest {
-    /// How finely.
+    /// The granularity.
     pub bucket: Bucket,
-    /// Buckets that begin at or after this, µs since 1970 UTC.
+    /// Only buckets that begin at or after this, µs since 1970 UTC.
     pub from_us: Option<u64>,
-    /// Buckets that begin before this, µs since 1970 UTC.
+    /// Only buckets that begin before this, µs since 1970 UTC.
     pub to_us: Option<u64>,
 }
 
 /// The clicks of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesPoint {
-    /// Begin of the bucket, µs since 1970 UTC.
+    /// Start of the bucket, µs since 1970 UTC.
     pub start_us: u64,
-    /// Clicks in it.
+    /// Number of clicks.
     pub clicks: u64,
-    /// Visitors of the day, by day only.
+    /// The day's visitors; `None` in a series by hour.
     pub visitors: Option<u64>,
 }
 
 /// A referrer's clicks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferrerClicks {
-    /// Its host; `None`: the browser named none.
+    /// The referrer's host; `None`: the browser sent none.
     pub referrer: Option<String>,
-    /// Clicks.
+    /// Number of clicks.
     pub clicks: u64,
-    /// By how many the clicks may be too high: 0 while there are at most 64 referrers.
+    /// By how much `clicks` may be too high: 0 while there are at most 64 referrers.
     pub excess: u64,
 }
 
-/// What is known of a link's clicks.
+/// The click statistics of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// All clicks.
@@ -121,16 +122,16 @@ pub struct Stats {
     pub visitors: u64,
     /// Clicks of bots.
     pub bots: u64,
-    /// Ascending, buckets without clicks left out.
+    /// Ascending; omits buckets without clicks.
     pub series: Vec<SeriesPoint>,
-    /// Descending by clicks.
+    /// Most clicks first.
     pub referrers: Vec<ReferrerClicks>,
-    /// Families of user agents and their clicks, descending.
+    /// Families of user agents and their clicks, most clicks first.
     pub agents: Vec<(&'static str, u64)>,
 }
 
 impl Folded {
-    /// A link, deleted or not; `None` if there never was one.
+    /// A link, deleted or not; `None` if it never existed.
     #[must_use]
     pub fn details(&self, code: Code) -> Option<Details> {
         let link = self.find(code)?;
@@ -155,13 +156,13 @@ impl Folded {
         }
     }
 
-    /// A page of links. Looks at no more than `scan_limit` of them.
+    /// A page of links. Examines at most `scan_limit` of them.
     #[must_use]
     pub fn list(&self, request: &ListRequest) -> Page {
         let count = self.count();
         let search = request.search.as_deref().map(str::to_lowercase);
         let mut links = Vec::new();
-        // Counts links passed in the order asked for.
+        // The number of links before the page, in the requested order.
         let start = match (request.order, request.after) {
             (_, None) => 0,
             (ListOrder::Oldest, Some(after)) => after.saturating_add(1),
@@ -185,7 +186,7 @@ impl Folded {
         Page { links, next: (end > start && end < count).then(|| link_at(end - 1)) }
     }
 
-    /// What is known of a link's clicks; `None` if there never was such a link.
+    /// The click statistics of a link; `None` if it never existed.
     #[must_use]
     pub fn stats(&self, code: Code, request: &StatsRequest) -> Option<Stats> {
         let link = self.find(code)?;

@@ -1,10 +1,10 @@
-//! The fold: what an event changes. Each change is made at most once, whatever is
-//! applied again: a link knows when it was created, last changed and last clicked.
+//! The fold: how an event changes the view. Every change is applied at most once even if its event
+//! is applied again: a link remembers when it was created, last changed and last clicked.
 
 use super::clicks::{Clicks, Detail};
 use super::event::{ChangedData, ClickedData, CreatedData, Fact};
 use super::record::{Record, Status};
-use super::state::{Links, Opened};
+use super::state::{CodeOrder, Links};
 use super::{Code, MAX_TAG_BYTES, MAX_TAGS, MAX_TIME_US, url};
 use crate::view::Recorded;
 use std::borrow::Cow;
@@ -19,8 +19,8 @@ impl Links {
             Some(Fact::Deleted(code)) => self.update(event, code, |record| {
                 record.status = Status::Deleted;
             }),
-            // The first decides; another could only have been forced past its condition.
-            Some(Fact::Opened(key)) => drop(self.folded.opened.set(Opened::new(key))),
+            // The first one wins; a second can only exist if an append bypassed the condition.
+            Some(Fact::Opened(key)) => drop(self.folded.opened.set(CodeOrder::new(key))),
             None => {}
         }
     }
@@ -69,14 +69,14 @@ impl Links {
         });
     }
 
-    /// Changes a link that is there, is not deleted and has not seen this event.
+    /// Changes a link that exists, is not deleted and has not applied this event.
     fn update(&mut self, event: &impl Recorded, code: Code, change: impl FnOnce(&mut Record)) {
         let Some(link) = self.folded.find(code) else { return };
         let Some(mut record) = self.folded.record(link) else { return };
         if record.status != Status::Deleted && event.position() > record.changed {
             let was = record.clone();
             change(&mut record);
-            // Checked when it was created or changed.
+            // The URL was checked when the link was created or changed.
             let Ok((plain, verdict)) = self.targets.judge_url(&record.url) else { return };
             (record.plain, record.verdict) = (plain, verdict);
             record.changed = event.position();
@@ -89,7 +89,7 @@ impl Links {
         let clicks = match self.folded.clicks(link) {
             Some(clicks) => clicks,
             None => {
-                // Clicks from before there was a link are nobody's.
+                // Clicks from before the link existed do not count.
                 let created = self.folded.record(link).map_or(0, |record| record.created);
                 if event.position() <= created {
                     return;
@@ -101,19 +101,19 @@ impl Links {
     }
 }
 
-/// Whether a target may stand in a header as its text is.
+/// Whether a target's text can be sent in a header unchanged.
 pub(super) fn plainness(target: &url::Target<'_>, text: &str) -> bool {
     let mut location = Vec::with_capacity(text.len());
     target.push_location(&mut location);
     location == text.as_bytes()
 }
 
-/// Whether a time can be written as RFC 3339.
+/// Whether a time is representable as RFC 3339.
 pub(super) fn time_is_fine(time_us: Option<u64>) -> bool {
     time_us.is_none_or(|time_us| time_us <= MAX_TIME_US)
 }
 
-/// Whether tags are few and short enough, and none stands twice.
+/// Whether tags are few and short enough and all different.
 pub(super) fn tags_are_fine(tags: &[String]) -> bool {
     let fine = |(at, tag): (usize, &String)| {
         check_text(tag, MAX_TAG_BYTES).is_ok() && !tags[..at].contains(tag)

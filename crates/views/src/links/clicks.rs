@@ -1,29 +1,29 @@
-//! The clicks of one link: what is kept of them does not grow with their number.
+//! The clicks of one link, in space that does not grow with their number.
 
 use super::agent;
 use super::event::{ClickedData, parse_visitor};
 use super::referrer::MAX_REFERRER_BYTES;
-use super::top::Top;
+use super::top::FrequentNames;
 use super::visitors::Visitors;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellspring_types::Position;
 
-/// Hours of which the clicks are kept; days are kept for ever.
+/// Number of hours whose clicks are kept; days are kept for ever.
 pub(super) const HOURS_KEPT: usize = 92 * 24;
 pub(super) const HOUR_US: u64 = 3_600_000_000;
 pub(super) const DAY_US: u64 = 24 * HOUR_US;
 
-/// The clicks of one link. The total is read without a lock; the rest is behind one
-/// that is held for one click or for one copy, never for a fold or an answer.
+/// The clicks of one link. The total is read without a lock; the lock on the rest is held for one
+/// click or one copy, never for a fold or an answer.
 #[derive(Debug, Default)]
 pub(super) struct Clicks {
     total: AtomicU64,
     detail: Mutex<Detail>,
 }
 
-/// A day's clicks, once it is over also its visitors.
+/// A day's clicks and, once it is over, its visitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Day {
     /// Days since 1970 UTC.
@@ -32,37 +32,37 @@ pub(super) struct Day {
     pub(super) clicks: u64,
 }
 
-/// What is kept of clicks.
+/// The click data that is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Detail {
     /// Position of the last click counted.
     pub(super) applied: Position,
     pub(super) total: u64,
     pub(super) bots: u64,
-    /// Clicks that named no referrer.
+    /// Clicks without a referrer.
     pub(super) direct: u64,
-    /// Hours since 1970 UTC and their clicks, ascending, none without.
+    /// Hours since 1970 UTC and their clicks; ascending, omits hours without clicks.
     pub(super) hours: VecDeque<(u32, u64)>,
-    /// Ascending, none without clicks. The last is still counting visitors.
+    /// Ascending, omits days without clicks. The last day is still counting visitors.
     pub(super) days: Vec<Day>,
     pub(super) today: Visitors,
-    /// Index in [`agent::FAMILIES`] and clicks.
+    /// Index in [`agent::FAMILIES`] and number of clicks.
     pub(super) agents: Vec<(u8, u64)>,
-    pub(super) referrers: Top,
+    pub(super) referrers: FrequentNames,
 }
 
 impl Clicks {
-    /// Those of a snapshot.
+    /// Clicks restored from a snapshot.
     pub(super) fn of(detail: Detail) -> Clicks {
         Clicks { total: AtomicU64::new(detail.total), detail: Mutex::new(detail) }
     }
 
-    /// How many there are.
+    /// The number of clicks.
     pub(super) fn total(&self) -> u64 {
         self.total.load(Relaxed)
     }
 
-    /// Counts a click, once.
+    /// Counts a click once.
     pub(super) fn add(&self, position: Position, at_us: u64, click: &ClickedData<'_>) {
         let mut detail = self.lock();
         if position > detail.applied {
@@ -71,7 +71,7 @@ impl Clicks {
         }
     }
 
-    /// A copy of what is kept.
+    /// A copy of the click data.
     pub(super) fn detail(&self) -> Detail {
         self.lock().clone()
     }
@@ -91,7 +91,7 @@ impl Clicks {
 }
 
 impl Detail {
-    /// Nothing yet; clicks up to `applied` do not count.
+    /// No clicks yet; clicks up to `applied` do not count.
     pub(super) fn after(applied: Position) -> Detail {
         Detail { applied, ..Detail::default() }
     }
@@ -102,7 +102,7 @@ impl Detail {
             .map_or(0, |(_, days)| days.iter().map(|d| u64::from(d.visitors)).sum())
     }
 
-    /// Visitors, each counted once a day.
+    /// The number of visitors, each counted once a day.
     pub(super) fn visitors(&self) -> u64 {
         self.visitors_before_today() + self.today.count()
     }
@@ -149,7 +149,7 @@ impl Detail {
     }
 
     fn add_agent(&mut self, name: &str) {
-        // One of the few that have come before, nearly always: no need to go through all there are.
+        // Nearly always one of the few recent agents, so the scan is short.
         let known =
             |&(family, _): &(u8, u64)| agent::FAMILIES.get(usize::from(family)) == Some(&name);
         if let Some(at) = self.agents.iter().position(known) {
@@ -189,7 +189,7 @@ mod tests {
         ] {
             clicks.add(position, day * DAY_US + 5, &click(visitor, Some("a.example"), bot));
         }
-        // Applied again: nothing changes.
+        // Applying it again changes nothing.
         clicks.add(3, 5, &click(3, None, false));
         assert_eq!((clicks.total(), clicks.visits()), (5, (3, 1)));
         let detail = clicks.detail();

@@ -1,24 +1,24 @@
-//! Short codes as numbers: bijective base 62, so every text of 1 to 10 letters
-//! and digits is exactly one number and every number below [`CODES`] one text.
+//! Short codes as numbers in bijective base 62: every text of 1 to 10 letters and digits is exactly
+//! one number, and every number below [`CODES`] one text.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Most characters of a code.
+/// Maximum length of a code in characters.
 pub const MAX_CODE_CHARS: usize = 10;
 
-/// The characters of a code in the order of their values, which is also their order in ASCII.
+/// The characters of a code by ascending value, which is also their order in ASCII.
 pub const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many codes there are, of all lengths: one past the largest number.
+/// The number of codes of all lengths: one more than the largest code's number.
 pub const CODES: u64 = FIRST[MAX_CODE_CHARS + 1];
 
 const _: () = assert!(CODES < 1 << 60, "a code leaves four bits of its word free");
 
 const BASE: u64 = ALPHABET.len() as u64;
 
-/// `FIRST[k]`: the number of the first code of `k` characters, which is how many shorter ones there
-/// are.
+/// `FIRST[k]`: the number of the first code of `k` characters, which is the number of shorter
+/// codes.
 const FIRST: [u64; MAX_CODE_CHARS + 2] = {
     let mut first = [0; MAX_CODE_CHARS + 2];
     let mut chars = 2;
@@ -40,29 +40,31 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// The number of the first code of `chars` characters (1 to 10). For 11 and
-/// more it is [`CODES`]: what a code of 10 characters is below.
+/// The number of the first code of `chars` characters (1 to 10). For 11 and more it is [`CODES`],
+/// the upper bound of all codes.
 pub const fn first_of_length(chars: usize) -> u64 {
     if chars > MAX_CODE_CHARS { CODES } else { FIRST[chars] }
 }
 
-/// A short code: a text of 1 to 10 characters of [`ALPHABET`], kept as its number.
+/// A short code: a text of 1 to 10 characters of [`ALPHABET`], stored as its number.
 ///
-/// Codes are ordered by length, then as their texts are.
+/// Codes are ordered by length, then by text.
 #[derive(Copy, Clone, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct Code(u64);
 
-/// Why a text is no code.
+/// Why a text is not a code.
 #[derive(Debug, Copy, Clone, Eq, PartialEq)]
 pub enum CodeFault {
-    /// There are no characters.
+    /// The text is empty.
     Empty,
-    /// There are more than [`MAX_CODE_CHARS`] bytes.
+    /// The text has more than [`MAX_CODE_CHARS`] bytes.
     TooLong,
-    /// Something other than a letter `A-Z`, `a-z` or a digit `0-9`.
+    /// A character other than a letter `A-Z`, `a-z` or a digit `0-9`.
     Character {
-        /// The first such byte, counted from 0.
+        /// Offset of its first byte.
         at: usize,
+        /// The character itself; U+FFFD if it is not UTF-8.
+        found: char,
     },
 }
 
@@ -73,9 +75,13 @@ impl fmt::Display for CodeFault {
             CodeFault::TooLong => {
                 write!(f, "is too long; a code has at most {MAX_CODE_CHARS} characters")
             }
-            CodeFault::Character { at } => {
-                write!(f, "may hold only letters A-Z, a-z and digits 0-9; byte {} is none", at + 1)
-            }
+            CodeFault::Character { at, found } => write!(
+                f,
+                "is invalid: the character {:?} (byte {}) is not allowed; use only letters A-Z, \
+                 a-z and digits 0-9",
+                String::from(*found),
+                at + 1
+            ),
         }
     }
 }
@@ -83,7 +89,7 @@ impl fmt::Display for CodeFault {
 impl std::error::Error for CodeFault {}
 
 impl Code {
-    /// The code that `text` is, or `None`; [`Code::check`] says why.
+    /// Parses a code; [`Code::check`] also gives the reason of a failure.
     #[inline]
     pub fn parse(text: &[u8]) -> Option<Code> {
         if text.is_empty() || text.len() > MAX_CODE_CHARS {
@@ -103,7 +109,7 @@ impl Code {
     /// As [`Code::parse`], with the reason.
     ///
     /// # Errors
-    /// [`CodeFault`]; length is judged before characters.
+    /// [`CodeFault`]; the length is checked before the characters.
     pub fn check(text: &[u8]) -> Result<Code, CodeFault> {
         if text.is_empty() {
             return Err(CodeFault::Empty);
@@ -112,8 +118,9 @@ impl Code {
             return Err(CodeFault::TooLong);
         }
         Code::parse(text).ok_or_else(|| {
-            let at = text.iter().position(|&byte| DIGITS[usize::from(byte)] == 0);
-            CodeFault::Character { at: at.unwrap_or(0) }
+            let at = text.iter().position(|&byte| DIGITS[usize::from(byte)] == 0).unwrap_or(0);
+            let found = String::from_utf8_lossy(&text[at..]).chars().next();
+            CodeFault::Character { at, found: found.unwrap_or(char::REPLACEMENT_CHARACTER) }
         })
     }
 
@@ -129,7 +136,7 @@ impl Code {
         (number < CODES).then_some(Code(number))
     }
 
-    /// Its characters, 1 to 10.
+    /// Its length in characters, 1 to 10.
     #[expect(clippy::len_without_is_empty, reason = "no code is empty")]
     #[inline]
     pub fn len(self) -> usize {
@@ -165,10 +172,10 @@ impl fmt::Debug for Code {
     }
 }
 
-/// The text of a [`Code`], held in place.
+/// The text of a [`Code`], stored inline.
 #[derive(Copy, Clone, Eq, PartialEq)]
 pub struct CodeText {
-    /// The text, then filling.
+    /// The text, then padding.
     bytes: [u8; MAX_CODE_CHARS],
     len: u8,
 }
@@ -177,7 +184,7 @@ impl Deref for CodeText {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Only bytes of the alphabet are ever put here, so the text is never replaced by "".
+        // `bytes` holds only the alphabet's characters, so the fallback is never used.
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }

@@ -1,13 +1,13 @@
-//! The decision: which events a command comes to, on top of what is folded and what
-//! has been decided and is not folded yet.
+//! The decision: which events a command results in, given the folded state and the decisions that
+//! are not folded yet.
 
 use super::apply::{tags_are_fine, time_is_fine};
 use super::event::{
-    CREATED, ChangedData, Chosen, CreatedData, DELETED, FOUND, Fact, Key, LINK_TAG, OPENED,
+    CREATED, ChangedData, CodeOrigin, CreatedData, DELETED, FOUND, Fact, Key, LINK_TAG, OPENED,
     OPENED_TAG,
 };
 use super::record::Status;
-use super::state::{Folded, Opened};
+use super::state::{CodeOrder, Folded};
 use super::url::{self, UrlFault};
 use super::{Code, TargetRule, digest};
 use crate::view::{Decision, Recorded, Ticket};
@@ -21,81 +21,81 @@ use wellspring_types::{Event, QueryItem};
 /// How a link gets its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// The next of the permuted counter.
+    /// The next code of the permuted counter.
     Automatic,
-    /// This one.
+    /// The code that the client chose.
     Alias(Code),
-    /// From the URL, so that the same URL gets the same code.
+    /// A code derived from the URL: the same URL always gets the same code.
     Deterministic,
 }
 
-/// A new link.
+/// A link to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
-    /// Where it leads: checked by [`url::check`].
+    /// Its target, already checked by [`url::check`].
     pub url: String,
     /// How it gets its code.
     pub naming: Naming,
-    /// When it ends, µs since 1970 UTC.
+    /// Expiry, µs since 1970 UTC.
     pub expires_at_us: Option<u64>,
-    /// At most [`MAX_TAGS`](super::MAX_TAGS), none twice.
+    /// At most [`MAX_TAGS`](super::MAX_TAGS), all different.
     pub tags: Vec<String>,
 }
 
-/// What is to change of a link; `None` stays.
+/// A change to a link; `None` leaves a property unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which link.
+    /// The link.
     pub code: Code,
-    /// Where it leads from now on.
+    /// The new target.
     pub url: Option<String>,
     /// Whether it redirects.
     pub enabled: Option<bool>,
-    /// When it ends; `Some(None)`: never.
+    /// The new expiry; `Some(None)`: never.
     pub expires_at_us: Option<Option<u64>>,
-    /// Its tags, all of them.
+    /// All its tags from now on.
     pub tags: Option<Vec<String>>,
 }
 
-/// What a client wants.
+/// A change requested by a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A new link.
+    /// Creates a link.
     Create(Create),
-    /// A link changed.
+    /// Changes a link.
     Change(Change),
-    /// A link deleted, for ever.
+    /// Deletes a link permanently.
     Delete {
-        /// Which link.
+        /// The link.
         code: Code,
     },
 }
 
-/// Codes looked at for a deterministic link. By chance hardly a URL ever needs its third, but the
-/// codes can be computed and taken on purpose, and the search is made under a lock.
+/// Number of candidate codes tried for a deterministic link. By chance hardly any URL needs a
+/// third, but an attacker can compute the codes and take them, and the search runs under a lock.
 const MOST_CANDIDATES: usize = 64;
 
-/// What a decision needs that no event holds.
+/// Inputs of a decision that are not in any event.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The key to open links with, if nobody has: random.
+    /// A random key for the permutation of codes, used if the log has none yet.
     pub key: Key,
-    /// Whether a word may not be a code.
+    /// Whether a word is reserved and cannot be an alias.
     pub reserved: fn(&str) -> bool,
-    /// Which targets may be followed. Asked when they are folded.
+    /// Which targets are allowed. Applied when a link is folded.
     pub targets: TargetRule,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is a new link.
+    /// The link was created.
     Created(Code),
-    /// The link was there already.
+    /// The link existed already.
     Existing(Code),
-    /// It is changed.
+    /// The link is as the command wants it.
     Changed(Code),
-    /// It is deleted.
+    /// The link was deleted.
     Deleted(Code),
 }
 
@@ -104,21 +104,21 @@ pub enum Outcome {
 pub enum Refusal {
     /// A link has, or had, this alias.
     AliasTaken(Code),
-    /// The alias is a word of the server's own.
+    /// The alias is a word that the server reserves.
     Reserved(Code),
-    /// There is no such link.
+    /// No link has this code.
     Unknown(Code),
-    /// The link is deleted.
+    /// The link was deleted.
     Deleted(Code),
-    /// The URL may not be a link's.
+    /// The URL is not allowed for a link.
     Url(UrlFault),
-    /// The tags are too many, too long, or one stands twice.
+    /// There are too many tags, one is too long, or one is repeated.
     Tags,
-    /// It would end later than the year 9999.
+    /// The expiry is later than the year 9999.
     TooLate,
-    /// Every code there can be is taken.
+    /// Every code is taken.
     Exhausted,
-    /// The first `MOST_CANDIDATES` codes that a URL asks for are taken.
+    /// The first `MOST_CANDIDATES` codes derived from the URL are taken.
     CandidatesTaken,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::AliasTaken(code) => write!(f, "the alias {code} is taken; choose another"),
             Refusal::Reserved(code) => write!(f, "the alias {code} is reserved; choose another"),
-            Refusal::Unknown(code) => write!(f, "there is no link {code}"),
+            Refusal::Unknown(code) => write!(f, "no link has the code {code}"),
             Refusal::Deleted(code) => write!(f, "the link {code} has been deleted"),
             Refusal::Url(fault) => fault.fmt(f),
             Refusal::Tags => write!(
@@ -136,18 +136,18 @@ impl fmt::Display for Refusal {
                 super::MAX_TAGS,
                 super::MAX_TAG_BYTES
             ),
-            Refusal::TooLate => f.write_str("a link ends before the year 10000, or never"),
-            Refusal::Exhausted => f.write_str("there are no more codes"),
+            Refusal::TooLate => f.write_str("a link must expire before the year 10000, or never"),
+            Refusal::Exhausted => f.write_str("all codes are in use"),
             Refusal::CandidatesTaken => write!(
                 f,
-                "the first {MOST_CANDIDATES} codes that this URL asks for are taken by other links; \
-                 choose an alias or leave deterministic out"
+                "the first {MOST_CANDIDATES} codes derived from this URL are taken by other links; \
+                 choose an alias or omit deterministic"
             ),
         }
     }
 }
 
-/// A link as it will be.
+/// A link's state once a pending decision is folded.
 #[derive(Debug, Clone)]
 struct Pending {
     ticket: Ticket,
@@ -155,49 +155,48 @@ struct Pending {
     deleted: bool,
 }
 
-/// What has been decided and is not folded yet.
+/// The decisions that are not folded yet.
 #[derive(Debug, Default)]
 pub struct Staged {
-    opened: Option<(Ticket, Opened)>,
+    opened: Option<(Ticket, CodeOrder)>,
     next: u64,
-    /// Of each link what was decided last, and before.
+    /// Each link's pending decisions, oldest first.
     links: HashMap<Code, Vec<Pending>>,
     of_ticket: HashMap<Ticket, Vec<Code>>,
 }
 
 /// A link as a decision sees it.
-struct Seen {
+struct LinkState {
     url: String,
     deleted: bool,
 }
 
-/// What is folded with what is staged on top.
-struct Ahead<'a> {
+/// The folded state with the pending decisions on top.
+struct ExpectedState<'a> {
     folded: &'a Folded,
     staged: &'a Staged,
 }
 
-impl Ahead<'_> {
-    fn link(&self, code: Code) -> Option<Seen> {
+impl ExpectedState<'_> {
+    fn link(&self, code: Code) -> Option<LinkState> {
         if let Some(Pending { url, deleted, .. }) = self.staged.last(code) {
-            return Some(Seen { url: url.clone(), deleted: *deleted });
+            return Some(LinkState { url: url.clone(), deleted: *deleted });
         }
         let record = self.folded.record(self.folded.find(code)?)?;
-        Some(Seen { url: record.url, deleted: record.status == Status::Deleted })
+        Some(LinkState { url: record.url, deleted: record.status == Status::Deleted })
     }
 
     fn is_taken(&self, code: Code) -> bool {
         self.staged.links.contains_key(&code) || self.folded.find(code).is_some()
     }
 
-    fn alive(&self, code: Code) -> Result<Seen, Refusal> {
+    fn alive(&self, code: Code) -> Result<LinkState, Refusal> {
         let seen = self.link(code).ok_or(Refusal::Unknown(code))?;
         if seen.deleted { Err(Refusal::Deleted(code)) } else { Ok(seen) }
     }
 }
 
-/// The outcome that an event tells of.
-/// Only what is found comes to no event.
+/// The event that records an outcome without a change of its own; only `Existing` needs one.
 pub(super) fn remember(outcome: Outcome) -> Option<Event> {
     match outcome {
         Outcome::Existing(code) => Some(Event::json(FOUND, &[&format!("{LINK_TAG}{code}")], "{}")),
@@ -224,7 +223,7 @@ pub(super) fn decide(
     context: &Context,
     command: &Command,
 ) -> Result<Decision<Outcome>, Refusal> {
-    let ahead = Ahead { folded, staged };
+    let ahead = ExpectedState { folded, staged };
     match command {
         Command::Create(create) => decide_create(&ahead, context, create),
         Command::Change(change) => decide_change(&ahead, change),
@@ -239,12 +238,12 @@ pub(super) fn decide(
     }
 }
 
-/// Changes of others do no harm, but nothing may follow a deletion.
+/// Concurrent changes are harmless, but nothing may follow a deletion.
 fn deleted(code: Code) -> QueryItem {
     QueryItem::new(&[DELETED], &[&format!("{LINK_TAG}{code}")])
 }
 
-/// Refuses what the fold would make nothing of.
+/// Refuses values that the fold would ignore.
 fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Result<(), Refusal> {
     if let Some(text) = url {
         url::check(text).map_err(Refusal::Url)?;
@@ -258,7 +257,7 @@ fn check(url: Option<&str>, tags: &[String], expires_at_us: Option<u64>) -> Resu
     Ok(())
 }
 
-fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
+fn decide_change(ahead: &ExpectedState<'_>, change: &Change) -> Result<Decision<Outcome>, Refusal> {
     let Change { code, url, enabled, expires_at_us, tags } = change;
     ahead.alive(*code)?;
     check(url.as_deref(), tags.as_deref().unwrap_or_default(), expires_at_us.flatten())?;
@@ -275,7 +274,7 @@ fn decide_change(ahead: &Ahead<'_>, change: &Change) -> Result<Decision<Outcome>
 }
 
 fn decide_create(
-    ahead: &Ahead<'_>,
+    ahead: &ExpectedState<'_>,
     context: &Context,
     create: &Create,
 ) -> Result<Decision<Outcome>, Refusal> {
@@ -287,23 +286,23 @@ fn decide_create(
             return Err(Refusal::Reserved(code));
         }
         Naming::Alias(code) if ahead.is_taken(code) => return Err(Refusal::AliasTaken(code)),
-        Naming::Alias(code) => (code, None, Chosen::Alias),
+        Naming::Alias(code) => (code, None, CodeOrigin::Alias),
         Naming::Automatic => {
             let fresh;
             let opened = match (ahead.folded.opened.get(), &ahead.staged.opened) {
                 (Some(opened), _) | (None, Some((_, opened))) => opened,
                 (None, None) => {
-                    fresh = Opened::new(context.key);
+                    fresh = CodeOrder::new(context.key);
                     events.push(Fact::Opened(context.key).to_event());
                     unless.push(QueryItem::new(&[OPENED], &[OPENED_TAG]));
                     &fresh
                 }
             };
             let (code, number) = next_code(ahead, context, opened)?;
-            (code, Some(number), Chosen::Automatic)
+            (code, Some(number), CodeOrigin::Automatic)
         }
         Naming::Deterministic => match deterministic(ahead, context, &create.url)? {
-            Deterministic::Free(code) => (code, None, Chosen::Deterministic),
+            Deterministic::Free(code) => (code, None, CodeOrigin::Deterministic),
             Deterministic::There(code) => {
                 let outcome = Outcome::Existing(code);
                 return Ok(Decision { events, unless, outcome });
@@ -322,11 +321,11 @@ fn decide_create(
     Ok(Decision { events, unless, outcome: Outcome::Created(code) })
 }
 
-/// The next automatic code that is free, and its counter.
+/// The next free automatic code and its counter.
 fn next_code(
-    ahead: &Ahead<'_>,
+    ahead: &ExpectedState<'_>,
     context: &Context,
-    opened: &Opened,
+    opened: &CodeOrder,
 ) -> Result<(Code, u64), Refusal> {
     let next = ahead.folded.next.load(Ordering::Acquire).max(ahead.staged.next);
     for number in next.. {
@@ -343,10 +342,10 @@ enum Deterministic {
     There(Code),
 }
 
-/// The first code of the URL's that leads there already or is free. A deleted link's never is
-/// again.
+/// The URL's first code that already leads there or is free. A deleted link's code never becomes
+/// free.
 fn deterministic(
-    ahead: &Ahead<'_>,
+    ahead: &ExpectedState<'_>,
     context: &Context,
     url: &str,
 ) -> Result<Deterministic, Refusal> {
@@ -364,7 +363,7 @@ fn deterministic(
 }
 
 impl Staged {
-    /// A link as it was last decided to be.
+    /// The latest pending decision about a link.
     fn last(&self, code: Code) -> Option<&Pending> {
         self.links.get(&code)?.last()
     }
@@ -373,7 +372,7 @@ impl Staged {
         for event in &decision.events {
             let tags = event.tags.iter().map(String::as_str);
             match Fact::of(&event.event_type, tags, &event.data) {
-                Some(Fact::Opened(key)) => self.opened = Some((ticket, Opened::new(key))),
+                Some(Fact::Opened(key)) => self.opened = Some((ticket, CodeOrder::new(key))),
                 Some(Fact::Created(code, created)) => {
                     let number = created.number.map_or(0, |number| number + 1);
                     self.next = self.next.max(number);
@@ -387,7 +386,7 @@ impl Staged {
                 Some(Fact::Deleted(code)) => {
                     self.put(code, Pending { ticket, url: String::new(), deleted: true });
                 }
-                // What else changes is nothing a decision looks at.
+                // Nothing else that changes matters to a decision.
                 Some(Fact::Changed(..) | Fact::Clicked(..)) | None => {}
             }
         }
@@ -400,8 +399,8 @@ impl Staged {
 
     pub(super) fn settle(&mut self, ticket: Ticket) {
         for code in self.of_ticket.remove(&ticket).unwrap_or_default() {
-            // Other decisions about the same link stay, earlier ones too: this one may have come to
-            // nothing.
+            // Other pending decisions about the link stay, even earlier ones: this one may have
+            // been discarded.
             if let Entry::Occupied(mut link) = self.links.entry(code) {
                 link.get_mut().retain(|pending| pending.ticket != ticket);
                 if link.get().is_empty() {
@@ -413,7 +412,7 @@ impl Staged {
             self.opened = None;
         }
         if self.of_ticket.is_empty() {
-            // Numbers of what came to nothing are free again.
+            // Numbers of discarded decisions become free again.
             self.next = 0;
         }
     }

@@ -1,21 +1,21 @@
-//! Deterministic codes: the same URL asks for the same codes, in the same order.
+//! Deterministic codes: a URL always has the same candidate codes in the same order.
 
 use super::code::{ALPHABET, Code, MAX_CODE_CHARS};
 use sha2::{Digest, Sha256};
 
-/// Characters of the first code that a URL asks for.
+/// Length of a URL's first candidate code.
 const MIN_CHARS: usize = 7;
 
-/// The codes that `url` asks for, best first, without end: the caller takes the
-/// first that is free, or that leads to this very URL already.
+/// The candidate codes of `url`, best first, as an endless sequence. The caller takes the first
+/// that is free or already leads to this URL.
 ///
-/// They are the first 7, 8, 9 and 10 base-62 digits of a number, lowest digit
-/// first; the number is the first 16 bytes, big-endian, of SHA-256 of the URL's
-/// bytes. The next four come likewise from SHA-256 of that digest followed by a
-/// round number (1, 2, … as 8 bytes, big-endian). With n links there, one new URL
-/// in 62^7 / n misses its first code: one in 3.5 million with a million links.
+/// They are the first 7, 8, 9 and 10 base-62 digits of a number, lowest digit first; the number is
+/// the first 16 bytes, big-endian, of SHA-256 of the URL's bytes. The next four come likewise from
+/// SHA-256 of that digest followed by a round number (1, 2, … as 8 bytes, big-endian). With n
+/// existing links, one new URL in 62^7 / n misses its first code: one in 3.5 million with a million
+/// links.
 ///
-/// Which codes a URL gets is a promise to clients, so nothing here may change.
+/// Clients rely on the codes, so nothing here may change.
 pub(super) fn candidates(url: &str) -> impl Iterator<Item = Code> {
     let first: [u8; 32] = Sha256::digest(url.as_bytes()).into();
     (0u64..).flat_map(move |round| {
@@ -28,8 +28,8 @@ pub(super) fn candidates(url: &str) -> impl Iterator<Item = Code> {
     })
 }
 
-/// The ten lowest base-62 digits of a digest's first 16 bytes, lowest first. They
-/// are even to one part in 2^68.
+/// The ten lowest base-62 digits of a digest's first 16 bytes, lowest first. Uniform to one part in
+/// 2^68.
 fn digits(digest: [u8; 32]) -> [u8; MAX_CODE_CHARS] {
     let mut number =
         digest[..16].iter().fold(0, |number: u128, &byte| number << 8 | u128::from(byte));
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn ten_thousand_urls_have_ten_thousand_first_codes() {
-        // By chance two of them meet once in 70,000 such tests; these do not.
+        // By chance, two of them collide in one of 70,000 such tests; these do not.
         let first: HashSet<Code> = (0..10_000)
             .filter_map(|n| candidates(&format!("https://example.com/{n}")).next())
             .collect();

@@ -1,5 +1,6 @@
-//! The events of links, as they are written and read. A log may hold any of them from any source
-//! (restored from an export, or of an earlier version): what makes no sense is no fact.
+//! The events of links: how they are written and read. A log may hold such events from any source
+//! (restored from an export, or of an earlier version), so an event with invalid content yields no
+//! fact.
 
 use super::Code;
 use crate::view::{event, json};
@@ -8,38 +9,38 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use wellspring_types::Event;
 
-/// The first event: chooses the order of automatic codes.
+/// The first event: it fixes the order of automatic codes.
 pub const OPENED: &str = "LinksOpened";
-/// A link came to be.
+/// A link was created.
 pub const CREATED: &str = "LinkCreated";
 /// A link was changed.
 pub const CHANGED: &str = "LinkChanged";
-/// A link was deleted, for ever.
+/// A link was deleted permanently.
 pub const DELETED: &str = "LinkDeleted";
-/// A create under an idempotency key found its link there. Changes nothing: it keeps the answer for
-/// a retry.
+/// A create with an idempotency key found its link existing. Changes nothing; preserves the answer
+/// for retries.
 pub const FOUND: &str = "LinkFound";
-/// Somebody followed a link.
+/// A link was followed.
 pub const CLICKED: &str = "LinkClicked";
-/// The types that this view reads, or answers from.
+/// The event types that this view folds or answers from.
 pub const TYPES: [&str; 6] = [OPENED, CREATED, CHANGED, DELETED, FOUND, CLICKED];
 /// Tag of [`OPENED`].
 pub const OPENED_TAG: &str = "links";
-/// Before the code in a tag of a link's own events.
+/// Prefix of the code in a tag of a link's own events.
 pub const LINK_TAG: &str = "link:";
-/// Before the code in the tag of a click. Not [`LINK_TAG`]: a condition on a link must not meet its
-/// clicks.
+/// Prefix of the code in a click's tag. Differs from [`LINK_TAG`] because a condition on a link
+/// must not match its clicks.
 pub const CLICKED_TAG: &str = "clicked:";
-/// Before a tag of a link in the tags of [`CREATED`].
+/// Prefix of a link's tag in the tags of [`CREATED`].
 pub const TAG_TAG: &str = "link-tag:";
 
 /// Key of the permutation of automatic codes.
 pub type Key = [u8; 16];
 
-/// How a code came to be.
+/// How a code was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Chosen {
+pub(super) enum CodeOrigin {
     Automatic,
     Alias,
     Deterministic,
@@ -56,17 +57,17 @@ struct OpenedData<'a> {
 pub(super) struct CreatedData<'a> {
     #[serde(borrow)]
     pub(super) url: Cow<'a, str>,
-    /// The counter's value behind an automatic code.
+    /// The counter value of an automatic code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) number: Option<u64>,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: CodeOrigin,
     #[serde(default, rename = "expires_at", skip_serializing_if = "Option::is_none")]
     pub(super) expires_at_us: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tags: Vec<String>,
 }
 
-/// Data of [`CHANGED`]: what is there changes.
+/// Data of [`CHANGED`]: absent members stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChangedData<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ pub(super) struct ChangedData<'a> {
     pub(super) tags: Option<Vec<String>>,
 }
 
-/// A member that is there, `null` or not.
+/// Distinguishes a `null` member from an absent one.
 fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
     Option::<u64>::deserialize(from).map(Some)
 }
@@ -104,7 +105,7 @@ pub(super) struct ClickedData<'a> {
     pub(super) bot: bool,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fact<'a> {
     Opened(Key),
@@ -115,7 +116,7 @@ pub(super) enum Fact<'a> {
 }
 
 impl<'a> Fact<'a> {
-    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
+    /// The fact recorded by an event with this type, tags and data; `None` if it records none.
     pub(super) fn of<'t>(
         event_type: &str,
         mut tags: impl Iterator<Item = &'t str>,
@@ -137,7 +138,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The event that says it.
+    /// The event that records the fact.
     pub(super) fn to_event(&self) -> Event {
         let link = |code: &Code| format!("{LINK_TAG}{code}");
         let (event_type, tags, data) = match self {
@@ -159,8 +160,8 @@ impl<'a> Fact<'a> {
     }
 }
 
-/// A click exactly as [`Fact::to_event`] writes it, without escapes, read without a copy. Nearly
-/// all events are these; what is written in any other way is left to the reader of all JSON.
+/// Reads a click exactly as [`Fact::to_event`] writes it, without escapes and without a copy.
+/// Nearly all events are such clicks; any other spelling is left to the general JSON reader.
 fn plain_click(data: &[u8]) -> Option<ClickedData<'_>> {
     let rest = std::str::from_utf8(data).ok()?.strip_prefix(r#"{"visitor":""#)?;
     let (visitor, rest) = plain_text(rest)?;
@@ -181,16 +182,16 @@ fn plain_click(data: &[u8]) -> Option<ClickedData<'_>> {
     })
 }
 
-/// The text up to the quotation mark that ends it, if nothing in it is escaped or should be; and
-/// what follows.
+/// The text up to its closing quotation mark and the rest, if no character in it is escaped or
+/// needs escaping.
 fn plain_text(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | ..0x20))?;
     (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
 }
 
-/// The key in [`OPENED`]. Data that holds none is made into one (SHA-256, the first half): so the
-/// first such event opens links whatever it holds, and the fold means the event that the condition
-/// means.
+/// The key in [`OPENED`]. Invalid data is turned into a key (the first half of its SHA-256), so the
+/// first such event opens the links whatever it holds, and fold and append condition agree on which
+/// event that is.
 fn opened_key(data: &[u8]) -> Key {
     let read = || {
         let data: OpenedData<'_> = serde_json::from_slice(data).ok()?;
@@ -234,7 +235,7 @@ mod tests {
             CreatedData {
                 url: "http://example.com/\"ü\"".into(),
                 number: Some(7),
-                chosen: Chosen::Automatic,
+                chosen: CodeOrigin::Automatic,
                 expires_at_us: Some(9),
                 tags: vec!["a".into(), "b c".into()],
             },
@@ -278,7 +279,7 @@ mod tests {
                 }
             }
         }
-        // All without an escape: five of the texts, and no referrer.
+        // Those without an escape: five of the texts, and no referrer.
         assert_eq!(quick, 5 * 5 * 6 * 2);
         for no_json in [
             r#"{"visitor":"0","agent":"x","bot":true,"referrer":"h"}"#,
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(of(OPENED, "linked", r#"{"key":"0123456789abcdef0123456789abcdef"}"#), None);
         assert_eq!(of("Other", "link:Yci", "{}"), None);
         assert!(of(DELETED, "link:Yci", "rubbish").is_some());
-        // Type and tag tell that links are open, whatever the key.
+        // Type and tag alone say that links are open, whatever the key.
         for rubbish in [r#"{"key":"+123456789abcdef0123456789abcdef"}"#, "", "{}"] {
             assert!(
                 matches!(of(OPENED, "links", rubbish), Some(Fact::Opened(key)) if key != [0; 16])

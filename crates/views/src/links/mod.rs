@@ -1,7 +1,6 @@
-//! Links: the first view. What is pure about a link shortener: codes and the
-//! order they are given in, which targets a link may have, which hosts are
-//! welcome, what a click's headers say of its visitor; and the view itself,
-//! what is decided, folded and answered.
+//! Links, the first view. The pure part of a link shortener: codes and their order, valid targets,
+//! lists of hosts, what a click's headers say of the visitor; and the view itself with its
+//! decisions, fold and queries.
 
 pub mod agent;
 mod answer;
@@ -35,7 +34,7 @@ pub use hosts::{HostList, HostListFault, HostVerdict, Policy};
 pub use permutation::Permutation;
 pub use record::Status;
 pub use referrer::ReferrerHost;
-pub use state::{Folded, Links, Lookup, Recent};
+pub use state::{Folded, Links, Lookup, RecentLink};
 pub use target_rule::{TargetRule, TargetVerdict};
 pub use url::{MAX_URL_CHARS, Target, UrlFault};
 
@@ -44,12 +43,11 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::{Event, Query};
 
-/// Most tags of a link.
+/// Maximum number of tags of a link.
 pub const MAX_TAGS: usize = 16;
-/// Longest tag of a link, in bytes of UTF-8.
+/// Maximum length of a link's tag, in bytes of UTF-8.
 pub const MAX_TAG_BYTES: usize = 64;
-/// Latest time a link may end, µs since 1970 UTC: the last of the year 9999, as RFC 3339 ends
-/// there.
+/// Latest expiry of a link, µs since 1970 UTC: the end of the year 9999, where RFC 3339 ends.
 pub const MAX_TIME_US: u64 = 253_402_300_799_999_999;
 
 impl View for Links {

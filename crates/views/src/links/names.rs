@@ -1,9 +1,9 @@
-//! From codes to links, for codes that are not at their counter's place: aliases,
-//! deterministic codes, and whatever others have appended. One writer, readers without a lock.
+//! Maps codes to links where the code is not stored under its counter: aliases, deterministic
+//! codes, and events appended by other programs. One writer; readers take no lock.
 //!
-//! Open addressing with linear probing, in levels: when one is three quarters full
-//! the next, four times as large, takes what comes. Nothing is ever moved, so a
-//! reader needs no care; a code is looked for in each level, the largest first.
+//! Open addressing with linear probing, in levels: when one is three quarters full, new codes go to
+//! the next, which is four times as large. Entries never move, so readers need no synchronization
+//! beyond the slot; a look-up tries each level, the largest first.
 
 use super::Code;
 use std::hash::{BuildHasher, RandomState};
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const FIRST_SLOTS: usize = 1 << 10;
 const LEVELS: usize = 14;
 
-/// Code plus one, 0 while free; and its link.
+/// The code plus one (0 while the slot is free), and its link.
 type Slot = (AtomicU64, AtomicU64);
 
-/// See the module.
+/// The map; see the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Different in every process, so that nobody can choose aliases that are all looked for in one
-    /// place. What is answered does not depend on it.
+    /// Randomly seeded in every process, so that no client can choose aliases that collide. Answers
+    /// do not depend on it.
     hasher: RandomState,
     levels: [OnceLock<Box<[Slot]>>; LEVELS],
 }
 
-/// The writer's part.
+/// The writer's state.
 #[derive(Debug, Default)]
 pub(super) struct NamesEnd {
     level: usize,
@@ -40,7 +40,7 @@ impl Names {
     /// The link of a code.
     pub(super) fn get(&self, code: Code) -> Option<u64> {
         let hash = self.hash(code);
-        // Most codes are in the last: it is larger than all others together.
+        // The last level is larger than all others together, so it holds most codes.
         for slots in self.levels.iter().rev().filter_map(OnceLock::get) {
             let mut at = hash % slots.len();
             loop {
@@ -56,7 +56,7 @@ impl Names {
         None
     }
 
-    /// Adds a code that is not there. Only the one writer calls this.
+    /// Adds a code that is not in the map. Called only by the one writer.
     pub(super) fn insert(&self, end: &mut NamesEnd, code: Code, link: u64) {
         if end.used >= (FIRST_SLOTS << (2 * end.level)) / 4 * 3 {
             (end.level, end.used) = (end.level + 1, 0);
@@ -68,7 +68,7 @@ impl Names {
             at = (at + 1) % slots.len();
         }
         slots[at].1.store(link, Ordering::Relaxed);
-        // Publishes the link with the key.
+        // Publishes the link together with the code.
         slots[at].0.store(code.number() + 1, Ordering::Release);
         end.used += 1;
     }

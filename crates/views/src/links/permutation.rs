@@ -1,35 +1,33 @@
-//! The order in which automatic codes are given: a counter, permuted under a key.
+//! The order of automatic codes: a counter, permuted under a key.
 //!
-//! Each length has its own keyed bijection of `[0, 62^k)`, so no two counts ever
-//! give the same code and nothing need be tried again. It is the generalised
-//! Feistel construction of Black and Rogaway, "Ciphers with Arbitrary Finite
-//! Domains" (CT-RSA 2002), on `a × b = 62^k`, `a = 62^⌈k/2⌉`, `b = 62^⌊k/2⌋`:
-//! such a product needs no cycle walking. The round function is the finaliser of
-//! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, in Stafford's variant 13),
-//! brought into range by a wide multiplication (Lemire, "Fast Random Integer
-//! Generation in an Interval", 2019).
+//! Each length has its own keyed bijection of `[0, 62^k)`, so no two counts give the same code and
+//! no code needs a retry. The construction is the generalised Feistel network of Black and Rogaway,
+//! "Ciphers with Arbitrary Finite Domains" (CT-RSA 2002), on `a × b = 62^k`, `a = 62^⌈k/2⌉`, `b =
+//! 62^⌊k/2⌋`: such a product needs no cycle walking. The round function is the finaliser of
+//! SplitMix64 (Steele, Lea and Flood, OOPSLA 2014, in Stafford's variant 13), reduced to the range
+//! by a wide multiplication (Lemire, "Fast Random Integer Generation in an Interval", 2019).
 //!
-//! It hides from a casual eye how many links there are and which was made next.
-//! It is not a cipher and keeps no secret: whoever holds a few codes and patience
-//! can learn the key. The codes of a log follow from its key for ever: a change
-//! to anything here is a change of format (`the_codes_of_a_key_never_change`).
+//! It hides from casual observers how many links exist and which code comes next. It is not a
+//! cipher and keeps no secret: a patient observer with a few codes can compute the key. A log's
+//! codes depend on its key permanently, so any change here is a format change
+//! (`the_codes_of_a_key_never_change`).
 
 use super::code::{CODES, Code, MAX_CODE_CHARS, first_of_length};
 use wellspring_types::random::{STEP, mix};
 
-/// Characters of the first automatic codes; shorter ones are left to people.
+/// Length of the first automatic codes in characters; shorter codes are reserved for aliases.
 pub const MIN_AUTOMATIC_CHARS: usize = 3;
 
-/// How many automatic codes there are.
+/// The number of automatic codes.
 pub const AUTOMATIC_CODES: u64 = CODES - first_of_length(MIN_AUTOMATIC_CHARS);
 
 const LENGTHS: usize = MAX_CODE_CHARS - MIN_AUTOMATIC_CHARS + 1;
 
-/// Alternating rounds; even, so both halves change equally often. The smaller
-/// half of the shortest codes has but 62 values, which is why 4 are too few.
+/// Number of alternating rounds; even, so that both halves change equally often. Four are too few
+/// because the smaller half of the shortest codes has only 62 values.
 const ROUNDS: usize = 8;
 
-/// The halves of a code's number by length: `(a, b)`.
+/// The halves of a code's number, by length: `(a, b)`.
 const HALVES: [(u64, u64); LENGTHS] = {
     let mut halves = [(0, 0); LENGTHS];
     let mut at = 0;
@@ -44,11 +42,11 @@ const HALVES: [(u64, u64); LENGTHS] = {
 /// The permutation of one log.
 #[derive(Debug, Clone)]
 pub struct Permutation {
-    /// Round keys of each length, shortest first.
+    /// Round keys for each length, shortest first.
     keys: [[u64; ROUNDS]; LENGTHS],
 }
 
-/// What a round adds: a number below `range` from the other half.
+/// The round function: maps the other half to a number below `range`.
 #[inline]
 fn round(half: u64, key: u64, range: u64) -> u64 {
     ((u128::from(mix(half ^ key)) * u128::from(range)) >> 64) as u64
@@ -68,7 +66,7 @@ fn subtract(x: u64, y: u64, range: u64) -> u64 {
 }
 
 impl Permutation {
-    /// The permutation of this key. Any 16 bytes will do; they should be random.
+    /// The permutation under this key. Any 16 bytes work; they should be random.
     pub fn new(key: [u8; 16]) -> Permutation {
         let key = u128::from_le_bytes(key);
         let (low, high) = (key as u64, (key >> 64) as u64);
@@ -81,8 +79,8 @@ impl Permutation {
         Permutation { keys }
     }
 
-    /// The `n`-th automatic code, counted from 0: all of 3 characters come first,
-    /// then all of 4, and so on to 10. `None` from [`AUTOMATIC_CODES`] on.
+    /// The `n`-th automatic code, counted from 0: first all codes of 3 characters, then all of 4,
+    /// up to 10. `None` from [`AUTOMATIC_CODES`] on.
     pub fn code(&self, n: u64) -> Option<Code> {
         if n >= AUTOMATIC_CODES {
             return None;
@@ -99,8 +97,8 @@ impl Permutation {
         Code::from_number(first + left * b + right)
     }
 
-    /// Which automatic code this is: the inverse of [`Permutation::code`].
-    /// `None` for codes of fewer than 3 characters, which are never automatic.
+    /// The counter of an automatic code: the inverse of [`Permutation::code`]. `None` for codes of
+    /// fewer than 3 characters, which are never automatic.
     pub fn number(&self, code: Code) -> Option<u64> {
         let (at, first) = place(code)?;
         let (a, b) = HALVES[at];
@@ -114,7 +112,7 @@ impl Permutation {
     }
 }
 
-/// The place of a code's length among the automatic ones, and the first number of that length.
+/// The index of a code's length among the automatic lengths, and the first number of that length.
 #[inline]
 fn place(code: Code) -> Option<(usize, u64)> {
     let chars = code.len();
@@ -161,7 +159,7 @@ mod tests {
         assert_eq!(texts(*b"0123456789abcdef", 1_000_000_000_000..1_000_000_000_002), GOLDEN_7);
     }
 
-    // Computed by a separate program written from the module's description.
+    // Computed by an independent program written from the module's documentation.
     const GOLDEN_3: [&str; 4] = ["JSo", "CWU", "V7W", "7pN"];
     const GOLDEN_7: [&str; 2] = ["CwwtwbT", "PL0IKUI"];
 
@@ -174,10 +172,11 @@ mod tests {
                 let alike = |keep: &dyn Fn(&str) -> String| {
                     texts.windows(2).filter(|pair| keep(&pair[0]) == keep(&pair[1])).count()
                 };
-                // By chance 0.26 pairs of three characters, and next to none of longer codes.
+                // Expected by chance: 0.26 pairs for three characters, almost none for longer
+                // codes.
                 assert!(alike(&|text| text[..chars - 1].to_owned()) <= 4);
                 assert!(alike(&|text| text[1..].to_owned()) <= 4);
-                // By chance 999 / 62 = 16 ± 4 pairs share the character at a place.
+                // Expected by chance: 999 / 62 = 16 ± 4 pairs share the character at a given place.
                 for at in 0..chars {
                     let same = alike(&|text| text[at..=at].to_owned());
                     assert!((1..=40).contains(&same), "{same} pairs alike at {at}");
@@ -195,7 +194,7 @@ mod tests {
                 texts.iter().for_each(|text| counts[usize::from(text.as_bytes()[at])] += 1.0);
                 let used = counts.iter().filter(|&&count| count > 0.0);
                 let square: f64 = used.map(|count| (count - 100.0).powi(2) / 100.0).sum();
-                // Chi-square with 61 degrees of freedom: beyond 130 one time in a million.
+                // Chi-square with 61 degrees of freedom exceeds 130 once in a million runs.
                 assert!(square < 130.0, "{square} at {at}");
             }
         }

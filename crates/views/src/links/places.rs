@@ -1,8 +1,8 @@
-//! Where records are put: places that links have left are used again, so memory
-//! grows with links, not with changes.
+//! Allocates places for records and reuses the ones that links have left, so memory grows with
+//! links, not with changes.
 //!
-//! The first record of a link takes what it needs. Changed ones take a size of a
-//! few, a quarter apart, so that a place fits the next change of about that length.
+//! The first record of a link takes exactly its size. Changed records take one of a few sizes, a
+//! quarter apart, so that a freed place fits a later change of similar length.
 
 use super::record::Record;
 
@@ -11,22 +11,22 @@ fn size(class: usize) -> u64 {
     (4 + class as u64 % 4) << (class / 4)
 }
 
-/// The smallest size that holds so many words.
+/// The smallest size class that holds this many words.
 fn class_for(words: u64) -> usize {
     (0..).find(|&class| size(class) >= words).expect("sizes never end")
 }
 
-/// See the module. The writer's.
+/// The writer's allocator; see the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Nothing has been put at or after this.
+    /// End of the used words.
     end: u64,
-    /// Places left, by class.
+    /// Free places by size class.
     left: Vec<Vec<u64>>,
 }
 
 impl Places {
-    /// A place for a record. Others may still read what lies there.
+    /// Allocates a place for a record. Readers may still be reading what it held before.
     pub(super) fn take(&mut self, record: &Record) -> u64 {
         if record.changed == record.created {
             let place = self.end;
@@ -42,13 +42,13 @@ impl Places {
         place
     }
 
-    /// Takes back the place of a record.
+    /// Frees the place of a record.
     pub(super) fn leave(&mut self, place: u64, record: &Record) {
         let fits = class_for(record.words());
         let class = if record.changed != record.created || size(fits) == record.words() {
             fits
         } else {
-            // A first record: its place is no larger than it was.
+            // A first record is of exact size, so it may not fill its class.
             match fits.checked_sub(1) {
                 Some(smaller) => smaller,
                 None => return,

@@ -1,9 +1,9 @@
-//! A link as it lies in memory: words in a row. A change writes the link anew
-//! elsewhere and moves one pointer, so readers need no lock. The place it had is
-//! used again; a reader who was still there finds the pointer moved, and reads anew.
+//! A link in memory: consecutive words. A change writes the link to another place and moves one
+//! pointer, so readers need no lock. The old place is reused; a reader that was still reading it
+//! finds the pointer moved and reads again.
 //!
 //! ```text
-//! word 0   code (60 bits), status (2), whether words 3 to 5 are there (1), whether the URL is plain (1)
+//! word 0   code (60 bits), status (2), whether words 3 to 5 exist (1), whether the URL is plain (1)
 //! word 1   created, µs since 1970 UTC
 //! word 2   position of the creation (48 bits), length of the URL in bytes (15), whether the
 //!          settings refuse its target (1)
@@ -14,30 +14,30 @@
 //! ```
 
 use super::{Code, TargetVerdict};
-use crate::view::Chunked;
+use crate::view::ChunkedArray;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wellspring_types::Position;
 
-/// Positions in a record: more events than any log will hold.
+/// Bits of a position in a record: enough for any log.
 const POSITION_BITS: u32 = 48;
-/// Positions are below this.
+/// Upper bound of positions.
 pub(super) const MOST_POSITIONS: Position = 1 << POSITION_BITS;
 const CODE_BITS: u32 = 60;
 const MORE: u64 = 1 << 62;
 const PLAIN: u64 = 1 << 63;
 const NEVER: u64 = u64::MAX;
-/// In word 2.
+/// The bit of word 2 that says that the settings refuse the target.
 const REFUSED: u64 = 1 << 63;
 const URL_LENGTH_BITS: u32 = 15;
 
-/// What may be done with a link.
+/// The state of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// It redirects.
     Enabled,
-    /// It does not, for now.
+    /// It does not redirect; it can be enabled again.
     Disabled,
-    /// It never will again, and nor will its code.
+    /// It is deleted permanently, and its code is never reused.
     Deleted,
 }
 
@@ -51,7 +51,7 @@ impl Status {
     }
 }
 
-/// A link but for its clicks.
+/// A link without its clicks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) code: Code,
@@ -61,15 +61,15 @@ pub(super) struct Record {
     pub(super) changed: Position,
     pub(super) expires_at_us: Option<u64>,
     pub(super) url: String,
-    /// Whether the URL as it is may stand in a `Location` header.
+    /// Whether the URL can be sent in a `Location` header unchanged.
     pub(super) plain: bool,
-    /// What the settings say of the URL.
+    /// Whether the settings allow the URL.
     pub(super) verdict: TargetVerdict,
     pub(super) tags: Vec<String>,
 }
 
-/// What a redirect needs to know of a link.
-pub(super) struct Glance {
+/// The part of a record that a redirect needs.
+pub(super) struct RedirectFields {
     pub(super) code: u64,
     pub(super) status: Status,
     pub(super) plain: bool,
@@ -79,14 +79,14 @@ pub(super) struct Glance {
     url_bytes: usize,
 }
 
-/// Where records lie.
+/// The memory that holds records.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    words: Chunked<AtomicU64>,
+    words: ChunkedArray<AtomicU64>,
 }
 
 impl Record {
-    /// Words it takes.
+    /// Its size in words.
     pub(super) fn words(&self) -> u64 {
         let head = if self.has_more() { 6 } else { 3 };
         head + (self.url.len() + self.tag_bytes()).div_ceil(8) as u64
@@ -101,8 +101,8 @@ impl Record {
         self.expires_at_us.is_some() || self.changed != self.created || !self.tags.is_empty()
     }
 
-    /// Writes it at `at`. Its link leads there only once the place is published; who still reads
-    /// what lay there before notices that.
+    /// Writes the record at `at`. The link refers to it only once the place is published; a reader
+    /// of the place's previous content notices that.
     pub(super) fn write(&self, arena: &Arena, at: u64) {
         let more = self.has_more();
         let mut next = at;
@@ -141,13 +141,13 @@ impl Arena {
         self.words.get(at).map_or(0, |word| word.load(Relaxed))
     }
 
-    /// The record at a place, as far as a redirect needs it. If the place has been given to another
-    /// meanwhile it is rubbish: who asks looks whether the pointer has moved.
-    pub(super) fn glance(&self, at: u64) -> Glance {
+    /// Reads the part of a record that a redirect needs. If the place has been reused meanwhile,
+    /// the result is garbage: the caller must check whether the pointer has moved.
+    pub(super) fn glance(&self, at: u64) -> RedirectFields {
         let (first, third) = (self.word(at), self.word(at + 2));
         let more = first & MORE != 0;
         let expires = if more { self.word(at + 3) } else { NEVER };
-        Glance {
+        RedirectFields {
             code: first & ((1 << CODE_BITS) - 1),
             status: status_of(first),
             plain: first & PLAIN != 0,
@@ -158,18 +158,18 @@ impl Arena {
         }
     }
 
-    /// Appends the URL of a record.
-    pub(super) fn push_url(&self, glance: &Glance, out: &mut Vec<u8>) {
+    /// Appends a record's URL.
+    pub(super) fn push_url(&self, glance: &RedirectFields, out: &mut Vec<u8>) {
         self.push_bytes(glance.url_at, glance.url_bytes, out);
     }
 
-    /// The record at a place; rubbish or `None` if the place has been given to another meanwhile.
+    /// Reads the record at a place; garbage or `None` if the place has been reused meanwhile.
     pub(super) fn read(&self, at: u64) -> Option<Record> {
         let glance = self.glance(at);
         let more = glance.url_at == at + 6;
         let created = self.word(at + 2) & ((1 << POSITION_BITS) - 1);
         let changed = if more { self.word(at + 4) } else { created };
-        // Bounded even if the words are no record any more.
+        // Bounded even if the words are no longer a record.
         let tag_bytes = if more { usize::from(self.word(at + 5) as u16) } else { 0 };
         let mut text = Vec::with_capacity(glance.url_bytes + tag_bytes + 8);
         self.push_bytes(glance.url_at, glance.url_bytes + tag_bytes, &mut text);
@@ -188,7 +188,7 @@ impl Arena {
         })
     }
 
-    /// Appends bytes that begin with the word at `at`.
+    /// Appends `bytes` bytes, starting with the word at `at`.
     fn push_bytes(&self, mut at: u64, bytes: usize, out: &mut Vec<u8>) {
         let end = out.len() + bytes;
         out.reserve(bytes + 8);
@@ -264,7 +264,7 @@ mod tests {
             arena.push_url(&glance, &mut url);
             assert_eq!(url, record.url.as_bytes());
         }
-        // Three words and the URL: what a link takes.
+        // Three words and the URL: the space that a link takes.
         assert_eq!(plain.words(), 6);
     }
 }

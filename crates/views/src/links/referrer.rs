@@ -1,27 +1,27 @@
-//! Where a click came from: the host of its `Referer`, and no more of it.
+//! The source of a click: only the host of its `Referer`.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Most bytes of a referring host that are kept; a longer one counts as none.
+/// Maximum length of a referring host in bytes; a longer one is ignored.
 pub const MAX_REFERRER_BYTES: usize = 100;
 
-/// A referring host in lower case, held in place.
+/// A referring host in lower case, stored inline.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct ReferrerHost {
-    /// The host, then filling.
+    /// The host, then padding.
     bytes: [u8; MAX_REFERRER_BYTES],
     len: u8,
 }
 
-/// The host of a `Referer` header's value, without its port and a dot at its
-/// end; `www.` stays. `None` if the value is no http(s) URL, names a user, or its
-/// host is implausible or too long. Looks at a bounded part of the value.
+/// The host of a `Referer` header's value, without its port and trailing dot; `www.` stays. `None`
+/// if the value is not an http(s) URL, contains user information, or has an implausible or overlong
+/// host. Examines a bounded part of the value.
 pub fn host(referer: &[u8]) -> Option<ReferrerHost> {
     let rest = strip(referer, b"http")?;
     let rest = strip(rest, b"s").unwrap_or(rest);
     let rest = strip(rest, b"://")?;
-    // Room for the host, a dot, a colon, five digits of a port, and what ends them.
+    // Enough for the host, a dot, a colon, a port of five digits, and the delimiter after it.
     let near = &rest[..rest.len().min(MAX_REFERRER_BYTES + 8)];
     let end = near.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let authority = match end {
@@ -40,13 +40,13 @@ pub fn host(referer: &[u8]) -> Option<ReferrerHost> {
     Some(ReferrerHost { bytes, len: host.len() as u8 })
 }
 
-/// What follows `prefix`, which is compared in any case.
+/// The text after `prefix`, ignoring case.
 fn strip<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The host of `host` or `host:port`; `None` if the port is no number.
+/// The host of `host` or `host:port`; `None` if the port is not a number.
 fn without_port(authority: &[u8]) -> Option<&[u8]> {
     let from = if authority.first() == Some(&b'[') {
         authority.iter().position(|&byte| byte == b']')?
@@ -63,8 +63,8 @@ fn without_port(authority: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A name of nonempty parts, or something in brackets that could be an IPv6
-/// address. Browsers send names outside ASCII in their xn-- form.
+/// A name without empty parts, or a bracketed text that could be an IPv6 address. Browsers send
+/// names outside ASCII in their xn-- form.
 fn is_plausible(host: &[u8]) -> bool {
     if let Some(address) = host.strip_prefix(b"[") {
         let text = address.strip_suffix(b"]").and_then(|text| str::from_utf8(text).ok());
@@ -85,7 +85,7 @@ impl Deref for ReferrerHost {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Only ASCII is ever put here, so the text is never replaced by "".
+        // `bytes` holds only ASCII, so the fallback is never used.
         str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
     }
 }

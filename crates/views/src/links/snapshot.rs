@@ -1,4 +1,4 @@
-//! Links as bytes. All numbers are LEB128 varints, texts and lists have their length before them.
+//! Links as bytes. Numbers are LEB128 varints; texts and lists are preceded by their length.
 //!
 //! ```text
 //! opened (0 or 1, then the key), number of links
@@ -6,15 +6,15 @@
 //!     changed − created, expires µs + 1 or 0, URL, tags, whether clicked, clicks
 //! clicks: applied, total, bots, direct, hours, days, visitors of the last day, agents, referrers
 //! ```
-//! Written by an ordinary reader while the fold goes on: see [`View`](crate::view::View).
+//! An ordinary reader writes it while the fold continues: see [`View`](crate::view::View).
 
 use super::agent::FAMILIES;
 use super::apply::{tags_are_fine, time_is_fine};
 use super::clicks::{Clicks, DAY_US, Day, Detail, HOURS_KEPT};
 use super::record::{MOST_POSITIONS, Record, Status};
 use super::referrer::MAX_REFERRER_BYTES;
-use super::state::{Folded, Links, Opened};
-use super::top::{Entry, Top};
+use super::state::{CodeOrder, Folded, Links};
+use super::top::{Entry, FrequentNames};
 use super::visitors::{FEW, Visitors};
 use super::{Code, TargetRule};
 use crate::view::SnapshotFault;
@@ -22,9 +22,9 @@ use crate::view::packed::{Input, put, put_bytes};
 use std::io::{self, Read, Write};
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
-    // The count before what else there is: whatever comes later is not written, but folded again.
-    // And again once they are opened: links from before that, being folded again, would get their
-    // counter's place.
+    // The count is taken before anything else: links created later are not written but folded
+    // again. It is taken again if links are opened: links from before the opening would otherwise
+    // be folded again and then be stored under their counters.
     let count = folded.count();
     let opened = folded.opened.get();
     let count = if opened.is_some() { folded.count() } else { count };
@@ -105,7 +105,7 @@ fn put_clicks(out: &mut impl Write, detail: &Detail) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a view, and judges its links' targets by this rule.
+/// Reads a view and judges its links' targets by this rule.
 pub(super) fn decode(input: &mut impl Read, rule: TargetRule) -> Result<Links, SnapshotFault> {
     let mut input = Input::of(input);
     let mut links = Links::with_rule(rule);
@@ -114,15 +114,15 @@ pub(super) fn decode(input: &mut impl Read, rule: TargetRule) -> Result<Links, S
         1 => {
             let mut key = [0; 16];
             input.fill(&mut key)?;
-            drop(links.folded.opened.set(Opened::new(key)));
+            drop(links.folded.opened.set(CodeOrder::new(key)));
         }
-        _ => return Err(SnapshotFault::Malformed("it is neither opened nor not")),
+        _ => return Err(SnapshotFault::Malformed("the flag for opened is neither 0 nor 1")),
     }
     let count = input.number()?;
     for link in 0..count {
         let (record, number) = read_record(&mut input, &links.targets)?;
         if links.folded.find(record.code).is_some() {
-            return Err(SnapshotFault::Malformed("a code stands twice"));
+            return Err(SnapshotFault::Malformed("a code appears twice"));
         }
         links.insert(&record, number);
         match input.number()? {
@@ -131,7 +131,7 @@ pub(super) fn decode(input: &mut impl Read, rule: TargetRule) -> Result<Links, S
                 let clicks = Clicks::of(read_clicks(&mut input)?);
                 links.folded.clicks_or(link, || clicks);
             }
-            _ => return Err(SnapshotFault::Malformed("it is neither clicked nor not")),
+            _ => return Err(SnapshotFault::Malformed("the flag for clicked is neither 0 nor 1")),
         }
     }
     Ok(links)
@@ -151,10 +151,11 @@ fn read_record<R: Read>(
     let expires_at_us = input.number()?.checked_sub(1);
     let url = input.text()?;
     let tags = input.list(Input::text)?;
-    let (plain, verdict) =
-        rule.judge_url(&url).map_err(|_| SnapshotFault::Malformed("a URL may not be a link's"))?;
+    let (plain, verdict) = rule
+        .judge_url(&url)
+        .map_err(|_| SnapshotFault::Malformed("a URL is not allowed for a link"))?;
     if changed >= MOST_POSITIONS || !tags_are_fine(&tags) || !time_is_fine(expires_at_us) {
-        return Err(SnapshotFault::Malformed("a link is not one that is folded"));
+        return Err(SnapshotFault::Malformed("no fold produces this link"));
     }
     let record = Record {
         code,
@@ -172,7 +173,7 @@ fn read_record<R: Read>(
 }
 
 fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFault> {
-    let malformed = || SnapshotFault::Malformed("more is kept of clicks than may be");
+    let malformed = || SnapshotFault::Malformed("a link's click data exceeds its limits");
     let (applied, total) = (input.number()?, input.number()?);
     let (bots, direct) = (input.number()?, input.number()?);
     let hours = input.list(|input| Ok((input.small()?, input.number()?)))?.into();
@@ -208,7 +209,7 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
         days,
         today: today.ok_or_else(malformed)?,
         agents,
-        referrers: Top::from_entries(entries).ok_or_else(malformed)?,
+        referrers: FrequentNames::from_entries(entries).ok_or_else(malformed)?,
     };
     if is_sound(&detail) {
         Ok(detail)
@@ -217,11 +218,11 @@ fn read_clicks<R: Read>(input: &mut Input<'_, R>) -> Result<Detail, SnapshotFaul
     }
 }
 
-/// Whether every click is counted once in each way, and no number can overflow.
+/// Whether every statistic accounts for all clicks and no number can overflow.
 fn is_sound(detail: &Detail) -> bool {
     let Detail { applied, total, bots, direct, hours, days, today, agents, referrers } = detail;
     let named = referrers.entries();
-    // Each has a position of its own.
+    // Each click has its own position.
     let bounded = *applied < MOST_POSITIONS && total <= applied && bots <= total;
     let kept = hours.len() <= HOURS_KEPT
         && hours.iter().is_sorted_by(|a, b| a.0 < b.0)
@@ -238,7 +239,7 @@ fn is_sound(detail: &Detail) -> bool {
     bounded && kept && daily && of_agents && of_referrers && today.is_sound()
 }
 
-/// The sum of counts, none of which is 0.
+/// The sum of counts; `None` if one is 0.
 fn sum(mut counts: impl Iterator<Item = u64>) -> Option<u64> {
     counts.try_fold(0u64, |sum, count| sum.checked_add(count).filter(|_| count > 0))
 }

@@ -1,7 +1,6 @@
-//! What is folded of links. Readers look at it while the one writer adds to it:
-//! whatever a reader can reach was written before it could be reached, and if it is
-//! written over meanwhile the reader notices and looks again (a sequence lock, with
-//! the pointer itself as the sequence).
+//! The folded state of links. Readers use it while the one writer adds to it. Everything a reader
+//! can reach was written before it became reachable; if it is overwritten meanwhile, the reader
+//! notices and reads again (a sequence lock, with the pointer itself as the sequence).
 
 use super::clicks::Clicks;
 use super::event::Key;
@@ -10,14 +9,14 @@ use super::places::Places;
 use super::record::{Arena, Record, Status};
 use super::url;
 use super::{Code, Permutation, TargetRule, TargetVerdict};
-use crate::view::Chunked;
+use crate::view::ChunkedArray;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-/// Most links.
+/// Maximum number of links.
 const MOST_LINKS: u64 = u32::MAX as u64 - 1;
-/// A counter may be so far ahead of the number of links, and its code still has the
-/// counter's place: beyond it someone made the event up, and it is looked up by name.
+/// How far a counter may be ahead of the number of links for its code to be stored under the
+/// counter. A counter further ahead was made up, so its code is looked up by name.
 const NUMBERS_AHEAD: u64 = 1 << 12;
 
 /// Bits of a place in [`Slot::record`].
@@ -25,86 +24,86 @@ const PLACE_BITS: u32 = 44;
 
 /// The order of automatic codes.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct CodeOrder {
     pub(super) key: Key,
     pub(super) permutation: Permutation,
 }
 
-impl Opened {
-    pub(super) fn new(key: Key) -> Opened {
-        Opened { key, permutation: Permutation::new(key) }
+impl CodeOrder {
+    pub(super) fn new(key: Key) -> CodeOrder {
+        CodeOrder { key, permutation: Permutation::new(key) }
     }
 }
 
-/// A link's place in memory, by its index in the order of creation.
+/// A link's place in memory, by its index in creation order.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Where its record lies, plus one, and above that how often that has changed (modulo 2^20):
-    /// the same place twice is not the same record. 0 while there is none.
+    /// The place of its record plus one and, in the high bits, the number of changes modulo 2^20,
+    /// so a reused place differs from its previous use. 0 while there is no record.
     record: AtomicU64,
-    /// Nothing until it is clicked.
+    /// Empty until the link is clicked.
     clicks: OnceLock<Box<Clicks>>,
 }
 
-/// The readers' side.
+/// The readers' side of the view.
 #[derive(Debug, Default)]
 pub struct Folded {
-    pub(super) opened: OnceLock<Opened>,
+    pub(super) opened: OnceLock<CodeOrder>,
     /// The next automatic code's counter.
     pub(super) next: AtomicU64,
-    /// Links, deleted ones included.
+    /// Number of links, including deleted ones.
     count: AtomicU64,
-    slots: Chunked<Slot>,
+    slots: ChunkedArray<Slot>,
     arena: Arena,
     /// From a counter to its link's index plus one.
-    numbers: Chunked<AtomicU32>,
+    numbers: ChunkedArray<AtomicU32>,
     names: Names,
 }
 
-/// The writer's side: the view.
+/// The writer's side of the view.
 #[derive(Debug, Default)]
 pub struct Links {
     pub(super) folded: Arc<Folded>,
     places: Places,
     names_end: NamesEnd,
-    /// Of the clicks.
-    pub(super) recent: Recent,
+    /// For clicks.
+    pub(super) recent: RecentLink,
     pub(super) targets: TargetRule,
 }
 
-/// The link somebody looked for last, in one view: to look for it again is cheaper. A link never
-/// changes its place among links, so this is never out of date.
+/// Caches the last link found in one view, which makes repeated look-ups cheaper. A link's index
+/// never changes, so the cache is never stale.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Recent(Option<(Code, u64)>);
+pub struct RecentLink(Option<(Code, u64)>);
 
-/// What a redirect comes to.
+/// The result of looking up a redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
     /// The target has been appended.
     Found,
-    /// There never was such a link.
+    /// No such link ever existed.
     Unknown,
     /// It is disabled.
     Disabled,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// It is deleted.
+    /// It was deleted.
     Deleted,
-    /// The settings refuse where it leads.
+    /// The settings refuse its target.
     Refused,
 }
 
 impl Folded {
-    /// Where a code leads at a time (µs since 1970 UTC); appends the value for a
-    /// `Location` header if anywhere. Takes no lock.
+    /// Looks up the target of a code at a time (µs since 1970 UTC); if the link redirects, appends
+    /// the value for a `Location` header. Takes no lock.
     pub fn lookup(&self, code: Code, now_us: u64, location: &mut Vec<u8>) -> Lookup {
-        self.lookup_near(&mut Recent::default(), code, now_us, location)
+        self.lookup_near(&mut RecentLink::default(), code, now_us, location)
     }
 
-    /// As [`lookup`](Self::lookup), for somebody who looks for the same link again and again.
+    /// As [`lookup`](Self::lookup), with a cache for repeated look-ups of the same link.
     pub fn lookup_near(
         &self,
-        recent: &mut Recent,
+        recent: &mut RecentLink,
         code: Code,
         now_us: u64,
         location: &mut Vec<u8>,
@@ -117,51 +116,51 @@ impl Folded {
             })
         });
         match looked {
-            Some(Found::Plain) => Lookup::Found,
-            Some(Found::Encoded(text)) => {
-                // What is folded has been checked.
+            Some(StoredTarget::Plain) => Lookup::Found,
+            Some(StoredTarget::Encoded(text)) => {
+                // Folded URLs have been checked.
                 let target = std::str::from_utf8(&text).ok().and_then(|t| url::check(t).ok());
                 target.map_or(Lookup::Unknown, |target| {
                     target.push_location(location);
                     Lookup::Found
                 })
             }
-            Some(Found::Nowhere(lookup)) => lookup,
+            Some(StoredTarget::Nowhere(lookup)) => lookup,
             None => Lookup::Unknown,
         }
     }
 
-    fn lookup_at(&self, place: u64, now_us: u64, location: &mut Vec<u8>) -> Found {
+    fn lookup_at(&self, place: u64, now_us: u64, location: &mut Vec<u8>) -> StoredTarget {
         let glance = self.arena.glance(place);
         match glance.status {
-            Status::Disabled => return Found::Nowhere(Lookup::Disabled),
-            Status::Deleted => return Found::Nowhere(Lookup::Deleted),
+            Status::Disabled => return StoredTarget::Nowhere(Lookup::Disabled),
+            Status::Deleted => return StoredTarget::Nowhere(Lookup::Deleted),
             Status::Enabled => {}
         }
         if glance.expires_at_us.is_some_and(|expires_at_us| expires_at_us <= now_us) {
-            return Found::Nowhere(Lookup::Expired);
+            return StoredTarget::Nowhere(Lookup::Expired);
         }
         if glance.verdict == TargetVerdict::Refused {
-            return Found::Nowhere(Lookup::Refused);
+            return StoredTarget::Nowhere(Lookup::Refused);
         }
         if glance.plain {
             self.arena.push_url(&glance, location);
-            return Found::Plain;
+            return StoredTarget::Plain;
         }
         let mut text = Vec::new();
         self.arena.push_url(&glance, &mut text);
-        Found::Encoded(text)
+        StoredTarget::Encoded(text)
     }
 
-    /// Reads at the place of a link's record, again and again until it stayed there meanwhile.
+    /// Reads a link's record, repeatedly until it did not move during the read.
     fn look<T>(&self, link: u64, mut read: impl FnMut(u64) -> T) -> Option<T> {
         let slot = self.slots.get(link)?;
         loop {
             let seen = slot.record.load(Ordering::Acquire);
             let place = place_of(seen)?;
             let found = read(place);
-            // Pairs with the fence in `replace`: who has read anything of another record sees
-            // that the pointer has moved.
+            // Pairs with the fence in `replace`: a reader that has seen any part of another record
+            // also sees that the pointer has moved.
             fence(Ordering::Acquire);
             if slot.record.load(Ordering::Relaxed) == seen {
                 return Some(found);
@@ -169,7 +168,7 @@ impl Folded {
         }
     }
 
-    /// Links there are, deleted ones included.
+    /// Number of links, including deleted ones.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
@@ -185,26 +184,26 @@ impl Folded {
         numbered().or_else(|| self.names.get(code))
     }
 
-    /// As [`find`](Self::find), and `recent` is the link found.
-    pub(super) fn find_near(&self, recent: &mut Recent, code: Code) -> Option<u64> {
-        if let Recent(Some((known, link))) = *recent
+    /// As [`find`](Self::find); caches the link found in `recent`.
+    pub(super) fn find_near(&self, recent: &mut RecentLink, code: Code) -> Option<u64> {
+        if let RecentLink(Some((known, link))) = *recent
             && known == code
         {
             return Some(link);
         }
         let link = self.find(code)?;
-        *recent = Recent(Some((code, link)));
+        *recent = RecentLink(Some((code, link)));
         Some(link)
     }
 
-    /// The counter behind a link's code, if the code has its counter's place.
-    pub(super) fn number_of(&self, opened: &Opened, code: Code, link: u64) -> Option<u64> {
+    /// The counter of a link's code, if the code is stored under its counter.
+    pub(super) fn number_of(&self, opened: &CodeOrder, code: Code, link: u64) -> Option<u64> {
         let number = opened.permutation.number(code)?;
         let placed = self.numbers.get(number)?.load(Ordering::Acquire);
         (u64::from(placed) == link + 1).then_some(number)
     }
 
-    /// The link of an index below [`count`](Self::count).
+    /// The link with an index below [`count`](Self::count).
     pub(super) fn record(&self, link: u64) -> Option<Record> {
         self.look(link, |place| self.arena.read(place)).flatten()
     }
@@ -214,34 +213,34 @@ impl Folded {
         self.slots.get(link)?.clicks.get().map(|clicks| &**clicks)
     }
 
-    /// A link's clicks, made if there are none yet.
+    /// A link's clicks, created if it has none yet.
     pub(super) fn clicks_or(&self, link: u64, none: impl FnOnce() -> Clicks) -> &Clicks {
         self.slots.make(link).clicks.get_or_init(|| Box::new(none()))
     }
 }
 
 impl Links {
-    /// A view of no events that judges targets by this rule.
+    /// An empty view that judges targets by this rule.
     pub(super) fn with_rule(targets: TargetRule) -> Links {
         Links { targets, ..Links::default() }
     }
 
-    /// Adds a link that is not there; nothing once there are [`MOST_LINKS`]. `number` is the
-    /// counter behind its code, if any.
+    /// Adds a new link; does nothing once there are [`MOST_LINKS`]. `number` is the counter of its
+    /// code, if any.
     pub(super) fn insert(&mut self, record: &Record, number: Option<u64>) {
         let folded = &self.folded;
         let link = folded.count();
         if link >= MOST_LINKS {
             return;
         }
-        // No fence as in `replace`: a first record gets a place that nobody has read.
+        // Needs no fence, unlike `replace`: no reader has read a first record's place.
         let place = self.places.take(record);
         record.write(&folded.arena, place);
         folded.slots.make(link).record.store(place + 1, Ordering::Release);
         match number.filter(|&number| self.numbers_fit(record.code, number, link)) {
             Some(number) => {
                 folded.numbers.make(number).store(link as u32 + 1, Ordering::Release);
-                // Only such numbers: one that was made up must not use up the codes.
+                // Only plausible counters: a made-up one must not use up the codes.
                 folded.next.fetch_max(number + 1, Ordering::Release);
             }
             None => folded.names.insert(&mut self.names_end, record.code, link),
@@ -249,14 +248,14 @@ impl Links {
         folded.count.store(link + 1, Ordering::Release);
     }
 
-    /// Whether a code has the place of its counter.
+    /// Whether a code can be stored under its counter.
     fn numbers_fit(&self, code: Code, number: u64, links: u64) -> bool {
         let opened = self.folded.opened.get();
         number < links + NUMBERS_AHEAD
             && opened.is_some_and(|opened| opened.permutation.number(code) == Some(number))
     }
 
-    /// Puts a changed link in the place of what it was.
+    /// Replaces a link's record.
     pub(super) fn replace(&mut self, link: u64, was: &Record, record: &Record) {
         let place = self.places.take(record);
         // Pairs with the fence in `look`.
@@ -277,13 +276,13 @@ fn place_of(pointer: u64) -> Option<u64> {
     (pointer & ((1 << PLACE_BITS) - 1)).checked_sub(1)
 }
 
-/// What a place comes to.
-enum Found {
-    /// The location has been appended.
+/// The target read from a record.
+enum StoredTarget {
+    /// The location was appended.
     Plain,
-    /// This URL has to be encoded first.
+    /// The URL must be encoded first.
     Encoded(Vec<u8>),
-    /// No redirect.
+    /// There is no redirect.
     Nowhere(Lookup),
 }
 

@@ -1,30 +1,29 @@
-//! Which targets may be followed: a rule that the shell gives the view, a function of its settings.
+//! The rule for allowed targets, which the server derives from its settings and passes to the view.
 
 use super::apply::plainness;
 use super::url::{self, Target, UrlFault};
 use std::fmt;
 use std::sync::Arc;
 
-/// What the settings say of a link's target. Not kept in snapshots: other settings may say
-/// otherwise.
+/// Whether the settings allow a link's target. Not stored in snapshots, because settings can
+/// change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TargetVerdict {
     /// The link may be followed.
     #[default]
     Followed,
-    /// It leads where no link may lead.
+    /// The settings refuse the target.
     Refused,
 }
 
 type Judge = dyn Fn(&Target<'_>) -> TargetVerdict + Send + Sync;
 
-/// Judges targets when they are folded, however the event came to be. The default allows all of
-/// them.
+/// Judges targets when they are folded, whatever wrote the event. The default allows all targets.
 #[derive(Clone, Default)]
 pub struct TargetRule(Option<Arc<Judge>>);
 
 impl TargetRule {
-    /// The rule that this function is. It must give the same answer for the same target.
+    /// A rule from a function, which must be deterministic.
     pub fn of(judge: impl Fn(&Target<'_>) -> TargetVerdict + Send + Sync + 'static) -> TargetRule {
         TargetRule(Some(Arc::new(judge)))
     }
@@ -33,7 +32,7 @@ impl TargetRule {
         self.0.as_ref().map_or(TargetVerdict::Followed, |judge| judge(target))
     }
 
-    /// Whether a URL may stand in a header as it is, and the verdict on it.
+    /// Whether a URL can be sent in a header unchanged, and the verdict on it.
     pub(super) fn judge_url(&self, text: &str) -> Result<(bool, TargetVerdict), UrlFault> {
         let target = url::check(text)?;
         Ok((plainness(&target, text), self.judge(&target)))

@@ -1,8 +1,8 @@
-//! The most frequent of many names in bounded memory: Space-Saving (Metwally, Agrawal,
-//! El Abbadi 2005). Exact until the places are taken; then a name that has none takes
-//! that of the rarest, with its count, which may be too high by what it took over.
+//! The most frequent of many names in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi
+//! 2005). Exact until all places are taken; then a new name replaces the rarest one and inherits
+//! its count, by which it may be too high.
 
-/// Names kept.
+/// Number of names kept.
 pub(super) const PLACES: usize = 64;
 
 /// A name and its count.
@@ -14,18 +14,18 @@ pub(super) struct Entry {
     pub(super) excess: u64,
 }
 
-/// See the module.
+/// The counter; see the module's documentation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Top {
+pub(super) struct FrequentNames {
     entries: Vec<Entry>,
 }
 
-impl Top {
+impl FrequentNames {
     /// Counts a name.
     pub(super) fn add(&mut self, name: &str) {
         if let Some(at) = self.entries.iter().position(|entry| *entry.name == *name) {
             self.entries[at].count += 1;
-            // The frequent ones are found first.
+            // Keeps frequent names in front, where they are found first.
             if at > 0 && self.entries[at - 1].count < self.entries[at].count {
                 self.entries.swap(at - 1, at);
             }
@@ -35,7 +35,7 @@ impl Top {
             self.entries.push(Entry { name: name.into(), count: 1, excess: 0 });
             return;
         }
-        // The rarest; of several the last.
+        // The rarest entry; of several, the last.
         let rarest = self.entries.iter_mut().rev().min_by_key(|entry| entry.count);
         if let Some(entry) = rarest {
             let excess = entry.count;
@@ -48,9 +48,9 @@ impl Top {
         &self.entries
     }
 
-    /// The entries of a snapshot, if they are not too many.
-    pub(super) fn from_entries(entries: Vec<Entry>) -> Option<Top> {
-        (entries.len() <= PLACES).then_some(Top { entries })
+    /// Entries from a snapshot; `None` if there are too many.
+    pub(super) fn from_entries(entries: Vec<Entry>) -> Option<FrequentNames> {
+        (entries.len() <= PLACES).then_some(FrequentNames { entries })
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn frequent_names_are_never_missed_and_no_count_is_too_low() {
-        let (mut top, mut truth) = (Top::default(), HashMap::<String, u64>::new());
+        let (mut top, mut truth) = (FrequentNames::default(), HashMap::<String, u64>::new());
         for n in 0..20_000u64 {
             // Ten frequent names among thousands of rare ones.
             let name = if n % 3 == 0 { format!("rare{n}") } else { format!("often{}", n % 10) };
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn while_there_are_places_counts_are_exact() {
-        let mut top = Top::default();
+        let mut top = FrequentNames::default();
         for n in 0..6_400usize {
             top.add(&format!("n{}", n % PLACES));
         }

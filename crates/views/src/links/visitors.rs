@@ -1,8 +1,8 @@
-//! How many different visitors a day had, in bounded memory: exact while they are
-//! few, then HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007) with 2048 registers,
-//! whose standard error is 1.04/√2048 = 2.3 %.
+//! The number of distinct visitors in a day, in bounded memory: exact while they are few, then
+//! estimated by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007) with 2048 registers, whose
+//! standard error is 1.04/√2048 = 2.3 %.
 
-/// Most visitors of a day that are counted exactly.
+/// Maximum number of visitors in a day that are counted exactly.
 pub(super) const FEW: usize = 64;
 const REGISTER_BITS: u32 = 11;
 const REGISTERS: usize = 1 << REGISTER_BITS;
@@ -10,9 +10,9 @@ const REGISTERS: usize = 1 << REGISTER_BITS;
 /// The visitors of one day, by their hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Visitors {
-    /// All of them.
+    /// The hashes of all visitors.
     Few(Vec<u64>),
-    /// For each register the longest run of zeros seen, plus one.
+    /// For each register, the longest run of zeros plus one.
     Many(Box<[u8]>),
 }
 
@@ -23,7 +23,7 @@ impl Default for Visitors {
 }
 
 impl Visitors {
-    /// Adds a visitor; again changes nothing. Hashes must be uniform.
+    /// Adds a visitor; adding one again changes nothing. Hashes must be uniform.
     pub(super) fn add(&mut self, hash: u64) {
         match self {
             Visitors::Few(hashes) if hashes.contains(&hash) => {}
@@ -37,7 +37,7 @@ impl Visitors {
         }
     }
 
-    /// How many there are, exactly or estimated.
+    /// The number of visitors, exact or estimated.
     pub(super) fn count(&self) -> u64 {
         match self {
             Visitors::Few(hashes) => hashes.len() as u64,
@@ -45,7 +45,7 @@ impl Visitors {
         }
     }
 
-    /// Whether it can have come of hashes.
+    /// Whether hashes can produce this state.
     pub(super) fn is_sound(&self) -> bool {
         match self {
             Visitors::Few(_) => true,
@@ -55,12 +55,12 @@ impl Visitors {
         }
     }
 
-    /// The registers of a snapshot, if they are as many as there should be.
+    /// Registers from a snapshot; `None` if their number is wrong.
     pub(super) fn many(registers: Vec<u8>) -> Option<Visitors> {
         (registers.len() == REGISTERS).then(|| Visitors::Many(registers.into_boxed_slice()))
     }
 
-    /// The hashes of a snapshot, if they are as few as they should be.
+    /// Hashes from a snapshot; `None` if there are too many.
     pub(super) fn few(hashes: Vec<u64>) -> Option<Visitors> {
         (hashes.len() <= FEW).then_some(Visitors::Few(hashes))
     }
@@ -78,7 +78,7 @@ fn estimate(registers: &[u8]) -> u64 {
     let sum: f64 = registers.iter().map(|&run| 2f64.powi(-i32::from(run))).sum();
     let raw = alpha * m * m / sum;
     let zeros = registers.iter().filter(|&&run| run == 0).count() as f64;
-    // Below two and a half times the registers, counting the empty ones is more exact.
+    // Below two and a half times the number of registers, counting the empty ones is more accurate.
     let estimate = if raw <= 2.5 * m && zeros > 0.0 { m * (m / zeros).ln() } else { raw };
     estimate.round() as u64
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     impl Visitors {
-        /// Estimating is slow in a debug build: not at every step.
+        /// Estimating is slow in a debug build, so not every step does it.
         fn count_if(&self, n: u64) -> Option<u64> {
             (n < 100 || n.is_multiple_of(9_973)).then(|| self.count())
         }

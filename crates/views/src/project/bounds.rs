@@ -1,37 +1,36 @@
-//! What a request's states may hold in memory, and what passes it.
+//! Memory bounds of a request's states, and the error for exceeding one.
 
 use super::sort_key::MAX_DEPTH;
 use wellspring_json::{Fault, FaultKind};
 
-/// Bytes that all states of one request may hold together, by estimate.
+/// Maximum memory of all states of one request together, an estimate in bytes.
 pub const MAX_STATE_BYTES: usize = 16 << 20;
-/// Most groups of one projection, all levels of nesting counted together.
+/// Maximum number of groups of one projection, across all levels of nesting.
 pub const MAX_GROUPS: usize = 10_000;
-/// Most values one `distinct` may hold.
+/// Maximum number of values of one `distinct`.
 pub const MAX_DISTINCT: usize = 10_000;
 
-/// What is left of the bounds while one event is folded into one projection.
+/// The remaining budget while one event is folded into one projection.
 pub(super) struct Bounds<'a> {
-    /// Bytes left to the whole request.
+    /// Bytes left for the whole request.
     pub(super) memory: &'a mut usize,
-    /// Groups left to this projection.
+    /// Groups left for this projection.
     pub(super) groups: &'a mut usize,
 }
 
-/// The bound that was passed. The state is short of an event from then on, so no answer may be
-/// given.
+/// The bound that was exceeded. From then on the state lacks an event, so no answer may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overrun {
     Memory,
     Groups,
     Distinct,
     Depth,
-    /// A sum left the range of floating point.
+    /// A sum exceeded the range of floating point.
     Range,
 }
 
 impl Bounds<'_> {
-    /// Takes `bytes` more, for good: states only grow.
+    /// Takes `bytes` permanently: states only grow.
     pub(super) fn charge(&mut self, bytes: usize) -> Result<(), Overrun> {
         *self.memory = self.memory.checked_sub(bytes).ok_or(Overrun::Memory)?;
         Ok(())
@@ -45,26 +44,28 @@ impl Bounds<'_> {
 }
 
 impl Overrun {
-    /// As a fault of the reducer at `field`.
+    /// The fault of the reducer at `field`.
     pub(super) fn fault(self, field: &str) -> Box<Fault> {
-        let narrow = "narrow the query or reduce to less";
+        let narrow = "narrow the query or choose a smaller reduction";
         let (limit, detail) = match self {
             Overrun::Memory => (
                 MAX_STATE_BYTES,
-                format!("makes the states grow past {MAX_STATE_BYTES} bytes; {narrow}"),
+                format!("needs states of more than {MAX_STATE_BYTES} bytes; {narrow}"),
             ),
             Overrun::Groups => {
-                (MAX_GROUPS, format!("makes more than {MAX_GROUPS} groups; {narrow}"))
+                (MAX_GROUPS, format!("produces more than {MAX_GROUPS} groups; {narrow}"))
             }
             Overrun::Distinct => {
                 (MAX_DISTINCT, format!("finds more than {MAX_DISTINCT} distinct values; {narrow}"))
             }
             Overrun::Depth => (
                 MAX_DEPTH,
-                format!("finds a value nested more than {MAX_DEPTH} deep; point further into it"),
+                format!(
+                    "finds a value nested more than {MAX_DEPTH} levels deep; use a more specific pointer"
+                ),
             ),
             Overrun::Range => {
-                let what = "is a sum beyond the range of floating point (±1.8e308)";
+                let what = "produces a sum beyond the range of floating point (±1.8e308)";
                 return Fault::of(field, 0, FaultKind::Rule(what.to_owned()));
             }
         };

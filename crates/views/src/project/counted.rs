@@ -1,5 +1,5 @@
-//! Projections that only count can be answered from the counts of an index instead of a fold over
-//! events. The answer is the same to the byte, or it is not given.
+//! Projections that only count can be answered from an index's counts instead of a fold over
+//! events. The answer is byte-identical, or none is given.
 
 use super::bounds::Bounds;
 use super::reducer::{GROUP_OVERHEAD, GroupBy, Reducer, State};
@@ -7,60 +7,62 @@ use super::{Projection, Projections};
 use std::collections::BTreeMap;
 use wellspring_types::Query;
 
-/// Most items of a query whose groups are counted one by one: each is looked up for each group.
+/// Maximum number of query items for counting groups from the index: each item is looked up for
+/// each group.
 const MAX_GROUPED_ITEMS: usize = 16;
 
-/// How the events of one projection are to be counted.
+/// How the events of one projection are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping<'a> {
-    /// All together.
+    /// All in one number.
     Together,
-    /// By each tag of theirs that begins with this key and a colon.
+    /// By each of their tags that begins with this key and a colon.
     ByTagKey(&'a str),
 }
 
-/// What must be counted to answer one projection.
+/// The counts needed to answer one projection.
 #[derive(Debug, Clone, Copy)]
 pub struct CountRequest<'a> {
-    /// Which events, those after [`Projections::after`].
+    /// The events to count; only those after [`Projections::after`].
     pub query: &'a Query,
-    /// In one number or in several.
+    /// Whether to count in one number or by tag.
     pub grouping: Grouping<'a>,
 }
 
 /// The answer to a [`CountRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountAnswer {
     /// The number of matching events.
     Together(u64),
-    /// The number of matching events that carry each tag; the whole tag, no tag with zero.
+    /// The number of matching events with each whole tag; omits tags without any.
     ByTag(BTreeMap<String, u64>),
 }
 
-/// The projections could not be answered from counts: fold the events instead.
+/// Counts cannot answer the projections; the events must be folded instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsFold;
 
 impl Projections {
-    /// What to count instead of folding, one request for each projection in their order; `None`
-    /// if any of them looks at more than the number of events.
+    /// The counts needed instead of a fold, one request for each projection in order; `None` if any
+    /// projection needs more than the number of events.
     #[must_use]
     pub fn count_requests(&self) -> Option<Vec<CountRequest<'_>>> {
         self.running.iter().map(Projection::count_request).collect()
     }
 
-    /// Takes what was counted instead of folding any event.
+    /// Takes the counts instead of folding events.
     ///
     /// # Errors
-    /// [`NeedsFold`] if the counts do not determine the answer: a bound would be passed, or a
-    /// starting value is not added to exactly. The projections may have changed; begin anew.
-    pub fn take_counts(&mut self, counts: Vec<Counted>) -> Result<(), NeedsFold> {
+    /// [`NeedsFold`] if the counts do not determine the answer: a bound would be exceeded, or
+    /// adding to a starting value would not be exact. The projections may have changed; start over
+    /// with new ones.
+    pub fn take_counts(&mut self, counts: Vec<CountAnswer>) -> Result<(), NeedsFold> {
         assert_eq!(counts.len(), self.running.len(), "one answer for each request");
         for (Projection { state, groups, .. }, counted) in self.running.iter_mut().zip(counts) {
             let mut bounds = Bounds { memory: &mut self.memory, groups };
             match (state, counted) {
-                (state @ State::Total { .. }, Counted::Together(count)) => add(state, count)?,
-                (State::Groups(states), Counted::ByTag(counts)) => {
+                (state @ State::Total { .. }, CountAnswer::Together(count)) => add(state, count)?,
+                (State::Groups(states), CountAnswer::ByTag(counts)) => {
                     for (tag, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
                         let (_, key) = tag.split_once(':').ok_or(NeedsFold)?;
                         let charged = bounds.charge_group(key.len() + GROUP_OVERHEAD);
@@ -93,8 +95,7 @@ impl Projection {
     }
 }
 
-/// Adds `count` events at once, which is what adding them one by one comes to as long as nothing
-/// is rounded.
+/// Adds `count` events at once; equal to adding them one by one as long as nothing is rounded.
 fn add(state: &mut State, count: u64) -> Result<(), NeedsFold> {
     let State::Total { sum, taken } = state else { return Err(NeedsFold) };
     if count == 0 {

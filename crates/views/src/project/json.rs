@@ -1,6 +1,5 @@
-//! JSON read one level at a time, as text: values stay the bytes that were sent
-//! (numbers of any size, key order, escapes), and nesting costs no stack because
-//! what is not looked at is only scanned.
+//! JSON read one level at a time, as text. Values stay the bytes that were sent (numbers of any
+//! size, key order, escapes), and nesting costs no stack because skipped values are only scanned.
 
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -17,7 +16,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type of a JSON text, judged by its first character alone.
+    /// The type of a JSON text, determined by its first character alone.
     pub(super) fn of(text: &str) -> Kind {
         match text.trim_start().as_bytes().first() {
             Some(b'{') => Kind::Object,
@@ -30,13 +29,13 @@ impl Kind {
     }
 }
 
-/// The one value that `text` holds, without the white space around it; checks the syntax of all of
-/// it.
+/// The single value in `text`, without surrounding white space; checks the syntax of the whole
+/// text.
 pub(super) fn whole(text: &str) -> Result<&str, serde_json::Error> {
     serde_json::from_str::<&RawValue>(text).map(RawValue::get)
 }
 
-/// The text a JSON string stands for; `None` if it is not Unicode (a lone surrogate escape).
+/// Decodes a JSON string; `None` if it is not Unicode (a lone surrogate escape).
 pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {

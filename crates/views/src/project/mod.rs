@@ -1,28 +1,25 @@
-//! Projections: small folds that a client asks for in one request
-//! (`POST /v1/project`), all answered by one read, together with the append
-//! condition that protects a decision made on them.
+//! Projections: small folds that a client requests together (`POST /v1/project`). One read answers
+//! them all, and the answer includes the append condition that protects a decision based on them.
 //!
-//! **Reducers.** `count`; `sum`, `avg`, `min`, `max` of the number at a JSON
-//! Pointer; `first`, `last` value at a pointer (empty pointer: the whole data),
-//! byte for byte as sent but without white space around it; `distinct` values in
-//! order; `group` by the value at a pointer or by a tag's key, each group with a
-//! reducer of its own.
+//! **Reducers.** `count`; `sum`, `avg`, `min`, `max` of the number at a JSON Pointer; `first`,
+//! `last` value at a pointer (empty pointer: the whole data), byte for byte as sent, without
+//! surrounding white space; `distinct` values in order; `group` by the value at a pointer or by a
+//! tag's key, each group with its own reducer.
 //!
-//! **Skipped events.** An event without a value at the pointer, with a value of
-//! the wrong type there (for `sum`, `avg`, `min`, `max` anything but a number;
-//! for `group` an array or object), or whose data is not JSON changes nothing.
-//! `count` looks at no data and counts every matching event.
+//! **Skipped events.** An event without a value at the pointer, with a value of the wrong type
+//! there (for `sum`, `avg`, `min`, `max` anything but a number; for `group` an array or object), or
+//! whose data is not JSON changes nothing. `count` ignores the data and counts every matching
+//! event.
 //!
-//! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the
-//! largest place to the smallest, at most 64 of them after the point. The first
-//! number that does not fit turns the sum into binary floating point, in the
-//! order of the events. An average is exact if its decimal ends within 38
-//! digits, otherwise the nearest floating-point number. `min`, `max`, `distinct`
-//! and `group` compare numbers exactly at any length: `1`, `1.0` and `10e-1` are one.
+//! **Numbers.** Sums are exact decimals within 128 bits: 38 digits from the largest place to the
+//! smallest, at most 64 of them after the point. From the first number that does not fit, the sum
+//! continues in binary floating point, in the order of the events. An average is exact if its
+//! decimal ends within 38 digits, otherwise the nearest floating-point number. `min`, `max`,
+//! `distinct` and `group` compare numbers exactly at any length: `1`, `1.0` and `10e-1` are equal.
 //!
-//! **`init`** is the state when no event went into it (default: 0 for `count`
-//! and `sum`, otherwise `null`); for `count` and `sum` a number is also where
-//! they begin. It belongs to the outermost reducer only.
+//! **`init`** is the state if no event was folded (default: 0 for `count` and `sum`, otherwise
+//! `null`); for `count` and `sum` a number is also the starting value. It applies to the outermost
+//! reducer only.
 
 mod bounds;
 mod counted;
@@ -33,7 +30,7 @@ mod request;
 mod sort_key;
 
 pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
-pub use counted::{CountRequest, Counted, Grouping, NeedsFold};
+pub use counted::{CountAnswer, CountRequest, Grouping, NeedsFold};
 pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 
 use bounds::Bounds;
@@ -42,10 +39,10 @@ use request::Definition;
 use wellspring_json::{Fault, push_list, push_string, push_u64, shown_name};
 use wellspring_types::{Position, Query};
 
-/// An event to be folded, borrowed from the log's read.
+/// An event to fold, borrowed from the log's read.
 #[derive(Debug, Clone, Copy)]
 pub struct FoldEvent<'a> {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// Its type.
     pub event_type: &'a str,
@@ -53,19 +50,19 @@ pub struct FoldEvent<'a> {
     pub tags: &'a [&'a str],
     /// Its payload.
     pub data: &'a [u8],
-    /// Whether the payload is JSON; if not, only `count` and tags can see the event.
+    /// Whether the payload is JSON; if not, only `count` and tags apply to the event.
     pub is_json: bool,
-    /// When it was recorded, µs since 1970 UTC. No reducer reads it yet.
+    /// When it was recorded, µs since 1970 UTC. No reducer uses it yet.
     pub recorded_at_us: u64,
 }
 
-/// The projections of one request, being folded.
+/// The projections of one request during the fold.
 #[derive(Debug, Clone)]
 pub struct Projections {
     running: Vec<Projection>,
     union: Query,
     after: Option<Position>,
-    /// Bytes the states may still take.
+    /// Bytes left for the states.
     memory: usize,
     failure: Option<Box<Fault>>,
 }
@@ -74,12 +71,12 @@ pub struct Projections {
 struct Projection {
     definition: Definition,
     state: State,
-    /// Groups it may still make.
+    /// Groups left.
     groups: usize,
 }
 
 impl Projections {
-    /// Reads the request's body.
+    /// Parses the request's body.
     ///
     /// # Errors
     /// The first field at fault.
@@ -100,40 +97,40 @@ impl Projections {
         })
     }
 
-    /// What to read: every event that any projection asks for. At most as many
-    /// items as a query may hold, no two alike; no items = every event.
+    /// The query to read: every event that any projection needs. It has at most as many items as a
+    /// query may hold, all different; no items mean every event.
     #[must_use]
     pub fn union_query(&self) -> Query {
         self.union.clone()
     }
 
-    /// Types and tags that the projections name, each counted as often as it is named.
+    /// Number of types and tags in all projections, including repetitions.
     #[must_use]
     pub fn term_count(&self) -> usize {
         self.running.iter().map(|projection| projection.definition.query.term_count()).sum()
     }
 
-    /// Items of all queries: an event is compared with each.
+    /// Number of items in all queries: each event is compared with each item.
     #[must_use]
     pub fn item_count(&self) -> usize {
         self.running.iter().map(|projection| projection.definition.query.items.len()).sum()
     }
 
-    /// About what the queries take in memory, in bytes.
+    /// Approximate memory of the queries, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let of_each = self.running.iter().map(|p| p.definition.query.memory_bytes());
         of_each.sum::<usize>() + self.union.memory_bytes()
     }
 
-    /// Exclusive start of the read, as requested; `None` = from the beginning.
+    /// Exclusive start of the read, as requested; `None`: from the beginning.
     #[must_use]
     pub fn after(&self) -> Option<Position> {
         self.after
     }
 
-    /// Folds the next event, in order of position, into every projection whose
-    /// query it matches. Events at or before [`after`](Self::after) are not folded.
+    /// Folds the next event, by ascending position, into every projection whose query it matches.
+    /// Ignores events at or before [`after`](Self::after).
     pub fn fold(&mut self, event: &FoldEvent<'_>) {
         if self.failure.is_some() || self.after.is_some_and(|after| event.position <= after) {
             return;
@@ -152,17 +149,18 @@ impl Projections {
         }
     }
 
-    /// Why there will be no answer, as soon as that is certain: the read may stop.
+    /// The error, as soon as it is certain: the read can stop.
     #[must_use]
     pub fn failure(&self) -> Option<&Fault> {
         self.failure.as_deref()
     }
 
-    /// The answer, as JSON: the states in the order of the request, `position`,
-    /// and the append condition that fails if anything read here has changed since.
+    /// The answer as JSON: the states in the order of the request, `position`, and the append
+    /// condition that fails once another matching event is appended.
     ///
     /// # Errors
-    /// A limit was passed while folding, or a sum cannot be written: never a short answer.
+    /// A limit was exceeded during the fold, or a sum cannot be written. The answer is never
+    /// partial.
     pub fn finish(self, position: Position) -> Result<Vec<u8>, Box<Fault>> {
         if let Some(failure) = self.failure {
             return Err(failure);

@@ -1,17 +1,17 @@
-//! Numbers as JSON writes them: decimals of any length. They are compared
-//! exactly, and added exactly for as long as 128 bits hold the sum.
+//! Numbers as JSON writes them: decimals of any length. Comparison is exact; addition is exact as
+//! long as 128 bits hold the sum.
 
 use std::cmp::Ordering;
 
-/// Exponents beyond this are taken as this: nothing can tell such numbers apart in practice.
+/// Larger exponents are clamped to this, which makes no practical difference.
 const MAX_EXPONENT: i64 = 1_000_000_000_000_000_000;
-/// Most places after the point that a sum keeps exactly.
+/// Maximum number of decimal places that a sum keeps exactly.
 const MAX_SCALE: u32 = 64;
-/// Most extra digits an average is worked out to before it is rounded.
+/// Maximum number of extra digits computed for an average before it is rounded.
 const MAX_AVERAGE_DIGITS: u32 = 64;
 
-/// One number, exact: `0.digits × 10^magnitude`, in the one form that equal
-/// numbers share (`1`, `1.0` and `10e-1` are the same).
+/// One exact number: `0.digits × 10^magnitude`, in the canonical form that equal numbers share
+/// (`1`, `1.0` and `10e-1` are equal).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Number {
     negative: bool,
@@ -21,7 +21,7 @@ pub(super) struct Number {
 }
 
 impl Number {
-    /// Reads a JSON number.
+    /// Parses a JSON number.
     pub(super) fn parse(text: &str) -> Option<Number> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -46,8 +46,7 @@ impl Number {
         Some(Number { negative, magnitude, digits: significant.to_owned() })
     }
 
-    /// Compares two JSON numbers by value; whole numbers, the common case, without building
-    /// anything.
+    /// Compares two JSON numbers by value, without allocating in the common case of integers.
     pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
         if let (Ok(a), Ok(b)) = (a.parse::<i64>(), b.parse::<i64>()) {
             return Some(a.cmp(&b));
@@ -55,8 +54,8 @@ impl Number {
         Some(Number::parse(a)?.cmp(&Number::parse(b)?))
     }
 
-    /// The one spelling that equal numbers share: plain digits where that is
-    /// short, otherwise with an exponent, as ECMAScript prints numbers.
+    /// The canonical spelling of equal numbers: plain digits where that is short, otherwise with an
+    /// exponent, as ECMAScript prints numbers.
     pub(super) fn text(&self) -> String {
         let sign = if self.negative { "-" } else { "" };
         let (digits, count) = (self.digits.as_str(), self.digits.len() as i64);
@@ -78,7 +77,7 @@ impl Number {
         }
     }
 
-    /// As `coefficient × 10^-scale`, if 128 bits and [`MAX_SCALE`] places hold it.
+    /// The number as `coefficient × 10^-scale`, if 128 bits and [`MAX_SCALE`] places hold it.
     fn scaled(&self) -> Option<(i128, u32)> {
         if self.digits.is_empty() {
             return Some((0, 0));
@@ -115,10 +114,10 @@ impl PartialOrd for Number {
     }
 }
 
-/// Appends bytes whose byte order is the numbers' order and of which none is a
-/// prefix of another's. `None` if `text` is not a JSON number.
+/// Appends a prefix-free byte encoding that sorts like the numbers. `None` if `text` is not a JSON
+/// number.
 pub(super) fn push_sort_key(text: &str, out: &mut Vec<u8>) -> Option<()> {
-    // Whole numbers, the common case, need no parsing: their digits are the key's digits.
+    // Integers, the common case, need no parsing: their digits are the key's digits.
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if unsigned.bytes().all(|b| b.is_ascii_digit())
         && !unsigned.is_empty()
@@ -149,7 +148,7 @@ fn push_key_parts(negative: bool, magnitude: i64, digits: &str, out: &mut Vec<u8
     }
 }
 
-/// Digits with an optional sign; clamped, because the data may hold an exponent of a million
+/// Digits with an optional sign; clamped, because the data may contain an exponent of a million
 /// digits.
 fn exponent_of(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -164,9 +163,9 @@ fn power_of_ten(exponent: u32) -> Option<i128> {
     10i128.checked_pow(exponent)
 }
 
-/// A running sum: a decimal in 128 bits while that is exact (38 digits between
-/// the largest place and the smallest, at most 64 of them after the point), and
-/// from the first number on that does not fit, binary floating point.
+/// A running sum: an exact decimal in 128 bits (38 digits between the largest place and the
+/// smallest, at most 64 of them after the point), and binary floating point from the first number
+/// that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Sum {
     /// `coefficient × 10^-scale`.
@@ -178,7 +177,7 @@ pub(super) enum Sum {
 impl Sum {
     pub(super) const ZERO: Sum = Sum::Exact { coefficient: 0, scale: 0 };
 
-    /// Adds a JSON number. `false` if `text` is not one; then nothing is added.
+    /// Adds a JSON number. `false` if `text` is not one; then the sum is unchanged.
     pub(super) fn add(&mut self, text: &str) -> bool {
         let scaled = match text.parse::<i64>() {
             Ok(whole) => Some((i128::from(whole), 0)),
@@ -194,13 +193,13 @@ impl Sum {
             *self = sum;
             return true;
         }
-        // Whatever is a JSON number is a number to the standard reader too.
+        // The standard parser accepts every JSON number.
         let term = text.parse::<f64>().unwrap_or(f64::NAN);
         *self = Sum::Rounded(self.rounded() + term);
         true
     }
 
-    /// Whether no addition has been rounded so far.
+    /// Whether no addition has been rounded yet.
     pub(super) fn is_exact(&self) -> bool {
         matches!(self, Sum::Exact { .. })
     }
@@ -214,7 +213,7 @@ impl Sum {
         }
     }
 
-    /// Whether JSON can write it: false once floating point has overflowed.
+    /// Whether JSON can represent it: false once floating point has overflowed.
     pub(super) fn is_finite(self) -> bool {
         matches!(self, Sum::Exact { .. }) || self.rounded().is_finite()
     }
@@ -259,7 +258,7 @@ fn add_scaled(a: i128, a_scale: u32, b: i128, b_scale: u32) -> Option<Sum> {
     Some(Sum::Exact { coefficient, scale })
 }
 
-/// `coefficient × 10^-scale` in plain digits, without zeros at the end.
+/// `coefficient × 10^-scale` in plain digits, without trailing zeros.
 fn decimal_text(coefficient: i128, scale: u32) -> String {
     let sign = if coefficient < 0 { "-" } else { "" };
     let scale = scale as usize;

@@ -1,4 +1,4 @@
-//! Reducers and their states: how one event changes a state, and how a state is written.
+//! Reducers and their states: how an event changes a state and how a state is written.
 
 use super::FoldEvent;
 use super::bounds::{Bounds, MAX_DISTINCT, Overrun};
@@ -10,12 +10,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wellspring_json::{Pointer, push_string};
 
-/// What a group costs beside its key: a map entry with its share of the tree, and a small state.
+/// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
+/// state.
 pub(super) const GROUP_OVERHEAD: usize = 160;
-/// What a distinct value costs beside its key and its text.
+/// Memory of a distinct value in addition to its key and text.
 const DISTINCT_OVERHEAD: usize = 96;
 
-/// How events become a state.
+/// Turns events into a state.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reducer {
     Count,
@@ -29,27 +30,27 @@ pub(super) enum Reducer {
     Group { by: GroupBy, inner: Box<Reducer> },
 }
 
-/// What events are grouped by.
+/// The grouping criterion.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum GroupBy {
-    /// The value at a pointer: a string as it is, a number in its one canonical
-    /// spelling, `true`, `false` or `null`.
+    /// The value at a pointer: a string as it is, a number in its canonical spelling, `true`,
+    /// `false` or `null`.
     Data(Pointer),
-    /// What follows `key:` in each of the event's tags that begin so. An event
-    /// with several such tags belongs to several groups.
+    /// The text after `key:` in each of the event's tags with that prefix. An event with several
+    /// such tags belongs to several groups.
     Tag(String),
 }
 
-/// What has been folded so far.
+/// The state folded so far.
 #[derive(Debug, Clone)]
 pub(super) enum State {
-    /// Count, sum and average: the running sum, and how many events went into it.
+    /// Count, sum and average: the running sum and the number of events in it.
     Total { sum: Sum, taken: u64 },
     /// Least, greatest, first and last: the value as it was sent.
     Kept(Option<String>),
-    /// Values as they were first sent, by their sort key.
+    /// Values as first sent, by sort key.
     Distinct(BTreeMap<Box<[u8]>, Box<str>>),
-    /// States by the group's key.
+    /// States by group key.
     Groups(BTreeMap<Box<str>, State>),
 }
 
@@ -58,7 +59,8 @@ pub(super) struct Facts<'a> {
     tags: &'a [&'a str],
     data: &'a [u8],
     is_json: bool,
-    /// The data as text whose syntax has been checked, once for all reducers and only if one asks.
+    /// The data as text with checked syntax; checked once for all reducers and only if one needs
+    /// it.
     json: OnceCell<Option<&'a str>>,
 }
 
@@ -81,7 +83,7 @@ impl<'a> Facts<'a> {
 }
 
 impl Reducer {
-    /// The state before any event; a numeric `init` is where count and sum begin.
+    /// The state before any event; a numeric `init` is the starting value of count and sum.
     pub(super) fn start(&self, init: Option<&str>) -> State {
         match self {
             Reducer::Count | Reducer::Sum(_) => {
@@ -100,8 +102,8 @@ impl Reducer {
         }
     }
 
-    /// Folds one event. An event that has nothing at the pointer, or a value of
-    /// the wrong type there, changes nothing.
+    /// Folds one event. Ignores an event that has no value at the pointer or a value of the wrong
+    /// type.
     pub(super) fn fold(
         &self,
         state: &mut State,
@@ -133,14 +135,14 @@ impl Reducer {
             (Reducer::Group { by, inner }, State::Groups(groups)) => {
                 return by.fold(inner, groups, event, bounds);
             }
-            // `first` that has its value; any other pair cannot be, a state comes from its own
+            // `first` already has its value. No other pair occurs: a state comes from its own
             // reducer.
             _ => {}
         }
         Ok(())
     }
 
-    /// Writes the state as JSON. `init` stands for a state nothing went into.
+    /// Writes the state as JSON; `init` if no event was folded.
     pub(super) fn write(
         &self,
         state: &State,
@@ -179,7 +181,7 @@ impl Reducer {
 }
 
 impl State {
-    /// Whether no event has gone into it.
+    /// Whether no event was folded.
     fn is_untouched(&self) -> bool {
         match self {
             State::Total { taken, .. } => *taken == 0,
@@ -243,7 +245,7 @@ fn keep(
     Ok(())
 }
 
-/// Keeps `value` if it compares as `wanted` to what is kept; of equals the earlier stays.
+/// Keeps `value` if it compares as `wanted` to the kept one; of equal values the earlier stays.
 fn keep_extreme(
     kept: &mut Option<String>,
     value: Option<&str>,

@@ -1,4 +1,5 @@
-//! From the request's body to projections: every field checked, every fault named by its path.
+//! Parses the request's body into projections; every field is checked and every error names its
+//! path.
 
 use super::bounds::MAX_STATE_BYTES;
 use super::number::Sum;
@@ -14,16 +15,16 @@ use wellspring_types::limits::{
 use wellspring_types::valid::{Reason, check_text};
 use wellspring_types::{Invalid, Query, QueryItem};
 
-/// Most projections of one request.
+/// Maximum number of projections of one request.
 pub const MAX_PROJECTIONS: usize = 64;
-/// Longest name of a projection, in bytes of UTF-8.
+/// Maximum length of a projection's name, in bytes of UTF-8.
 pub const MAX_NAME_BYTES: usize = 255;
-/// Most `group` reducers inside one another.
+/// Maximum nesting of `group` reducers.
 pub const MAX_GROUP_DEPTH: usize = 4;
 
-/// Longest pointer, in bytes.
+/// Maximum length of a pointer, in bytes.
 const MAX_POINTER_BYTES: usize = 1024;
-/// Most steps of a pointer; finding a value recurses once for each.
+/// Maximum number of steps of a pointer; finding a value recurses once for each.
 const MAX_POINTER_STEPS: usize = 32;
 
 /// One projection as requested.
@@ -36,7 +37,7 @@ pub(super) struct Definition {
     pub(super) reducer: Reducer,
 }
 
-/// The request: projections in the order they were sent.
+/// The request's projections in the order they were sent.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) definitions: Vec<Definition>,
@@ -82,7 +83,7 @@ fn read_definitions(value: &mut Cursor<'_>) -> Outcome<Vec<Definition>> {
         Ok(())
     })?;
     if count > MAX_PROJECTIONS {
-        let detail = format!("holds {count} projections; the limit is {MAX_PROJECTIONS}");
+        let detail = format!("contains {count} projections; the limit is {MAX_PROJECTIONS}");
         return too_large(start, detail, MAX_PROJECTIONS);
     }
     if definitions.is_empty() {
@@ -90,7 +91,7 @@ fn read_definitions(value: &mut Cursor<'_>) -> Outcome<Vec<Definition>> {
     }
     let held: usize = definitions.iter().filter_map(|d| d.init.as_ref()).map(String::len).sum();
     if held > MAX_STATE_BYTES {
-        let detail = format!("hold more than {MAX_STATE_BYTES} bytes of init values together");
+        let detail = format!("contain more than {MAX_STATE_BYTES} bytes of init values together");
         return too_large(start, detail, MAX_STATE_BYTES);
     }
     Ok(definitions)
@@ -112,10 +113,10 @@ pub(super) fn union(definitions: &[Definition]) -> Outcome<Query> {
             items.push(item.clone());
         }
     }
-    // The answer's append condition is this query and must itself be acceptable.
+    // The answer's append condition is this query, so it must be valid itself.
     if items.len() > MAX_QUERY_ITEMS {
         let detail = format!(
-            "hold {} different query items together; the limit is {MAX_QUERY_ITEMS}",
+            "contain {} different query items together; the limit is {MAX_QUERY_ITEMS}",
             items.len()
         );
         let kind = FaultKind::TooCostly { detail, limit: MAX_QUERY_ITEMS as u64 };
@@ -249,7 +250,7 @@ fn read_reducer(value: &mut Cursor<'_>, groups: usize) -> Outcome<Reducer> {
 fn read_group(value: &mut Cursor<'_>, depth: usize) -> Outcome<Reducer> {
     let start = value.at();
     if depth > MAX_GROUP_DEPTH {
-        let detail = format!("is more than {MAX_GROUP_DEPTH} groups deep");
+        let detail = format!("is nested more than {MAX_GROUP_DEPTH} groups deep");
         return too_large(start, detail, MAX_GROUP_DEPTH);
     }
     let (mut by, mut inner) = (None, None);

@@ -1,12 +1,12 @@
-//! Bytes that stand for a JSON value: equal exactly when the values are equal
-//! (members in any order, numbers and strings in any spelling), and ordered
-//! null < false < true < numbers < strings < arrays < objects.
+//! A byte encoding of JSON values: equal exactly when the values are equal (members in any order,
+//! numbers and strings in any spelling), and ordered null < false < true < numbers < strings <
+//! arrays < objects.
 
 use super::json;
 use super::number;
 use wellspring_json::TrustedCursor;
 
-/// Deepest nesting of a value that can be compared; the recursion below is bounded by it.
+/// Maximum nesting of a value that can be compared; bounds the recursion below.
 pub(super) const MAX_DEPTH: usize = 128;
 
 const END: u8 = 0;
@@ -21,13 +21,13 @@ const OBJECT: u8 = 7;
 /// Why a value has no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoKey {
-    /// It is nested more than [`MAX_DEPTH`] deep.
+    /// The value is nested more than [`MAX_DEPTH`] levels deep.
     TooDeep,
-    /// It holds a string that is no Unicode text, or is not JSON.
+    /// It contains a string that is not Unicode text, or is not JSON.
     NotText,
 }
 
-/// The key of one JSON value, whose syntax has been checked before.
+/// The key of one JSON value with valid syntax.
 pub(super) fn sort_key(text: &str) -> Result<Vec<u8>, NoKey> {
     let mut key = Vec::with_capacity(text.len() + 16);
     push_value(&mut TrustedCursor::new(text), &mut key, MAX_DEPTH)?;
@@ -88,7 +88,7 @@ fn push_object(
         cursor.eat(b',');
         members.push((name, value));
     }
-    // Stable, so that of equal names the last one sent stands last; only it counts.
+    // Stable, so that of equal names the last one sent comes last; only that one counts.
     members.sort_by(|a, b| a.0.cmp(&b.0));
     key.push(OBJECT);
     for (i, (name, value)) in members.iter().enumerate() {
@@ -101,8 +101,8 @@ fn push_object(
     Ok(())
 }
 
-/// A zero byte ends a string; one inside it is followed by 0xFF, which begins no
-/// other part of a key, so that a string sorts before every longer one it begins.
+/// A zero byte ends a string. A zero byte inside it is followed by 0xFF, which starts no other part
+/// of a key, so a string sorts before every longer one that it is a prefix of.
 fn push_string(key: &mut Vec<u8>, raw: &str) -> Result<(), NoKey> {
     let text = json::string(raw).ok_or(NoKey::NotText)?;
     key.push(STRING);

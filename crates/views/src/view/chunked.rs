@@ -1,24 +1,25 @@
-//! An array that grows and never moves: one writer adds, any number of readers look, none waits.
+//! An array that grows and never moves: one writer adds, any number of readers read, and no thread
+//! waits.
 
 use std::sync::OnceLock;
 
-/// Elements of a chunk.
+/// Elements per chunk.
 const CHUNK: usize = 4_096;
-/// Block b has 2^b chunks: room for 2^32 - 1 chunks, all but 2^44 elements.
+/// Block b has 2^b chunks: room for 2^32 - 1 chunks, which is just under 2^44 elements.
 const BLOCKS: usize = 32;
 
 type Chunk<T> = OnceLock<Box<[T]>>;
 
-/// Elements in chunks that are made when they are first written to. Elements are
-/// atomics or cells of their own, so that sharing them is all there is to sharing the array.
+/// Elements in chunks that are allocated by the first write to them. Elements are atomics or cells,
+/// so sharing the array is safe if sharing them is.
 #[derive(Debug)]
-pub struct Chunked<T> {
+pub struct ChunkedArray<T> {
     blocks: [OnceLock<Box<[Chunk<T>]>>; BLOCKS],
 }
 
-impl<T> Default for Chunked<T> {
+impl<T> Default for ChunkedArray<T> {
     fn default() -> Self {
-        Chunked { blocks: [const { OnceLock::new() }; BLOCKS] }
+        ChunkedArray { blocks: [const { OnceLock::new() }; BLOCKS] }
     }
 }
 
@@ -30,15 +31,15 @@ fn place(index: u64) -> (usize, usize, usize) {
     (block, chunk - (1 << block), index % CHUNK)
 }
 
-impl<T: Default> Chunked<T> {
-    /// The element, if its chunk has been made.
+impl<T: Default> ChunkedArray<T> {
+    /// The element, if its chunk has been allocated.
     #[inline]
     #[must_use]
     pub fn get(&self, index: u64) -> Option<&T> {
         self.run(index).map(|run| &run[0])
     }
 
-    /// The element and those behind it in the same chunk, if that has been made.
+    /// The element and those after it in the same chunk, if it has been allocated.
     #[inline]
     #[must_use]
     pub fn run(&self, index: u64) -> Option<&[T]> {
@@ -46,10 +47,10 @@ impl<T: Default> Chunked<T> {
         self.blocks.get(block)?.get()?[chunk].get().map(|elements| &elements[at..])
     }
 
-    /// The element; its chunk is made if need be.
+    /// The element; allocates its chunk if necessary.
     ///
     /// # Panics
-    /// If there is no chunk of the index, from 2^44 - 4096 on: no machine has the memory.
+    /// If the index is 2^44 - 4096 or more: no machine has the memory.
     pub fn make(&self, index: u64) -> &T {
         let (block, chunk, at) = place(index);
         let chunks = self.blocks[block]
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn elements_stay_where_they_are() {
-        let array = Chunked::<AtomicU64>::default();
+        let array = ChunkedArray::<AtomicU64>::default();
         assert!(array.get(0).is_none());
         for index in 0..20_000 {
             array.make(index).store(index * 3, Relaxed);

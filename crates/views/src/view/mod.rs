@@ -1,28 +1,28 @@
-//! What a view is: a decision, a fold and an answer. The shell around it (threads,
-//! disk, clock, log) is the server's.
+//! The contract of a view: a decision, a fold and queries. The server provides the shell around it
+//! (threads, disk, clock, log).
 //!
 //! ```text
 //! command ─► decide(folded, staged) ─► events + condition ─► the log ─► apply ─► folded ─► answer
 //!               ▲          │
-//!               └─ staged ◄┘   what was decided and is not folded yet
+//!               └─ staged ◄┘   decided, not folded yet
 //! ```
 //!
-//! Everything here is a function of its arguments: no clock (time comes in the event
-//! or the question), no disk, no randomness (it comes in the context). A view at
-//! position N is a function of events 1…N alone.
+//! Everything here is a function of its arguments: no clock (events and queries carry the time), no
+//! disk, no randomness (the context carries it). A view at position N is a function of events 1…N
+//! alone.
 
 mod chunked;
 pub mod packed;
 mod written;
 
-pub use chunked::Chunked;
+pub use chunked::ChunkedArray;
 pub use written::{event, json};
 
 use std::fmt;
 use std::io;
 use wellspring_types::{Event, Position, Query, QueryItem};
 
-/// An event as it lies in the log.
+/// An event as it is stored in the log.
 pub trait Recorded {
     /// Its position.
     fn position(&self) -> Position;
@@ -36,47 +36,48 @@ pub trait Recorded {
     fn data(&self) -> &[u8];
 }
 
-/// Names what is decided for one append, one decision or several, until the shell has settled it.
+/// Identifies the decisions of one append until the shell settles them.
 pub type Ticket = u64;
 
-/// What a decision comes to.
+/// The result of deciding a command.
 #[derive(Debug, Clone)]
 pub struct Decision<O> {
-    /// The events to append, all or none; empty if nothing has to happen.
+    /// The events to append, all or none; empty if nothing needs to change.
     pub events: Vec<Event>,
-    /// The append condition: what nobody may have appended [after](After) the position that was
-    /// folded when it was decided (anyone may append a view's events). Up to there the fold knows
-    /// better: what it made nothing of forbids nothing. Empty: nothing is forbidden.
+    /// The append condition: events that must not have been appended [after](After) the position
+    /// that was folded at the decision. (Any client may append a view's events.) Up to that
+    /// position the fold is authoritative: events that it ignored forbid nothing. Empty: no
+    /// condition.
     pub unless: Vec<QueryItem>,
-    /// What to answer once the events are durable and folded.
+    /// The answer once the events are durable and folded.
     pub outcome: O,
 }
 
-/// After which position nobody may have appended what a decision names
-/// ([`Decision::unless`]).
+/// The position after which [`Decision::unless`] applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// After the one that was folded. The view's own events on their way stand in the way too, so
-    /// items name what a decision is about: a code, an account.
+    /// The folded position. The view's own pending events also conflict, so items name the
+    /// decision's subject: a code, an account.
     Folded,
-    /// For each item named, after the last of the view's own events that has a position and was
-    /// appended on that very item, or the folded one if that is later; of several items, the
-    /// earliest of these. The view knows its own events, and judges by itself whether they stand in
-    /// the way. Nothing of others that matches an item lies between two decisions that name it, so
-    /// each has seen all there is before it.
+    /// For each item named, the position of the view's own last event that was appended on that
+    /// very item and has a position, or the folded position if that is later; of several items, the
+    /// earliest. The view knows its own events and judges them itself. No foreign event that
+    /// matches an item lies between two decisions that name it, so each decision has seen
+    /// everything before it.
     ///
-    /// A view's own event that matches an item must come of a decision that names that item:
-    /// whatever touches a thing names the thing in the same words. One that names others is a
-    /// conflict, and decided again once it is folded.
+    /// Every decision that affects a subject must name it in the same words: a view's own event
+    /// that matches an item must come from a decision that names that item. An event from a
+    /// decision that names other items is a conflict, and the command is decided again once it is
+    /// folded.
     OwnLast,
 }
 
 /// Why a snapshot cannot be read. The view is then rebuilt from the log.
 #[derive(Debug)]
 pub enum SnapshotFault {
-    /// It ends early, or could not be read.
+    /// It ends early or could not be read.
     Io(io::Error),
-    /// It holds something that no snapshot of this version holds.
+    /// Its content is not valid for this version.
     Malformed(&'static str),
 }
 
@@ -97,45 +98,45 @@ impl From<io::Error> for SnapshotFault {
     }
 }
 
-/// A view: the one writer of what is folded. Readers share [`Folded`](Self::Folded),
-/// which they read without waiting for the writer.
+/// A view: the one writer of the folded state. Readers share [`Folded`](Self::Folded) and never
+/// wait for the writer.
 ///
 /// Two properties that every view's tests must show:
-/// - **Disposable**: folding the log anew gives the same answers, byte for byte.
-/// - **Idempotent**: applying an event whose effect is there already changes nothing.
-///   A snapshot is taken by an ordinary reader while the fold goes on, so it may hold
-///   effects of events after its position, and they are applied again when it is read.
+/// - **Disposable**: folding the log again gives the same answers, byte for byte.
+/// - **Idempotent**: applying an event again changes nothing. An ordinary reader takes a snapshot
+///   while the fold continues, so it may include effects of events after its position, and those
+///   events are applied again after it is read.
 pub trait View: Sized + Send + 'static {
-    /// Names the view in files, figures and answers.
+    /// The view's name in files, figures and answers.
     const NAME: &'static str;
-    /// Version of the fold and of the snapshot's form. A snapshot of another version is discarded.
+    /// Version of the fold and of the snapshot format. A snapshot of another version is discarded.
     const VERSION: u32;
-    /// What the append condition of a decision leaves out.
+    /// The position after which a decision's append condition applies.
     const AFTER: After = After::Folded;
 
-    /// What is folded, shared with readers.
+    /// The folded state, shared with readers.
     type Folded: Send + Sync + 'static;
-    /// What has been decided and is not folded yet. Decisions see it, answers do not.
+    /// The pending decisions, which are not folded yet. Decisions see them; queries do not.
     type Staged: Default + Send + 'static;
-    /// What a client wants to happen.
+    /// A change requested by a client.
     type Command: Send + 'static;
-    /// What a decision needs that no event holds: randomness, rules of the shell.
+    /// Inputs of a decision that are not in any event: randomness, rules of the server.
     type Context: Send + Sync + 'static;
-    /// What became of a command.
+    /// The result of a command.
     type Outcome: Send + 'static;
-    /// Why a command is refused. A retry does not help until something changes.
+    /// Why a command is refused. A retry fails until something changes.
     type Refusal: Send + 'static;
 
-    /// A view of no events.
+    /// An empty view.
     fn new() -> Self;
 
-    /// A view of no events, under these rules of the shell. What is folded is a function of the
-    /// events and of them.
+    /// An empty view under these rules of the server. The folded state is a function of the events
+    /// and the rules.
     fn begin(_context: &Self::Context) -> Self {
         Self::new()
     }
 
-    /// Reads a snapshot of this version under these rules, whatever those were under which it was
+    /// Reads a snapshot of this version under these rules, whatever rules were in force when it was
     /// written.
     ///
     /// # Errors
@@ -144,27 +145,25 @@ pub trait View: Sized + Send + 'static {
         Self::decode(input)
     }
 
-    /// The events that concern it.
+    /// The events that the view folds.
     fn concern() -> Query;
 
     /// The readers' side.
     fn folded(&self) -> &std::sync::Arc<Self::Folded>;
 
-    /// Folds the next event. Events that make no sense here (anyone may append to a log) change
-    /// nothing.
+    /// Folds the next event. Ignores invalid events: any client may append to a log.
     fn apply(&mut self, event: &impl Recorded);
 
-    /// Shows readers what has been applied, before they are told that everything up to `position`
-    /// is folded. For a view whose readers see versions of it; what changes under its readers needs
-    /// none of this. After a snapshot was read, effects of later events may be there already.
+    /// Makes the applied events visible to readers, before they are told that everything up to
+    /// `position` is folded. Needed only if readers see versions of the state. After reading a
+    /// snapshot, effects of later events may already be visible.
     fn publish(&mut self, _position: Position) {}
 
-    /// What an event says about the outcome of the command it came from, for a retry of that
-    /// command.
+    /// The outcome of the command that an event came from, for a retry of that command.
     fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
 
-    /// What keeps the outcome of a command that came to no event, so that a retry under the same
-    /// key gets it: an event that the fold passes over, and [`outcome`](Self::outcome) reads.
+    /// An event that preserves the outcome of a command without events, so that a retry with the
+    /// same key gets the same answer. The fold ignores it; [`outcome`](Self::outcome) reads it.
     fn remember(_outcome: &Self::Outcome) -> Option<Event> {
         None
     }
@@ -172,7 +171,7 @@ pub trait View: Sized + Send + 'static {
     /// Decides one command.
     ///
     /// # Errors
-    /// The refusal, if the command cannot be.
+    /// The refusal of the command.
     fn decide(
         folded: &Self::Folded,
         staged: &Self::Staged,
@@ -180,38 +179,36 @@ pub trait View: Sized + Send + 'static {
         command: &Self::Command,
     ) -> Result<Decision<Self::Outcome>, Self::Refusal>;
 
-    /// Notes a decision as made: later ones are decided on top of it. Those of one append have one
-    /// ticket.
+    /// Records a decision, on which later ones build. The decisions of one append share a ticket.
     fn stage(staged: &mut Self::Staged, decision: &Decision<Self::Outcome>, ticket: Ticket);
 
-    /// The log has given the decisions of a ticket a place in its order, with this position as the
-    /// last: from now on others are decided on top of them. That they come to nothing is still
-    /// possible.
+    /// The log has assigned positions to the decisions of a ticket, the last of which is this one:
+    /// later decisions now build on them. They may still be discarded.
     fn placed(_staged: &mut Self::Staged, _ticket: Ticket, _last: Position) {}
 
-    /// Forgets the decisions of a ticket: they are folded, or were given no place.
+    /// Forgets the decisions of a ticket: they are folded, or got no position.
     fn settle(staged: &mut Self::Staged, ticket: Ticket);
 
-    /// Forgets the decisions of a ticket that had a place and have come to nothing, and with them
-    /// whatever was made on top of them, perhaps outside of any decision.
+    /// Forgets the decisions of a ticket that had a position and were discarded, and everything
+    /// that was built on them, even outside of decisions.
     fn came_to_nothing(staged: &mut Self::Staged, ticket: Ticket) {
         Self::settle(staged, ticket);
     }
 
-    /// As if no decision were on its way. What `staged` knows besides decisions, such as how often
-    /// any came to nothing, is in it.
+    /// The state without pending decisions. It retains whatever else `staged` records, such as how
+    /// often decisions were discarded.
     fn unstaged(_staged: &Self::Staged) -> Self::Staged {
         Self::Staged::default()
     }
 
-    /// Whether a client is told this refusal, which then must not rest on anything that may come to
-    /// nothing. What only makes the caller begin again, such as "overtaken", is told to nobody and
-    /// known at once.
+    /// Whether clients receive this refusal. If so, it must not depend on decisions that may still
+    /// be discarded. A refusal that only makes the caller start over, such as "overtaken", is never
+    /// sent, so it takes effect at once.
     fn is_told(_refusal: &Self::Refusal) -> bool {
         true
     }
 
-    /// Writes a snapshot while the fold may go on.
+    /// Writes a snapshot while the fold may continue.
     ///
     /// # Errors
     /// Those of `out`.
@@ -220,6 +217,6 @@ pub trait View: Sized + Send + 'static {
     /// Reads a snapshot of this version.
     ///
     /// # Errors
-    /// [`SnapshotFault`]; never a view that is half there.
+    /// [`SnapshotFault`]; never returns a partial view.
     fn decode(input: &mut impl io::Read) -> Result<Self, SnapshotFault>;
 }

@@ -1,10 +1,10 @@
-//! Numbers and texts of a snapshot as bytes: numbers are LEB128 varints, texts and lists have their
-//! length before them.
+//! Numbers and texts of a snapshot as bytes: numbers are LEB128 varints; texts and lists are
+//! preceded by their length.
 
 use super::SnapshotFault;
 use std::io::{self, Read, Write};
 
-/// Longest text or list that is believed.
+/// Maximum length of a text or list that is accepted.
 const MOST: u64 = 1 << 20;
 
 /// Writes a number.
@@ -19,7 +19,7 @@ pub fn put(out: &mut impl Write, mut number: u64) -> io::Result<()> {
     out.write_all(&[number as u8])
 }
 
-/// Writes bytes, of which there are at most 2^20 if they are to be read again.
+/// Writes bytes; at most 2^20 can be read again.
 ///
 /// # Errors
 /// Those of `out`.
@@ -28,39 +28,39 @@ pub fn put_bytes(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-/// Reads what was written. Nothing it holds is believed: what cannot be is a fault, and no length
-/// is room taken before the bytes are there.
+/// Reads packed bytes without trusting them: invalid content is a fault, and no length allocates
+/// memory before its bytes have been read.
 #[derive(Debug)]
 pub struct Input<'a, R>(&'a mut R);
 
 impl<'a, R: Read> Input<'a, R> {
-    /// Reads from here.
+    /// Reads from `input`.
     pub fn of(input: &'a mut R) -> Input<'a, R> {
         Input(input)
     }
 
-    /// A byte.
+    /// Reads a byte.
     ///
     /// # Errors
-    /// It ends before.
+    /// The input ends early.
     pub fn byte(&mut self) -> Result<u8, SnapshotFault> {
         let mut byte = [0];
         self.fill(&mut byte)?;
         Ok(byte[0])
     }
 
-    /// So many bytes.
+    /// Fills `bytes`.
     ///
     /// # Errors
-    /// It ends before.
+    /// The input ends early.
     pub fn fill(&mut self, bytes: &mut [u8]) -> Result<(), SnapshotFault> {
         Ok(self.0.read_exact(bytes)?)
     }
 
-    /// A number.
+    /// Reads a number.
     ///
     /// # Errors
-    /// It ends before, or is longer than a number is.
+    /// The input ends early, or the number is too long.
     pub fn number(&mut self) -> Result<u64, SnapshotFault> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -73,7 +73,7 @@ impl<'a, R: Read> Input<'a, R> {
         Err(SnapshotFault::Malformed("a number is too long"))
     }
 
-    /// A number of fewer bits.
+    /// Reads a number of a smaller type.
     ///
     /// # Errors
     /// As [`number`](Self::number), or it does not fit.
@@ -82,10 +82,10 @@ impl<'a, R: Read> Input<'a, R> {
         T::try_from(number).map_err(|_| SnapshotFault::Malformed("a number is too large"))
     }
 
-    /// The length of a list or a text.
+    /// Reads the length of a list or text.
     ///
     /// # Errors
-    /// As [`number`](Self::number), or no list is that long.
+    /// As [`number`](Self::number), or the length exceeds the maximum.
     pub fn length(&mut self) -> Result<usize, SnapshotFault> {
         let length = self.number()?;
         if length > MOST {
@@ -94,7 +94,7 @@ impl<'a, R: Read> Input<'a, R> {
         Ok(length as usize)
     }
 
-    /// Bytes with their length before them.
+    /// Reads bytes that are preceded by their length.
     ///
     /// # Errors
     /// As [`length`](Self::length).
@@ -104,7 +104,7 @@ impl<'a, R: Read> Input<'a, R> {
         Ok(bytes)
     }
 
-    /// A text.
+    /// Reads a text.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes), or it is not UTF-8.
@@ -113,7 +113,7 @@ impl<'a, R: Read> Input<'a, R> {
         String::from_utf8(bytes).map_err(|_| SnapshotFault::Malformed("a text is not UTF-8"))
     }
 
-    /// A list of what `read` reads.
+    /// Reads a list; `read` reads each element.
     ///
     /// # Errors
     /// As [`length`](Self::length), and those of `read`.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wellspring_types::{DataKind, Event};
 
-/// An event with JSON for data, and nothing else.
+/// An event with JSON data and no other properties.
 #[must_use]
 pub fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event {
     Event {
@@ -16,10 +16,10 @@ pub fn event(event_type: &str, tags: Vec<String>, data: Vec<u8>) -> Event {
     }
 }
 
-/// Data as JSON. Texts and numbers always are.
+/// Data as JSON, which texts and numbers always are.
 ///
 /// # Panics
-/// Maps with keys that are no texts.
+/// If a map has keys that are not texts.
 #[must_use]
 pub fn json(data: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(data).expect("texts and numbers are always JSON")

@@ -1,15 +1,15 @@
-//! Decisions: what is refused, and that the last admin stays whatever is decided at once.
+//! Decisions: what is refused, and that an admin always remains, whatever is decided concurrently.
 
 use super::{Entry, admin, hash, key_id, label, name, reader};
 use proptest::prelude::*;
 use wellspring_types::Position;
 use wellspring_views::access::{
-    Access, Command, Fallen, Grant, Grants, MAX_REVOKED, Outcome, Refusal, Role, SecretDigest,
-    Staged, TokenId,
+    Access, Command, Grant, Grants, Invalidation, MAX_REVOKED, Outcome, Refusal, Role,
+    SecretDigest, Staged, TokenId,
 };
 use wellspring_views::view::{Decision, View};
 
-/// A log in memory with the view of it.
+/// A log in memory and its view.
 struct Shell {
     view: Access,
     log: Vec<Entry>,
@@ -24,7 +24,7 @@ impl Shell {
         Access::decide(self.view.folded(), staged, &(), command)
     }
 
-    /// Appends unless something after `after` forbids it.
+    /// Appends the events unless an event after `after` violates the condition.
     fn append(&mut self, decision: &Decision<Outcome>, after: Position) -> bool {
         let forbidden = self.log.iter().filter(|entry| entry.position > after).any(|entry| {
             let tags = || entry.event.tags.iter().map(String::as_str);
@@ -95,7 +95,7 @@ fn the_first_is_an_admin_and_the_last_stays_one() {
     shell.execute(&set("bob", admin())).unwrap();
     shell.execute(&disable("ann")).unwrap();
     assert_eq!(shell.execute(&disable("bob")), Err(Refusal::LastAdmin(name("bob"))));
-    // A disabled admin is none, and may lose the role.
+    // A disabled admin does not count, so the role can be removed.
     shell.execute(&set("ann", reader())).unwrap();
     shell.execute(&Command::Enable { name: name("ann") }).unwrap();
     assert_eq!(shell.execute(&set("bob", reader())), Err(Refusal::LastAdmin(name("bob"))));
@@ -169,11 +169,11 @@ fn keys_are_refused_for_a_reason() {
     assert_eq!(shell.execute(&add_key("k3", 3, "bob", writer)), disabled);
     let digest = SecretDigest([1; 32]);
     let state = shell.view.folded().now();
-    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Fallen::Disabled));
+    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Invalidation::Disabled));
     shell.execute(&Command::RevokeKey { id: key_id("k1") }).unwrap();
     let state = shell.view.folded().now();
-    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
-    // An id is never given again.
+    assert_eq!(state.key_and_owner(&digest, 0).err(), Some(Invalidation::Revoked));
+    // An id is never reused.
     assert_eq!(
         shell.execute(&add_key("k1", 4, "ann", Grant::everywhere(Role::Reader))),
         Err(Refusal::KeyTaken(key_id("k1")))
@@ -182,8 +182,8 @@ fn keys_are_refused_for_a_reason() {
     assert_eq!(shell.execute(&unknown), Err(Refusal::UnknownKey(key_id("k9"))));
 }
 
-/// Found by the property below: who has not folded that an account became an admin could take that
-/// from it while others, who had, gave theirs up.
+/// Found by the property below: a decider that had not folded an account's promotion to admin could
+/// remove that role, while others that had folded it gave up theirs.
 #[test]
 fn an_admin_that_is_not_folded_yet_is_not_lost() {
     for (before, after, last) in [
@@ -211,7 +211,7 @@ fn the_very_first_is_the_first_or_none() {
     let keys_only = Command::AddAccount { name: name("ann"), password: None, roles: admin() };
     assert_eq!(shell.execute(&keys_only), Err(Refusal::FirstHasPassword));
     assert_eq!(shell.execute(&first("ann", reader())), Err(Refusal::FirstIsAdmin));
-    // Two at once, who do not know of each other: one is the first.
+    // Two concurrent decisions: only one adds the first account.
     let seen = shell.view.folded().position();
     let decided =
         ["ann", "bob"].map(|who| shell.decide(&Staged::default(), &first(who, admin())).unwrap());
@@ -265,7 +265,7 @@ fn too_many_revoked_tokens_are_revoked_at_once() {
     let since_us = shell.view.folded().now().account("ann").unwrap().tokens_valid_from_us();
     shell.execute(&Command::RevokeAllTokens { name: name("ann") }).unwrap();
     let state = shell.view.folded().now();
-    assert_eq!(state.account_of_token("ann", None, since_us).err(), Some(Fallen::Superseded));
+    assert_eq!(state.account_of_token("ann", None, since_us).err(), Some(Invalidation::Superseded));
     assert!(shell.execute(&revoke(MAX_REVOKED)).is_ok());
 }
 
@@ -303,8 +303,8 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 proptest! {
-    /// Deciders that do not know of each other (each has folded as much as it has folded): their
-    /// conditions alone keep an admin.
+    /// Deciders that have folded different prefixes of the log: the append conditions alone
+    /// preserve an admin.
     #[test]
     fn there_is_always_an_admin(steps in prop::collection::vec((command(), 0..3u8), 1..60)) {
         let mut shells = [Shell::new(), Shell::new()];
@@ -314,7 +314,7 @@ proptest! {
                 one.fold();
                 continue;
             }
-            // The second folds when the first does not, and both append to the first's log.
+            // The second folds independently of the first, and both append to the first's log.
             let (seen, decision) = if who == 0 {
                 (one.view.folded().position(), one.decide(&Staged::default(), &command))
             } else {
@@ -352,14 +352,15 @@ fn the_last_admin_is_not_deleted_and_what_is_deleted_leaves_nothing_to_its_succe
     assert_eq!(shell.execute(&delete("bob")), Ok(Outcome::AccountDeleted(name("bob"))));
     let (digest, now) = (SecretDigest([1; 32]), shell.view.folded().now());
     assert!(now.account("bob").is_none());
-    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
+    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Invalidation::Revoked));
     assert_eq!(shell.execute(&delete("bob")), Err(Refusal::UnknownAccount(name("bob"))));
-    // The same name again, by a clock that was set back: no token and no key of the first counts.
+    // The same name again, under a clock that was set back: no token or key of the first account is
+    // valid.
     shell.execute(&add("bob", reader())).unwrap();
     let now = shell.view.folded().now();
     assert!(now.account("bob").unwrap().tokens_valid_from_us() > old_us);
-    assert_eq!(now.account_of_token("bob", None, old_us).err(), Some(Fallen::Superseded));
-    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Fallen::Revoked));
+    assert_eq!(now.account_of_token("bob", None, old_us).err(), Some(Invalidation::Superseded));
+    assert_eq!(now.key_and_owner(&digest, 0).err(), Some(Invalidation::Revoked));
     let again = add_key("k1", 2, "bob", Grant::everywhere(Role::Reader));
     assert_eq!(shell.execute(&again), Err(Refusal::KeyTaken(key_id("k1"))));
 }
@@ -383,7 +384,7 @@ fn a_decision_about_an_account_does_not_hold_for_its_successor() {
         shell.execute(&add("bob", reader())).unwrap();
         assert!(!shell.append(&decision, after), "{command:?}");
     }
-    // Two admins, each deleted while the other still was one.
+    // Two admins, each deleted while the other still exists.
     let both = [delete("ann"), delete("eve")];
     let decided = both.map(|command| shell.decide(&Staged::default(), &command).unwrap());
     let after = shell.view.folded().position();
@@ -417,7 +418,7 @@ fn rotations_of_the_secret_of_tokens_follow_each_other() {
     assert_eq!(shell.execute(&retire), Ok(Outcome::TokenSecretRetired(1)));
     assert_eq!(counting(&shell), (1, 1));
     assert_eq!(shell.events(&retire), 0);
-    // Of two at once on two nodes the later is decided again.
+    // Of two concurrent decisions on two nodes, the later one is decided again.
     let nobody = Staged::default();
     let decisions = [shell.decide(&nobody, &rotate), shell.decide(&nobody, &rotate)];
     let after = shell.view.folded().position();

@@ -1,16 +1,16 @@
-//! How many keys an account has, that rotation needs no room, and that what has ended is forgotten:
-//! by every fold alike.
+//! Limits on an account's keys, rotation at the limit, and that every fold forgets the same ended
+//! keys.
 
 use super::{Entry, admin, hash, key_id, label, name};
 use wellspring_views::access::{
-    Access, Command, Fallen, Grant, MAX_ENDED_OF_ACCOUNT, MAX_KEYS, MAX_KEYS_OF_ACCOUNT, Outcome,
-    Refusal, Role, SecretDigest, Staged,
+    Access, Command, Grant, Invalidation, MAX_ENDED_OF_ACCOUNT, MAX_KEYS, MAX_KEYS_OF_ACCOUNT,
+    Outcome, Refusal, Role, SecretDigest, Staged,
 };
 use wellspring_views::view::View;
 
 const DAY_US: u64 = 86_400_000_000;
 
-/// A log in memory with the view of it, at a time.
+/// A log in memory, its view and a clock.
 struct Shell {
     view: Access,
     log: Vec<Entry>,
@@ -74,7 +74,7 @@ impl Shell {
         bytes
     }
 
-    /// The view read from a snapshot and the view folded anew are this one.
+    /// Compares the view with one read from a snapshot and one folded again.
     fn is_the_same_folded_anew(&self) {
         let mut anew = Access::new();
         self.log.iter().for_each(|entry| anew.apply(entry));
@@ -123,16 +123,16 @@ fn a_key_in_the_place_of_another_needs_no_room() {
     let next = shell.key(most, "ann", Some(0), None);
     assert_eq!(shell.execute(&next), Ok(Outcome::KeyAdded(id(most))));
     let state = shell.view.folded().now();
-    assert_eq!(state.key_and_owner(&digest(0), 1).err(), Some(Fallen::Revoked));
+    assert_eq!(state.key_and_owner(&digest(0), 1).err(), Some(Invalidation::Revoked));
     assert!(state.key_and_owner(&digest(most), 1).is_ok());
-    // Not in the place of one that has ended, nor of another account's.
+    // Neither in place of an ended key nor of another account's key.
     for (owner, old) in [("ann", 0), ("bob", 1)] {
         let wanted = shell.key(most + 1, owner, Some(old), None);
         assert_eq!(shell.execute(&wanted), Err(Refusal::KeyEnded(id(old))));
     }
     let wanted = shell.key(most + 1, "ann", Some(999), None);
     assert_eq!(shell.execute(&wanted), Err(Refusal::UnknownKey(id(999))));
-    // Of two at once, who do not know of each other, one is in its place.
+    // Of two concurrent replacements, one succeeds.
     let decide = |shell: &Shell, n| {
         let wanted = shell.key(n, "ann", Some(1), None);
         Access::decide(shell.view.folded(), &Staged::default(), &(), &wanted).unwrap()
@@ -146,7 +146,7 @@ fn a_key_in_the_place_of_another_needs_no_room() {
     assert!(forbids, "{:?}", two.unless);
 }
 
-/// What was made before there was a quota is more than it, and can be rotated all the same.
+/// An account with more keys than the quota, from before it existed, can still rotate them.
 #[test]
 fn an_account_over_its_quota_rotates_too() {
     let mut shell = Shell::with_ann();
@@ -175,7 +175,7 @@ fn an_account_over_its_quota_rotates_too() {
     shell.add_account("bob");
     let of_bob = shell.key(1 << 40, "bob", None, None);
     assert_eq!(shell.execute(&of_bob), Err(Refusal::TooManyKeys));
-    // A hundred that have ended and those that are looked at together.
+    // A hundred ended keys, and those that are scanned together.
     let (kept, mut last) = (shell.kept(), 7);
     for n in 0..1_000 {
         let next = shell.key((1 << 41) + n, "ann", Some(last), None);
@@ -199,12 +199,12 @@ fn keys_that_have_ended_are_forgotten_by_number_and_by_time() {
     assert_eq!(shell.kept(), MAX_ENDED_OF_ACCOUNT + 1);
     let fallen =
         |shell: &Shell, n| shell.view.folded().now().key_and_owner(&digest(n), shell.now_us).err();
-    assert_eq!(fallen(&shell, 0), Some(Fallen::Unknown));
-    assert_eq!(fallen(&shell, rotations - 1), Some(Fallen::Revoked));
+    assert_eq!(fallen(&shell, 0), Some(Invalidation::Unknown));
+    assert_eq!(fallen(&shell, rotations - 1), Some(Invalidation::Revoked));
     assert_eq!(fallen(&shell, rotations), None);
     assert!(shell.execute(&Command::RevokeKey { id: id(0) }).is_err(), "it is not there");
     shell.is_the_same_folded_anew();
-    // A month later only what counts is left, once anything happens to a key of the account.
+    // A month later only valid keys remain, once any key of the account changes.
     shell.now_us += 31 * DAY_US;
     shell.add(rotations + 1).unwrap();
     assert_eq!(shell.kept(), 2);

@@ -1,4 +1,4 @@
-//! Access against a fold that keeps every event and looks through all of them for every answer.
+//! Access against a fold that keeps every event and searches all of them for every answer.
 
 mod decisions;
 mod keys;
@@ -9,7 +9,7 @@ use wellspring_types::{Event, Position};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, Role};
 use wellspring_views::view::Recorded;
 
-/// An event as it lies in a log.
+/// An event as a log stores it.
 #[derive(Debug, Clone)]
 struct Entry {
     position: Position,

@@ -1,21 +1,22 @@
-//! The naive fold: each answer from the whole history, by its own reading of the events.
+//! The naive fold: computes each answer from the whole history, with its own interpretation of the
+//! events.
 
 use super::Entry;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-type Told = (u64, String, Vec<String>, Value);
+type HistoryEntry = (u64, String, Vec<String>, Value);
 
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    /// A deletion holds from when on accounts are added after it; that of the only account is
-    /// `AccountEnded` instead.
-    history: Vec<Told>,
+    /// A deletion carries the time from which it limits accounts added later; the deletion of the
+    /// only account becomes `AccountEnded` instead.
+    history: Vec<HistoryEntry>,
 }
 
-/// What is known of an account.
+/// The expected state of an account.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct KnownAccount {
     pub(crate) password: Option<String>,
     pub(crate) roles: Value,
     pub(crate) disabled: bool,
@@ -45,12 +46,12 @@ impl Oracle {
         tags.filter_map(|tag| tag.strip_prefix("account:")).map(str::to_owned).collect()
     }
 
-    fn of<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Told> {
+    fn of<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a HistoryEntry> {
         self.history.iter().filter(move |(_, _, tags, _)| tags.iter().any(|t| t == tag))
     }
 
-    /// Its events from its addition on.
-    fn account_events<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a Told> {
+    /// The account's events since it was added.
+    fn account_events<'a>(&'a self, tag: &'a str) -> impl Iterator<Item = &'a HistoryEntry> {
         let deleted = self.of(tag).filter(|told| told.1 == "AccountDeleted").count();
         let mut left = deleted;
         let lives = self.of(tag).skip_while(move |told| {
@@ -61,7 +62,7 @@ impl Oracle {
         lives.skip_while(|(_, event_type, ..)| event_type != "AccountAdded")
     }
 
-    pub(crate) fn account(&self, name: &str) -> Option<Known> {
+    pub(crate) fn account(&self, name: &str) -> Option<KnownAccount> {
         let tag = format!("account:{name}");
         let (at_us, _, _, added) = self.account_events(&tag).next()?;
         let last = |types: &[&str]| {
@@ -83,7 +84,7 @@ impl Oracle {
                 valid_from_us = (*at_us).max(valid_from_us + 1);
             }
         }
-        Some(Known {
+        Some(KnownAccount {
             password: last(&["PasswordSet"]).map_or_else(|| text(added), |e| text(&e.3)),
             roles: last(&["RolesSet"]).map_or(&added["roles"], |e| &e.3["roles"]).clone(),
             disabled: last(&["AccountDisabled", "AccountEnded", "AccountEnabled"])
@@ -92,11 +93,11 @@ impl Oracle {
         })
     }
 
-    /// Whether a token counts: not revoked since, alone or with all.
+    /// Whether a token is valid: revoked neither alone nor with all others.
     pub(crate) fn token_counts(&self, name: &str, id: &str, since_us: u64) -> bool {
         let Some(known) = self.account(name) else { return false };
         let tag = format!("account:{name}");
-        // Alone, and nothing after it that made it needless to remember.
+        // Revoked alone, with no later event that makes remembering it unnecessary.
         let mut revoked = false;
         for (_, event_type, _, data) in self.account_events(&tag) {
             match event_type.as_str() {
@@ -109,12 +110,12 @@ impl Oracle {
         !known.disabled && since_us >= known.valid_from_us && !revoked
     }
 
-    /// The owner of a key that counts.
+    /// The owner of a valid key.
     pub(crate) fn key_owner(&self, id: &str, now_us: u64) -> Option<String> {
         let tag = format!("key:{id}");
         let added = self.of(&tag).find(|e| {
             let owner = e.2.iter().find_map(|tag| tag.strip_prefix("account:"));
-            // The owner has to be there by then.
+            // The owner must exist at that time.
             e.1 == "KeyAdded"
                 && owner.is_some_and(|owner| {
                     let before = self.history.iter().take_while(|other| !std::ptr::eq(*other, *e));
@@ -130,7 +131,7 @@ impl Oracle {
             .of(&tag)
             .skip_while(|e| !std::ptr::eq(*e, added))
             .filter(|e| e.1 == "KeyExpirySet");
-        // The earliest of all that were ever said.
+        // The earliest of all expiries set.
         let ends = std::iter::once(added).chain(set).filter_map(|e| e.3["expires_at"].as_u64());
         let over = ends.min().is_some_and(|us| us <= now_us);
         let owner = added.2.iter().find_map(|tag| tag.strip_prefix("account:"))?;

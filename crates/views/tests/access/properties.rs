@@ -1,5 +1,5 @@
-//! Whatever lies in the log: the view answers as the oracle does, applied twice or read from a
-//! snapshot it is the same, and a reader keeps what it has.
+//! For any log: the view answers as the oracle does, is unchanged when events are applied twice or
+//! it is read from a snapshot, and a reader keeps its state.
 
 use super::Entry;
 use super::oracle::Oracle;
@@ -20,7 +20,8 @@ fn secret(key: &str) -> SecretDigest {
     SecretDigest([key.bytes().last().expect("not empty"); 32])
 }
 
-/// Any event about few names, so that they meet. Revoked tokens end far in the future.
+/// An event about one of a few names, so that events interact. Revoked tokens expire far in the
+/// future.
 fn event() -> impl Strategy<Value = Event> {
     let number = (0..14usize, 0..3usize, 0..3usize, 0..40u64);
     number.prop_map(|(kind, who, which, time)| {
@@ -140,11 +141,11 @@ proptest! {
         prop_assert_eq!(&*again.folded().now(), &*kept);
         prop_assert_eq!(again.folded().position(), view.folded().position());
         prop_assert_eq!(snapshot(&again), bytes);
-        // From somewhere before the cut: part of it for the second time.
+        // From somewhere before the cut, so some events are applied twice.
         log[cut.saturating_sub(back)..].iter().for_each(|entry| again.apply(entry));
         log[cut..].iter().for_each(|entry| view.apply(entry));
         prop_assert_eq!(snapshot(&again), snapshot(&view));
-        // A reader keeps what it has.
+        // A reader keeps its state.
         prop_assert_eq!(kept.applied(), if cut == 0 { 0 } else { log[cut - 1].position });
     }
 

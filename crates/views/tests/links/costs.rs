@@ -1,5 +1,5 @@
-//! What the parts of a redirect cost. Not run by default:
-//! `cargo test --release -p wellspring-views --test links -- --ignored --nocapture`
+//! What the parts of a redirect cost. Not run by default: `cargo test --release -p wellspring-views
+//! --test links -- --ignored --nocapture`
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -11,7 +11,7 @@ const CHROME: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GOOGLEBOT: &str = "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
-/// The least of many short runs: what `work` takes when nobody else has the processor.
+/// The minimum of many short runs, which excludes time lost to other processes.
 fn least_ns(work: impl Fn()) -> f64 {
     const RUNS: u32 = 1000;
     let batches = (0..200).map(|_| {
@@ -29,8 +29,7 @@ fn codes() {
     for start in [0u64, 238_328, 1_000_000_000_000, AUTOMATIC_CODES - 3_000_000] {
         let code = permutation.code(start).expect("a code");
         let text = code.as_text();
-        // Each result goes into the next argument, so these are times of one and not of many at
-        // once.
+        // Each result feeds the next argument, so this measures latency, not throughput.
         let last = Cell::new(0);
         let parse_ns = least_ns(|| _ = black_box(Code::parse(black_box(text.as_bytes()))));
         let text_ns = least_ns(|| _ = black_box(black_box(code).as_text()));

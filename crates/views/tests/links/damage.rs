@@ -1,4 +1,5 @@
-//! Damaged snapshots: an error or a view that works, never a panic, a hang or a great allocation.
+//! Damaged snapshots: reading gives an error or a working view, never a panic, a hang or a huge
+//! allocation.
 
 use super::history::{World, any_history};
 use super::oracle::Oracle;
@@ -9,17 +10,17 @@ use std::io::{self, Read};
 use wellspring_views::links::{Bucket, Folded, Links, ListRequest, StatsRequest};
 use wellspring_views::view::View;
 
-/// Bytes of which a reader may not ask for too many before it has seen any.
-struct Sparing<'a>(&'a [u8]);
+/// A reader that fails the test if more than a MiB is requested at once.
+struct FrugalReader<'a>(&'a [u8]);
 
-impl Read for Sparing<'_> {
+impl Read for FrugalReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         assert!(into.len() <= 1 << 20, "{} bytes at once", into.len());
         self.0.read(into)
     }
 }
 
-/// Asks what reads all there is.
+/// Runs every query.
 fn ask(folded: &Folded, oracle: &Oracle) {
     let list = ListRequest { limit: 1_000, scan_limit: 1_000, ..ListRequest::default() };
     let _ = folded.list(&list);
@@ -31,15 +32,15 @@ fn ask(folded: &Folded, oracle: &Oracle) {
     }
 }
 
-/// Reads a snapshot, and uses what comes of it.
+/// Reads a snapshot and uses the resulting view.
 fn try_out(bytes: &[u8], world: &World) -> bool {
-    let Ok(mut view) = Links::decode(&mut Sparing(bytes)) else { return false };
+    let Ok(mut view) = Links::decode(&mut FrugalReader(bytes)) else { return false };
     ask(view.folded(), &world.oracle);
     world.journal.entries.iter().for_each(|entry| view.apply(entry));
     ask(view.folded(), &world.oracle);
     let again = encoded(&view);
-    // A day that never was may stand before those that come: that is noticed now.
-    let _ = Links::decode(&mut Sparing(&again));
+    // An impossible day may precede the real ones; this detects it.
+    let _ = Links::decode(&mut FrugalReader(&again));
     true
 }
 
@@ -86,11 +87,11 @@ fn every_cut_is_noticed() {
     }
     let whole = encoded(&folded(&world.journal.entries));
     for length in 0..whole.len() {
-        assert!(Links::decode(&mut Sparing(&whole[..length])).is_err(), "cut at {length}");
+        assert!(Links::decode(&mut FrugalReader(&whole[..length])).is_err(), "cut at {length}");
     }
 }
 
-/// Every byte of a snapshot in turn, as it breaks most.
+/// Damages every byte of a snapshot in turn.
 #[test]
 fn no_damaged_byte_does_harm() {
     let mut world = World::new();
@@ -101,7 +102,7 @@ fn no_damaged_byte_does_harm() {
     let registers = whole.len() > 2_048;
     assert!(registers, "a day with many visitors");
     for at in 0..whole.len() {
-        // One register, or one letter of a long text, is like another.
+        // Registers and letters of long texts are all alike, so a sample suffices.
         if at % 61 != 0
             && at >= 20
             && whole[at - 20..at].iter().all(|&byte| !(12..=0x7f).contains(&byte))

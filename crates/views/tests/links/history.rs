@@ -1,4 +1,4 @@
-//! Random histories: commands executed as the server's shell does it, with others' events between.
+//! Random histories: commands executed as the server does it, interleaved with foreign events.
 
 use super::journal::Journal;
 use super::oracle::{DAY_US, HOUR_US, Oracle};
@@ -35,18 +35,18 @@ pub(crate) fn reserved(word: &str) -> bool {
     word == "api" || word.starts_with(['Z', 'q', '7'])
 }
 
-/// What becomes of a decision's append.
+/// What happens to a decision's append.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fate {
-    /// The log takes it, if the condition lets it.
+    /// The log accepts it if the condition allows it.
     Appended,
-    /// Somebody else's event comes first, and it forbids this one.
+    /// A foreign event comes first and violates the condition.
     Overtaken,
-    /// It comes to nothing, which is known when it is next looked.
+    /// It is discarded, which the world notices at its next sweep.
     Lost,
 }
 
-/// Small numbers pick from what there is when the step is taken.
+/// Small numbers select from what exists when the step runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Create { naming: u8, pick: u8, url: u8, expires: u8, tags: u8, fate: Fate },
@@ -77,23 +77,22 @@ pub(crate) fn any_history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..steps)
 }
 
-/// A log, a view that lags behind it, and what is decided meanwhile.
+/// A log, a view that lags behind it, and the pending decisions.
 pub(crate) struct World {
     pub(crate) journal: Journal,
-    /// Knows the whole log, whatever is folded.
+    /// Has seen the whole log, whatever is folded.
     pub(crate) oracle: Oracle,
     pub(crate) live: Links,
     pub(crate) folded: Position,
     staged: Staged,
-    /// Not settled yet, with the last position, or nothing if lost.
+    /// Unsettled tickets with their last position; `None` if lost.
     open: Vec<(Ticket, Option<Position>)>,
     next_ticket: Ticket,
-    /// Counters this process has given.
+    /// Counters that this process has assigned.
     numbers: HashSet<u64>,
-    /// Counters there are, others' included.
+    /// Number of counters, including foreign ones.
     counted: u64,
-    /// Links that were created by a decision which came to nothing: others may have been decided on
-    /// them.
+    /// Links created by discarded decisions: others may build on them.
     never_were: HashSet<Code>,
 }
 
@@ -177,12 +176,12 @@ impl World {
     fn append(&mut self, event: Event) -> Position {
         let position = self.journal.append(event);
         self.oracle.fold(self.journal.entries.last().expect("one was appended"));
-        // No two events need have the same time.
+        // Events may share a time.
         self.journal.now_us += position % 3;
         position
     }
 
-    /// A code that there is, that there could be, or that is next.
+    /// A code that exists, that could exist, or that comes next.
     fn pick(&self, pick: u8) -> Code {
         let known = &self.oracle.links;
         match pick % 4 {

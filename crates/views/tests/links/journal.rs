@@ -1,4 +1,4 @@
-//! A log in memory that judges conditions the slow way.
+//! A log in memory that checks conditions by scanning.
 
 use wellspring_types::{AppendCondition, Event, Position};
 use wellspring_views::view::Recorded;
@@ -45,7 +45,7 @@ impl Journal {
         self.entries.len() as Position
     }
 
-    /// The first event that a condition forbids.
+    /// The first event that violates a condition.
     pub(crate) fn conflict(&self, condition: &AppendCondition) -> Option<Position> {
         condition.check().expect("a condition the log accepts");
         let forbids = |entry: &&Entry| {

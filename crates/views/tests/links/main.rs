@@ -1,5 +1,5 @@
-//! The links view seen from outside: random histories against a naive fold, snapshots taken while
-//! the fold goes on, damaged snapshots, readers beside the writer.
+//! Tests of the links view's public interface: random histories against a naive fold, snapshots
+//! taken during folding, damaged snapshots, readers beside the writer.
 #![allow(clippy::disallowed_methods)]
 
 mod costs;

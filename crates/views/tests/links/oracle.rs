@@ -1,4 +1,4 @@
-//! The naive fold: what the table of events says, over everything, with maps.
+//! The naive fold: the rules of each event type applied to the whole history, with maps.
 
 use super::journal::Entry;
 use serde_json::Value;
@@ -10,13 +10,13 @@ use wellspring_views::links::{Code, MAX_TAG_BYTES, MAX_TAGS, MAX_TIME_US, Status
 
 pub(crate) const HOUR_US: u64 = 3_600_000_000;
 pub(crate) const DAY_US: u64 = 24 * HOUR_US;
-/// As many referrers and visitors of a day are told apart exactly.
+/// Up to this many referrers, and visitors of a day, are counted exactly.
 pub(crate) const EXACT: usize = 64;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Click {
     pub(crate) at_us: u64,
-    /// `None` if what stands there is no hash.
+    /// `None` if the member is not a hash.
     pub(crate) visitor: Option<u64>,
     pub(crate) agent: &'static str,
     pub(crate) referrer: Option<String>,
@@ -35,11 +35,11 @@ pub(crate) struct Link {
     pub(crate) clicks: Vec<Click>,
 }
 
-/// All there is to know.
+/// The complete state.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     pub(crate) key: Option<Key>,
-    /// In the order of creation.
+    /// In creation order.
     pub(crate) links: Vec<Link>,
     pub(crate) of_code: HashMap<Code, usize>,
 }
@@ -152,12 +152,12 @@ impl Oracle {
     }
 }
 
-/// A member that is there and not `null`.
+/// A member that is present and not `null`.
 fn given<'a>(data: &'a Value, member: &str) -> Option<&'a Value> {
     data.get(member).filter(|value| !value.is_null())
 }
 
-/// `None` if it is no number, `Some(None)` if there is none.
+/// `None` if it is not a number, `Some(None)` if it is absent.
 fn optional_number(value: Option<&Value>) -> Option<Option<u64>> {
     match value {
         None | Some(Value::Null) => Some(None),
@@ -165,7 +165,7 @@ fn optional_number(value: Option<&Value>) -> Option<Option<u64>> {
     }
 }
 
-/// `None` if there is a time, and it cannot be written as RFC 3339.
+/// `None` if there is a time that RFC 3339 cannot represent.
 fn ends(expires_at_us: Option<u64>) -> Option<Option<u64>> {
     (expires_at_us.unwrap_or(0) <= MAX_TIME_US).then_some(expires_at_us)
 }
@@ -195,7 +195,7 @@ fn opening_key(data: &Value) -> Option<Key> {
 }
 
 impl Link {
-    /// Clicks by the bucket they fall into.
+    /// Clicks by bucket.
     pub(crate) fn series(&self, width_us: u64) -> BTreeMap<u64, Vec<&Click>> {
         let mut series = BTreeMap::<u64, Vec<&Click>>::new();
         for click in &self.clicks {
@@ -205,7 +205,7 @@ impl Link {
     }
 }
 
-/// Different visitors, bots left out.
+/// Number of distinct visitors, without bots.
 pub(crate) fn visitors(clicks: &[&Click]) -> usize {
     let people = clicks.iter().filter(|click| !click.bot);
     people.filter_map(|click| click.visitor).collect::<BTreeSet<u64>>().len()

@@ -1,4 +1,4 @@
-//! What the naive fold answers, and whether the view answers the same.
+//! Compares the view's answers with those of the naive fold.
 
 use super::oracle::{Click, DAY_US, EXACT, HOUR_US, Link, Oracle, visitors};
 use std::cmp::Reverse;
@@ -8,14 +8,14 @@ use wellspring_views::links::{
     StatsRequest, Status, TargetVerdict, url,
 };
 
-/// Whether a count of visitors is right: exact while few, then to a few percent.
+/// Whether a number of visitors is right: exact while small, then within a few percent.
 fn agrees(found: u64, truth: usize, exact: bool) -> bool {
     let error = found.abs_diff(truth as u64);
     error == 0 || (!exact && error * 10 <= truth as u64)
 }
 
 impl Oracle {
-    /// Holds every answer of a view that has folded the same events against this.
+    /// Checks every answer of a view that has folded the same events.
     pub(crate) fn check(&self, folded: &Folded, codes: &[Code], times_us: &[u64]) {
         assert_eq!(folded.count(), self.links.len() as u64);
         for &code in codes {
@@ -44,7 +44,7 @@ impl Oracle {
         }
     }
 
-    /// Goes through the list page by page and holds it against all links that fit.
+    /// Walks a list page by page and compares it with all matching links.
     pub(crate) fn check_list(&self, folded: &Folded, wanted: &ListRequest) {
         let mut fitting: Vec<&Link> = self.links.iter().filter(|link| fits(link, wanted)).collect();
         if wanted.order == ListOrder::Newest {
@@ -52,7 +52,7 @@ impl Oracle {
         }
         let (mut fitting, mut request) = (fitting.into_iter(), wanted.clone());
         let scan = wanted.scan_limit.max(1);
-        // A page gets on by the links it shows or by those it may look at.
+        // Each page makes progress: it shows links or scans some.
         for _ in 0..=self.links.len() {
             let page = folded.list(&request);
             assert!(page.links.len() <= wanted.limit, "{wanted:?}");

@@ -1,4 +1,4 @@
-//! What holds of every history.
+//! Properties of every history.
 
 use super::history::{World, any_history, mixed};
 use super::journal::Entry;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use wellspring_views::links::Links;
 use wellspring_views::view::View;
 
-/// Histories are long: a bound on shrinking them. A seed would say little a year on; the examples
-/// in `regressions.rs` do.
+/// Histories are long, so shrinking is limited. A seed would mean little in a year; the examples in
+/// `regressions.rs` stay meaningful.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 4_000,
@@ -28,17 +28,17 @@ pub(crate) fn folded(entries: &[Entry]) -> Links {
     view
 }
 
-/// Takes a snapshot's bytes, and has the fold go on between them.
-struct Meanwhile<'a> {
+/// Collects a snapshot's bytes and applies events between writes.
+struct FoldingWriter<'a> {
     bytes: Vec<u8>,
     view: &'a mut Links,
     coming: slice::Iter<'a, Entry>,
     turn: u64,
-    /// One write in so many is followed by events.
+    /// One write in this many is followed by events.
     rarity: u64,
 }
 
-impl Write for Meanwhile<'_> {
+impl Write for FoldingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         self.turn += 1;
@@ -55,12 +55,12 @@ impl Write for Meanwhile<'_> {
     }
 }
 
-/// A snapshot begun when so many events were folded, finished when more were.
+/// Starts a snapshot after `begun` events and finishes it after more.
 fn snapshot_while_folding(entries: &[Entry], begun: usize, seed: u64) -> Vec<u8> {
     let mut view = folded(&entries[..begun]);
     let shared = Arc::clone(view.folded());
     let rarity = [2, 7, 40, 300][seed as usize % 4];
-    let mut out = Meanwhile {
+    let mut out = FoldingWriter {
         bytes: Vec::new(),
         view: &mut view,
         coming: entries[begun..].iter(),
@@ -74,8 +74,8 @@ fn snapshot_while_folding(entries: &[Entry], begun: usize, seed: u64) -> Vec<u8>
 proptest! {
     #![proptest_config(config(150))]
 
-    /// Answers agree with the naive fold while the history goes on, and in the end; decisions are
-    /// checked where they are made. In the end nothing depends on how it got there.
+    /// Answers agree with the naive fold throughout the history; decisions are checked as they are
+    /// made. The final state does not depend on how it was reached.
     #[test]
     fn answers_agree_with_the_naive_fold(steps in any_history(120)) {
         let mut world = World::new();
@@ -95,7 +95,8 @@ proptest! {
         }
     }
 
-    /// A rebuilt view is the live one, byte for byte, and applying anything again changes nothing.
+    /// A rebuilt view equals the live one, byte for byte, and applying events again changes
+    /// nothing.
     #[test]
     fn a_rebuilt_view_is_the_live_one(steps in any_history(120), again in any::<u64>()) {
         let mut world = World::run(&steps);
@@ -118,8 +119,8 @@ proptest! {
         prop_assert_eq!(encoded(&twice), encoded(&rebuilt));
     }
 
-    /// A snapshot taken while the fold goes on, read and folded on from a position before it was
-    /// begun, is the rebuilt view; and so are its snapshots.
+    /// A snapshot taken while folding continues, then read and folded from a position before it
+    /// began, equals the rebuilt view; so do its snapshots.
     #[test]
     fn a_snapshot_goes_on_where_it_was_taken(
         steps in any_history(120),

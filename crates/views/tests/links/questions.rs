@@ -1,4 +1,4 @@
-//! Every question, and all the answers as one text.
+//! All queries, with their answers as one text.
 
 use super::history::TAGS;
 use super::oracle::{DAY_US, Oracle};
@@ -8,14 +8,14 @@ use wellspring_views::links::{
 };
 use wellspring_views::view::View;
 
-/// Codes to ask for: those there are, and some that may not be.
+/// Codes to query: existing ones and some that may not exist.
 pub(crate) fn codes(oracle: &Oracle) -> Vec<Code> {
     let known = oracle.links.iter().map(|link| link.code);
     let others = ["0", "1", "aaa", "api", "Yci", "zzzzzzzzzz"];
     known.chain(others.iter().filter_map(|text| Code::parse(text.as_bytes()))).collect()
 }
 
-/// Times to ask for, ascending: about the last day, and about the ends of links.
+/// Times to query, ascending: around the last day and around links' expiries.
 pub(crate) fn times(oracle: &Oracle, now_us: u64) -> Vec<u64> {
     let ends = oracle.links.iter().filter_map(|link| link.expires_at_us);
     let mut times: Vec<u64> = ends.take(2).flat_map(|us| [us.saturating_sub(1), us]).collect();
@@ -24,7 +24,7 @@ pub(crate) fn times(oracle: &Oracle, now_us: u64) -> Vec<u64> {
     times
 }
 
-/// Lists to go through, with every limit.
+/// Lists to walk, with every limit.
 pub(crate) fn lists(count: usize) -> Vec<ListRequest> {
     let mut lists = Vec::new();
     for order in [ListOrder::Newest, ListOrder::Oldest] {

@@ -1,4 +1,4 @@
-//! Readers beside the one writer.
+//! Readers that run beside the one writer.
 
 use super::history::mixed;
 use super::journal::Entry;
@@ -14,7 +14,7 @@ use wellspring_views::view::View;
 const EVENTS: u64 = 200_000;
 const KEY: [u8; 16] = *b"0123456789abcdef";
 
-/// The nth link's code: automatic ones and others take turns.
+/// The nth link's code: alternately automatic and not.
 fn code(permutation: &Permutation, nth: u64) -> Code {
     match nth % 3 {
         0 => Code::from_number((1 << 50) + nth * 7_919).expect("a code"),
@@ -22,7 +22,7 @@ fn code(permutation: &Permutation, nth: u64) -> Code {
     }
 }
 
-/// Creations, changes, deletions and clicks, in an order that looks random.
+/// Creations, changes, deletions and clicks in a random-looking order.
 fn events() -> Vec<Entry> {
     let permutation = Permutation::new(KEY);
     let key = format!("{{\"key\":\"{:032x}\"}}", u128::from_be_bytes(KEY));
@@ -66,7 +66,7 @@ fn events() -> Vec<Entry> {
     events.into_iter().enumerate().map(entry).collect()
 }
 
-/// What a reader remembers.
+/// The last values that a reader saw.
 #[derive(Default)]
 struct Memory {
     clicks: HashMap<Code, u64>,
@@ -172,10 +172,10 @@ fn readers_see_what_there_is_while_it_grows() {
     assert_eq!(super::questions::encoded(&rebuilt), super::questions::encoded(&view));
 }
 
-/// Of one link that changes all the time: its place in memory is given to others and taken back.
+/// One link changes constantly, so its place in memory is freed and reused.
 #[test]
 fn a_reader_never_sees_two_records_at_once() {
-    // Every host is one letter, repeated: a mixture would be seen.
+    // Every host repeats one letter, so a torn read is visible.
     let host = |n: u64| {
         let letter = char::from(b'a' + (n % 26) as u8);
         letter.to_string().repeat(8 + (n % 40) as usize)

@@ -1,4 +1,4 @@
-//! Faults that were found, each by example.
+//! Regressions, each by example.
 
 use super::history::{Fate, Step};
 use super::journal::{Entry, Journal};
@@ -11,7 +11,7 @@ use wellspring_views::links::{
 };
 use wellspring_views::view::{Decision, View};
 
-/// A history with something of everything.
+/// A history with every kind of step.
 pub(crate) fn varied() -> Vec<Step> {
     let mut steps = Vec::new();
     for n in 0..12u8 {
@@ -66,7 +66,7 @@ fn create(naming: Naming) -> Command {
     Command::Create(Create { url, naming, expires_at_us: None, tags: Vec::new() })
 }
 
-/// What speaks against a decision that knew the first `folded` entries.
+/// The conflict of a decision based on the first `folded` entries.
 fn conflict(entries: Vec<Entry>, folded: u64, decision: &Decision<Outcome>) -> Option<u64> {
     let journal = Journal { entries, now_us: 0 };
     let items = decision.unless.clone();
@@ -89,7 +89,7 @@ fn rubbish_that_opens_links_opens_them() {
     let creation = decide(&view, &Staged::default(), &create(Naming::Automatic));
     assert_eq!(creation.events.len(), 1);
     assert_eq!(conflict(entries, 1, &creation), None);
-    // Without its tag it is nobody's: no condition would have noticed it.
+    // An event without its tag is ignored, since no condition would have matched it.
     let (view, _) = view_of(&[("LinksOpened", "linked", "{}")]);
     assert_eq!(decide(&view, &Staged::default(), &create(Naming::Automatic)).events.len(), 2);
 }

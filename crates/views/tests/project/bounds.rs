@@ -1,4 +1,4 @@
-//! Bounds on what a state may hold: over them an error, never a short answer.
+//! Bounds on states: exceeding one is an error, never a partial answer.
 
 use super::{Class, Fact, class, state};
 use wellspring_views::project::{

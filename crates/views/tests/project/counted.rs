@@ -1,12 +1,12 @@
-//! Projections answered from counts against the same projections folded.
+//! Projections answered from counts, compared with the same projections folded.
 
 use super::{Fact, run};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wellspring_types::Query;
-use wellspring_views::project::{Counted, Grouping, MAX_GROUPS, Projections};
+use wellspring_views::project::{CountAnswer, Grouping, MAX_GROUPS, Projections};
 
-fn counts(projections: &Projections, facts: &[Fact]) -> Option<Vec<Counted>> {
+fn counts(projections: &Projections, facts: &[Fact]) -> Option<Vec<CountAnswer>> {
     let matches = |query: &Query, fact: &&Fact| {
         let tags = fact.tags.iter().map(String::as_str);
         query.matching_item(&fact.event_type, tags).is_some()
@@ -16,7 +16,7 @@ fn counts(projections: &Projections, facts: &[Fact]) -> Option<Vec<Counted>> {
     let counted = projections.count_requests()?.into_iter().map(|request| {
         let matching = facts.iter().filter(|fact| matches(request.query, fact));
         match request.grouping {
-            Grouping::Together => Counted::Together(matching.count() as u64),
+            Grouping::Together => CountAnswer::Together(matching.count() as u64),
             Grouping::ByTagKey(key) => {
                 let mut groups = BTreeMap::new();
                 for tag in matching.flat_map(|fact| &fact.tags) {
@@ -24,7 +24,7 @@ fn counts(projections: &Projections, facts: &[Fact]) -> Option<Vec<Counted>> {
                         *groups.entry(tag.clone()).or_insert(0) += 1;
                     }
                 }
-                Counted::ByTag(groups)
+                CountAnswer::ByTag(groups)
             }
         }
     });
@@ -99,6 +99,6 @@ fn what_looks_at_data_or_passes_a_bound_is_folded() {
     let body = r#"{"projections":{"p":{"types":["A"],"reduce":{"group":{"by":{"tag":"k"},"reduce":"count"}}}}}"#;
     let groups = |n: usize| (0..n).map(|i| (format!("k:{i}"), 1)).collect();
     let parse = || Projections::parse(body.as_bytes()).unwrap();
-    assert!(parse().take_counts(vec![Counted::ByTag(groups(MAX_GROUPS))]).is_ok());
-    assert!(parse().take_counts(vec![Counted::ByTag(groups(MAX_GROUPS + 1))]).is_err());
+    assert!(parse().take_counts(vec![CountAnswer::ByTag(groups(MAX_GROUPS))]).is_ok());
+    assert!(parse().take_counts(vec![CountAnswer::ByTag(groups(MAX_GROUPS + 1))]).is_err());
 }

@@ -1,4 +1,4 @@
-//! Projections seen from outside: requests in, answers out.
+//! Tests of projections' public interface: requests in, answers out.
 
 mod answers;
 mod bounds;
@@ -51,7 +51,7 @@ fn class(fault: &Fault, document: &[u8]) -> Class {
     }
 }
 
-/// An event to be folded, owned.
+/// An event to fold, owned.
 #[derive(Debug, Clone)]
 struct Fact {
     event_type: String,
@@ -88,7 +88,7 @@ fn run(body: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
     projections.finish(facts.len() as u64).map(|answer| String::from_utf8(answer).unwrap())
 }
 
-/// The state of one projection over all events with this reducer and these further members
+/// The state of one projection over all events with this reducer and these additional members
 /// (`,"init":…`), as text.
 fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
     let body =

@@ -1,4 +1,4 @@
-//! The slow, obvious fold over `serde_json::Value`, held against the real one.
+//! The slow, obvious fold over `serde_json::Value`, compared with the real one.
 
 use super::{Fact, run, value};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use wellspring_types::QueryItem;
 
-/// Decimals are drawn as thousandths, so that the oracle can add them as whole numbers.
+/// Decimals are drawn as thousandths, so the oracle can add integers.
 fn thousandths(number: &Value) -> i64 {
     (number.as_f64().unwrap() * 1000.0).round() as i64
 }
@@ -120,7 +120,7 @@ fn compare_lists(a: &[Value], b: &[Value]) -> Ordering {
     first.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-/// Equal as values: numbers by size whatever their spelling, averages within rounding.
+/// Equal values: numbers by size whatever their spelling, averages within rounding.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(_), Value::Number(_)) => {

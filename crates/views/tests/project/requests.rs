@@ -1,4 +1,4 @@
-//! Malformed requests: each fault is named by its path and its kind.
+//! Malformed requests: each error is identified by its path and kind.
 
 use super::Class::{
     self, Beside, Duplicate, Limit, Malformed, Missing, QueryLimit, Rule, UnknownField, WrongType,
@@ -73,7 +73,7 @@ fn faults_of_a_projection_are_named() {
         (
             r#""query":{"items":[{"tags":["a","a"]}]},"reduce":1"#.to_owned(),
             "query.items[0].tags[1]",
-            Duplicate,
+            Rule,
         ),
         (r#""types":"T","reduce":"count""#.to_owned(), "types", WrongType),
         (r#""tags":[3],"reduce":"count""#.to_owned(), "tags[0]", WrongType),
@@ -162,7 +162,7 @@ proptest! {
         let _ = Projections::parse(&body);
     }
 
-    /// A sound request with a piece replaced reaches deeper than noise does.
+    /// A valid request with one piece replaced reaches deeper than random noise.
     #[test]
     fn no_damage_makes_it_panic(
         at in 0usize..140,

@@ -1,6 +1,6 @@
 //! What a serving thread answered last.
 
-use crate::rendered::Rendered;
+use crate::rendered::RenderedAnswer;
 use std::collections::HashMap;
 use wellspring_types::Position;
 
@@ -12,12 +12,12 @@ const MOST_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     changed_at: Position,
-    answers: HashMap<Box<[u8]>, Rendered>,
+    answers: HashMap<Box<[u8]>, RenderedAnswer>,
 }
 
 impl Memo {
     /// The answer to a word, if the last change of the catalogue still is this one.
-    pub(super) fn get(&mut self, word: &[u8], changed_at: Position) -> Option<&Rendered> {
+    pub(super) fn get(&mut self, word: &[u8], changed_at: Position) -> Option<&RenderedAnswer> {
         if self.changed_at != changed_at {
             self.answers.clear();
             return None;
@@ -26,7 +26,7 @@ impl Memo {
     }
 
     /// Keeps an answer that a catalogue with this last change gave.
-    pub(super) fn keep(&mut self, word: &[u8], changed_at: Position, rendered: &Rendered) {
+    pub(super) fn keep(&mut self, word: &[u8], changed_at: Position, rendered: &RenderedAnswer) {
         if self.changed_at != changed_at || self.answers.len() == MOST_ANSWERS {
             self.answers.clear();
             self.changed_at = changed_at;
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_kept_until_anything_changes() {
-        let rendered = |content: &str| Rendered { changed_at: 3, content: content.into() };
+        let rendered = |content: &str| RenderedAnswer { changed_at: 3, content: content.into() };
         let mut memo = Memo::default();
         memo.keep(b"1", 5, &rendered("a"));
         assert_eq!(memo.get(b"1", 5).unwrap().content, b"a");

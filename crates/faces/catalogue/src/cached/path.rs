@@ -5,7 +5,7 @@ use super::memo::Memo;
 use crate::etag::{names, push_etag};
 use crate::original::{self, NoAnswer, Renderer};
 use crate::refusal::unknown_item;
-use crate::rendered::Rendered;
+use crate::rendered::RenderedAnswer;
 use crate::resources;
 use crate::view::{Catalogue, ItemId, Rendering, State};
 use std::convert::Infallible;
@@ -78,17 +78,17 @@ impl CachedAnswer {
     }
 
     /// The answer to a word, and the last event that changed it.
-    fn render(self, state: &State, word: &[u8]) -> Result<Rendered, NoAnswer> {
+    fn render(self, state: &State, word: &[u8]) -> Result<RenderedAnswer, NoAnswer> {
         let id = || item_of(word).unwrap_or_default();
         match self {
             CachedAnswer::Lookup => {
                 let content = original::all(state, Renderer::ServingThread)?;
-                Ok(Rendered { changed_at: state.changed_at(), content: content.to_vec() })
+                Ok(RenderedAnswer { changed_at: state.changed_at(), content: content.to_vec() })
             }
             CachedAnswer::Search => {
                 let word = std::str::from_utf8(word).unwrap_or_default();
                 let content = original::search(state, word, Renderer::ServingThread)?;
-                Ok(Rendered { changed_at: state.changed_at(), content: content.to_vec() })
+                Ok(RenderedAnswer { changed_at: state.changed_at(), content: content.to_vec() })
             }
             CachedAnswer::LookupItem => Ok(original::item(state, id())),
             CachedAnswer::Item => {
@@ -97,7 +97,7 @@ impl CachedAnswer {
                 let content = state
                     .rendered(item, Rendering::Resource, || resources::item_json(state, id, item));
                 let changed_at = state.item_changed_at(item);
-                Ok(Rendered { changed_at, content: content.into_owned() })
+                Ok(RenderedAnswer { changed_at, content: content.into_owned() })
             }
         }
     }
@@ -237,7 +237,7 @@ impl FastPath for CachedPath {
             }
             Err(NoAnswer::Problem(problem)) => Outcome::Refused(problem),
             Err(NoAnswer::TooLong) => {
-                let what = "the catalogue has grown too large to be answered here";
+                let what = "the catalogue has grown too large for this route";
                 Outcome::Elsewhere(problem::OVERLOADED.because(what))
             }
         }
@@ -250,7 +250,7 @@ impl FastPath for CachedPath {
 
 fn reply(
     conditions: &Conditions,
-    rendered: &Rendered,
+    rendered: &RenderedAnswer,
     position: Position,
     varying: &mut Varying,
 ) -> Outcome<Infallible> {

@@ -14,7 +14,7 @@ use wellspring_log::RequestKey;
 
 /// How many are ordered.
 pub(crate) static ORDERED: Param<Text> =
-    Param::text("amount", "How many; 1 if it is missing or below 1.");
+    Param::text("amount", "Number of units; 1 if it is missing or below 1.");
 
 /// `POST /order/{item}`.
 pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {

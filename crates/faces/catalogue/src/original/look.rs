@@ -64,7 +64,7 @@ async fn long(
         match render(&state, Renderer::Elsewhere) {
             Ok(content) => Ok::<_, Box<Problem>>((content, state.changed_at())),
             Err(NoAnswer::Problem(problem)) => Err(problem),
-            Err(NoAnswer::TooLong) => Err(problem::INTERNAL.because("it is too long anywhere")),
+            Err(NoAnswer::TooLong) => Err(problem::INTERNAL.because("it is too long")),
         }
     };
     let (content, changed_at) = job.search(answer).await??;

@@ -1,7 +1,7 @@
 //! Answers as the bookstore gives them: `{"ok":…,"result":…,"topics":[…]}`, prices as short
 //! numbers.
 
-use crate::rendered::Rendered;
+use crate::rendered::RenderedAnswer;
 use crate::view::{Item, ItemId, Rendering, State, Topic, TopicId, push_short_price};
 use std::sync::Arc;
 use wellspring_host::wire::json::{push_list, push_string, push_u64};
@@ -74,10 +74,10 @@ pub(crate) fn search(state: &State, word: &str, renderer: Renderer) -> Result<Ar
 }
 
 /// An item and its topic, or that there is none.
-pub(crate) fn item(state: &State, id: ItemId) -> Rendered {
+pub(crate) fn item(state: &State, id: ItemId) -> RenderedAnswer {
     let Some(item) = state.item(id) else {
         let content = b"{\"ok\":false,\"result\":null,\"topics\":[]}".to_vec();
-        return Rendered { changed_at: state.changed_at(), content };
+        return RenderedAnswer { changed_at: state.changed_at(), content };
     };
     let content = state.rendered(item, Rendering::Original, || {
         if item.standing.withdrawn {
@@ -89,13 +89,13 @@ pub(crate) fn item(state: &State, id: ItemId) -> Rendered {
         push_topics(&mut out, topic.into_iter());
         out
     });
-    Rendered { changed_at: state.item_changed_at(item), content: content.into_owned() }
+    RenderedAnswer { changed_at: state.item_changed_at(item), content: content.into_owned() }
 }
 
 fn too_many(count: usize) -> Box<Problem> {
     let detail = format!(
-        "these are {count} items or topics, and this answer has no pages; GET /v1/catalogue/items and \
-         GET /v1/catalogue/topics give them page by page"
+        "there are {count} items or topics, and this answer has no pages; use GET \
+         /v1/catalogue/items and GET /v1/catalogue/topics"
     );
     problem::TOO_LARGE.because(detail).limit(MOST_LISTED as u64)
 }

@@ -56,17 +56,15 @@ pub(super) fn read_changes(body: &[u8]) -> Outcome<ItemChanges> {
                 "description" => once(&mut description, at, text(value, description_fault)?),
                 "topic" => once(&mut topic, at, read_topic(value)?),
                 "price" => once(&mut price, at, read_price(value)?),
-                "withdrawn" => once(&mut withdrawn, at, flag(value)?),
-                "stock" => {
-                    rule(at, "is changed by POST to the item's /stock, which says by how many")
-                }
+                "withdrawn" => once(&mut withdrawn, at, value.boolean()?),
+                "stock" => rule(at, "cannot be set here; POST the difference to the item's /stock"),
                 "sku" | "currency" => rule(at, "of an item cannot be changed"),
                 _ => unknown(at, KNOWN),
             }
         })?;
         let changes = ItemChanges { name, description, topic, price, withdrawn };
         if changes == ItemChanges::default() {
-            return rule(start, format!("names nothing to change; known here: {KNOWN}"));
+            return rule(start, format!("names nothing to change; known fields: {KNOWN}"));
         }
         Ok(changes)
     })
@@ -129,13 +127,6 @@ fn text(value: &mut Cursor<'_>, fault: fn(&str) -> Option<String>) -> Outcome<St
         None => Ok(text),
         Some(fault) => rule(at, fault),
     }
-}
-
-fn flag(value: &mut Cursor<'_>) -> Outcome<bool> {
-    if value.next_is(b't') || value.next_is(b'f') {
-        return Ok(value.raw()? == b"true");
-    }
-    value.wrong("true or false")
 }
 
 fn id(value: &mut Cursor<'_>) -> Outcome<u32> {

@@ -17,7 +17,7 @@ use wellspring_log::CommitOn;
 /// What becomes of the stock of items that are there already.
 pub(crate) static KNOWN_STOCK: Param<Words<KnownStock>> = Param::words(
     "known_stock",
-    "Of items of a bulk that are there already: whether their stock is kept, or set to what the line says.",
+    "Stock of existing items in a bulk: kept, or set to the value in the line.",
     &[("keep", KnownStock::Keep), ("set", KnownStock::Set)],
     "keep",
 );
@@ -116,7 +116,7 @@ impl Bulk<'_> {
             .map_err(|fault| of_line_fault(&fault, line))?;
         if item.sku.is_none() {
             let detail =
-                "sku is missing: in a bulk each item has one, so that the body can be sent again";
+                "sku is missing: in a bulk each item needs one, so that the body can be sent again";
             return Err(problem::INVALID.because(detail).field("sku"));
         }
         Ok(Command::Put(item, self.known_stock))

@@ -23,26 +23,26 @@ use wellspring_log::RequestKey;
 
 /// How many are on a page.
 pub(crate) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most entries of a page.", (1, 1000)).or(100);
+    Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
 /// Where a page begins.
 pub(crate) static AFTER: Param<Integer> =
-    Param::integer("after", "Where the page begins: next of the page before.", (0, u64::MAX));
+    Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
 /// The topic of the items.
 pub(crate) static TOPIC: Param<Integer> =
-    Param::integer("topic", "Number of the items' topic.", (1, u32::MAX as u64));
+    Param::integer("topic", "Number of the topic.", (1, u32::MAX as u64));
 /// The SKU of the item.
 pub(crate) static SKU: Param<Text> = Param::text("sku", "SKU of the item.");
 /// Whether only what can be had is listed.
 pub(crate) static IN_STOCK: Param<Words<bool>> = Param::words(
     "in_stock",
-    "Whether only items are listed of which there are any.",
+    "Whether to list only items in stock.",
     &[("true", true), ("false", false)],
     "false",
 );
 /// Whether withdrawn items are listed.
 pub(crate) static WITHDRAWN: Param<Words<bool>> = Param::words(
     "withdrawn",
-    "Whether items are listed, too, that have been withdrawn.",
+    "Whether to include withdrawn items.",
     &[("true", true), ("false", false)],
     "false",
 );

@@ -20,11 +20,11 @@ use wellspring_log::RequestKey;
 
 /// Whose orders.
 pub(crate) static ITEM: Param<Integer> =
-    Param::integer("item", "Number of the item whose orders these are.", (1, u32::MAX as u64));
+    Param::integer("item", "Number of the item.", (1, u32::MAX as u64));
 /// Where a page ends.
 pub(crate) static BEFORE: Param<Integer> = Param::integer(
     "before",
-    "Only orders placed before this one: next of the page before.",
+    "Only orders placed before this one: `next` of the previous page.",
     (1, u32::MAX as u64),
 );
 /// How many orders are on a page.
@@ -84,7 +84,9 @@ fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId, order: OrderNu
 /// `GET /v1/catalogue/orders`: those of an item, the newest first.
 pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
     let Some(id) = request.query(&ITEM)?.map(|item| item as ItemId) else {
-        return Err(problem::INVALID.because("item is missing: whose orders?").field("item"));
+        return Err(problem::INVALID
+            .because("item is missing: name the item whose orders to list")
+            .field("item"));
     };
     let before = request.query(&BEFORE)?.unwrap_or(u64::MAX);
     let limit = request.query(LIMIT)? as usize;

@@ -3,7 +3,7 @@
 use super::highlight::{Extent, highlight};
 use super::index::{Match, SearchHits};
 use super::query::{Query, fault};
-use super::room::{Indexed, Standing};
+use super::room::{IndexState, ViewIndex};
 use super::words::{analyzer, split};
 use super::{AFTER, LIMIT, MOST_RESULTS, Q};
 use crate::CatalogueFace;
@@ -62,21 +62,23 @@ pub(crate) async fn search(face: Arc<CatalogueFace>, request: Box<Request>) -> A
 }
 
 /// The index of a view.
-fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<Indexed, Box<Problem>> {
+fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<ViewIndex, Box<Problem>> {
     let why = match face.search.standing() {
-        Standing::Ready(indexed) if indexed.is_of(live) => return Ok(indexed),
-        Standing::Ready(_) | Standing::NoView => "the search index is about to be built".to_owned(),
-        Standing::Building { indexed, items } => {
+        IndexState::Ready(indexed) if indexed.is_of(live) => return Ok(indexed),
+        IndexState::Ready(_) | IndexState::NoView => {
+            "the search index is about to be built".to_owned()
+        }
+        IndexState::Building { indexed, items } => {
             format!("the search index is being built: {indexed} of {items} items")
         }
-        Standing::Failed(why) => format!("the search index failed and is made anew: {why}"),
+        IndexState::Failed(why) => format!("the search index failed and is being rebuilt: {why}"),
     };
     Err(problem::VIEW_NOT_READY.because(why))
 }
 
 /// Waits until the index holds what the view shows now.
 async fn until_indexed(
-    indexed: &Indexed,
+    indexed: &ViewIndex,
     live: &Live<Catalogue>,
     wait: Duration,
     deadline: Instant,
@@ -94,7 +96,7 @@ async fn until_indexed(
         return Ok(());
     }
     Err(problem::NOT_YET.because(format!(
-        "the search index has not got to position {wanted} within {} ms; it is at {}",
+        "the search index did not reach position {wanted} within {} ms; it is at {}",
         wait.as_millis(),
         indexed.position.head()
     )))
@@ -104,13 +106,13 @@ async fn until_indexed(
 fn answer(
     face: &CatalogueFace,
     live: &Live<Catalogue>,
-    indexed: &Indexed,
+    indexed: &ViewIndex,
     wanted: &SearchRequest,
 ) -> Result<Vec<u8>, Box<Problem>> {
     let found =
         indexed.searcher.find(&wanted.query, wanted.topic, wanted.end).map_err(|error| {
             tracing::error!(%error, "a search failed");
-            problem::INTERNAL.because("the search failed; the server's log says more")
+            problem::INTERNAL.because("the search failed; see the server's log")
         })?;
     let folded = face.folded(live)?;
     let mut out = b"{\"items\":[".to_vec();

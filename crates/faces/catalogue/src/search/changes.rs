@@ -8,12 +8,12 @@ use std::time::Duration;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingItems>,
     bell: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingItems {
     items: Bits,
     /// Whether somebody waits for the next round.
     is_wanted: bool,
@@ -24,7 +24,7 @@ struct Waiting {
 
 /// What rouses the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum IndexerCall {
     /// Items have changed.
     Changed,
     /// Somebody waits until they are indexed.
@@ -36,7 +36,7 @@ pub(super) enum Call {
 }
 
 impl Changes {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingItems> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,25 +75,26 @@ impl Changes {
     }
 
     /// Waits until there is something to do, at most so long.
-    pub(super) fn wait(&self, most: Duration) -> Call {
+    pub(super) fn wait(&self, most: Duration) -> IndexerCall {
         self.call(most, |waiting| !waiting.items.is_empty())
     }
 
     /// Waits so long, or until somebody wants a round now.
-    pub(super) fn pause(&self, pause: Duration) -> Call {
+    pub(super) fn pause(&self, pause: Duration) -> IndexerCall {
         self.call(pause, |_| false)
     }
 
-    fn call(&self, most: Duration, is_called: impl Fn(&Waiting) -> bool) -> Call {
-        let is_idle =
-            |waiting: &mut Waiting| !(waiting.has_ended || waiting.is_wanted || is_called(waiting));
+    fn call(&self, most: Duration, is_called: impl Fn(&PendingItems) -> bool) -> IndexerCall {
+        let is_idle = |waiting: &mut PendingItems| {
+            !(waiting.has_ended || waiting.is_wanted || is_called(waiting))
+        };
         let waited = self.bell.wait_timeout_while(self.lock(), most, is_idle);
         let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match () {
-            () if waiting.has_ended => Call::End,
-            () if waiting.is_wanted => Call::Wanted,
-            () if !waiting.items.is_empty() => Call::Changed,
-            () => Call::Idle,
+            () if waiting.has_ended => IndexerCall::End,
+            () if waiting.is_wanted => IndexerCall::Wanted,
+            () if !waiting.items.is_empty() => IndexerCall::Changed,
+            () => IndexerCall::Idle,
         }
     }
 
@@ -152,10 +153,10 @@ mod tests {
     fn items_are_given_once_and_in_order() {
         let changes = Changes::default();
         assert!(changes.is_quiet());
-        assert_eq!(changes.wait(Duration::ZERO), Call::Idle);
+        assert_eq!(changes.wait(Duration::ZERO), IndexerCall::Idle);
         let items = [70, 3, 64, 1_000_000, 3, 63, 0, 70, ItemId::MAX >> 8];
         items.iter().for_each(|item| changes.add(*item));
-        assert_eq!(changes.wait(Duration::from_secs(60)), Call::Changed);
+        assert_eq!(changes.wait(Duration::from_secs(60)), IndexerCall::Changed);
         changes.begin();
         assert_eq!(changes.take(), [0, 3, 63, 64, 70, 1_000_000, ItemId::MAX >> 8]);
         assert!(!changes.is_quiet(), "they are not shown yet");
@@ -168,10 +169,10 @@ mod tests {
     fn who_waits_ends_a_pause_and_the_end_ends_everything() {
         let changes = Changes::default();
         changes.want();
-        assert_eq!(changes.pause(Duration::from_secs(60)), Call::Wanted);
+        assert_eq!(changes.pause(Duration::from_secs(60)), IndexerCall::Wanted);
         changes.begin();
-        assert_eq!(changes.pause(Duration::ZERO), Call::Idle);
+        assert_eq!(changes.pause(Duration::ZERO), IndexerCall::Idle);
         changes.end();
-        assert_eq!(changes.wait(Duration::from_secs(60)), Call::End);
+        assert_eq!(changes.wait(Duration::from_secs(60)), IndexerCall::End);
     }
 }

@@ -1,7 +1,7 @@
 //! What was found in a text, marked: HTML whose only tags are `<em>` and `</em>`.
 
 use super::index::Match;
-use super::near::{Whole, is_near};
+use super::near::{TypedPart, is_near};
 use super::query::Query;
 use super::words::{Word, words};
 use tantivy::tokenizer::TextAnalyzer;
@@ -56,21 +56,21 @@ pub(super) fn highlight(
 
 /// Which words were looked for.
 fn marked(words: &[Word], query: &Query, matched: Match) -> Vec<bool> {
-    let is_it = |word: &str, typed: &str, whole: Whole| match matched {
+    let is_it = |word: &str, typed: &str, whole: TypedPart| match matched {
         Match::Near if typed.chars().count() >= super::compile::SHORTEST_NEAR => {
             is_near(word, typed, whole)
         }
         Match::Exact | Match::Near => match whole {
-            Whole::Word => word == typed,
-            Whole::Beginning => word.starts_with(typed),
+            TypedPart::Word => word == typed,
+            TypedPart::Beginning => word.starts_with(typed),
         },
     };
     let begins = |word: &str| {
         let beginning = query.beginning.as_deref();
-        beginning.is_some_and(|beginning| is_it(word, beginning, Whole::Beginning))
+        beginning.is_some_and(|beginning| is_it(word, beginning, TypedPart::Beginning))
     };
     let of_word = |Word { word, .. }: &Word| {
-        begins(word) || query.words.iter().any(|typed| is_it(word, typed, Whole::Word))
+        begins(word) || query.words.iter().any(|typed| is_it(word, typed, TypedPart::Word))
     };
     let mut marked: Vec<bool> = words.iter().map(of_word).collect();
     for phrase in &query.phrases {

@@ -49,17 +49,17 @@ pub(super) struct Writer {
 
 /// What is known of an item that can be found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Described<'a> {
+pub(super) struct ItemText<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
     pub(super) topic: TopicId,
 }
 
-impl Described<'_> {
+impl ItemText<'_> {
     /// `None` for withdrawn items.
-    pub(super) fn of(item: &Item) -> Option<Described<'_>> {
+    pub(super) fn of(item: &Item) -> Option<ItemText<'_>> {
         let Item { name, description, topic, standing, .. } = item;
-        (!standing.withdrawn).then_some(Described { name, description, topic: *topic })
+        (!standing.withdrawn).then_some(ItemText { name, description, topic: *topic })
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) type Entry = (ItemId, Option<TantivyDocument>);
 
 /// Whether what an entry replaces may be in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum EarlierEntry {
     Nothing,
     Perhaps,
 }
@@ -128,7 +128,7 @@ pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
 
 impl Writer {
     /// What is indexed of an item.
-    pub(super) fn entry(&self, id: ItemId, described: Option<Described<'_>>) -> Entry {
+    pub(super) fn entry(&self, id: ItemId, described: Option<ItemText<'_>>) -> Entry {
         let Some(described) = described else { return (id, None) };
         let Fields { id: number, topic, name, description } = self.fields;
         let mut document = TantivyDocument::new();
@@ -141,8 +141,12 @@ impl Writer {
 
     /// Puts an entry in the place of what is there of its item. Shown by [`commit`](Self::commit).
     /// May wait for what was put before.
-    pub(super) fn put(&self, (id, document): Entry, before: Before) -> Result<(), TantivyError> {
-        if before == Before::Perhaps {
+    pub(super) fn put(
+        &self,
+        (id, document): Entry,
+        before: EarlierEntry,
+    ) -> Result<(), TantivyError> {
+        if before == EarlierEntry::Perhaps {
             self.writer.delete_term(Term::from_field_u64(self.fields.id, id.into()));
         }
         if let Some(document) = document {

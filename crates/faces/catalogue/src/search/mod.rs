@@ -46,16 +46,16 @@ const MOST_RESULTS: u64 = 1_000;
 /// What is looked for.
 pub(crate) static Q: Param<Text> = Param::text(
     "q",
-    "What to look for, at most 300 bytes: words, all of which must occur, the last as the beginning of one; \
-     \"words in quotes\" stand beside each other.",
+    "Search text of at most 300 bytes: words, all of which must occur, the last one possibly \
+     as a prefix; \"words in quotes\" must be adjacent.",
 );
 /// How many are on a page.
 pub(crate) static LIMIT: Param<IntegerOr> =
-    Param::integer("limit", "Most items of a page.", (1, 100)).or(20);
+    Param::integer("limit", "Maximum number of items on a page.", (1, 100)).or(20);
 /// Where a page begins.
 pub(crate) static AFTER: Param<IntegerOr> = Param::integer(
     "after",
-    "Where the page begins: next of the page before. At most 1,000 items of a search are shown.",
+    "Start of the page: `next` of the previous page. A search returns at most 1,000 items.",
     (0, MOST_RESULTS),
 )
 .or(0);

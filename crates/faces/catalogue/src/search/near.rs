@@ -1,9 +1,9 @@
 //! Words that are one slip away from each other: a letter too many, one too few, another one, or
 //! two in the wrong order.
 
-/// Whether `word` is, or with `Whole::Beginning` begins with, what is at most one slip away from
+/// Whether `word` is, or with `TypedPart::Beginning` begins with, what is at most one slip away from
 /// `typed`.
-pub(super) fn is_near(word: &str, typed: &str, whole: Whole) -> bool {
+pub(super) fn is_near(word: &str, typed: &str, whole: TypedPart) -> bool {
     let word: Vec<char> = word.chars().collect();
     let typed: Vec<char> = typed.chars().collect();
     let same = word.iter().zip(&typed).take_while(|(a, b)| a == b).count();
@@ -11,8 +11,8 @@ pub(super) fn is_near(word: &str, typed: &str, whole: Whole) -> bool {
     let fits = |of_word: usize, of_typed: usize| match (word.get(of_word..), typed.get(of_typed..))
     {
         (Some(word), Some(typed)) => match whole {
-            Whole::Word => word == typed,
-            Whole::Beginning => word.starts_with(typed),
+            TypedPart::Word => word == typed,
+            TypedPart::Beginning => word.starts_with(typed),
         },
         _ => false,
     };
@@ -22,7 +22,7 @@ pub(super) fn is_near(word: &str, typed: &str, whole: Whole) -> bool {
 
 /// How much of a word was typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(super) enum TypedPart {
     Word,
     Beginning,
 }
@@ -34,16 +34,16 @@ mod tests {
     #[test]
     fn one_slip_is_forgiven_and_two_are_not() {
         for typed in ["dummies", "dumies", "dummmies", "dunmies", "dumimes", "dummie", "xdummies"] {
-            assert!(is_near("dummies", typed, Whole::Word), "{typed}");
+            assert!(is_near("dummies", typed, TypedPart::Word), "{typed}");
         }
         for typed in ["dumie", "dmumeis", "xdummiesx", "", "summits"] {
-            assert!(!is_near("dummies", typed, Whole::Word), "{typed}");
+            assert!(!is_near("dummies", typed, TypedPart::Word), "{typed}");
         }
         for typed in ["dumm", "dunm", "dmum", "umm", "dumx", "dummiesx"] {
-            assert!(is_near("dummies", typed, Whole::Beginning), "{typed}");
+            assert!(is_near("dummies", typed, TypedPart::Beginning), "{typed}");
         }
         for typed in ["dnnm", "xum i", "dumxx"] {
-            assert!(!is_near("dummies", typed, Whole::Beginning), "{typed}");
+            assert!(!is_near("dummies", typed, TypedPart::Beginning), "{typed}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The thread that indexes, and what it has come to.
 
-use super::changes::{Call, Changes};
-use super::index::{self, Before, Described, Searcher, Writer};
-use crate::view::{Catalogue, Folded, ItemId, Listening};
+use super::changes::{Changes, IndexerCall};
+use super::index::{self, EarlierEntry, ItemText, Searcher, Writer};
+use crate::view::{Catalogue, Folded, ItemId, ListenerState};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -31,25 +31,25 @@ pub(crate) struct SearchRoom {
 struct Shared {
     /// Of the thread, whatever the view.
     bell: Arc<Changes>,
-    standing: Mutex<Standing>,
+    standing: Mutex<IndexState>,
 }
 
 /// How far the index is.
 #[derive(Clone)]
-pub(super) enum Standing {
+pub(super) enum IndexState {
     /// There is no view to be indexed yet.
     NoView,
     /// It is being built.
     Building { indexed: usize, items: usize },
     /// It answers.
-    Ready(Indexed),
+    Ready(ViewIndex),
     /// The engine has failed; it is being built anew.
     Failed(String),
 }
 
 /// The index of a view.
 #[derive(Clone)]
-pub(super) struct Indexed {
+pub(super) struct ViewIndex {
     live: Weak<Live<Catalogue>>,
     changes: Arc<Changes>,
     pub(super) searcher: Searcher,
@@ -63,7 +63,7 @@ impl SearchRoom {
     /// # Errors
     /// The system gives no thread.
     pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, String> {
-        let standing = Mutex::new(Standing::NoView);
+        let standing = Mutex::new(IndexState::NoView);
         let shared = Arc::new(Shared { bell: Arc::default(), standing });
         let (of_thread, views) = (Arc::clone(&shared), Arc::downgrade(views));
         let thread = threads::spawn("search".to_owned(), move || of_thread.run(&views))?;
@@ -71,22 +71,24 @@ impl SearchRoom {
     }
 
     /// How far the index is.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> IndexState {
         self.shared.standing().clone()
     }
 
     /// Figures of the index.
     pub(crate) fn figures(&self) -> Vec<Family> {
-        let Standing::Ready(Indexed { searcher, .. }) = self.standing() else { return Vec::new() };
+        let IndexState::Ready(ViewIndex { searcher, .. }) = self.standing() else {
+            return Vec::new();
+        };
         vec![
             Family::gauge(
                 "wellspring_catalogue_search_items",
-                "Items that full-text search can find.",
+                "Items in the full-text index.",
                 searcher.items(),
             ),
             Family::gauge(
                 "wellspring_catalogue_search_bytes",
-                "Bytes of the index of full-text search, in memory.",
+                "Memory of the full-text index in bytes.",
                 searcher.bytes(),
             ),
         ]
@@ -102,7 +104,7 @@ impl Drop for SearchRoom {
     }
 }
 
-impl Indexed {
+impl ViewIndex {
     /// Whether it is the index of this view.
     pub(super) fn is_of(&self, live: &Arc<Live<Catalogue>>) -> bool {
         std::ptr::eq(self.live.as_ptr(), Arc::as_ptr(live))
@@ -122,7 +124,7 @@ impl Indexed {
 }
 
 impl Shared {
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn standing(&self) -> MutexGuard<'_, IndexState> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,22 +139,22 @@ impl Shared {
                     position.close();
                     match indexed {
                         Ok(()) => {
-                            *self.standing() = Standing::NoView;
+                            *self.standing() = IndexState::NoView;
                             Duration::ZERO
                         }
                         Err(error) => {
-                            tracing::error!(%error, "the search index failed; it is made anew");
-                            *self.standing() = Standing::Failed(error.to_string());
+                            tracing::error!(%error, "the search index failed; rebuilding it");
+                            *self.standing() = IndexState::Failed(error.to_string());
                             AFTER_FAULT
                         }
                     }
                 }
             };
             match self.bell.pause(after) {
-                Call::End => return,
+                IndexerCall::End => return,
                 // Who waited for an index that is gone is told so.
-                Call::Wanted => self.bell.begin(),
-                Call::Changed | Call::Idle => {}
+                IndexerCall::Wanted => self.bell.begin(),
+                IndexerCall::Changed | IndexerCall::Idle => {}
             }
         }
     }
@@ -179,15 +181,15 @@ impl Shared {
             let (changes, here) = (Arc::clone(&changes), Arc::downgrade(&here));
             folded.listen(Box::new(move |item| {
                 changes.add(item);
-                if here.strong_count() > 0 { Listening::On } else { Listening::Over }
+                if here.strong_count() > 0 { ListenerState::On } else { ListenerState::Over }
             }));
         }
         if self.build(live, &mut writer, position)?.is_break() {
             return Ok(());
         }
         let indexed =
-            Indexed { live: Weak::clone(live), changes, searcher, position: position.clone() };
-        *self.standing() = Standing::Ready(indexed);
+            ViewIndex { live: Weak::clone(live), changes, searcher, position: position.clone() };
+        *self.standing() = IndexState::Ready(indexed);
         self.follow(live, &mut writer, position)
     }
 
@@ -210,14 +212,14 @@ impl Shared {
                 let state = folded.read();
                 let some = state.items_from(next).take(AT_A_TIME);
                 let some = some.take_while(|(id, _)| *id as usize <= up_to.1);
-                entries.extend(some.map(|(id, item)| writer.entry(id, Described::of(item))));
+                entries.extend(some.map(|(id, item)| writer.entry(id, ItemText::of(item))));
                 *self.standing() =
-                    Standing::Building { indexed: next as usize - 1, items: up_to.1 };
+                    IndexState::Building { indexed: next as usize - 1, items: up_to.1 };
             }
             let Some((last, _)) = entries.last() else { break };
             next = last + 1;
             for entry in entries {
-                writer.put(entry, Before::Nothing)?;
+                writer.put(entry, EarlierEntry::Nothing)?;
             }
             if self.bell.has_ended() {
                 return Ok(ControlFlow::Break(()));
@@ -237,15 +239,15 @@ impl Shared {
     ) -> Result<(), TantivyError> {
         loop {
             let mut call = self.bell.wait(LOOK);
-            if call == Call::Changed {
+            if call == IndexerCall::Changed {
                 call = self.bell.pause(GATHER);
             }
             let Some(live) = there(live) else { return Ok(()) };
             let Some(folded) = live.folded() else { return Ok(()) };
             match call {
-                Call::End => return Ok(()),
-                Call::Idle => writer.tidy()?,
-                Call::Changed | Call::Wanted => {
+                IndexerCall::End => return Ok(()),
+                IndexerCall::Idle => writer.tidy()?,
+                IndexerCall::Changed | IndexerCall::Wanted => {
                     self.bell.begin();
                     // Before the changes are taken: those up to there have been noted.
                     let up_to = live.position();
@@ -270,12 +272,12 @@ fn round(folded: &Folded, writer: &mut Writer, changed: &[ItemId]) -> Result<(),
         let entries: Vec<_> = {
             let state = folded.read();
             some.iter()
-                .map(|id| writer.entry(*id, state.item(*id).and_then(Described::of)))
+                .map(|id| writer.entry(*id, state.item(*id).and_then(ItemText::of)))
                 .collect()
         };
         // Not with the lock held: this may wait for what was put before.
         for entry in entries {
-            writer.put(entry, Before::Perhaps)?;
+            writer.put(entry, EarlierEntry::Perhaps)?;
         }
     }
     if changed.is_empty() { Ok(()) } else { writer.commit() }

@@ -1,6 +1,6 @@
 //! The index against a search through all items by other code.
 
-use super::index::{Before, Described, Match, Searcher, Writer, create};
+use super::index::{EarlierEntry, ItemText, Match, Searcher, Writer, create};
 use super::query::Query;
 use super::words::{analyzer, split};
 use crate::view::{ItemId, TopicId};
@@ -93,9 +93,9 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-fn put(writer: &Writer, id: ItemId, text: &Text, before: Before) {
+fn put(writer: &Writer, id: ItemId, text: &Text, before: EarlierEntry) {
     let Text { name, description, topic, withdrawn } = text;
-    let described = (!withdrawn).then_some(Described { name, description, topic: *topic });
+    let described = (!withdrawn).then_some(ItemText { name, description, topic: *topic });
     writer.put(writer.entry(id, described), before).unwrap();
 }
 
@@ -120,7 +120,7 @@ proptest! {
         let mut items: BTreeMap<ItemId, Text> = BTreeMap::new();
         for round in rounds {
             for (id, text) in round {
-                put(&writer, id, &text, Before::Perhaps);
+                put(&writer, id, &text, EarlierEntry::Perhaps);
                 items.insert(id, text);
             }
             writer.commit().unwrap();
@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn whatever_is_typed_is_answered(typed in "[a-zé \"'*+()!~:^\\\\日0-9]{0,80}") {
         let (mut writer, searcher) = create().unwrap();
-        put(&writer, 1, &plain("Cooking for the Impatient", "quick, easy"), Before::Nothing);
+        put(&writer, 1, &plain("Cooking for the Impatient", "quick, easy"), EarlierEntry::Nothing);
         writer.commit().unwrap();
         find(&searcher, &typed, None);
     }
@@ -165,7 +165,7 @@ fn plain(name: &str, description: &str) -> Text {
 fn index_of(texts: &[(&str, &str)]) -> Searcher {
     let (mut writer, searcher) = create().unwrap();
     for (id, (name, description)) in (1..).zip(texts) {
-        put(&writer, id, &plain(name, description), Before::Nothing);
+        put(&writer, id, &plain(name, description), EarlierEntry::Nothing);
     }
     writer.commit().unwrap();
     searcher

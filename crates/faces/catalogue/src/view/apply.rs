@@ -10,7 +10,7 @@ use wellspring_views::view::Recorded;
 
 /// What an event changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applied {
+pub(super) enum AppliedChange {
     Nothing,
     Topics,
     Item(ItemId),
@@ -20,23 +20,33 @@ pub(super) fn apply(folded: &Folded, event: &impl Recorded) {
     let Some(fact) = Fact::of(event.event_type(), event.tags(), event.data()) else { return };
     let mut state = folded.write();
     let applied = state.apply(&fact, event.position(), event.recorded_at_us());
-    if applied != Applied::Nothing {
+    if applied != AppliedChange::Nothing {
         state.changed(event.position());
         folded.publish(&state);
     }
     drop(state);
-    if let (Applied::Item(item), Fact::ItemAdded(_) | Fact::ItemChanged(_)) = (applied, &fact) {
+    if let (AppliedChange::Item(item), Fact::ItemAdded(_) | Fact::ItemChanged(_)) = (applied, &fact)
+    {
         folded.tell(item);
     }
 }
 
 impl State {
-    pub(super) fn apply(&mut self, fact: &Fact<'_>, position: Position, at_us: u64) -> Applied {
+    pub(super) fn apply(
+        &mut self,
+        fact: &Fact<'_>,
+        position: Position,
+        at_us: u64,
+    ) -> AppliedChange {
         let applied = match fact {
-            Fact::TopicAdded(fact) => self.add_topic(fact, position).map(|()| Applied::Topics),
-            Fact::TopicRenamed(fact) => self.rename_topic(fact, position).map(|()| Applied::Topics),
+            Fact::TopicAdded(fact) => {
+                self.add_topic(fact, position).map(|()| AppliedChange::Topics)
+            }
+            Fact::TopicRenamed(fact) => {
+                self.rename_topic(fact, position).map(|()| AppliedChange::Topics)
+            }
             Fact::ItemAdded(fact) => {
-                self.add_item(fact, position, at_us).map(|()| Applied::Item(fact.item))
+                self.add_item(fact, position, at_us).map(|()| AppliedChange::Item(fact.item))
             }
             Fact::ItemChanged(_)
             | Fact::ItemPriced(_)
@@ -45,12 +55,13 @@ impl State {
             | Fact::OrderCancelled(_) => {
                 let item = fact.item();
                 item.and_then(|item| {
-                    self.change_item(fact, item, position, at_us).map(|()| Applied::Item(item))
+                    self.change_item(fact, item, position, at_us)
+                        .map(|()| AppliedChange::Item(item))
                 })
             }
             Fact::OrderRefused(_) => None,
         };
-        applied.unwrap_or(Applied::Nothing)
+        applied.unwrap_or(AppliedChange::Nothing)
     }
 
     /// Whether a name may be a topic's.

@@ -150,7 +150,7 @@ impl fmt::Display for Refusal {
             Refusal::UnknownTopic(topic) => write!(f, "there is no topic {topic}"),
             Refusal::UnknownOrder(item, order) => write!(f, "there is no order {item}-{order}"),
             Refusal::Withdrawn(item) => write!(f, "item {item} has been withdrawn"),
-            Refusal::SkuTaken { sku, item } => write!(f, "the SKU {sku} is that of item {item}"),
+            Refusal::SkuTaken { sku, item } => write!(f, "the SKU {sku} belongs to item {item}"),
             Refusal::TopicTaken { name, topic } => {
                 write!(f, "{name:?} is the name of topic {topic}")
             }
@@ -166,8 +166,8 @@ impl fmt::Display for Refusal {
                 "{by} cannot be added to a stock of {stock}: a stock is at most {}",
                 rules::MAX_STOCK
             ),
-            Refusal::Changed(item) => write!(f, "item {item} was changed since the client saw it"),
-            Refusal::Full => f.write_str("there are as many of them as there may be"),
+            Refusal::Changed(item) => write!(f, "item {item} has changed since the client read it"),
+            Refusal::Full => f.write_str("the limit is reached"),
         }
     }
 }

@@ -7,23 +7,23 @@ use super::event::{
 };
 use super::item::Change;
 use super::money::parse_price;
-use super::staged::{OrderSeen, SeenItem, Staged};
+use super::staged::{OrderSeen, SeenItem, StagedChanges};
 use super::state::State;
 use wellspring_types::{Position, QueryItem};
 use wellspring_views::view::Decision;
 
-type Decided = Result<Decision<Outcome>, Refusal>;
+type DecisionResult = Result<Decision<Outcome>, Refusal>;
 
 /// A decision under way.
-struct Deciding<'a> {
+struct DecisionDraft<'a> {
     state: &'a State,
-    staged: &'a Staged,
+    staged: &'a StagedChanges,
     facts: Vec<Fact<'a>>,
     unless: Vec<QueryItem>,
 }
 
-pub(super) fn decide(state: &State, staged: &Staged, command: &Command) -> Decided {
-    let mut deciding = Deciding { state, staged, facts: Vec::new(), unless: Vec::new() };
+pub(super) fn decide(state: &State, staged: &StagedChanges, command: &Command) -> DecisionResult {
+    let mut deciding = DecisionDraft { state, staged, facts: Vec::new(), unless: Vec::new() };
     let outcome = match command {
         Command::AddTopic { name } => deciding.add_topic(name).map(Outcome::Topic),
         Command::RenameTopic { topic, name } => deciding.rename_topic(*topic, name),
@@ -40,7 +40,7 @@ pub(super) fn decide(state: &State, staged: &Staged, command: &Command) -> Decid
     Ok(Decision { events, unless: deciding.unless, outcome })
 }
 
-impl<'a> Deciding<'a> {
+impl<'a> DecisionDraft<'a> {
     /// An item as it stands, nothing of which anybody else may have changed meanwhile.
     fn see(&mut self, item: ItemId) -> Result<SeenItem<'a>, Refusal> {
         let seen = self.staged.see(self.state, item).ok_or(Refusal::UnknownItem(item))?;

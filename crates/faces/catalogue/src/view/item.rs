@@ -17,7 +17,7 @@ pub(crate) struct Item {
     pub(crate) description: Box<str>,
     pub(crate) topic: TopicId,
     pub(crate) currency: Currency,
-    pub(crate) standing: Standing,
+    pub(crate) standing: ItemState,
     /// Where it was added.
     pub(crate) added_at: Position,
     /// When, µs since 1970 UTC.
@@ -70,18 +70,18 @@ pub(crate) enum Rendering {
 
 /// What was rendered of an item, once asked for, until an event changes it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Renderings([OnceLock<Rendered>; 2]);
+pub(super) struct Renderings([OnceLock<KeptRendering>; 2]);
 
 /// What an item was rendered to.
 #[derive(Debug, Clone)]
-pub(super) struct Rendered {
+pub(super) struct KeptRendering {
     /// The last change of its topic then: its name is in it.
     pub(super) topic_changed_at: Position,
     pub(super) bytes: Box<[u8]>,
 }
 
 impl Renderings {
-    pub(super) fn of(&self, rendering: Rendering) -> &OnceLock<Rendered> {
+    pub(super) fn of(&self, rendering: Rendering) -> &OnceLock<KeptRendering> {
         &self.0[rendering as usize]
     }
 
@@ -93,7 +93,7 @@ impl Renderings {
 
 /// What orders depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ItemState {
     /// How many there are to be had.
     pub(crate) stock: u32,
     /// How many are ordered, cancelled orders left out. With the stock: how many were ever put in,
@@ -155,23 +155,23 @@ impl Change {
     }
 }
 
-impl Standing {
+impl ItemState {
     /// What a change makes of it; `None` if that makes no sense. Decisions and the fold both go by
     /// this.
-    pub(crate) fn after(self, change: Change) -> Option<Standing> {
+    pub(crate) fn after(self, change: Change) -> Option<ItemState> {
         let stocked = |by: i64| {
             let stock = i64::from(self.stock).checked_add(by)?;
             u32::try_from(stock).ok().filter(|stock| *stock <= rules::MAX_STOCK)
         };
         Some(match change {
             Change::Described { withdrawn } => {
-                Standing { withdrawn: withdrawn.unwrap_or(self.withdrawn), ..self }
+                ItemState { withdrawn: withdrawn.unwrap_or(self.withdrawn), ..self }
             }
             Change::Priced { price_minor } if price_minor <= MAX_PRICE_MINOR => {
-                Standing { price_minor, ..self }
+                ItemState { price_minor, ..self }
             }
             Change::Priced { .. } => return None,
-            Change::Stocked { by } => Standing { stock: stocked(by)?, ..self },
+            Change::Stocked { by } => ItemState { stock: stocked(by)?, ..self },
             Change::Ordered { order, amount, price_minor } => {
                 let is_next = self.orders.checked_add(1) == Some(order);
                 let may_be = !self.withdrawn && amount > 0 && price_minor <= MAX_PRICE_MINOR;
@@ -179,11 +179,11 @@ impl Standing {
                     return None;
                 }
                 let stock = stocked(-i64::from(amount))?;
-                Standing { stock, sold: self.sold + u64::from(amount), orders: order, ..self }
+                ItemState { stock, sold: self.sold + u64::from(amount), orders: order, ..self }
             }
             Change::Cancelled { order, amount } if order <= self.orders => {
                 let sold = self.sold.checked_sub(u64::from(amount))?;
-                Standing { stock: stocked(i64::from(amount))?, sold, ..self }
+                ItemState { stock: stocked(i64::from(amount))?, sold, ..self }
             }
             Change::Cancelled { .. } => return None,
         })
@@ -205,7 +205,7 @@ impl Item {
             description: fact.description.as_ref().into(),
             topic: fact.topic,
             currency,
-            standing: Standing {
+            standing: ItemState {
                 stock: fact.stock,
                 sold: 0,
                 price_minor: fact.price_minor,
@@ -251,7 +251,7 @@ impl Item {
     pub(super) fn put(
         &mut self,
         change: Change,
-        standing: Standing,
+        standing: ItemState,
         position: Position,
         at_us: u64,
     ) {
@@ -285,8 +285,8 @@ impl Item {
 mod tests {
     use super::*;
 
-    const NEW: Standing =
-        Standing { stock: 10, sold: 0, price_minor: 990, withdrawn: false, orders: 0 };
+    const NEW: ItemState =
+        ItemState { stock: 10, sold: 0, price_minor: 990, withdrawn: false, orders: 0 };
 
     #[test]
     fn no_more_is_sold_than_there_is() {

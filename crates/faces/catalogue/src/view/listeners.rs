@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// Told of an item that changed, on the fold's thread.
 #[cfg(feature = "search")]
-pub(crate) type ChangesListener = Box<dyn Fn(ItemId) -> Listening + Send>;
+pub(crate) type ChangesListener = Box<dyn Fn(ItemId) -> ListenerState + Send>;
 
 /// Whether a listener is told of the next change.
 #[cfg(feature = "search")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listening {
+pub(crate) enum ListenerState {
     On,
     Over,
 }
@@ -33,7 +33,7 @@ impl Listeners {
     #[cfg(feature = "search")]
     pub(super) fn tell(&self, item: ItemId) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| listener(item) == Listening::On);
+        listeners.retain(|listener| listener(item) == ListenerState::On);
     }
 
     /// Tells nobody.

@@ -22,13 +22,13 @@ pub(crate) use command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Ref
 pub(crate) use event::{ItemId, OrderNumber, PREFIX, TYPES, TopicId};
 pub(crate) use item::{Item, Order, OrderState, Rendering};
 #[cfg(feature = "search")]
-pub(crate) use listeners::Listening;
+pub(crate) use listeners::ListenerState;
 pub(crate) use money::{Currency, parse_price, push_price, push_short_price};
 pub(crate) use rules::{MAX_STOCK, description_fault, name_fault, sku_fault};
 pub(crate) use state::{Folded, State, Topic};
 
 use event::{Fact, OrderRefused};
-use staged::Staged;
+use staged::StagedChanges;
 use std::io;
 use std::sync::Arc;
 use wellspring_types::{Event, Position, Query};
@@ -45,7 +45,7 @@ impl View for Catalogue {
     const AFTER: After = After::OwnLast;
 
     type Folded = Folded;
-    type Staged = Staged;
+    type Staged = StagedChanges;
     type Command = Command;
     type Context = ();
     type Outcome = Outcome;
@@ -89,14 +89,14 @@ impl View for Catalogue {
 
     fn decide(
         folded: &Folded,
-        staged: &Staged,
+        staged: &StagedChanges,
         (): &(),
         command: &Command,
     ) -> Result<Decision<Outcome>, Refusal> {
         decide::decide(&folded.read(), staged, command)
     }
 
-    fn stage(staged: &mut Staged, decision: &Decision<Outcome>, ticket: Ticket) {
+    fn stage(staged: &mut StagedChanges, decision: &Decision<Outcome>, ticket: Ticket) {
         for event in &decision.events {
             let tags = event.tags.iter().map(String::as_str);
             if let Some(fact) = Fact::of(&event.event_type, tags, &event.data) {
@@ -105,11 +105,11 @@ impl View for Catalogue {
         }
     }
 
-    fn placed(staged: &mut Staged, ticket: Ticket, last: Position) {
+    fn placed(staged: &mut StagedChanges, ticket: Ticket, last: Position) {
         staged.placed(ticket, last);
     }
 
-    fn settle(staged: &mut Staged, ticket: Ticket) {
+    fn settle(staged: &mut StagedChanges, ticket: Ticket) {
         staged.settle(ticket);
     }
 

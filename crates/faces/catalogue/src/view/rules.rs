@@ -19,7 +19,7 @@ pub(crate) fn name_fault(name: &str) -> Option<String> {
     match () {
         () if name.trim().is_empty() => Some("must not be empty".to_owned()),
         () if name.len() > MAX_NAME_BYTES => Some(format!("is longer than {MAX_NAME_BYTES} bytes")),
-        () if name.chars().any(char::is_control) => Some("holds a control character".to_owned()),
+        () if name.chars().any(char::is_control) => Some("contains a control character".to_owned()),
         () => None,
     }
 }
@@ -31,7 +31,7 @@ pub(crate) fn description_fault(description: &str) -> Option<String> {
         () if description.len() > MAX_DESCRIPTION_BYTES => {
             Some(format!("is longer than {MAX_DESCRIPTION_BYTES} bytes"))
         }
-        () if description.chars().any(is_bad) => Some("holds a control character".to_owned()),
+        () if description.chars().any(is_bad) => Some("contains a control character".to_owned()),
         () => None,
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<State, SnapshotFault> {
         let topic = read_topic(&mut input)?;
         state.changed_at = state.changed_at.max(topic.changed_at);
         if state.topic_names.insert(topic.name.clone(), id as TopicId).is_some() {
-            return malformed("a topic's name stands twice");
+            return malformed("a topic's name is repeated");
         }
         state.topics.push(topic);
     }
@@ -121,7 +121,7 @@ pub(super) fn decode(input: &mut impl Read) -> Result<State, SnapshotFault> {
         if let Some(sku) = &item.sku
             && skus.insert(sku.clone(), id).is_some()
         {
-            return malformed("a SKU stands twice");
+            return malformed("a SKU is repeated");
         }
         let topic = topics.get_mut((item.topic as usize).wrapping_sub(1));
         let Some(topic) = topic else { return malformed("an item's topic is missing") };

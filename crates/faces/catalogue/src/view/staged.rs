@@ -5,7 +5,7 @@
 //! it.
 
 use super::event::{Fact, ItemId, TopicId};
-use super::item::{Change, Item, Standing};
+use super::item::{Change, Item, ItemState};
 use super::state::State;
 use std::collections::HashMap;
 use wellspring_types::Position;
@@ -13,7 +13,7 @@ use wellspring_views::view::Ticket;
 
 /// Decisions on their way.
 #[derive(Debug, Default)]
-pub(crate) struct Staged {
+pub(crate) struct StagedChanges {
     changes: HashMap<ItemId, Vec<StagedChange>>,
     items: Vec<StagedItem>,
     topics: Vec<StagedTopic>,
@@ -59,7 +59,7 @@ struct StagedTopic {
 pub(super) struct SeenItem<'a> {
     /// As it is folded, or as it is to be added.
     pub(super) item: &'a Item,
-    pub(super) standing: Standing,
+    pub(super) standing: ItemState,
     /// Whether anything on its way changes it.
     pub(super) is_changing: bool,
     /// Changes on their way, oldest first.
@@ -100,7 +100,7 @@ pub(super) enum OrderSeen {
     Cancelled,
 }
 
-impl Staged {
+impl StagedChanges {
     /// An item with all that is on its way; `None` if there is none, not even on its way.
     pub(super) fn see<'a>(&'a self, state: &'a State, id: ItemId) -> Option<SeenItem<'a>> {
         let staged = || self.items.iter().find(|staged| staged.id == id).map(|staged| &staged.item);
@@ -157,7 +157,7 @@ impl Staged {
 
     /// Notes what was decided, in the order of the events.
     pub(super) fn stage(&mut self, fact: &Fact<'_>, ticket: Ticket) {
-        let Staged { changes, items, topics, tickets } = self;
+        let StagedChanges { changes, items, topics, tickets } = self;
         let entry = tickets.entry(ticket).or_default();
         let place = entry.events;
         entry.events += 1;

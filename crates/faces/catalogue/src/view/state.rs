@@ -6,7 +6,7 @@
 //! the rest.
 
 use super::event::{ItemId, TopicId};
-use super::item::{Item, Rendered, Rendering};
+use super::item::{Item, KeptRendering, Rendering};
 #[cfg(feature = "search")]
 use super::listeners::ChangesListener;
 use super::listeners::Listeners;
@@ -151,7 +151,7 @@ impl State {
             self.rendered_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
             return Cow::Owned(bytes);
         }
-        let rendered = Rendered { topic_changed_at, bytes: bytes.into_boxed_slice() };
+        let rendered = KeptRendering { topic_changed_at, bytes: bytes.into_boxed_slice() };
         if let Err(late) = slot.set(rendered) {
             self.rendered_bytes.fetch_sub(late.bytes.len(), Ordering::Relaxed);
         }

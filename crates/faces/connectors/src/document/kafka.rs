@@ -51,7 +51,7 @@ pub(super) fn connection(
     sasl: Option<&SaslDocument>,
 ) -> Result<KafkaConnection, FieldFault> {
     if brokers.is_empty() || brokers.len() > MAX_LIST {
-        return fault("brokers", format!("must hold 1 to {MAX_LIST} of host:port"));
+        return fault("brokers", format!("must list 1 to {MAX_LIST} of host:port"));
     }
     for (at, broker) in brokers.iter().enumerate() {
         let field = format!("brokers[{at}]");

@@ -124,7 +124,7 @@ fn checked(field: &str, text: &str) -> Result<String, FieldFault> {
         return fault(field, format!("is longer than {MAX_TEXT_BYTES} bytes"));
     }
     if text.chars().any(char::is_control) {
-        return fault(field, "must not hold control characters");
+        return fault(field, "must not contain control characters");
     }
     Ok(text.to_owned())
 }
@@ -136,7 +136,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), FieldFault> {
     if ok {
         return Ok(());
     }
-    fault("name", "must be 1 to 48 of a-z, 0-9 and -, and must not begin with -")
+    fault("name", "must be 1 to 48 characters a-z, 0-9 and -, and must not start with -")
 }
 
 /// Refuses fields that mean nothing beside the others.

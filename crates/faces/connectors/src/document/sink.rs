@@ -80,17 +80,17 @@ impl SinkDocument {
     pub(crate) fn definition(&self) -> Result<SinkDefinition, FieldFault> {
         let target = match (&self.brokers, &self.url) {
             (Some(_), Some(_)) => {
-                return fault("url", "stands beside brokers: a sink has one target");
+                return fault("url", "cannot be combined with brokers: a sink has one target");
             }
             (Some(brokers), None) => Target::Kafka(self.kafka(brokers)?),
             (None, Some(url)) => Target::Webhook(self.webhook(url)?),
-            (None, None) => return fault("brokers", "is missing; a webhook has url in its place"),
+            (None, None) => return fault("brokers", "is missing; a webhook needs url instead"),
         };
         let log = log_name("log", self.log.as_deref().unwrap_or(MAIN))?;
         if let Target::Webhook(WebhookTarget { dead_letter_log: Some(dead), .. }) = &target
             && *dead == log
         {
-            return fault("dead_letter_log", "must be another log than the one that is delivered");
+            return fault("dead_letter_log", "must not be the log that is delivered");
         }
         Ok(SinkDefinition {
             log,
@@ -132,7 +132,7 @@ impl SinkDocument {
             ("max_tries", self.max_tries.is_some()),
             ("dead_letter_log", self.dead_letter_log.is_some()),
         ];
-        refuse_beside(&is_there, "is of webhooks, and this sink has brokers")?;
+        refuse_beside(&is_there, "is for webhooks, but this sink has brokers")?;
         let Some(name) = &self.topic else { return fault("topic", "is missing") };
         let cursor_topic = self.cursor_topic.as_deref().unwrap_or(CURSOR_TOPIC);
         let target = KafkaTarget {
@@ -146,7 +146,7 @@ impl SinkDocument {
             cursor_topic: topic("cursor_topic", cursor_topic)?,
         };
         if target.topic == target.cursor_topic {
-            return fault("cursor_topic", "must be another topic than topic");
+            return fault("cursor_topic", "must not be the same topic as topic");
         }
         Ok(target)
     }
@@ -159,7 +159,7 @@ impl SinkDocument {
             ("sasl", self.sasl.is_some()),
             ("cursor_topic", self.cursor_topic.is_some()),
         ];
-        refuse_beside(&is_there, "is of Kafka, and this sink has a url")?;
+        refuse_beside(&is_there, "is for Kafka, but this sink has a url")?;
         check_url(&checked("url", url)?).or_else(|detail| fault("url", detail))?;
         let in_flight = self.in_flight.unwrap_or(IN_FLIGHT.0);
         if !(1..=IN_FLIGHT.1).contains(&in_flight) {
@@ -170,16 +170,13 @@ impl SinkDocument {
             return fault("timeout_ms", format!("must be from 10 to {}", TIMEOUT_MS.1));
         }
         if self.max_tries == Some(0) {
-            return fault(
-                "max_tries",
-                "must be at least 1; without it an event is tried without end",
-            );
+            return fault("max_tries", "must be at least 1; leave it out to retry without limit");
         }
         let dead = self.dead_letter_log.as_deref();
         if dead.is_some() && self.max_tries.is_none() {
             return fault(
                 "max_tries",
-                "is missing: dead_letter_log takes events that were tried so often",
+                "is missing: it limits the attempts before an event goes to dead_letter_log",
             );
         }
         let secret = |field: &'static str, name: &Option<String>| {
@@ -223,7 +220,7 @@ pub(crate) fn start_of(from: Option<&Value>) -> Result<StartAt, FieldFault> {
 /// The name of a log that may be read or written by a connector.
 pub(super) fn log_name(field: &str, name: &str) -> Result<String, FieldFault> {
     if name == SYSTEM_LOG {
-        return fault(field, "must be another log than system, which holds accounts and the audit");
+        return fault(field, "must not be system, which holds accounts and the audit");
     }
     if !is_name(name) {
         return fault(field, format!("must be the name of a log: {NAME_RULE}"));
@@ -237,7 +234,7 @@ fn headers(
 ) -> Result<Vec<(String, String)>, FieldFault> {
     let Some(given) = given else { return Ok(Vec::new()) };
     if given.len() > MAX_LIST {
-        return fault(field, format!("holds more than {MAX_LIST} headers"));
+        return fault(field, format!("contains more than {MAX_LIST} headers"));
     }
     for (name, value) in given {
         let path = format!("{field}.{name}");

@@ -58,7 +58,7 @@ impl SourceDocument {
         let log = log_name("log", self.log.as_deref().unwrap_or(MAIN))?;
         let reject_log = self.reject_log.as_deref();
         if reject_log == Some(log.as_str()) {
-            return fault("reject_log", "must be another log than log");
+            return fault("reject_log", "must not be the same log as log");
         }
         Ok(SourceDefinition {
             connection: connection(brokers, self.tls.as_ref(), self.sasl.as_ref())?,

@@ -4,15 +4,15 @@ use super::intake::MAX_LINE_BYTES;
 use wellspring_host::http::body::Body;
 use wellspring_host::wire::problem::Problem;
 
-/// What is taken at once, in bytes: enough that handing it to another thread costs nothing beside.
+/// Size of a block in bytes: large enough that handing it to another thread costs little.
 const BLOCK_BYTES: usize = 512 << 10;
 
 /// Cuts a body into blocks.
 #[derive(Default)]
 pub(super) struct Blocks {
-    /// What came after the last block.
+    /// What arrived after the last block.
     rest: Vec<u8>,
-    /// Whether a line that is too long is being passed over.
+    /// Whether a line that is too long is being skipped.
     too_long: bool,
     /// Length of the last block.
     block_bytes: usize,
@@ -20,18 +20,18 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// The next block of whole lines; `None` at the end. The body's last line may lack its end.
-    /// A line that is too long is cut to a length that is still too long.
+    /// The next block of whole lines; `None` at the end. The body's last line may lack its end. A
+    /// line that is too long is cut to a length that is still too long.
     ///
     /// # Errors
-    /// The body broke off, or takes more memory than it may.
+    /// The body ended early, or exceeds the memory limit.
     pub(super) async fn next(&mut self, body: &mut Body) -> Result<Option<Vec<u8>>, Box<Problem>> {
         while !self.ended {
             match body.piece().await? {
                 None => self.ended = true,
                 Some(piece) => self.add(&piece),
             }
-            // The two blocks before this one may still be worked on.
+            // The two blocks before this one may still be in use.
             body.charge(self.rest.len().max(self.block_bytes) * 3)?;
             if self.rest.len() >= BLOCK_BYTES
                 && let Some(block) = self.cut()
@@ -57,7 +57,7 @@ impl Blocks {
         }
     }
 
-    /// What of the rest is whole lines, if any is.
+    /// The whole lines of the rest, if any.
     fn cut(&mut self) -> Option<Vec<u8>> {
         let end = self.rest.iter().rposition(|&byte| byte == b'\n')? + 1;
         let mut next = Vec::with_capacity(BLOCK_BYTES * 2);

@@ -1,17 +1,17 @@
-//! By what a chunk of an import is known again: by the events before it, whatever batches, files,
+//! How a chunk of an import is recognised: by the events before it, whatever batches, files,
 //! compression or connections they came in (decision 0017).
 //!
-//! The request key of a chunk names *where* in which content it stands; the digest beside the key
+//! The request key of a chunk names its *place* in the content; the digest stored with the key
 //! covers the content up to the chunk's end. So the same content finds its key and digest, changed
-//! content its key and another digest, other content nothing.
+//! content its key with another digest, and other content nothing.
 
 use sha2::{Digest as _, Sha256};
 
-/// Half a SHA-256: enough that no two contents meet.
+/// Half a SHA-256: enough to rule out collisions.
 pub(super) type Digest = [u8; 16];
 
-/// Events of the first chunk. Its name rests on the first event alone, that of the next on the
-/// second alone: so a file in which one of the two was changed is still known by the other.
+/// Events of the first chunk. Its name depends on the first event only, that of the next chunk on
+/// the second only: so a file in which one of the two was changed is still recognised by the other.
 pub(super) const OPENING_EVENTS: u64 = 2;
 
 fn digest_of(parts: &[&[u8]]) -> Digest {
@@ -29,7 +29,7 @@ pub(super) fn event_digest(encoded: &[u8]) -> Digest {
     digest_of(&[encoded])
 }
 
-/// What a name rests on.
+/// What a name depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// The first chunk: its first event.
@@ -40,10 +40,10 @@ pub(super) enum Anchor {
     After(Digest),
 }
 
-/// What keeps imports apart that mean the same content as something new.
+/// Separates imports of the same content as new content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// Empty unless the client gave one.
+    /// Empty by default.
     pub(super) label: String,
 }
 
@@ -61,14 +61,14 @@ impl Scope {
     }
 }
 
-/// How much of a content has been passed, and what it was.
+/// A position in a content, with a digest of everything before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chain {
     /// Events so far.
     pub(super) events: u64,
-    /// Digest of all of them, in the chunks in which they stand in the log.
+    /// Digest of all of them, in the chunks in which the log holds them.
     content: Digest,
-    /// Digest of the second event, if the opening held it.
+    /// Digest of the second event, if the first chunk contains it.
     second: Option<Digest>,
 }
 
@@ -76,20 +76,20 @@ impl Chain {
     /// Before the first event.
     pub(super) const START: Chain = Chain { events: 0, content: [0; 16], second: None };
 
-    /// The digest of a chunk that begins here, all before it included.
+    /// The digest of a chunk that begins here, including everything before it.
     pub(super) fn digest(&self, chunk: &[u8]) -> Digest {
         digest_of(&[&self.content, chunk])
     }
 
-    /// Behind a chunk of so many events with this [`digest`](Self::digest). `second` is that of
-    /// the content's second event, if it stands in the chunk.
+    /// After a chunk of this many events with this [`digest`](Self::digest). `second` is that of
+    /// the content's second event, if the chunk contains it.
     pub(super) fn behind(&self, digest: Digest, events: u64, second: Option<Digest>) -> Chain {
         let second = second.or(self.second);
         Chain { events: self.events + events, content: digest, second }
     }
 
-    /// What the chunk that begins here is named by; its first event's digest is asked for only at
-    /// the start.
+    /// The anchor of the chunk that begins here; its first event's digest is needed only at the
+    /// start.
     pub(super) fn anchor(&self, first: impl FnOnce() -> Digest) -> Anchor {
         match (self.events, self.second) {
             (0, _) => Anchor::First(first()),
@@ -98,7 +98,7 @@ impl Chain {
         }
     }
 
-    /// As text for the client to give back with the next part of the same content.
+    /// As text, which the client returns with the next part of the same content.
     pub(super) fn token(&self) -> String {
         let hex = |digest: &Digest| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
         format!(
@@ -109,9 +109,9 @@ impl Chain {
         )
     }
 
-    /// Reads a [`token`](Self::token); `None` if it is not one.
+    /// Parses a [`token`](Self::token); `None` if it is invalid.
     pub(super) fn of_token(text: &str) -> Option<Chain> {
-        // A number may have a sign otherwise, and be so large that counting on overflows.
+        // Rules out a sign, and numbers so large that counting on would overflow.
         let plain = text.bytes().all(|byte| byte == b'.' || byte.is_ascii_hexdigit());
         let mut parts = text.split('.').filter(|_| plain);
         let events = u64::from_str_radix(parts.next()?, 16).ok().filter(|&n| n < 1 << 62)?;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn names_are_the_same_for_ever() {
-        // Logs hold them: a new version has to know what an old one imported.
+        // Logs contain them: a new version must recognise what an old one imported.
         let mut events = EncodedEvents::new();
         events.push(&Event::json("T", &["a:1"], "{\"n\":1}").as_ref()).unwrap();
         let scope = Scope { label: String::new() };

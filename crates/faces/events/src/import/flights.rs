@@ -1,7 +1,7 @@
-//! Chunks on their way to the disk, in order.
+//! Chunks in progress to the disk, in order.
 //!
-//! Several are under way at a time, and none of them can become durable behind a gap: each is
-//! staged on the basis of the one before, so a setback takes along all that came after it.
+//! Several are in progress at a time, and none can become durable behind a gap: each is staged on
+//! top of the previous one, so a setback also removes all later ones.
 
 use super::super::append::{Receiver, completion};
 use super::chain::Chain;
@@ -10,22 +10,22 @@ use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
 use wellspring_types::Position;
 
-/// Most chunks under way: enough that the device is never waited for while lines are read.
+/// Most chunks in progress: enough that parsing never waits for the device.
 const MAX_UNDER_WAY: usize = 8;
-/// A log with this much staged is given time before more is staged, in bytes.
+/// A log with this many staged bytes is given time before more is staged.
 const ROOM_BYTES: usize = 32 << 20;
 
-/// What is to become of a chunk, in the order of the content.
-pub(super) enum Order {
+/// Instructions for a chunk, in the order of the content.
+pub(super) enum ChunkOrder {
     /// It is new. Its key is not in the log up to this position.
     Stage(Append, Position, Waypoint),
-    /// An earlier import appended it: so many events from this position on.
+    /// An earlier import appended it: this many events from this position on.
     Pass(Position, u64, Waypoint),
-    /// So many lines of the body hold nothing further.
+    /// This many lines of the body contain nothing further.
     Lines(u64),
 }
 
-/// A chunk under way.
+/// A chunk in progress.
 struct Flight {
     outcome: Receiver,
     through: Waypoint,
@@ -34,30 +34,30 @@ struct Flight {
 /// The end of a chunk in the body and in the content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waypoint {
-    /// Lines of the body up to here.
+    /// Number of lines of the body up to here.
     pub(super) lines: u64,
     /// The content up to here.
     pub(super) chain: Chain,
 }
 
-/// What has become of chunks so far.
+/// The results so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
-    /// Everything up to here is durable.
+    /// Up to here everything is durable.
     pub(super) through: Waypoint,
     /// Events appended by this request.
     pub(super) added: u64,
-    /// Events that an earlier one had appended.
+    /// Events that an earlier request had appended.
     pub(super) known: u64,
     /// Position of the first and the last event, of either kind.
     pub(super) positions: Option<(Position, Position)>,
 }
 
-/// Chunks under way, and what became of those before.
+/// Chunks in progress, and the results of earlier ones.
 pub(super) struct Flights {
     log: Log,
     under_way: VecDeque<Flight>,
-    /// The number of setbacks at which the newest was placed.
+    /// The number of setbacks when the newest was placed.
     setbacks: Option<u64>,
     pub(super) progress: Progress,
 }
@@ -70,16 +70,18 @@ impl Flights {
         Flights { log, under_way: VecDeque::new(), setbacks: None, progress }
     }
 
-    /// Carries out orders, in their order. Does not wait for what is under way then.
+    /// Carries out orders, in order, without waiting for chunks in progress.
     ///
     /// # Errors
-    /// Whatever a chunk came to; nothing more may be ordered then.
-    pub(super) fn carry_out(&mut self, orders: Vec<Order>) -> Result<(), Box<Problem>> {
+    /// The first failure of a chunk; give no more orders then.
+    pub(super) fn carry_out(&mut self, orders: Vec<ChunkOrder>) -> Result<(), Box<Problem>> {
         for order in orders {
             match order {
-                Order::Stage(append, absent, through) => self.stage(append, absent, through)?,
-                Order::Pass(first, events, through) => self.pass(first, events, through)?,
-                Order::Lines(lines) => {
+                ChunkOrder::Stage(append, absent, through) => {
+                    self.stage(append, absent, through)?
+                }
+                ChunkOrder::Pass(first, events, through) => self.pass(first, events, through)?,
+                ChunkOrder::Lines(lines) => {
                     self.settle()?;
                     self.progress.through.lines = lines;
                 }
@@ -131,10 +133,10 @@ impl Flights {
         Ok(())
     }
 
-    /// Waits for all that is under way.
+    /// Waits for all chunks in progress.
     ///
     /// # Errors
-    /// Why the first that failed did.
+    /// The first failure.
     pub(super) fn settle(&mut self) -> Result<(), Box<Problem>> {
         while !self.under_way.is_empty() {
             self.settle_one()?;
@@ -147,11 +149,11 @@ impl Flights {
         let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
         let outcome = flight.outcome.blocking_recv().unwrap_or_else(no_answer);
         let appended = outcome.map_err(|error| {
-            // What is under way behind it has fallen with it.
+            // Later chunks in progress have failed with it.
             self.under_way.clear();
             match error {
                 AppendError::KeyReused { .. } => problem::OVERLOADED
-                    .because("another import of the same content is under way; try again"),
+                    .because("another import of the same content is in progress; try again"),
                 error => error.into(),
             }
         })?;

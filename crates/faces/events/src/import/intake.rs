@@ -1,8 +1,8 @@
-//! Lines become chunks, and each chunk is either appended or known.
+//! Turns lines into chunks, each of which is either appended or known.
 
 use super::super::event_json::{EventReader, Style};
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
-use super::flights::{Order, Waypoint};
+use super::flights::{ChunkOrder, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use std::io::BufRead as _;
@@ -11,19 +11,19 @@ use wellspring_host::wire::problem::{self, Problem, of_line_fault};
 use wellspring_log::{Ack, Append, EncodedEvents, Log, RecordView, RequestKey, StoredRequest};
 use wellspring_types::{Position, limits};
 
-/// A chunk is closed when its events take this much, in bytes.
+/// A chunk is closed when its events reach this size, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Longest line: the largest payload as base64, and room for the rest of the event.
 pub(super) const MAX_LINE_BYTES: usize = limits::MAX_DATA_BYTES / 3 * 4 + (512 << 10);
-/// Bad lines that an answer describes.
+/// Number of bad lines that an answer describes.
 const SHOWN_FAULTS: usize = 20;
 
-/// Under which request key the log keeps a chunk of this name.
+/// The request key in the log for a chunk of this name.
 pub(super) type KeyOf = Box<dyn Fn(&Digest) -> String + Send>;
 
 /// What is known of the chunk being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ChunkKnowledge {
     /// It has no event yet.
     Unasked,
     /// No import has appended it, up to this position.
@@ -32,11 +32,11 @@ enum Fate {
     Known(StoredRequest),
 }
 
-/// Why an import takes nothing more.
+/// Why an import stops.
 pub(super) enum Stop {
-    /// A line of the body: what was complete before it is still appended.
+    /// A line of the body: complete lines before it are still appended.
     Line(Box<Problem>),
-    /// The log, or what stands in it: nothing further is appended.
+    /// The log, or its content: nothing further is appended.
     Log(Box<Problem>),
 }
 
@@ -46,7 +46,7 @@ impl From<Box<Problem>> for Stop {
     }
 }
 
-/// A line that was passed over.
+/// A skipped line.
 pub(super) struct SkippedLine {
     /// Its number in the body, from 1.
     pub(super) line: u64,
@@ -54,36 +54,36 @@ pub(super) struct SkippedLine {
     pub(super) detail: String,
 }
 
-/// An import under way: one body of it.
+/// An import in progress: one body of it.
 pub(super) struct Intake {
     log: Log,
     key_of: KeyOf,
     settings: Settings,
-    /// Up to where the chunk begins.
+    /// The content before the chunk.
     chain: Chain,
     chunk: EncodedEvents,
-    fate: Fate,
-    /// Digests of the content's first two events, as far as they stand in the chunk.
+    fate: ChunkKnowledge,
+    /// Digests of the content's first two events, as far as the chunk contains them.
     opening: Vec<Digest>,
     lines: u64,
     /// The line of each event of the chunk, from 1.
     event_lines: Vec<u64>,
     /// The end of the last chunk that was closed.
     closed: Waypoint,
-    /// What is to be done about closed chunks.
-    pub(super) orders: Vec<Order>,
-    pub(super) oddities: Oddities,
-    /// The oddities of the lines before the chunk.
-    settled: Oddities,
+    /// Orders for closed chunks.
+    pub(super) orders: Vec<ChunkOrder>,
+    pub(super) oddities: LineCounts,
+    /// The counts of the lines before the chunk.
+    settled: LineCounts,
     pub(super) faults: Vec<SkippedLine>,
 }
 
-/// What was not as it should be, in lines that were taken nevertheless.
+/// Irregularities in lines that were accepted nevertheless.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Oddities {
-    /// Bad lines passed over.
+pub(super) struct LineCounts {
+    /// Bad lines skipped.
     pub(super) skipped: u64,
-    /// Tags given twice in one event.
+    /// Repeated tags of events.
     pub(super) folded: u64,
 }
 
@@ -98,23 +98,24 @@ impl Intake {
             key_of,
             settings,
             chunk: EncodedEvents::new(),
-            fate: Fate::Unasked,
+            fate: ChunkKnowledge::Unasked,
             opening: Vec::new(),
             lines: 0,
             event_lines: Vec::new(),
-            oddities: Oddities::default(),
-            settled: Oddities::default(),
+            oddities: LineCounts::default(),
+            settled: LineCounts::default(),
             faults: Vec::new(),
         }
     }
 
-    /// Takes whole lines; the last may lack its end.
+    /// Parses whole lines; the last may lack its end.
     ///
     /// # Errors
-    /// Why nothing more may be taken. What is complete before that stands.
+    /// Why the import stops. Complete lines before that stand.
     pub(super) fn take(&mut self, block: &[u8]) -> Result<(), Stop> {
         let mut reader = EventReader::keeping(self.settings.kept);
-        // Checked as a whole, which is faster than line by line; if it fails, lines are told apart.
+        // Checked as a whole, which is faster than line by line; if it fails, lines are checked
+        // separately.
         let text = std::str::from_utf8(block);
         let mut taken = Ok(());
         let mut rest = block;
@@ -164,24 +165,24 @@ impl Intake {
         }
     }
 
-    /// Goes on after an event was added to the chunk, encoded from `start`.
+    /// Continues after an event was added to the chunk, encoded from `start`.
     fn grown(&mut self, start: usize) -> Result<(), Box<Problem>> {
         let events = self.chunk.len() as u64;
         if self.chain.events == 0 && events <= OPENING_EVENTS {
             self.opening.push(event_digest(&self.chunk.bytes()[start..]));
         }
-        if self.fate == Fate::Unasked {
+        if self.fate == ChunkKnowledge::Unasked {
             self.fate = self.ask()?;
         }
         match self.fate {
-            Fate::Known(stored) if events == stored.events => self.compare(stored),
-            Fate::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
-            Fate::New(absent_through) if self.chain.events == 0 => {
+            ChunkKnowledge::Known(stored) if events == stored.events => self.compare(stored),
+            ChunkKnowledge::New(_) if self.chain.events == 0 && events < OPENING_EVENTS => Ok(()),
+            ChunkKnowledge::New(absent_through) if self.chain.events == 0 => {
                 self.look_around()?;
                 self.append(absent_through);
                 Ok(())
             }
-            Fate::New(absent_through)
+            ChunkKnowledge::New(absent_through)
                 if self.chunk.len() >= self.settings.batch
                     || self.chunk.byte_len() >= CHUNK_BYTES =>
             {
@@ -200,21 +201,21 @@ impl Intake {
         self.chain.anchor(|| self.opening[0])
     }
 
-    /// Looks for the chunk that begins with the event just read.
-    fn ask(&self) -> Result<Fate, Box<Problem>> {
+    /// Looks up the chunk that begins with the event just read.
+    fn ask(&self) -> Result<ChunkKnowledge, Box<Problem>> {
         let head = self.log.head();
         let stored = self.log.request_with_key(&self.key(self.anchor()))?;
-        Ok(stored.map_or(Fate::New(head), Fate::Known))
+        Ok(stored.map_or(ChunkKnowledge::New(head), ChunkKnowledge::Known))
     }
 
-    /// A content of which the first event is new, but one that began like this is in the log: it
-    /// is a file whose beginning was changed.
+    /// The first event is new, but the log contains a chunk that continues it: the beginning of the
+    /// file was changed.
     fn look_around(&self) -> Result<(), Box<Problem>> {
         let &[first, second] = &self.opening[..] else { return Ok(()) };
         for (anchor, what) in [
-            (Anchor::Second(second), "its first event is another"),
-            (Anchor::First(second), "an event stands before what was its first"),
-            (Anchor::Second(first), "the event that was its first is missing"),
+            (Anchor::Second(second), "its first event differs"),
+            (Anchor::First(second), "an event precedes the former first event"),
+            (Anchor::Second(first), "the former first event is missing"),
         ] {
             let Some(stored) = self.log.request_with_key(&self.key(anchor))? else { continue };
             return Err(changed(what, self.event_lines[0], stored.first, stored));
@@ -222,21 +223,21 @@ impl Intake {
         Ok(())
     }
 
-    /// Compares the chunk with the one that was appended in its place.
+    /// Compares the chunk with the one in the log.
     fn compare(&mut self, stored: StoredRequest) -> Result<(), Box<Problem>> {
         let digest = self.chain.digest(self.chunk.bytes());
         if digest != stored.digest {
             let (line, position) = self.first_difference(stored)?;
-            return Err(changed("this event is another", line, position, stored));
+            return Err(changed("this event differs", line, position, stored));
         }
         self.chunk = EncodedEvents::new();
         let through = self.close(digest, stored.events);
-        self.orders.push(Order::Pass(stored.first, stored.events, through));
+        self.orders.push(ChunkOrder::Pass(stored.first, stored.events, through));
         Ok(())
     }
 
-    /// The line and the position of the first event of the chunk that differs from the one that was
-    /// appended in its place.
+    /// The line and the position of the first event of the chunk that differs from the one in the
+    /// log.
     fn first_difference(&self, stored: StoredRequest) -> Result<(u64, Position), Box<Problem>> {
         assert_eq!(self.event_lines.len(), self.chunk.len(), "an event stands on a line");
         let snapshot = self.log.snapshot();
@@ -257,15 +258,15 @@ impl Intake {
         let events = std::mem::replace(&mut self.chunk, EncodedEvents::with_capacity(room));
         let through = self.close(digest, events.len() as u64);
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.orders.push(Order::Stage(append, absent_through, through));
+        self.orders.push(ChunkOrder::Stage(append, absent_through, through));
     }
 
-    /// Begins the next chunk.
+    /// Starts the next chunk.
     fn close(&mut self, digest: Digest, events: u64) -> Waypoint {
         self.chain = self.chain.behind(digest, events, self.opening.get(1).copied());
         self.opening.clear();
         self.event_lines.clear();
-        self.fate = Fate::Unasked;
+        self.fate = ChunkKnowledge::Unasked;
         self.settled = self.oddities;
         self.closed = Waypoint { lines: self.lines, chain: self.chain };
         self.closed
@@ -274,36 +275,38 @@ impl Intake {
     /// Closes the last chunk: the body has ended.
     ///
     /// # Errors
-    /// It is one that an import appended, and not all of it.
+    /// An earlier import appended a longer chunk here.
     pub(super) fn finish(&mut self) -> Result<(), Box<Problem>> {
         match self.fate {
-            Fate::New(absent_through) if !self.is_half_an_opening() => self.append(absent_through),
-            Fate::Known(stored) if self.settings.ending == Ending::Here => {
+            ChunkKnowledge::New(absent_through) if !self.is_half_an_opening() => {
+                self.append(absent_through)
+            }
+            ChunkKnowledge::Known(stored) if self.settings.ending == Ending::Here => {
                 let next = stored.first + self.chunk.len() as u64;
                 return Err(changed("it ends earlier", self.lines, next, stored));
             }
-            // The rest of the chunk comes in the next request, with these lines once more.
-            Fate::New(_) | Fate::Known(_) => {
+            // The rest of the chunk comes in the next request, with these lines again.
+            ChunkKnowledge::New(_) | ChunkKnowledge::Known(_) => {
                 self.oddities = self.settled;
                 self.faults.retain(|fault| fault.line <= self.closed.lines);
                 return Ok(());
             }
-            Fate::Unasked => {}
+            ChunkKnowledge::Unasked => {}
         }
-        // Lines at the end that are no events belong to no chunk.
-        self.orders.push(Order::Lines(self.lines));
+        // Trailing lines without events belong to no chunk.
+        self.orders.push(ChunkOrder::Lines(self.lines));
         Ok(())
     }
 
-    /// Whether the chunk is the opening and its second event is still to come: both become durable
-    /// as one, or a change of the first could not be noticed.
+    /// Whether the chunk is the first and its second event is still missing: both become durable
+    /// together, or a change of the first could not be detected.
     fn is_half_an_opening(&self) -> bool {
         let events = self.chain.events + self.chunk.len() as u64;
         self.settings.ending == Ending::Later && events < OPENING_EVENTS
     }
 
-    /// Closes the chunk before a bad line, or before the body broke off: what is complete is
-    /// appended (a first event only with the second), the rest of a known chunk is not asked for.
+    /// Closes the chunk before a bad line, or where the body ended early: complete lines are
+    /// appended (a first event only with the second), the rest of a known chunk is not required.
     pub(super) fn stop(&mut self) {
         self.settings.ending = Ending::Later;
         let stopped = self.finish();
@@ -328,7 +331,7 @@ fn parse<'a>(
         cursor.end()
     });
     read.map_err(|fault| {
-        // An event with something behind it on its line is none.
+        // A line must contain exactly one event.
         out.rewind(before);
         of_line_fault(&fault, line)
     })
@@ -343,7 +346,7 @@ fn is_same_event(one: &RecordView<'_>, other: &RecordView<'_>) -> bool {
         && one.metadata().eq(other.metadata())
 }
 
-/// `line` is the first that differs, `position` that of what the log holds in its place.
+/// `line` is the first that differs, `position` that of the event in the log.
 fn changed(what: &str, line: u64, position: Position, stored: StoredRequest) -> Box<Problem> {
     let (first, last) = (stored.first, stored.first + stored.events - 1);
     problems::IMPORT_CHANGED

@@ -2,7 +2,7 @@
 //!
 //! An import has no key of its own: the events are the key (decision 0017). `blocks` cuts the body
 //! into whole lines, `intake` makes chunks of them and looks each up, `flights` makes new ones
-//! durable in order; the three work at the same time.
+//! durable in order; all three work at the same time.
 
 mod blocks;
 mod chain;
@@ -13,7 +13,7 @@ mod settings;
 mod tests;
 
 use blocks::Blocks;
-use flights::{Flights, Order, Progress};
+use flights::{ChunkOrder, Flights, Progress};
 use intake::{Intake, Stop};
 pub(super) use settings::PARAMS;
 use settings::Settings;
@@ -59,12 +59,12 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
     Ok(Response::json(200, answer(&intake, progress, log.head())).at(log.head()))
 }
 
-/// What has been read and what is under way, with what stopped it.
-type Ended = (Box<Intake>, Flights, Result<(), Box<Problem>>);
-/// A part of the work on a thread kept for such, which gives back what it worked on.
+/// The lines read and the chunks in progress, with what stopped them.
+type ImportEnd = (Box<Intake>, Flights, Result<(), Box<Problem>>);
+/// A part of the work on a dedicated thread, which returns its state.
 type Working<T, E> = JoinHandle<(T, Result<(), E>)>;
 
-/// Three things at a time: a block is read, the one before is parsed, and the chunks of the one
+/// Three things at a time: a block is read, the previous one is parsed, and the chunks of the one
 /// before that are staged. No thread waits for the client.
 struct Workers {
     parsing: Working<Box<Intake>, Stop>,
@@ -77,7 +77,7 @@ impl Workers {
         request: &mut Request,
         intake: Intake,
         flights: Flights,
-    ) -> Result<Ended, Box<Problem>> {
+    ) -> Result<ImportEnd, Box<Problem>> {
         let mut blocks = Blocks::default();
         let mut workers = Workers::begin(intake, flights);
         loop {
@@ -123,15 +123,15 @@ fn parse(mut intake: Box<Intake>, block: Vec<u8>) -> Working<Box<Intake>, Stop> 
     })
 }
 
-fn stage(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+fn stage(mut flights: Flights, orders: Vec<ChunkOrder>) -> Working<Flights, Box<Problem>> {
     spawn_blocking(move || {
         let staged = flights.carry_out(orders);
         (flights, staged)
     })
 }
 
-/// Carries out the last orders and waits for all that is under way.
-fn settle(mut flights: Flights, orders: Vec<Order>) -> Working<Flights, Box<Problem>> {
+/// Carries out the last orders and waits for all chunks in progress.
+fn settle(mut flights: Flights, orders: Vec<ChunkOrder>) -> Working<Flights, Box<Problem>> {
     spawn_blocking(move || {
         let settled = flights.carry_out(orders).and_then(|()| flights.settle());
         (flights, settled)

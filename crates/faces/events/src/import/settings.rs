@@ -1,4 +1,4 @@
-//! What a client says about an import: the parameters of its URL.
+//! The parameters of an import.
 
 use super::chain::{Chain, Scope};
 use wellspring_host::http::Request;
@@ -11,71 +11,71 @@ use wellspring_types::{Invalid, limits};
 /// Longest label, in bytes.
 const MAX_LABEL_BYTES: usize = 255;
 
-/// What makes the same content something new.
+/// Label for importing the same content as new.
 static LABEL: Param<Text> =
-    Param::text("label", "Makes the same content something new, once for each label.");
-/// How many events an append has.
+    Param::text("label", "Imports the same content as new, once per label.");
+/// Number of events of an append.
 static BATCH: Param<IntegerOr> = Param::integer(
     "batch",
-    "Most events of one append; the first two are always in one.",
+    "Maximum number of events per append; the first two always share one.",
     (1, limits::MAX_EVENTS as u64),
 )
 .or(limits::MAX_EVENTS as u64);
-/// What becomes of bad lines.
+/// Handling of bad lines.
 static INVALID: Param<Words<BadLine>> = Param::words(
     "invalid",
-    "What becomes of a line that is not an event: it ends the import, or is passed over and counted.",
+    "Handling of a line that is not an event: it ends the import, or is skipped and counted.",
     &[("stop", BadLine::Stops), ("skip", BadLine::Skipped)],
     "stop",
 );
 /// Whether another body continues the content.
 static MORE: Param<Words<Ending>> = Param::words(
     "more",
-    "Whether another request continues this content.",
+    "Whether another request will continue this content.",
     &[("false", Ending::Here), ("true", Ending::Later)],
     "false",
 );
-/// What came before.
+/// Token of the previous part.
 static CONTINUES: Param<Text> =
-    Param::text("continues", "next of the answer before: what this body continues.");
+    Param::text("continues", "`next` of the previous answer, which this body continues.");
 
 /// The parameters of an import.
 pub(crate) const PARAMS: &[&dyn AnyParam] = &[&LABEL, &BATCH, &INVALID, &MORE, &CONTINUES];
 
-/// What becomes of a line that is not an event.
+/// Handling of a line that is not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadLine {
     /// The import stops there.
     Stops,
-    /// It is passed over and counted.
+    /// It is skipped and counted.
     Skipped,
 }
 
 /// Whether the content ends with this body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It does.
+    /// Yes.
     Here,
     /// Another request continues it.
     Later,
 }
 
-/// The parameters, read.
+/// The parsed parameters.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) scope: Scope,
-    /// Most events of one append; the first two are always in one.
+    /// Most events of one append; the first two always share one.
     pub(super) batch: usize,
     pub(super) bad_line: BadLine,
     pub(super) ending: Ending,
-    /// What came before this body.
+    /// The content before this body.
     pub(super) start: Chain,
     /// Types that clients may not append to the log.
     pub(super) kept: KeptInLog,
 }
 
 impl Settings {
-    /// Reads them. Events of the types `kept` are refused.
+    /// Parses them. Events of the types `kept` are refused.
     ///
     /// # Errors
     /// 422 `invalid`, naming the parameter.
@@ -90,7 +90,7 @@ impl Settings {
             None => Chain::START,
             Some(text) => Chain::of_token(text).ok_or_else(|| {
                 problem::INVALID
-                    .because("continues must be the next of an answer to the part before")
+                    .because("continues must be the `next` of the answer to the previous part")
                     .field("continues")
             })?,
         };

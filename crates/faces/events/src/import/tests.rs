@@ -16,9 +16,9 @@ struct Bench {
     log: Log,
 }
 
-/// How a content comes.
+/// How a content is sent.
 #[derive(Debug, Clone)]
-struct Cuts {
+struct ContentCuts {
     /// Most events of a batch.
     batch: usize,
     /// Most lines of a request.
@@ -28,7 +28,8 @@ struct Cuts {
     label: &'static str,
 }
 
-const WHOLE: Cuts = Cuts { batch: 1000, request: usize::MAX, block: usize::MAX, label: "" };
+const WHOLE: ContentCuts =
+    ContentCuts { batch: 1000, request: usize::MAX, block: usize::MAX, label: "" };
 
 impl Bench {
     fn new() -> Bench {
@@ -37,8 +38,8 @@ impl Bench {
         Bench { _dir: dir, log }
     }
 
-    /// Sends lines as the tool does; returns how many events were added and known.
-    fn import(&self, lines: &[String], cuts: &Cuts) -> Result<(u64, u64), Box<Problem>> {
+    /// Sends lines as the tool does; returns the numbers of events added and known.
+    fn import(&self, lines: &[String], cuts: &ContentCuts) -> Result<(u64, u64), Box<Problem>> {
         let (mut at, mut chain) = (0usize, Chain::START);
         let (mut added, mut known, mut reach) = (0, 0, cuts.request);
         loop {
@@ -69,7 +70,7 @@ impl Bench {
             known += progress.known;
             at += progress.through.lines as usize;
             chain = progress.through.chain;
-            // What is not settled comes again, with more behind it.
+            // Unsettled lines are sent again, followed by more.
             reach = if progress.through.lines == 0 { reach * 2 } else { cuts.request };
             if at == lines.len() {
                 return Ok((added, known));
@@ -95,8 +96,8 @@ fn line(number: usize) -> String {
     format!("{{\"type\":\"T\",\"tags\":[\"n:{number}\"],\"data\":{number}}}\n")
 }
 
-fn cuts() -> impl Strategy<Value = Cuts> {
-    (1..40usize, 1..60usize, 1..4000usize).prop_map(|(batch, request, block)| Cuts {
+fn cuts() -> impl Strategy<Value = ContentCuts> {
+    (1..40usize, 1..60usize, 1..4000usize).prop_map(|(batch, request, block)| ContentCuts {
         batch,
         request,
         block,
@@ -153,7 +154,7 @@ proptest! {
         let outcome = bench.import(&all, &second);
         prop_assert!(is_changed(&outcome), "{:?}", outcome);
         prop_assert_eq!(bench.log.head(), count as u64);
-        let labelled = Cuts { label: "again", ..second };
+        let labelled = ContentCuts { label: "again", ..second };
         prop_assert_eq!(bench.import(&all, &labelled).unwrap(), (all.len() as u64, 0));
     }
 }
@@ -163,7 +164,7 @@ fn labels_are_imports_of_their_own_and_each_is_made_once() {
     let bench = Bench::new();
     let all = lines(0..5);
     for label in ["", "a", "b"] {
-        let cuts = Cuts { label, ..WHOLE };
+        let cuts = ContentCuts { label, ..WHOLE };
         assert_eq!(bench.import(&all, &cuts).unwrap(), (5, 0));
         assert_eq!(bench.import(&all, &cuts).unwrap(), (0, 5));
     }
@@ -183,11 +184,11 @@ fn bad_lines_belong_to_no_import() {
 fn a_first_event_waits_for_the_second_so_that_its_change_is_noticed() {
     let bench = Bench::new();
     let mut all = lines(0..3);
-    let one_by_one = Cuts { batch: 1, request: 1, block: 1, label: "" };
+    let one_by_one = ContentCuts { batch: 1, request: 1, block: 1, label: "" };
     assert_eq!(bench.import(&all, &one_by_one).unwrap(), (3, 0));
     all[0] = line(9);
     assert!(is_changed(&bench.import(&all, &WHOLE)));
-    // Contents of one event that have grown have no second event to be known by, nor share one.
+    // Grown contents of one event have no second event to be recognised by, nor share one.
     for from in [20, 30] {
         assert_eq!(bench.import(&lines(from..from + 1), &WHOLE).unwrap(), (1, 0));
         assert_eq!(bench.import(&lines(from..from + 2), &WHOLE).unwrap(), (1, 1));

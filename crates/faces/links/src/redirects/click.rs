@@ -1,5 +1,5 @@
-//! Recording clicks: an event of one tag into this thread's partition, for which a
-//! redirect neither waits nor fails.
+//! Recording clicks: an event with one tag into this thread's partition. A redirect neither waits
+//! for it nor fails because of it.
 
 use super::visit::Visit;
 use super::visitor::{VisitorKey, VisitorKeys, VisitorNames};
@@ -14,16 +14,16 @@ use wellspring_views::links::event::{CLICKED, CLICKED_TAG};
 /// A serving thread's clicks.
 #[derive(Clone)]
 pub(crate) struct Clicks {
-    /// The keys under which visitors are counted.
+    /// The keys that hash visitors.
     keys: Arc<VisitorKeys>,
-    /// The event but for its code and data.
+    /// The event without its code and data.
     template: EventTemplate,
-    /// The tag; the code is put behind its prefix.
+    /// The tag; the code follows its prefix.
     tag: String,
     data: Vec<u8>,
     /// The thread's copy of today's key.
     key: Option<VisitorKey>,
-    /// Names that were made with it.
+    /// Names hashed with it.
     names: VisitorNames,
 }
 
@@ -31,7 +31,7 @@ impl Clicks {
     /// Nothing recorded yet.
     ///
     /// # Errors
-    /// Never: type and tag are ours.
+    /// Never: type and tag are valid.
     pub(crate) fn new(keys: Arc<VisitorKeys>) -> Result<Clicks, Invalid> {
         let tag = CLICKED_TAG.to_owned();
         let template = EventTemplate::new(CLICKED, &[&tag])?;
@@ -39,8 +39,9 @@ impl Clicks {
         Ok(Clicks { keys, template, tag, data: Vec::new(), key: None, names })
     }
 
-    /// Records that the client at an address followed a link at `now_us` (µs since 1970 UTC). What
-    /// cannot be taken now (no room, a full device, a log that closes) is counted as shed.
+    /// Records that the client at an address followed a link at `now_us` (µs since 1970 UTC). A
+    /// click that cannot be stored now (no memory, a full device, a log being closed) is counted as
+    /// shed.
     pub(crate) fn record(
         &mut self,
         intake: &mut Intake,

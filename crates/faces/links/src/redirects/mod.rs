@@ -1,5 +1,5 @@
-//! Redirects as a fast path: the target of a code, the refusal of one that leads nowhere, and the
-//! click that is counted beside it.
+//! Redirects as a fast path: the target of a code, the refusal of a code without one, and the
+//! recorded click.
 
 mod click;
 mod path;
@@ -17,11 +17,11 @@ use wellspring_host::node::Node;
 use wellspring_host::view::ViewSlot;
 use wellspring_views::links::{Context, Links, TargetRule};
 
-/// Has the links of the log `main` folded, each time that log is opened. `targets` tells where a
-/// link may lead, `reserved` which words no code may be.
+/// Attaches the view of links to the log `main`, each time that log is opened. `targets` decides
+/// which targets are allowed, `reserved` which words cannot be codes.
 ///
 /// # Errors
-/// A sentence: the system gives no thread or no randomness.
+/// A sentence: the system provides no thread or no random bytes.
 pub(crate) fn attach(
     node: &Node,
     targets: TargetRule,
@@ -29,12 +29,12 @@ pub(crate) fn attach(
 ) -> Result<Arc<ViewSlot<Links>>, String> {
     let slot = ViewSlot::new(move || {
         let key = wellspring_host::random::bytes()
-            .map_err(|error| format!("the key of codes cannot be drawn: {error}"))?;
+            .map_err(|error| format!("cannot generate the code key: {error}"))?;
         Ok(Context { key, reserved, targets: targets.clone() })
     });
     node.attach(MAIN, Arc::clone(&slot) as _).map_err(|error| error.to_string())?;
     Ok(slot)
 }
 
-/// `Cache-Control` of every redirect: the next visit is another click, and the link may change.
+/// `Cache-Control` of every redirect: each visit is another click, and the link may change.
 const REDIRECT_CACHING: &str = "private, no-store";

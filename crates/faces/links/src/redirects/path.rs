@@ -1,4 +1,4 @@
-//! `GET /{code}` as a fast path: where a link leads, and the click recorded.
+//! `GET /{code}` as a fast path: the redirect, and the recorded click.
 
 use super::click::Clicks;
 use super::refusal::{of_lookup, with_error};
@@ -18,28 +18,28 @@ use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::Clock;
 use wellspring_types::Invalid;
-use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, Recent};
+use wellspring_views::links::{Code, Links, MAX_CODE_CHARS, RecentLink};
 
-/// The form of the answer to a visitor whose link leads somewhere, by its place among the forms.
+/// The form of a redirect, by index.
 const FOUND: usize = 0;
 
 /// What redirects need of the server.
 pub(crate) struct RedirectContext {
-    /// The way of taking clicks in.
+    /// The ingest of clicks.
     pub(crate) ingest: IngestContext,
     /// The view of links.
     pub(crate) view: Arc<ViewSlot<Links>>,
-    /// Which words no code may be.
+    /// Words that cannot be codes.
     pub(crate) is_reserved: fn(&str) -> bool,
     /// The clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The keys under which visitors are counted.
+    /// The keys that hash visitors.
     pub(crate) visitor_keys: Arc<VisitorKeys>,
     /// `Referrer-Policy` of every redirect.
     pub(crate) referrer_policy: &'static str,
 }
 
-/// What makes the path for a serving thread.
+/// Makes the path for a serving thread.
 ///
 /// # Errors
 /// Those of [`Clicks::new`].
@@ -55,23 +55,23 @@ pub(crate) fn fast_path(context: RedirectContext) -> Result<Factory, Invalid> {
             intake: intake_at(seat, &ingest),
             clicks: clicks.clone(),
             referrer_policy,
-            turn: Turn { at_us: u64::MAX, wall_us: 0 },
+            turn: LoopTime { at_us: u64::MAX, wall_us: 0 },
             live: None,
-            recent: Recent::default(),
+            recent: RecentLink::default(),
         })
     }))
 }
 
 /// The time of a turn of the loop.
 #[derive(Clone, Copy)]
-struct Turn {
-    /// By the monotonic clock.
+struct LoopTime {
+    /// On the monotonic clock.
     at_us: u64,
     /// The same, µs since 1970 UTC.
     wall_us: u64,
 }
 
-/// A thread's way to links.
+/// A thread's access to links.
 struct Redirects {
     view: Arc<ViewSlot<Links>>,
     is_reserved: fn(&str) -> bool,
@@ -79,41 +79,41 @@ struct Redirects {
     intake: Rc<RefCell<Intake>>,
     clicks: Clicks,
     referrer_policy: &'static str,
-    turn: Turn,
-    /// The view; another once the log has been emptied.
+    turn: LoopTime,
+    /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Links>>>,
     /// The link of the last request, in that view.
-    recent: Recent,
+    recent: RecentLink,
 }
 
 /// What a head asks for, whatever the code.
-enum Visiting {
-    /// To be led on; recorded as this.
+enum VisitKind {
+    /// A redirect; recorded as this.
     Click(Visit),
-    /// To be told where a link leads: no click.
+    /// The target only: no click.
     Look,
 }
 
 impl Redirects {
-    /// The view of links. It is not there while the log is being emptied.
+    /// The view of links. Missing while the log is being emptied.
     fn renew(&mut self) {
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.view.live();
-            self.recent = Recent::default();
+            self.recent = RecentLink::default();
         }
     }
 
-    /// The time of this turn, µs since 1970 UTC.
+    /// The time of this turn, in µs since 1970 UTC.
     fn wall_us(&mut self, now_us: u64) -> u64 {
         if self.turn.at_us != now_us {
-            self.turn = Turn { at_us: now_us, wall_us: self.clock.wall_us() };
+            self.turn = LoopTime { at_us: now_us, wall_us: self.clock.wall_us() };
         }
         self.turn.wall_us
     }
 }
 
 impl FastPath for Redirects {
-    type Order = Visiting;
+    type Order = VisitKind;
     type Ticket = Infallible;
 
     fn route(&self) -> FastRoute {
@@ -140,29 +140,29 @@ impl FastPath for Redirects {
         is_ours.then_some(Claim { role: None, log: None, shape })
     }
 
-    /// Whether a code may be a link's at all.
+    /// Whether a code can be a link's.
     fn accepts(&self, code: &[u8]) -> bool {
         std::str::from_utf8(code).is_ok_and(|code| !(self.is_reserved)(code))
     }
 
-    fn understand(&mut self, head: &Head<'_>) -> Result<Visiting, Box<Problem>> {
+    fn understand(&mut self, head: &Head<'_>) -> Result<VisitKind, Box<Problem>> {
         if head.method == "HEAD" {
-            return Ok(Visiting::Look);
+            return Ok(VisitKind::Look);
         }
         let (agent, referrer) = (head.headers.get("user-agent"), head.headers.get("referer"));
-        Ok(Visiting::Click(Visit::of(&ClickHeaders { agent, referrer })))
+        Ok(VisitKind::Click(Visit::of(&ClickHeaders { agent, referrer })))
     }
 
     fn answer(
         &mut self,
-        visiting: &Visiting,
+        visiting: &VisitKind,
         asked: FastRequest<'_>,
         varying: &mut Varying,
     ) -> Outcome<Infallible> {
         let wall_us = self.wall_us(asked.now_us);
         self.renew();
         let Some(code) = Code::parse(asked.word) else {
-            return Outcome::Elsewhere(problems::BAD_CODE.because("this is no code"));
+            return Outcome::Elsewhere(problems::BAD_CODE.because("this is not a valid code"));
         };
         let Some(folded) = self.live.as_ref().and_then(|live| live.folded()) else {
             let problem = problem::VIEW_NOT_READY.because("the view is being rebuilt");
@@ -173,7 +173,7 @@ impl FastPath for Redirects {
         if let Err(problem) = of_lookup(code, lookup) {
             return Outcome::Refused(problem);
         }
-        if let Visiting::Click(visit) = visiting {
+        if let VisitKind::Click(visit) = visiting {
             let mut intake = self.intake.borrow_mut();
             self.clicks.record(&mut intake, code, visit, asked.client, wall_us);
         }
@@ -205,10 +205,10 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    /// A thread that serves, without its loop.
+    /// A serving thread, without its loop.
     struct Thread {
         host: Arc<Host>,
-        /// The host's faces end with it.
+        /// Dropping it ends the host's faces.
         _server: Arc<Server>,
         intake: Rc<RefCell<Intake>>,
         path: Box<dyn AnyFastPath>,
@@ -232,7 +232,7 @@ mod tests {
             self.intake.borrow_mut().offer(&template, data.as_bytes());
         }
 
-        /// What a visit comes to, and what was appended.
+        /// The answer to a visit, and what was appended.
         fn visit(&mut self, code: &str) -> (Outcome<AnyTicket>, String) {
             self.visit_for(code, "192.0.2.7")
         }
@@ -251,7 +251,7 @@ mod tests {
             (became, String::from_utf8(varying.header_at(0).to_vec()).unwrap())
         }
 
-        /// The data of the clicks of a code, stored so far.
+        /// The data of a code's clicks stored so far.
         fn clicks(&self, code: &str) -> Vec<String> {
             let snapshot = self.host.node.get(MAIN).unwrap().snapshot();
             let query = Query::item(&["LinkClicked"], &[&format!("clicked:{code}")]);
@@ -270,7 +270,7 @@ mod tests {
             String::from_utf8(key.name(address.parse().ok()).to_vec()).unwrap()
         }
 
-        /// Waits until all that was taken is stored and folded.
+        /// Waits until everything accepted is stored and folded.
         fn settle(&self) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async {

@@ -1,11 +1,11 @@
-//! What a client is told whose code leads nowhere, in the words of link shorteners.
+//! The answers for codes without a target, in the format of link shorteners.
 
 use crate::problems;
 use wellspring_host::wire::json::push_string;
 use wellspring_host::wire::problem::Problem;
 use wellspring_views::links::{Code, Lookup};
 
-/// Adds the member `error`, which the clients of link shorteners look at.
+/// Adds the member `error` for the clients of link shorteners.
 pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
     let text = if problem.kind == &problems::URL_REQUIRED {
         "URL is a required field"
@@ -19,17 +19,17 @@ pub(crate) fn with_error(problem: Box<Problem>) -> Box<Problem> {
     problem.with("error", String::from_utf8(json).unwrap_or_default())
 }
 
-/// The answer about a code that no link ever had.
+/// The answer for an unknown code.
 pub(crate) fn unknown(code: Code) -> Box<Problem> {
     problems::LINK_NOT_FOUND.because(format!("there is no link {code}"))
 }
 
-/// The answer about a code whose link is deleted.
+/// The answer for a deleted link.
 pub(crate) fn deleted(code: Code) -> Box<Problem> {
     problems::LINK_DELETED.because(format!("the link {code} has been deleted"))
 }
 
-/// Whether a link leads anywhere.
+/// The target of a link, or the refusal.
 pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> {
     let (kind, what) = match lookup {
         Lookup::Found => return Ok(()),
@@ -37,9 +37,11 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Deleted => return Err(deleted(code)),
         Lookup::Disabled => (&problems::LINK_DISABLED, "is disabled for now"),
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
-        Lookup::Refused => {
-            (&problems::LINK_REFUSED, "leads where the settings of this server let no link lead")
-        }
+        Lookup::Refused => (
+            &problems::LINK_REFUSED,
+            "leads where the settings of this server allow no link \
+                                       to lead",
+        ),
     };
     Err(kind.because(format!("the link {code} {what}")))
 }

@@ -1,10 +1,10 @@
-//! What is recorded of a visit, from what its request tells.
+//! The record of a visit, from its request.
 
 use super::visitor::VisitorName;
 use wellspring_host::wire::json::push_string;
 use wellspring_views::links::{agent, referrer};
 
-/// What a request tells of its visitor: values of headers, as they were sent.
+/// Header values about the visitor, as sent.
 #[derive(Debug, Default)]
 pub(crate) struct ClickHeaders<'a> {
     /// `User-Agent`, the first.
@@ -13,15 +13,15 @@ pub(crate) struct ClickHeaders<'a> {
     pub(crate) referrer: Option<&'a [u8]>,
 }
 
-/// What is recorded of a visit, but for the visitor's name.
+/// The record of a visit, without the visitor's name.
 #[derive(Debug)]
 pub(crate) struct Visit {
-    /// The event's data from behind the visitor's name to the end.
+    /// The event's data after the visitor's name.
     behind_name: Vec<u8>,
 }
 
 impl Visit {
-    /// What is recorded of a visit whose request tells this.
+    /// The record of a visit with these headers.
     pub(crate) fn of(told: &ClickHeaders<'_>) -> Visit {
         let agent = agent::family(told.agent.unwrap_or_default());
         let mut out = Vec::with_capacity(96);

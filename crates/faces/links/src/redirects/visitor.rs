@@ -1,14 +1,14 @@
-//! Visitors by a hash that says who came twice on a day, and nothing else.
+//! Visitors as hashes that tell who came twice in a day, and nothing else.
 //!
-//! The key of the hash is drawn anew each UTC day and the old one is overwritten: from
-//! then on not even we can tell which address a hash was made of. It lies in a file of
-//! the data folder, so that a restart counts nobody twice.
+//! The key of the hash is generated anew each UTC day and the old one is overwritten: from then on
+//! nobody can tell which address a hash was made of. It is stored in the data folder, so that a
+//! restart counts no visitor twice.
 //!
-//! The nodes of a cluster have to give a visitor the same name, so there the keys are derived from
-//! the key that they share: whoever has that can make those of all days again.
+//! The nodes of a cluster must give a visitor the same name, so there the keys are derived from the
+//! shared key: its holders can derive the keys of all days again.
 //!
 //! A click finds the day's key in memory and never touches the disk; [`VisitorKeys::turn`]
-//! looks after the file, also while nobody visits.
+//! maintains the file, even without visits.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
@@ -23,11 +23,11 @@ use wellspring_host::{hex, random};
 
 /// Length of a UTC day, µs.
 const DAY_US: u64 = 86_400_000_000;
-/// Time after which a replacement that failed is tried again, µs.
+/// Time after which a failed replacement is retried, in µs.
 const RETRY_US: u64 = 60_000_000;
 /// The file, in the data folder.
 const FILE: &str = "links-visitor-key";
-/// Most bytes of a file that is overwritten; the key's is shorter.
+/// Most bytes of a file that are overwritten; the key's is shorter.
 const SCRUBBED_BYTES: u64 = 4096;
 
 /// Sixteen hexadecimal digits.
@@ -44,8 +44,8 @@ pub(crate) struct VisitorKey {
 }
 
 impl VisitorKey {
-    /// Whether it is the key at this time, µs since 1970 UTC. A clock that is set back a
-    /// little past midnight does not change the key twice.
+    /// Whether it is the key at this time, in µs since 1970 UTC. A clock that is set back a little
+    /// past midnight does not change the key twice.
     fn is_for(&self, now_us: u64) -> bool {
         let today = now_us / DAY_US;
         today == self.day || today + 1 == self.day
@@ -66,16 +66,17 @@ impl VisitorKey {
         name
     }
 
-    /// The key of a day that all nodes of a cluster have.
+    /// The key of a day that all nodes of a cluster share.
     fn derived(cluster: &ClusterKey, day: u64, generation: u32) -> VisitorKey {
         VisitorKey { day, generation, secret: *cluster.visitors(day) }
     }
 
-    /// A key nobody knows. Should the system give no randomness, one that at least cannot be
-    /// turned back into this one.
+    /// A random key. If the system provides no random bytes, one that at least cannot be turned
+    /// back into this one.
     fn next(&self, day: u64) -> VisitorKey {
         let fresh = random::bytes::<32>().unwrap_or_else(|error| {
-            tracing::error!(%error, "no randomness for the key of visitors; the old key is hashed");
+            tracing::error!(%error, "no random bytes for the visitor key; hashing the old key \
+                                     instead");
             [0; 32]
         });
         let hash = Sha256::new_with_prefix(self.secret).chain_update(fresh);
@@ -84,32 +85,32 @@ impl VisitorKey {
     }
 }
 
-/// The keys of visitors: one a day.
+/// The keys that hash visitors: one a day.
 pub(crate) struct VisitorKeys {
     source: Source,
     current: Mutex<VisitorKey>,
-    /// That of the current key.
+    /// The generation of the current key.
     generation: AtomicU32,
 }
 
-/// Where keys come from.
+/// The source of the keys.
 enum Source {
-    /// They are drawn, and kept in a file.
+    /// Random, stored in a file.
     Drawn {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
         /// Locked before the current key.
         on_disk: Mutex<KeyOnDisk>,
     },
-    /// They are derived from the key of a cluster, and kept nowhere.
+    /// Derived from the key of a cluster, and stored nowhere.
     Derived(Arc<ClusterKey>),
 }
 
 /// What is known of the file.
 struct KeyOnDisk {
-    /// The generation of the key in the file, if one of this process' is there.
+    /// The generation of the key in the file, if this process wrote it.
     generation: Option<u32>,
-    /// When a replacement that failed is tried again, µs since 1970 UTC.
+    /// When a failed replacement is retried, in µs since 1970 UTC.
     retry_at_us: u64,
 }
 
@@ -117,7 +118,7 @@ impl VisitorKeys {
     /// Today's key from the data folder, or a new one.
     ///
     /// # Errors
-    /// The file can be neither read nor written, or the system gives no randomness.
+    /// The file can be neither read nor written, or the system provides no random bytes.
     pub(crate) fn open(data: &Path, now_us: u64) -> io::Result<VisitorKeys> {
         let path = data.join(FILE);
         let kept = match fs::read(&path) {
@@ -125,7 +126,7 @@ impl VisitorKeys {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        // What a crash may have left of a replacement.
+        // A leftover of a replacement from a crash.
         remove(&replacement(&path))?;
         let key = match kept {
             Some(key) => key,
@@ -142,10 +143,10 @@ impl VisitorKeys {
         Ok(VisitorKeys { source, current: Mutex::new(key), generation })
     }
 
-    /// Those of a cluster. What was drawn before the node was one of it is overwritten.
+    /// The keys of a cluster. A key stored before the node joined it is overwritten.
     ///
     /// # Errors
-    /// The file that was can be neither overwritten nor removed.
+    /// The old file can be neither overwritten nor removed.
     pub(crate) fn of_cluster(
         data: &Path,
         cluster: Arc<ClusterKey>,
@@ -159,9 +160,9 @@ impl VisitorKeys {
         Ok(VisitorKeys { source, current: Mutex::new(key), generation })
     }
 
-    /// The key at this time, µs since 1970 UTC. The first to ask on a new day draws it; a thread
-    /// keeps its copy while it [`is_current`](Self::is_current). A clock that goes back never
-    /// brings a drawn key back: there is none but this one.
+    /// The key at this time, in µs since 1970 UTC. The first call on a new day generates it; a
+    /// thread keeps its copy while it [`is_current`](Self::is_current). A clock that goes back
+    /// never restores an old key.
     pub(crate) fn at(&self, now_us: u64) -> VisitorKey {
         let mut current = lock(&self.current);
         if !current.is_for(now_us) {
@@ -177,14 +178,14 @@ impl VisitorKeys {
         *current
     }
 
-    /// Whether a copy is the key at this time, µs since 1970 UTC.
+    /// Whether a copy is the key at this time, in µs since 1970 UTC.
     #[inline]
     pub(crate) fn is_current(&self, copy: &VisitorKey, now_us: u64) -> bool {
         copy.is_for(now_us) && copy.generation == self.generation.load(Ordering::Acquire)
     }
 
-    /// Makes the file hold the key at this time, µs since 1970 UTC, and no other. To be called
-    /// again and again: a replacement that fails is tried again after a minute.
+    /// Makes the file hold the key at this time, in µs since 1970 UTC, and no other. Call it
+    /// repeatedly: a failed replacement is retried after a minute.
     pub(crate) fn turn(&self, now_us: u64) {
         let Source::Drawn { path, on_disk } = &self.source else { return };
         let mut on_disk = lock(on_disk);
@@ -196,12 +197,13 @@ impl VisitorKeys {
         on_disk.generation = match replace(path, &key) {
             Ok(()) => Some(key.generation),
             Err(error) => {
-                tracing::warn!(%error, "the key of visitors was not kept: a restart may count them twice");
+                tracing::warn!(%error, "the visitor key was not stored: a restart may count \
+                                        visitors twice");
                 on_disk.retry_at_us = now_us + RETRY_US;
-                // Yesterday's must not stay.
+                // Yesterday's key must not stay.
                 for path in [path, &replacement(path)] {
                     if let Err(error) = remove(path) {
-                        tracing::error!(%error, path = %path.display(), "an old key of visitors cannot be removed");
+                        tracing::error!(%error, path = %path.display(), "cannot remove an old visitor key");
                     }
                 }
                 None
@@ -221,14 +223,14 @@ fn read(bytes: &[u8]) -> Option<VisitorKey> {
     Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: *secret })
 }
 
-/// Where a key is written before it takes the file's place.
+/// The temporary file that replaces it.
 fn replacement(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
 
-/// Replaces the file as a whole; for the owner only. The new key is not forced to the device: a
-/// power cut may cost it, and then some visitors count twice on that day. The old one is
-/// overwritten first, which the device may do elsewhere than where it was.
+/// Replaces the file atomically; readable by the owner only. The new key is not synced: a power
+/// failure may lose it, and then some visitors count twice on that day. The old one is overwritten
+/// first, which the device may do elsewhere than where it was.
 fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
     let new = replacement(path);
     remove(&new)?;
@@ -239,7 +241,7 @@ fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
     file.write_all(line.as_bytes())?;
     drop(file);
     if let Err(error) = scrub(path) {
-        tracing::warn!(%error, "the old key of visitors was unlinked, but not overwritten");
+        tracing::warn!(%error, "the old visitor key was unlinked but not overwritten");
     }
     fs::rename(&new, path)
 }
@@ -265,16 +267,16 @@ fn scrub(path: &Path) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Names that a thread remembers. A power of two.
+/// Names that a thread caches. A power of two.
 const NAMES: usize = 256;
 
-/// The names of clients that came lately, hashed once for each key as long as no other client takes
-/// their place. They are forgotten with the first visit under another key.
+/// The names of recent clients, hashed once for each key as long as no other client takes their
+/// slot. They are dropped with the first visit under another key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VisitorNames {
-    /// The generation of the key that they were made with.
+    /// The generation of the key that made them.
     generation: u32,
-    /// At the place that [`place_of`] gives. Empty until somebody comes.
+    /// Indexed by [`place_of`]. Empty until used.
     known: Vec<Option<(Option<IpAddr>, VisitorName)>>,
 }
 
@@ -298,7 +300,7 @@ impl VisitorNames {
     }
 }
 
-/// The place of an address among [`NAMES`]. Clients that fall together only cost a hash each.
+/// The slot of an address among [`NAMES`]. A collision only costs a hash.
 fn place_of(address: Option<IpAddr>) -> usize {
     let bits = match address {
         Some(IpAddr::V4(address)) => u64::from(address.to_bits()),
@@ -308,7 +310,7 @@ fn place_of(address: Option<IpAddr>) -> usize {
         }
         None => 0,
     };
-    // Of a product with an odd number the upper bits depend on all others.
+    // In a product with an odd number the upper bits depend on all others.
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize & (NAMES - 1)
 }
 
@@ -355,7 +357,7 @@ mod tests {
         keys.turn(NOON_US + DAY_US / 2 - 1);
         assert_eq!(keys.at(NOON_US + DAY_US / 2 - 1).name(who), first);
         let before = fs::read(&file).unwrap();
-        // Whoever holds the old file open sees what became of it.
+        // A reader with the old file open sees that it was overwritten.
         let mut old = fs::File::open(&file).unwrap();
         let second = keys.at(NOON_US + DAY_US / 2).name(who);
         assert_ne!(second, first, "midnight");
@@ -459,7 +461,7 @@ mod tests {
             VisitorKeys::of_cluster(nodes[node].path(), key, now_us).unwrap()
         };
         let who = address("203.0.113.9");
-        // One was a node for itself before.
+        // One was a single node before.
         VisitorKeys::open(nodes[0].path(), NOON_US).unwrap();
         let (one, other) = (open(7, 0, NOON_US), open(7, 1, NOON_US));
         let name = one.at(NOON_US).name(who);
@@ -481,7 +483,7 @@ mod tests {
         let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
         let (today, tomorrow) = (keys.at(NOON_US), keys.at(NOON_US + DAY_US));
         let mut names = VisitorNames::default();
-        // More than are remembered, so that some take others' places.
+        // More than are cached, so that some take others' slots.
         let mut addresses: Vec<_> =
             (0..1_000u32).map(|bits| Some(IpAddr::V4((0xcb00_7100 + bits).into()))).collect();
         addresses.extend([None, address("2001:db8::1"), address("2001:db8::2")]);

@@ -1,14 +1,14 @@
-//! Blocks of a snapshot: a kind, a length, bytes. What is read is bounded by what there is to read,
+//! The blocks of a snapshot: kind, length, bytes. Reading is bounded by the available input,
 //! whatever a length says.
 
 use crate::fault::SnapshotFault;
 use crate::value::{Reader, put_varint};
 use std::io::{self, Read, Write};
 
-/// A block is written when it has this many bytes.
+/// Size at which a block is written.
 const FULL: usize = 64 << 10;
 
-/// Gathers bytes of one kind.
+/// Collects bytes of one kind.
 pub(crate) struct BlockWriter<'a, W> {
     out: &'a mut W,
     kind: u8,
@@ -20,14 +20,14 @@ impl<'a, W: Write> BlockWriter<'a, W> {
         BlockWriter { out, kind: 0, block: Vec::new() }
     }
 
-    /// What follows is of that kind.
+    /// Starts a section of this kind.
     pub(crate) fn begin(&mut self, kind: u8) -> io::Result<()> {
         self.flush()?;
         self.kind = kind;
         Ok(())
     }
 
-    /// A place where a block may end.
+    /// Marks a place where a block may end.
     pub(crate) fn may_end(&mut self) -> io::Result<()> {
         if self.block.len() >= FULL { self.flush() } else { Ok(()) }
     }
@@ -56,7 +56,7 @@ fn byte(input: &mut impl Read) -> Result<u8, SnapshotFault> {
     Ok(byte[0])
 }
 
-/// The next block. `None` at the end.
+/// Reads the next block; `None` at the end.
 pub(crate) fn next_block(input: &mut impl Read) -> Result<Option<(u8, Vec<u8>)>, SnapshotFault> {
     let kind = byte(input)?;
     if kind == 0 {

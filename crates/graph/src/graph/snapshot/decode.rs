@@ -1,5 +1,4 @@
-//! Reading a version. Everything that could mislead a reader is checked; nothing is believed for
-//! its length.
+//! Reads a version. Everything that could mislead a reader is checked, and no length is trusted.
 
 use super::{
     FORM, HEAD, INCOMING, INDEX, LABELS, NAMES, NODES, OUTGOING, RELATIONSHIPS, SCHEMA, TYPES,
@@ -13,7 +12,7 @@ use crate::store::{PAGE_ROWS, TreeBuilder};
 use crate::value::Reader;
 use std::sync::Arc;
 
-/// A version that is being read, block by block.
+/// A version being read, block by block.
 #[derive(Default)]
 pub(crate) struct GraphReader {
     graph: Graph,
@@ -29,7 +28,7 @@ fn malformed<T>(what: &'static str) -> Result<T, SnapshotFault> {
     Err(SnapshotFault::Malformed(what))
 }
 
-/// What is read, or what was damaged.
+/// The value read, or an error that names the damaged part.
 fn sound<T>(read: Option<T>, what: &'static str) -> Result<T, SnapshotFault> {
     read.map_or_else(|| malformed(what), Ok)
 }
@@ -57,7 +56,7 @@ impl GraphReader {
                 LABELS => sound(self.labels.read(&mut input), "a label's node")?,
                 TYPES => sound(self.types.read(&mut input), "a type's relationship")?,
                 INDEX => sound(self.index.read(&mut input), "an index entry")?,
-                _ => return malformed("a block of no known kind"),
+                _ => return malformed("a block of unknown kind"),
             }
         }
         Ok(())
@@ -134,11 +133,11 @@ impl GraphReader {
         Some(())
     }
 
-    /// The version, when all blocks are read.
+    /// The version, once all blocks are read.
     pub(crate) fn finish(mut self) -> Result<Graph, SnapshotFault> {
         let counts = [self.outgoing.count, self.incoming.count, self.types.count];
         if !self.has_head || counts.iter().any(|count| *count != self.graph.relationship_count()) {
-            return malformed("relationships that do not agree");
+            return malformed("inconsistent relationships");
         }
         let names = self.graph.names().len();
         let content = self.graph.content_mut();
@@ -148,7 +147,7 @@ impl GraphReader {
             for (first, count) in &members.groups {
                 let number = u32::from_be_bytes([first[0], first[1], first[2], first[3]]);
                 if number as usize >= names {
-                    return malformed("a member of nothing");
+                    return malformed("a member of an unknown label or type");
                 }
                 counts.set(Name::new(number), *count);
             }
@@ -162,7 +161,7 @@ impl GraphReader {
     }
 }
 
-/// Reads a page. How many rows it has.
+/// Reads a page; returns its number of rows.
 fn read_page(
     input: &mut Reader<'_>,
     pages: &mut crate::store::Paged<crate::store::RowPage>,
@@ -184,7 +183,7 @@ fn read_page(
     Some(places.count_ones().into())
 }
 
-/// A tree that is being read, and how many keys begin with the same four bytes.
+/// A tree being read, with the number of keys that begin with the same four bytes.
 #[derive(Default)]
 struct TreeReader<const N: usize> {
     builder: TreeBuilder<N>,

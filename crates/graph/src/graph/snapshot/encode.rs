@@ -1,4 +1,4 @@
-//! Writing a version.
+//! Writes a version.
 
 use super::{
     BlockWriter, FORM, HEAD, INCOMING, INDEX, LABELS, NAMES, NODES, OUTGOING, RELATIONSHIPS,
@@ -90,7 +90,7 @@ fn put_tree<const N: usize, W: Write>(
     let mut result = Ok(());
     tree.walk(&[0; N], |key| {
         let shared = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
-        // N itself stands for a key that is all zeros.
+        // N itself stands for an all-zero key.
         out.block.push(shared as u8);
         out.block.extend_from_slice(&key[shared..]);
         last = *key;

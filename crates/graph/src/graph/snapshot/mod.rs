@@ -1,13 +1,13 @@
-//! A version as bytes: exactly this version, whatever goes on meanwhile.
+//! A version as bytes: exactly this version, whatever is written meanwhile.
 //!
 //! ```text
 //! head: form, position, next node, next relationship
 //! names, in order of number
 //! schema items: number, name, kind, subject, keys
-//! pages of nodes, of relationships: number, places as bits, rows with their length before them
-//! five trees, sorted: bytes shared with the key before, the rest
+//! pages of nodes, of relationships: number, places as bits, rows preceded by their length
+//! five trees, sorted: number of bytes shared with the previous key, remaining bytes
 //! ```
-//! Counts are not written: they come of the rest.
+//! Counts are not written: they are derived.
 
 mod blocks;
 mod decode;
@@ -16,7 +16,7 @@ mod encode;
 pub(crate) use blocks::{BlockWriter, next_block};
 pub(crate) use decode::GraphReader;
 
-/// Changes when the form does.
+/// Version of the format.
 const FORM: u64 = 1;
 
 const HEAD: u8 = 1;
@@ -29,5 +29,5 @@ const INCOMING: u8 = 7;
 const LABELS: u8 = 8;
 const TYPES: u8 = 9;
 const INDEX: u8 = 10;
-/// Kinds from here on are no part of the version.
+/// Kinds from this number on are not part of the version.
 pub(crate) const BEYOND: u8 = 11;

@@ -31,7 +31,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
         }
         group <<= 6 * (4 - chunk.len());
         let count = chunk.len() - 1;
-        // What the last letter says beyond the last byte must be nothing.
+        // The unused bits of the last letter must be zero.
         let spare = group & 0xff_ffff >> (8 * count);
         if spare != 0 {
             return None;

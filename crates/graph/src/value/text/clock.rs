@@ -1,4 +1,4 @@
-//! Days and times as ISO 8601 text.
+//! Dates and times as ISO 8601 text.
 
 use crate::value::{
     DAY_SECONDS, Date, DateTime, LocalDateTime, LocalTime, NANOSECONDS, Time, Value,
@@ -80,7 +80,7 @@ pub(super) fn date_time(at: &DateTime) -> String {
     out
 }
 
-/// Whether a zone may have this name.
+/// Whether a text can be a time zone's name.
 pub(super) fn is_zone(name: &str) -> bool {
     let is_odd = |letter: char| letter.is_control() || matches!(letter, '[' | ']');
     (1..=64).contains(&name.len()) && !name.contains(is_odd)
@@ -113,7 +113,7 @@ pub(super) fn is_in_range(value: &Value) -> bool {
     }
 }
 
-/// A number of just that many digits.
+/// A number with exactly this many digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
     let is_number = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
@@ -169,7 +169,7 @@ fn read_offset(text: &str) -> Option<i32> {
     (is_offset && parts.next().is_none()).then_some(offset)
 }
 
-/// A time and the offset behind it.
+/// A time and the offset after it.
 fn split_offset(text: &str) -> Option<(&str, i32)> {
     let at = text.find(['Z', '+', '-'])?;
     Some((&text[..at], read_offset(&text[at..])?))

@@ -26,7 +26,7 @@ pub(super) fn write(amount: &Duration) -> String {
     out
 }
 
-/// A number with its unit, and what follows.
+/// A number with its unit, and the rest.
 fn part(text: &str) -> Option<((&str, u8), &str)> {
     let end = text.find(|letter: char| letter.is_ascii_uppercase())?;
     Some(((&text[..end], text.as_bytes()[end]), &text[end + 1..]))

@@ -1,4 +1,4 @@
-//! One request's bounded work: what of it is done here, what elsewhere, who pays, what ends it.
+//! One request's bounded work: what runs here, what elsewhere, who pays, what ends it.
 
 use super::lane::{Lane, Turn};
 use super::{Permit, Price, WorkRoom, elsewhere};
@@ -10,37 +10,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wellspring_log::{Clock, GiveWay, Work};
 
-/// Steps of an index and of records, and time in µs, that a task may take on a serving thread. A
-/// step in memory takes 20 to 200 ns; the time, which is looked at every 256 steps, is for those
-/// that read files.
+/// Steps of indexes and records, and time in µs, that a task may take on a serving thread. A step
+/// in memory takes 20 to 200 ns; the time, checked every 256 steps, is for steps that read files.
 const SHORT_STEPS: u64 = 1_024;
 const SHORT_US: u64 = 250;
 /// Time of one piece of a long answer, in µs.
 const PIECE_US: u64 = 50_000;
-/// What a long task is charged when it is admitted, in µs; settled by what it takes. Many that are
-/// begun at once are refused as if each had taken so long already.
+/// Charged when a long task is admitted, in µs; settled afterwards. Many tasks started at once are
+/// thus refused as if each had taken this long already.
 const RESERVED_US: u64 = 20_000;
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// There is more to do.
     More,
-    /// It is done.
+    /// It is complete.
     Done,
 }
 
-/// Work that can stop and go on.
+/// Resumable work.
 pub trait Task: Send + 'static {
-    /// Goes on until it is done or `work` ends, which is no error. Counts what it does as steps.
+    /// Continues until it is complete or `work` ends, which is not an error. Counts its work in
+    /// steps.
     ///
     /// # Errors
-    /// It cannot go on.
+    /// It cannot continue.
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>>;
 }
 
-/// See the module. Dropping it ends what goes on elsewhere within about a millisecond: its client
-/// has left.
+/// See the module. Dropping it ends its work elsewhere within about a millisecond: its client has
+/// left.
 pub struct Job {
     room: Arc<WorkRoom>,
     reads: Reads,
@@ -50,7 +50,7 @@ pub struct Job {
     permit: Option<Arc<Permit>>,
 }
 
-/// Sets a flag when it is dropped.
+/// Sets a flag when dropped.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 
@@ -61,45 +61,45 @@ impl Drop for StopOnDrop {
 }
 
 impl Job {
-    /// One that is charged to this payer.
+    /// A job charged to this payer.
     ///
     /// # Errors
-    /// 429: earlier ones took too much time.
+    /// 429: earlier jobs took too much time.
     pub fn begin(host: &Host, payer: &Payer) -> Result<Job, Box<Problem>> {
         Ok(Job::of(host, payer.reads()?))
     }
 
-    /// One that is not charged, such as reading what is appended: bytes are.
+    /// A job that is not charged, such as parsing an append: its bytes are charged.
     pub fn uncharged(host: &Host) -> Job {
         Job::of(host, Reads::default())
     }
 
-    /// One that goes on with a read that may be made.
+    /// A job that continues a permitted read.
     pub fn of(host: &Host, reads: Reads) -> Job {
         let (room, memory) = (Arc::clone(&host.work), host.body_memory.clone());
         let held = Charge::of_work();
         Job { room, reads, memory, held, stop: StopOnDrop::default(), permit: None }
     }
 
-    /// Counts `bytes` of memory as this job's until it ends.
+    /// Counts `bytes` of memory for this job until it ends.
     ///
     /// # Errors
-    /// 503: all requests together would take more than they may. A retry helps.
+    /// 503: the memory for all requests is exhausted. A retry helps.
     pub fn hold(&mut self, bytes: usize) -> Result<(), Box<Problem>> {
         self.held.raise_for(self.reads.payer(), &self.memory, bytes)
     }
 
-    /// Who pays for it.
+    /// The payer.
     pub fn payer(&self) -> &Payer {
         self.reads.payer()
     }
 
-    /// Does short work here.
+    /// Runs short work here.
     pub fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
         self.reads.timed(work)
     }
 
-    /// Makes sure that there may be long work: in all, and for this payer.
+    /// Admits long work: in all, and for this payer.
     ///
     /// # Errors
     /// 429 and 503, counted.
@@ -111,7 +111,7 @@ impl Job {
         Ok(Arc::clone(self.permit.insert(permit)))
     }
 
-    /// Does work whose size bounds it to some ms: here if it is short.
+    /// Runs work bounded by its size to some ms: here if it is short.
     ///
     /// # Errors
     /// 500, logged: the work panicked.
@@ -137,25 +137,25 @@ impl Job {
         self.budgeted(&self.room.brief, None, self.room.limit_us, work).await
     }
 
-    /// Brings a task to its end: here if it is short, else the rest of it elsewhere.
+    /// Runs a task to its end: here if it is short, otherwise the rest of it elsewhere.
     ///
     /// # Errors
-    /// Those of the task; 429 and 503 if it is long and there may not be more of these;
-    /// 503 `too-costly` if it takes longer than it may.
+    /// Those of the task; 429 and 503 if it is long and the limit of these is reached; 503
+    /// `too-costly` if it exceeds its time.
     pub async fn run<T: Task>(&mut self, price: Price, task: T) -> Result<T, Box<Problem>> {
         let task = match self.begin_here(price, task)? {
             (task, Progress::Done) => return Ok(task),
             (task, Progress::More) => task,
         };
         let limit_us = self.room.limit_us;
-        // On the heap: short tasks would move its room along.
+        // On the heap: otherwise short tasks would carry its size along.
         match Box::pin(self.go_on(task, limit_us)).await? {
             (task, Progress::Done) => Ok(task),
             (_, Progress::More) => Err(too_costly(limit_us / 1_000)),
         }
     }
 
-    /// What of a task may be done on a serving thread.
+    /// The part of a task that may run on a serving thread.
     ///
     /// # Errors
     /// Those of the task.
@@ -179,8 +179,8 @@ impl Job {
         self.go_on(task, PIECE_US).await
     }
 
-    /// The same without a refusal: waits until there may be more long work, and counts as that only
-    /// meanwhile. For what goes on for days, such as a subscription.
+    /// The same without a refusal: waits for a permit, and counts as long work only while it runs.
+    /// For what lasts for days, such as a subscription.
     ///
     /// # Errors
     /// Those of the task.
@@ -200,10 +200,10 @@ impl Job {
         self.work_for(limit_us, work).await?
     }
 
-    /// Does long work that cannot stop and go on, such as judging a condition, elsewhere.
+    /// Runs long work that cannot pause, such as judging a condition, elsewhere.
     ///
     /// # Errors
-    /// 429 and 503 if there may not be more of it.
+    /// 429 and 503 if the limit is reached.
     pub async fn long<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(Work) -> T + Send + 'static,
@@ -236,10 +236,10 @@ impl Job {
         self.in_lane(lane, permit, work).await
     }
 
-    /// Searches what a view has folded, elsewhere and when it is its turn: that cannot pause.
+    /// Searches a view's fold elsewhere, in turn, because it cannot pause.
     ///
     /// # Errors
-    /// 429 and 503 if there may not be more of it.
+    /// 429 and 503 if the limit is reached.
     pub async fn search<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -259,7 +259,7 @@ impl Job {
         let stop = Arc::clone(&self.stop.0);
         let meter = Meter::new(turn, &self.room.clock, self.reads.clone(), stop);
         elsewhere(move || {
-            // Held until the work has ended, also if the client has gone.
+            // Held until the work has ended, even if the client has gone.
             let _held = (permit, reserved);
             let _ends = EndOfTurn(&meter);
             work(&meter)
@@ -268,7 +268,7 @@ impl Job {
     }
 }
 
-/// What a serving thread may do.
+/// The budget of a serving thread.
 pub fn short_work(clock: &Arc<dyn Clock>) -> Work {
     let deadline_us = clock.monotonic_us().saturating_add(SHORT_US);
     Work::unbounded()
@@ -277,7 +277,7 @@ pub fn short_work(clock: &Arc<dyn Clock>) -> Work {
         .leaving_repairs()
 }
 
-/// The problem of work that took longer than it may.
+/// The problem of work that exceeded its time.
 fn too_costly(limit_ms: u64) -> Box<Problem> {
     problem::TOO_COSTLY
         .because(format!(
@@ -286,13 +286,13 @@ fn too_costly(limit_ms: u64) -> Box<Problem> {
         .limit(limit_ms)
 }
 
-/// Work's turn in its lane; charges the time it runs, as it goes.
+/// Work's turn in its lane; charges its running time as it goes.
 struct Meter {
     turn: Turn,
     clock: Arc<dyn Clock>,
     reads: Reads,
     stop: Arc<AtomicBool>,
-    /// Up to here it is charged.
+    /// Time charged so far.
     charged_us: AtomicU64,
 }
 
@@ -308,8 +308,7 @@ impl Meter {
     }
 }
 
-/// Ends a turn when the work does: a task that goes on later keeps the budget it had, and with it
-/// the meter.
+/// Ends a turn with the work: a task that continues later keeps its budget, and with it the meter.
 struct EndOfTurn<'a>(&'a Meter);
 
 impl Drop for EndOfTurn<'_> {

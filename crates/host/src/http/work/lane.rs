@@ -1,5 +1,5 @@
-//! Lanes: so many pieces of work run at a time, the others wait for their turn in order. What runs
-//! for long lets the others go first every few milliseconds.
+//! Lanes: a bounded number of pieces of work run at a time, the others queue in order. Long work
+//! yields to the others every few milliseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wellspring_log::{Clock, GiveWay};
 
-/// Time after which work lets others go first, in µs.
+/// Time after which work yields to others, in µs.
 const TURN_US: u64 = 10_000;
 
 /// See the module.
@@ -17,22 +17,22 @@ pub(super) struct Lane {
     clock: Arc<dyn Clock>,
 }
 
-/// That a piece of work may run, until this is dropped.
+/// The right to run, until dropped.
 pub(super) struct Turn {
     lane: Lane,
-    /// There until the turn ends, but while it waits.
+    /// Present until the turn ends, except while it waits.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     began_us: AtomicU64,
     runtime: Handle,
 }
 
 impl Lane {
-    /// In which `width` pieces of work run at a time, at least one.
+    /// A lane in which `width` pieces of work run at a time, at least one.
     pub(super) fn new(width: usize, clock: &Arc<dyn Clock>) -> Lane {
         Lane { turns: Arc::new(Semaphore::new(width.max(1))), clock: Arc::clone(clock) }
     }
 
-    /// Waits for a turn. A future that is dropped leaves the line.
+    /// Waits for a turn. A dropped future leaves the queue.
     pub(super) async fn enter(&self) -> Turn {
         let turns = Arc::clone(&self.turns);
         let permit = turns.acquire_owned().await.expect("a lane is never closed");
@@ -46,14 +46,14 @@ impl Lane {
 }
 
 impl Turn {
-    /// Lets the next in line run. Also done when this is dropped.
+    /// Lets the next in the queue run. Also done when dropped.
     pub(super) fn end(&self) {
         drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
 impl GiveWay for Turn {
-    /// Waits at the end of the line if its turn is over. Only for a thread that does not serve.
+    /// Waits at the end of the queue if its turn is over. Not for serving threads.
     fn give_way(&self) -> u64 {
         std::thread::yield_now();
         let clock = &self.lane.clock;
@@ -63,7 +63,7 @@ impl GiveWay for Turn {
         }
         let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(permit.is_some(), "work goes on only in its turn");
-        // Given back first: the line is served in order, so those that wait have it before this.
+        // Returned first: the queue is served in order, so waiting work gets it before this.
         drop(permit.take());
         let turns = Arc::clone(&self.lane.turns);
         let next = match Arc::clone(&turns).try_acquire_owned() {

@@ -1,6 +1,6 @@
-//! The room for bounded work. What is short is done by the thread that serves; what may be long is
-//! done elsewhere, on threads kept for it, so that a serving thread is held for a fraction of a
-//! millisecond whatever a request asks for.
+//! The room for bounded work. Short work runs on the serving thread; potentially long work runs on
+//! dedicated threads, so that no request holds a serving thread for more than a fraction of a
+//! millisecond.
 //!
 //! ```text
 //! request ── Job ── brief(price, …)   parse, compile, write out: size-bounded; own lane
@@ -8,9 +8,9 @@
 //!                                     a lane, a flag that ends it when the client leaves, a deadline
 //! ```
 //!
-//! A job is charged to its payer: what a long one takes is reserved when it is admitted and settled
-//! by what it took. Its permit belongs to the work and not to the future that waits for it, so that
-//! requests whose clients have gone count until their work has ended.
+//! A job is charged to its payer: the time of a long one is reserved when it is admitted and
+//! settled afterwards. Its permit belongs to the work and not to the future that waits for it, so
+//! that requests whose clients have gone count until their work has ended.
 
 mod job;
 mod lane;
@@ -33,19 +33,19 @@ use wellspring_log::Clock;
 /// See the module.
 pub(crate) struct WorkRoom {
     permits: Permits,
-    /// For work whose size bounds it, to tens of ms: it does not wait behind long work.
+    /// For work bounded by its size to tens of ms: it does not queue behind long work.
     brief: Lane,
-    /// For work that only its deadline bounds.
+    /// For work bounded by its deadline only.
     long: Lane,
-    /// For searches through what a view has folded, which cannot pause: half of the cores are left.
+    /// For searches through a view's fold, which cannot pause: half of the cores stay free.
     views: Lane,
     clock: Arc<dyn Clock>,
-    /// What a job may take, in µs.
+    /// The time limit of a job, in µs.
     limit_us: u64,
 }
 
 impl WorkRoom {
-    /// An empty one.
+    /// An empty room.
     pub(crate) fn new(
         config: &HttpConfig,
         threads: usize,
@@ -63,8 +63,8 @@ impl WorkRoom {
     }
 }
 
-/// Does blocking work on a thread kept for it: what waits for the device or for other threads more
-/// than it computes. What computes goes through a [`Job`].
+/// Runs blocking work on a dedicated thread: work that mostly waits for the device or other
+/// threads. Computing goes through a [`Job`].
 ///
 /// # Errors
 /// 500, logged: the work panicked.
@@ -72,7 +72,7 @@ pub async fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Box<Problem>> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a blocking task died");
-        problem::INTERNAL.because("the work died; the server's log says more")
+        tracing::error!(%error, "a blocking task panicked");
+        problem::INTERNAL.because("the work failed; see the server's log")
     })
 }

@@ -1,4 +1,4 @@
-//! How much long work there may be: in all, and of one client.
+//! Permits for long work: in all, and per client.
 
 use crate::limits::{HeldByClient, Payer};
 use crate::stats::{RefusalReason, Stats};
@@ -13,8 +13,8 @@ pub(super) struct Permits {
     stats: Arc<Stats>,
 }
 
-/// A permit for long work, kept as long as the work goes on or its answer is in memory: never by a
-/// future alone, which is dropped when its client leaves.
+/// A permit for long work, held while the work runs or its answer is in memory: never by a future
+/// alone, which is dropped when its client leaves.
 pub struct Permit {
     _of_all: OwnedSemaphorePermit,
     _of_client: HeldByClient,
@@ -26,24 +26,24 @@ impl Permits {
         Permits { free: Arc::new(Semaphore::new(limit)), limit, stats: Arc::clone(stats) }
     }
 
-    /// One of them, as soon as there is one. For work whose client is counted by other means.
+    /// A permit, as soon as one is free. For work whose client is limited otherwise.
     pub(super) async fn wait(&self) -> Arc<Permit> {
         let permit = Arc::clone(&self.free).acquire_owned().await;
         let _of_all = permit.expect("permits are never closed");
         Arc::new(Permit { _of_all, _of_client: HeldByClient::default() })
     }
 
-    /// One of them.
+    /// A permit.
     ///
     /// # Errors
-    /// 429: this client has as many as it may. 503: as many are under way as may be. Both counted;
-    /// a retry helps.
+    /// 429: this client has reached its limit. 503: the total limit is reached. Both counted; a
+    /// retry helps.
     pub(super) fn take(&self, payer: &Payer) -> Result<Arc<Permit>, Box<Problem>> {
         let _of_client = payer.long_work()?;
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
             self.stats.refusals.count(RefusalReason::LongRead);
             problem::OVERLOADED
-                .because(format!("{} long reads are under way, the most at a time", self.limit))
+                .because(format!("{} long reads are in progress, the maximum", self.limit))
                 .limit(self.limit as u64)
         })?;
         Ok(Arc::new(Permit { _of_all: permit, _of_client }))

@@ -1,27 +1,27 @@
-//! What is known of a piece of work before it is begun: whether a serving thread may do it.
+//! The estimated cost of work before it starts: whether a serving thread may run it.
 
-/// Bodies over this size are parsed elsewhere, in bytes: parsing takes a few µs for each KiB.
+/// Bodies over this size, in bytes, are parsed elsewhere: parsing takes a few µs per KiB.
 const SHORT_BODY_BYTES: usize = 16 << 10;
-/// Queries and conditions of more types and tags are compiled and asked elsewhere: each takes a
-/// fraction of a µs, and there may be thousands.
+/// Queries and conditions with more types and tags are compiled and evaluated elsewhere: each takes
+/// a fraction of a µs, and there may be thousands.
 const SHORT_TERMS: usize = 64;
 
-/// Where a piece of work is done.
+/// Where a piece of work runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Price {
-    /// It may be done by a serving thread.
+    /// A serving thread may run it.
     Short,
-    /// It is done elsewhere.
+    /// It runs elsewhere.
     Dear,
 }
 
 impl Price {
-    /// Of parsing so many bytes.
+    /// For parsing this many bytes.
     pub fn of_bytes(bytes: usize) -> Price {
         if bytes > SHORT_BODY_BYTES { Price::Dear } else { Price::Short }
     }
 
-    /// Of compiling so many types and tags, and of looking them up.
+    /// For compiling and looking up this many types and tags.
     pub fn of_terms(terms: usize) -> Price {
         if terms > SHORT_TERMS { Price::Dear } else { Price::Short }
     }

@@ -5,10 +5,12 @@
 
 mod http1;
 mod http2;
+#[cfg(any(test, feature = "fuzzed"))]
 mod replay;
 
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
+#[cfg(any(test, feature = "fuzzed"))]
 pub use replay::{AnswersSeen, answers_of};
 
 use crate::result::ErrorKind;

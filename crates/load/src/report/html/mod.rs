@@ -1,24 +1,29 @@
 //! The report as one page without anything outside it: no script, no font, no image to fetch.
 
+mod comparison;
+mod page;
 mod plots;
 mod svg;
 
-use super::figures::{quantile, rate, timestamp, visible};
+pub use comparison::comparison_html;
+
 use super::markdown::{environment, thresholds};
-use super::table::{Align, Table};
 use super::tables;
 use super::view::{self, StepView};
 use crate::histogram::Histogram;
-use crate::result::{Outcome, Report, Verdict};
+use crate::numbers::{quantile, rate, timestamp};
+use crate::result::{Outcome, Report};
+use crate::table::Table;
+use page::{Page, escape};
 use std::fmt::Write as _;
-
-const STYLE: &str = include_str!("style.css");
 
 /// The report as a page of HTML. The last line of its text is the verdict.
 #[must_use]
 pub fn html(report: &Report) -> String {
-    let mut page = Page { out: String::new() };
-    page.head(report);
+    let about = format!("{} · {}", report.tool, timestamp(report.started_unix_us));
+    let verdict = report.verdict.as_ref();
+    let mut page = Page::titled(&report.title, &about, verdict);
+    page.search(report);
     let views = StepView::all(report);
     if views.len() > 1 {
         page.ladder(report, &views);
@@ -33,41 +38,11 @@ pub fn html(report: &Report) -> String {
         page.section("Thresholds");
         page.table(&table);
     }
-    page.verdict(report);
-    page.out.push_str("</main>\n</body>\n</html>\n");
-    page.out
-}
-
-/// Text as it may stand in an element or a quoted attribute.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-struct Page {
-    out: String,
+    page.ended(verdict)
 }
 
 impl Page {
-    fn head(&mut self, report: &Report) {
-        let title = escape(&report.title);
-        let _ = write!(
-            self.out,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<p class=\"faint\">{} · {}</p>\n",
-            escape(&report.tool),
-            timestamp(report.started_unix_us)
-        );
-        self.verdict(report);
+    fn search(&mut self, report: &Report) {
         let search = tables::search(report);
         if !search.is_empty() {
             self.section("Search");
@@ -75,59 +50,6 @@ impl Page {
                 self.paragraph(&line);
             }
         }
-    }
-
-    fn section(&mut self, title: &str) {
-        let _ = writeln!(self.out, "<h2>{}</h2>", escape(title));
-    }
-
-    fn heading(&mut self, title: &str) {
-        let _ = writeln!(self.out, "<h3>{}</h3>", escape(title));
-    }
-
-    fn paragraph(&mut self, text: &str) {
-        let _ = writeln!(self.out, "<p>{}</p>", escape(text));
-    }
-
-    /// A table; its first column holds the names of the rows.
-    fn table(&mut self, table: &Table) {
-        let class = |align: Align| if align == Align::Right { " class=\"n\"" } else { "" };
-        self.out.push_str("<div class=\"scroll\"><table>\n");
-        if table.columns.len() > 2 || !table.columns[0].0.is_empty() {
-            self.out.push_str("<thead><tr>");
-            for (name, align) in &table.columns {
-                let _ =
-                    write!(self.out, "<th scope=\"col\"{}>{}</th>", class(*align), escape(name));
-            }
-            self.out.push_str("</tr></thead>\n");
-        }
-        self.out.push_str("<tbody>\n");
-        for row in &table.rows {
-            self.out.push_str("<tr>");
-            for (at, (cell, (_, align))) in table.cells(row).zip(&table.columns).enumerate() {
-                let cell = escape(cell);
-                let _ = if at == 0 {
-                    write!(self.out, "<th scope=\"row\">{cell}</th>")
-                } else {
-                    write!(self.out, "<td{}>{cell}</td>", class(*align))
-                };
-            }
-            self.out.push_str("</tr>\n");
-        }
-        self.out.push_str("</tbody></table></div>\n");
-    }
-
-    fn tiles(&mut self, tiles: &[(&str, String)]) {
-        self.out.push_str("<div class=\"tiles\">\n");
-        for (name, figure) in tiles {
-            let _ = writeln!(
-                self.out,
-                "<div class=\"tile\"><b>{}</b><span>{}</span></div>",
-                escape(figure),
-                escape(name)
-            );
-        }
-        self.out.push_str("</div>\n");
     }
 
     fn ladder(&mut self, report: &Report, views: &[StepView<'_>]) {
@@ -148,8 +70,12 @@ impl Page {
     fn step(&mut self, report: &Report, view: &StepView<'_>, at: usize) {
         self.section(&view.step.name);
         let latency = view.total.latency();
+        let throughput = match view.step.runs.len() {
+            0 | 1 => "throughput".to_owned(),
+            runs => format!("throughput, geometric mean of {runs} runs"),
+        };
         self.tiles(&[
-            ("successes a second", rate(view.rate_per_s())),
+            (&throughput, rate(view.rate_per_s())),
             ("median latency", quantile(latency, 0.5)),
             ("99th percentile", quantile(latency, 0.99)),
             ("failures", tables::failures(view.failures(), view.tried())),
@@ -211,7 +137,7 @@ impl Page {
         }
         let mut errors = Table::new(["what", "times"]);
         for (n, text) in tables::errors(view) {
-            errors.row([text, super::figures::count(n)]);
+            errors.row([text, crate::numbers::count(n)]);
         }
         if !errors.rows.is_empty() {
             self.heading("What went wrong");
@@ -244,17 +170,6 @@ impl Page {
             );
         }
         self.out.push_str("</tbody></table></div>\n");
-    }
-
-    fn verdict(&mut self, report: &Report) {
-        let class = match &report.verdict {
-            None => "unchecked",
-            Some(Verdict::Trusted) => "trusted",
-            Some(Verdict::UseWithCare(_)) => "care",
-            Some(Verdict::NotMeasurable(_)) => "stop",
-        };
-        let text = escape(&view::verdict(report.verdict.as_ref()));
-        let _ = writeln!(self.out, "<p class=\"verdict {class}\">{text}</p>");
     }
 }
 

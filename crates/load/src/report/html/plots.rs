@@ -2,8 +2,8 @@
 
 use super::svg::{Axis, COLOURS, Plot, Spread};
 use crate::histogram::Histogram;
+use crate::numbers::{count, counted, duration, quantile_name, rate, significant};
 use crate::plan::Load;
-use crate::report::figures::{self, bare_rate, counted, duration, quantile_name, rate};
 use crate::report::view::StepView;
 use crate::result::{Run, Slice};
 
@@ -12,7 +12,7 @@ const MOST_COLUMNS: usize = 120;
 
 fn write_ns(ns: f64) -> String {
     // Ticks are round: `1 ms`, not `1.00 ms`.
-    let text = duration(ns.round() as u64);
+    let text = duration(ns.round());
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
@@ -22,7 +22,7 @@ fn write_ns(ns: f64) -> String {
 }
 
 fn write_rate(per_s: f64) -> String {
-    if per_s >= 1.0 { figures::count(per_s.round() as u64) } else { bare_rate(per_s) }
+    if per_s >= 1.0 { count(per_s.round() as u64) } else { significant(per_s) }
 }
 
 /// Latency by quantile, the axis of quantiles stretched towards 1 as 1/(1 − q) is
@@ -55,7 +55,7 @@ pub(super) fn quantiles(id: &str, series: &[(String, &Histogram)]) -> Option<Str
             plot.name(colour, name);
         }
     }
-    let what = "How long the share of requests on the lower axis took at most. The tail is stretched: 90, 99 and 99.9 % are equally far apart. Drawn as far as ten values lie beyond.";
+    let what = "Latency within which each share of requests completed. The tail is stretched: 90, 99 and 99.9% are equally far apart. A curve ends where fewer than ten values lie beyond it.";
     Some(plot.figure(id, "Latency by quantile", what))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn over_time(id: &str, runs: &[Run]) -> Option<String> {
         let line: Vec<_> = run.slices.iter().map(|s| (middle_s(s), slice_rate(s))).collect();
         plot.line(0, &line);
     }
-    let runs_words = if runs.len() > 1 { " A line is one run." } else { "" };
+    let runs_words = if runs.len() > 1 { " Each line is one run." } else { "" };
     let what = format!("Successes in each second.{runs_words}");
     let mut out = plot.figure(&format!("{id}-rate"), "Rate over time", &what);
 
@@ -137,7 +137,7 @@ pub(super) fn heat(id: &str, run: &Run, several_runs: bool) -> Option<String> {
     }
     let bound = |row: usize| 2f64.powi(row as i32 + 10);
     let most = columns.iter().flat_map(|(_, _, heat)| heat).max().copied().unwrap_or(1);
-    let ticks = (lowest..=highest + 1).map(|row| (bound(row), duration(bound(row) as u64)));
+    let ticks = (lowest..=highest + 1).map(|row| (bound(row), duration(bound(row).round())));
     let every = (highest + 2 - lowest).div_ceil(10).max(1);
     let ticks = ticks.step_by(every).collect();
     let y = Axis::fixed(Spread::Log, bound(lowest), bound(highest + 1), "latency", ticks);
@@ -147,20 +147,20 @@ pub(super) fn heat(id: &str, run: &Run, several_runs: bool) -> Option<String> {
         for (row, count) in heat.iter().enumerate().filter(|(_, count)| **count > 0) {
             // By logarithm: one slow answer among thousands is what one looks for.
             let share = 0.12 + 0.88 * (*count as f64).ln_1p() / (most as f64).ln_1p();
-            let low = if row == 0 { "0 ns".to_owned() } else { duration(bound(row) as u64) };
+            let low = if row == 0 { "0 ns".to_owned() } else { duration(bound(row).round()) };
             let text = format!(
                 "{start} s: {} from {low} to {}",
                 counted(*count, "answer", "answers"),
-                duration(bound(row + 1) as u64)
+                duration(bound(row + 1).round())
             );
             plot.cell((start, bound(row)), (end, bound(row + 1)), share, &text);
         }
     }
     let mut what =
-        "How many answers took how long: the stronger the colour, the more, by logarithm."
+        "Answers by latency in each second; a stronger colour means more answers (logarithmic)."
             .to_owned();
     if per_column > 1 {
-        what += &format!(" A column is {per_column} seconds.");
+        what += &format!(" Each column is {per_column} seconds.");
     }
     if several_runs {
         what += &format!(" This is run {}.", run.repeat);
@@ -211,7 +211,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     let mut out = plot.figure(
         "ladder-rate",
         "Throughput by load",
-        "Successes a second at each step; the median where a step was repeated.",
+        "Successes per second at each step; the geometric mean where a step was repeated.",
     );
     let series = [0.5, 0.99].map(|q| {
         let points = ordered.iter().filter_map(|(x, view)| {
@@ -228,7 +228,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     for (colour, points) in series.iter().enumerate() {
         plot.line(colour, &points.iter().map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>());
         for (x, y, name) in points {
-            plot.dot(colour, (*x, *y), &format!("{name}: {}", duration(*y as u64)));
+            plot.dot(colour, (*x, *y), &format!("{name}: {}", duration(y.round())));
         }
     }
     plot.name(0, "median");
@@ -236,7 +236,7 @@ pub(super) fn ladder(views: &[StepView<'_>]) -> Option<String> {
     out += &plot.figure(
         "ladder-times",
         "Latency by load",
-        "Median and 99th percentile at each step, where enough was measured.",
+        "Median and 99th percentile at each step, where there were enough answers.",
     );
     Some(out)
 }
@@ -273,7 +273,7 @@ mod tests {
         let sum: u64 = columns.iter().flat_map(|(_, _, heat)| heat).sum();
         assert_eq!(sum, 500 * slice.heat.iter().sum::<u64>());
         let svg = heat("h", &run, false).unwrap();
-        assert!(svg.contains("A column is 5 seconds."));
+        assert!(svg.contains("Each column is 5 seconds."));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Axes, scales and lines as SVG text.
 
-use super::escape;
+use super::page::escape;
 use std::fmt::Write as _;
 
 /// Width of every plot, in its own units.

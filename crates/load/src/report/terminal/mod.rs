@@ -3,11 +3,11 @@
 mod paint;
 mod plots;
 
-use super::figures::{quantile_name, timestamp, visible};
-use super::table::{Align, Table, clip, pad};
 use super::tables;
 use super::view::{self, Said, StepView};
+use crate::numbers::{quantile_name, timestamp};
 use crate::result::{Outcome, Report, Verdict};
+use crate::table::{Align, Table, clip, pad, visible};
 use paint::{Ink, Painter};
 
 /// How the terminal is to be used.
@@ -166,10 +166,10 @@ impl Page {
 
     /// A label in the left margin and text beside it, wrapped.
     fn labelled(&mut self, label: &str, text: &str, ink: Ink) {
-        const MARGIN: usize = 12;
+        const MARGIN: usize = 13;
         let text = visible(text);
         for (at, part) in wrap(&text, self.width - MARGIN).iter().enumerate() {
-            let label = if at == 0 { pad(label, MARGIN - 2, Align::Left) } else { " ".repeat(10) };
+            let label = pad(if at == 0 { label } else { "" }, MARGIN - 2, Align::Left);
             let label = self.painter.paint(ink, &label);
             self.line(&format!("  {label}{part}"));
         }
@@ -260,7 +260,7 @@ impl Page {
         self.heading("What went wrong");
         for (step, n, text) in errors {
             let place = if step.is_empty() { String::new() } else { format!("[{step}] ") };
-            self.labelled(&super::figures::count(n), &format!("{place}{text}"), Ink::Bad);
+            self.labelled(&crate::numbers::count(n), &format!("{place}{text}"), Ink::Bad);
         }
     }
 
@@ -305,11 +305,15 @@ impl Page {
         self.heading("Thresholds");
         let several = report.steps.len() > 1;
         for threshold in &report.thresholds {
-            let measured = threshold.measured.as_deref().unwrap_or("not measured: too few answers");
             let place = if several { format!(" [{}]", threshold.step) } else { String::new() };
-            let text = format!("fail if {}: {measured}{place}", threshold.expression);
+            let expression = &threshold.expression;
+            let text = match (&threshold.measured, threshold.failed) {
+                (None, _) => format!("{expression} not measured: too few answers{place}"),
+                (Some(measured), true) => format!("{expression} reached ({measured}){place}"),
+                (Some(measured), false) => format!("{expression} not reached ({measured}){place}"),
+            };
             let (word, ink) =
-                if threshold.failed { ("FAILED", Ink::Bad) } else { ("held", Ink::Good) };
+                if threshold.failed { ("FAIL", Ink::Bad) } else { ("pass", Ink::Good) };
             self.labelled(word, &text, ink);
         }
     }

@@ -1,9 +1,9 @@
 //! Plots out of characters: a histogram of latencies, and strips over time.
 
 use crate::histogram::Histogram;
-use crate::report::figures::{bare_rate, duration, share};
-use crate::report::table::{Align, pad};
+use crate::numbers::{duration, share, significant};
 use crate::result::Run;
+use crate::table::{Align, pad};
 
 /// Most rows for the body, up to the 95th percentile.
 const BODY_ROWS: usize = 10;
@@ -96,7 +96,7 @@ pub(super) fn histogram(latencies: &Histogram, width: usize) -> Vec<(String, Str
     let most = rows.iter().map(|row| row.count).max().unwrap_or(0);
     let space = width.saturating_sub(11 + 2 + 10).clamp(8, 60);
     let line = |row: &Row| {
-        let label = pad(&format!("≤ {}", duration(row.at_most_ns)), 10, Align::Right);
+        let label = pad(&format!("≤ {}", duration(row.at_most_ns as f64)), 10, Align::Right);
         let share =
             if row.count == 0 { String::new() } else { share(row.count, latencies.count()) };
         (label, bar(row.count, most, space), share)
@@ -144,9 +144,9 @@ pub(super) fn strips(run: &Run, width: usize) -> (Vec<Strip>, usize) {
     let worst = |figure: fn(&crate::result::Slice) -> u64| -> Vec<f64> {
         blocks().map(|block| block.iter().map(figure).max().unwrap_or(0) as f64).collect()
     };
-    let times = |ns: f64| duration(ns as u64);
+    let times = |ns: f64| duration(ns.round());
     let strips = vec![
-        strip("rate", &rates, |per_s| format!("{}/s", bare_rate(per_s))),
+        strip("rate", &rates, |per_s| format!("{}/s", significant(per_s))),
         strip("p50", &worst(|s| s.p50_ns), times),
         strip("p99", &worst(|s| s.p99_ns), times),
     ];

@@ -14,7 +14,7 @@ use super::document::{self, Fields, Kind, Node};
 use super::error::ScenarioError;
 use super::file::{Options, Scenario, Suggested};
 use super::names::{Names, Scope};
-use super::plan::{HeaderPlan, RequestPlan, Step};
+use super::plan::{GivenBy, HeaderPlan, RequestPlan, Step};
 use super::pointer::Pointer;
 use super::quantity;
 use super::template::{Place, Template};
@@ -28,6 +28,8 @@ const MOST_REPEATS: i64 = 1_000_000;
 struct Reader<'d> {
     names: Names,
     files: &'d Files,
+    /// Given from outside the file.
+    outer_headers: Vec<HeaderPlan>,
     default_headers: &'d [(String, Node)],
     /// What `[login]` adds to every request.
     login_header: Option<HeaderPlan>,
@@ -51,7 +53,8 @@ pub(crate) fn scenario(
     let load = suggested(&mut top)?;
     let (names, tables) = names::all(&mut top, &root, files, options)?;
     let default_headers = top.entries("headers")?;
-    let mut reader = Reader { names, files, default_headers, login_header: None };
+    let outer_headers = request::outer_headers(options)?;
+    let mut reader = Reader { names, files, outer_headers, default_headers, login_header: None };
     let mut setup = Vec::new();
     if let Some(node) = top.take("login") {
         let (request, header) = reader.login(node)?;
@@ -88,7 +91,10 @@ fn named(root: &Node, key: &str, why: String) -> ScenarioError {
 }
 
 /// Checks a base URL: scheme, host and perhaps a port.
-pub(crate) fn base_url(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn base_url(text: &str) -> Result<String, String> {
     let host = match origin_of(text) {
         Some((origin, "/")) => origin,
         Some((origin, path)) => {
@@ -279,7 +285,7 @@ impl Reader<'_> {
             name: super::parts::header_name(header).map_err(wrong)?,
             value: Template::compile(&text, Place::Header, &mut self.names, Scope::Setup)
                 .map_err(wrong)?,
-            default: true,
+            given_by: GivenBy::Scenario,
         };
         super::parts::header_value(prefix).map_err(wrong)?;
         let mut request = self.request(&mut fields, Scope::Setup, Some("login"))?;

@@ -2,14 +2,37 @@
 
 use super::super::document::{Fields, Kind, Node};
 use super::super::error::ScenarioError;
+use super::super::file::Options;
 use super::super::names::Scope;
 use super::super::parts;
-use super::super::plan::{Body, HeaderPlan, RequestPlan};
+use super::super::plan::{Body, GivenBy, HeaderPlan, RequestPlan};
 use super::super::template::{Place, Segment, Template};
 use super::{Reader, body, expect};
 
 /// The largest body read from a file: 64 MiB.
 const MOST_BODY_BYTES: u64 = 64 << 20;
+
+/// The header fields that are given from outside the file.
+pub(super) fn outer_headers(options: &Options) -> Result<Vec<HeaderPlan>, ScenarioError> {
+    let authorization = options.authorization.iter().map(|value| ("authorization", value));
+    let fields = options.headers.iter().map(|(name, value)| (name.as_str(), value));
+    let given = fields
+        .map(|field| (field, GivenBy::Request))
+        .chain(authorization.map(|field| (field, GivenBy::Credentials)));
+    let mut headers: Vec<HeaderPlan> = Vec::new();
+    for ((name, text), given_by) in given {
+        let wrong = |why: String| ScenarioError::new(format!("header {name:?}"), why);
+        let name = parts::header_name(name).map_err(wrong)?;
+        parts::header_value(text).map_err(wrong)?;
+        let mut value = Template::default();
+        value.push_text(text);
+        // An `Authorization` given as a field comes before credentials, as with a single request.
+        if given_by == GivenBy::Request || headers.iter().all(|there| there.name != name) {
+            headers.push(HeaderPlan { name, value, given_by });
+        }
+    }
+    Ok(headers)
+}
 
 impl Reader<'_> {
     /// Reads the keys that describe one request, and leaves the others.
@@ -33,12 +56,15 @@ impl Reader<'_> {
             Some(name) => name.to_owned(),
             None => format!("{method} {}", path.probe().split('?').next().unwrap_or_default()),
         };
+        // What is given from outside is for the server that is measured, and for no other.
+        let outer = if origin.is_none() { self.outer_headers.clone() } else { Vec::new() };
+        let headers = self.headers(fields, scope, content_type, outer)?;
         Ok(RequestPlan {
             name,
             method,
             origin,
             path,
-            headers: self.headers(fields, scope, content_type)?,
+            headers,
             body,
             expected: expected.statuses,
             checks: expected.checks,
@@ -89,6 +115,7 @@ impl Reader<'_> {
         fields: &mut Fields<'_>,
         scope: Scope,
         content_type: Option<&str>,
+        outer: Vec<HeaderPlan>,
     ) -> Result<Vec<HeaderPlan>, ScenarioError> {
         let mut headers: Vec<HeaderPlan> = Vec::new();
         let place = fields.inside("headers");
@@ -102,14 +129,19 @@ impl Reader<'_> {
             template.push_text(value);
             headers.insert(
                 0,
-                HeaderPlan { name: "content-type".into(), value: template, default: false },
+                HeaderPlan {
+                    name: "content-type".into(),
+                    value: template,
+                    given_by: GivenBy::Request,
+                },
             );
         }
-        let mut defaults = Vec::new();
+        let mut defaults = outer;
+        defaults.retain(|outer| headers.iter().all(|there| there.name != outer.name));
         for (name, node) in self.default_headers {
             let mut header = self.header(name, node, scope, "headers")?;
-            if !headers.iter().any(|there| there.name == header.name) {
-                header.default = true;
+            if !headers.iter().chain(&defaults).any(|there| there.name == header.name) {
+                header.given_by = GivenBy::Scenario;
                 defaults.push(header);
             }
         }
@@ -141,7 +173,7 @@ impl Reader<'_> {
         let value =
             Template::compile(&text, Place::Header, &mut self.names, scope).map_err(wrong)?;
         parts::header_value(&value.probe()).map_err(wrong)?;
-        Ok(HeaderPlan { name, value, default: false })
+        Ok(HeaderPlan { name, value, given_by: GivenBy::Request })
     }
 
     /// The body and the content type that goes with its kind.

@@ -458,6 +458,7 @@ fn variables_come_from_the_command_line_the_environment_or_the_file() {
     let options = Options {
         vars: vec![("a".into(), "x".into())],
         environment: |name| (name == "B").then(|| "y".to_owned()),
+        ..Options::default()
     };
     let load = |options: &Options| Scenario::parse(text, Path::new("t.toml"), options);
     let scenario = load(&options).unwrap();

@@ -1,4 +1,4 @@
-//! What others append: links of their own, and what makes no sense.
+//! Events appended by other programs: their own links, and invalid events.
 
 use super::shell::created_by_others;
 use super::*;
@@ -15,7 +15,8 @@ impl World {
                 created_by_others(code, &json!({"number": huge[usize::from(number) % 5]}))
             }
             3 => {
-                // What this process would have given, or will: it counts on from there.
+                // A code that this process has assigned or will assign: its counter continues from
+                // there.
                 let code = self.numbered(near % 50);
                 let number = Permutation::new(self.oracle.key.unwrap_or_default()).number(code);
                 self.counted = number.map_or(0, |number| number + 1);

@@ -1,4 +1,4 @@
-//! Executing a command: decide on what is staged, stage, append on the condition, settle.
+//! Executes a command: decides on the staged state, stages, appends under the condition, settles.
 
 use super::*;
 
@@ -46,7 +46,7 @@ impl World {
                     self.open.push((ticket, None));
                     self.fold(position);
                     if attempt > ATTEMPTS / 2 {
-                        // What has no effect can come before what has.
+                        // A command without effect may be answered before one with an effect.
                         self.see_all();
                     }
                 }
@@ -56,7 +56,7 @@ impl World {
         panic!("{command:?} is blocked");
     }
 
-    /// Each process has a key at hand in case nobody has opened the links.
+    /// Each process has its own key, used if links are not opened yet.
     fn next_key(&self) -> Key {
         u128::from(mixed(self.next_ticket / 8)).to_le_bytes()
     }
@@ -66,7 +66,7 @@ impl World {
         self.sweep();
     }
 
-    /// Settles what is folded or lost.
+    /// Settles tickets that are folded or lost.
     pub(super) fn sweep(&mut self) {
         let World { open, staged, folded, .. } = self;
         open.retain(|&(ticket, last)| {
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// Everything is known: the refusal must be right.
+    /// With everything folded, the refusal must be right.
     fn check_refusal(&self, command: &Command, refusal: &Refusal) {
         let link = |code: &Code| self.oracle.link(*code);
         match (command, refusal) {
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// Everything is known and nothing has to happen.
+    /// With everything folded, the command must indeed need no events.
     fn check_nothing(&self, command: &Command, outcome: Outcome) {
         match (command, outcome) {
             (Command::Create(create), Outcome::Existing(code)) => {
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// Appends what the decision rules out.
+    /// Appends an event that violates the decision's condition.
     fn overtake(&mut self, decision: &Decision<Outcome>) {
         let event = match decision.outcome {
             Outcome::Created(code) => created_by_others(code, &json!({})),
@@ -193,7 +193,7 @@ fn created(outcome: &Outcome) -> Option<Code> {
     }
 }
 
-/// A link of others: its data with these members put in.
+/// A foreign link: its data with these members added.
 pub(super) fn created_by_others(code: Code, members: &Value) -> Event {
     let mut data = json!({"url": "https://others.example/", "chosen": "alias"});
     for (name, value) in members.as_object().expect("members") {

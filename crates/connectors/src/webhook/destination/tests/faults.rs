@@ -18,13 +18,13 @@ impl OrderCheck {
     }
 
     /// Notes a request; gives the number of earlier attempts at its event.
-    fn attempt(&mut self, request: &Received) -> usize {
+    fn attempt(&mut self, request: &ReceivedRequest) -> usize {
         let attempts = self.attempts.entry(request.position()).or_default();
         *attempts += 1;
         *attempts - 1
     }
 
-    fn accept(&mut self, request: &Received) {
+    fn accept(&mut self, request: &ReceivedRequest) {
         let tags = request.header("wellspring-tags").unwrap().to_owned();
         let accepted = self.accepted.entry(tags).or_default();
         if !accepted.contains(&request.position()) {
@@ -59,7 +59,7 @@ fn events_of_a_key_are_accepted_one_after_the_other_whatever_fails() {
     // An event is not even sent before the one before it is accepted.
     let sent = receiver.received();
     for positions in accepted {
-        let of_key = sent.iter().map(Received::position).filter(|at| positions.contains(at));
+        let of_key = sent.iter().map(ReceivedRequest::position).filter(|at| positions.contains(at));
         assert!(of_key.is_sorted(), "{:?}", receiver.positions());
     }
     assert!(bench.retries() > 0);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::status::ConnectorState;
-use receiver::{Received, Receiver, Reply};
+use receiver::{ReceivedRequest, Receiver, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::sync::Mutex;

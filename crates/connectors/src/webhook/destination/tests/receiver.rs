@@ -9,13 +9,13 @@ use std::time::Duration;
 
 /// A request that came.
 #[derive(Debug, Clone)]
-pub(super) struct Received {
+pub(super) struct ReceivedRequest {
     pub(super) line: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
-impl Received {
+impl ReceivedRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         let value = found.next().map(|(_, value)| value.as_str());
@@ -55,11 +55,11 @@ impl Reply {
     }
 }
 
-type Script = dyn FnMut(&Received) -> Reply + Send;
+type Script = dyn FnMut(&ReceivedRequest) -> Reply + Send;
 
 struct Shared {
     script: Mutex<Box<Script>>,
-    received: Mutex<Vec<Received>>,
+    received: Mutex<Vec<ReceivedRequest>>,
     tls: Option<Arc<ServerConfig>>,
     ending: AtomicBool,
     connections: AtomicUsize,
@@ -75,7 +75,9 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn start(script: impl FnMut(&Received) -> Reply + Send + 'static) -> Receiver {
+    pub(super) fn start(
+        script: impl FnMut(&ReceivedRequest) -> Reply + Send + 'static,
+    ) -> Receiver {
         Receiver::on(TcpListener::bind("127.0.0.1:0").unwrap(), None, script)
     }
 
@@ -83,7 +85,7 @@ impl Receiver {
     pub(super) fn on(
         listener: TcpListener,
         tls: Option<Arc<ServerConfig>>,
-        script: impl FnMut(&Received) -> Reply + Send + 'static,
+        script: impl FnMut(&ReceivedRequest) -> Reply + Send + 'static,
     ) -> Receiver {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -114,12 +116,12 @@ impl Receiver {
         format!("http://{}/hook?token=of-the-url", self.address)
     }
 
-    pub(super) fn received(&self) -> Vec<Received> {
+    pub(super) fn received(&self) -> Vec<ReceivedRequest> {
         self.shared.received.lock().unwrap().clone()
     }
 
     pub(super) fn positions(&self) -> Vec<u64> {
-        self.received().iter().map(Received::position).collect()
+        self.received().iter().map(ReceivedRequest::position).collect()
     }
 
     pub(super) fn connections(&self) -> usize {
@@ -196,13 +198,13 @@ impl Shared {
     }
 }
 
-fn read(stream: &mut BufReader<impl Read>) -> Option<Received> {
+fn read(stream: &mut BufReader<impl Read>) -> Option<ReceivedRequest> {
     let mut line = || {
         let mut line = String::new();
         stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
         Some(line.strip_suffix("\r\n").expect("CRLF").to_owned())
     };
-    let mut request = Received { line: line()?, headers: Vec::new(), body: Vec::new() };
+    let mut request = ReceivedRequest { line: line()?, headers: Vec::new(), body: Vec::new() };
     loop {
         let header = line()?;
         if header.is_empty() {

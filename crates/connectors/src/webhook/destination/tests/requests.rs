@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 
 /// Whether a receiver would take the signature.
-fn is_signed(request: &Received) -> bool {
+fn is_signed(request: &ReceivedRequest) -> bool {
     let base64 = &base64::engine::general_purpose::STANDARD;
     let secret = base64.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
     let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);

@@ -35,7 +35,7 @@ pub(super) struct Shell {
     pub(super) log: Vec<StoredFact>,
     view: Option<Catalogue>,
     folded: usize,
-    staged: Staged,
+    staged: StagedChanges,
     open: Vec<Open>,
     swept: Position,
     tickets: Ticket,

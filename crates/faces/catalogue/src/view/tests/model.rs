@@ -139,7 +139,7 @@ impl Model {
         assert_eq!(names, self.topics);
         assert_eq!(state.item_count(), self.items.len());
         for ((id, item), model) in state.items_from(1).zip(&self.items) {
-            let Standing { stock, sold, price_minor, withdrawn, orders } = item.standing;
+            let ItemState { stock, sold, price_minor, withdrawn, orders } = item.standing;
             assert_eq!((i64::from(stock), sold as i64), (model.stock(), model.sold()), "item {id}");
             assert_eq!((price_minor, withdrawn), (model.price, model.withdrawn), "item {id}");
             assert_eq!(
@@ -156,4 +156,4 @@ impl Model {
     }
 }
 
-use super::super::item::Standing;
+use super::super::item::ItemState;
