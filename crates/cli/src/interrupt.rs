@@ -1,5 +1,4 @@
-//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end
-//! by oneself.
+//! Ctrl-C: either a last message and the exit code that shells expect, or an orderly end.
 
 use crate::exit::{Code, Failure};
 use std::ops::ControlFlow;
@@ -10,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, a polite kill or a terminal that is closed, for who comes to an end by itself.
+/// Ctrl-C, SIGTERM or a closed terminal, for a command that ends by itself.
 pub(crate) struct Interrupts {
     came: Receiver<()>,
 }
@@ -40,12 +39,12 @@ impl Interrupts {
 
     /// Whether one comes within this time; waits that long if none does.
     pub(crate) fn came_within(&self, time: Duration) -> bool {
-        // Without its thread nobody could end this any more.
+        // Without its thread nothing could end this any more.
         !matches!(self.came.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 }
 
-/// From now on Ctrl-C (or a polite kill) calls `last_words` and ends the process with 130.
+/// From now on Ctrl-C (or SIGTERM) calls `last_words` and ends the process with 130.
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
 pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
     let mut last_words = Some(last_words);

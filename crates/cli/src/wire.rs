@@ -48,13 +48,13 @@ impl From<wellspring_types::Invalid> for Fault {
 pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// Reads an object; a member that stands twice is a fault.
+    /// Reads an object; a repeated member is a fault.
     pub(crate) fn parse(text: &'a str) -> Result<Fields<'a>, Fault> {
         let fields: Fields<'a> = serde_json::from_str(text)
             .map_err(|error| Fault::of("", format!("must be one JSON object ({error})")))?;
         for (i, (name, _)) in fields.0.iter().enumerate() {
             if fields.0[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Fault::of(&**name, "stands twice; give it once"));
+                return Err(Fault::of(&**name, "appears twice; remove one"));
             }
         }
         Ok(fields)

@@ -1,4 +1,4 @@
-//! The binary `wellspring`; everything is in the library beside it.
+//! The binary `wellspring`; everything is in the library.
 
 #![forbid(unsafe_code)]
 

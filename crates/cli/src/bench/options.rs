@@ -10,7 +10,9 @@ use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
-use wellspring_load::plan::{Accepted, Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
+use wellspring_load::plan::{
+    Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
+};
 use wellspring_load::report::redact_command;
 use wellspring_load::scenario::{
     FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
@@ -26,6 +28,7 @@ const DURATION_MS: u64 = 10_000;
 
 /// What is asked.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Request")]
 pub(super) struct RequestOptions {
     /// Method; GET, or POST when there is a body.
     #[arg(short = 'm', long, value_name = "METHOD")]
@@ -52,6 +55,7 @@ pub(super) struct RequestOptions {
 
 /// How the client authenticates.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Credentials")]
 pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["basic", "token_url"])]
@@ -76,6 +80,7 @@ pub(super) struct Credentials {
 
 /// How connections are made.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionOptions {
     /// HTTP/2 in clear text (prior knowledge).
     #[arg(long, conflicts_with = "http2")]
@@ -110,6 +115,7 @@ pub(super) struct ConnectionOptions {
 
 /// How long and how often.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Length")]
 pub(super) struct LengthOptions {
     /// Ends after this many requests.
     #[arg(short = 'n', long = "requests", value_name = "N", value_parser = many)]
@@ -138,6 +144,7 @@ pub(super) struct LengthOptions {
 
 /// What else is known or wanted to be known.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Context")]
 pub(super) struct ContextOptions {
     /// The server's process, if it runs here: reports what it used, and does not take its work for
     /// noise.
@@ -205,9 +212,9 @@ impl ConnectionOptions {
         }
         let authorities = self.trust.authorities().map_err(Failure::usage)?;
         let accepted = match (self.insecure, authorities) {
-            (true, _) => Accepted::Any,
-            (false, Some(authorities)) => Accepted::Of(authorities),
-            (false, None) => Accepted::OfThisMachine,
+            (true, _) => TrustedCertificates::Any,
+            (false, Some(authorities)) => TrustedCertificates::Of(authorities),
+            (false, None) => TrustedCertificates::OfThisMachine,
         };
         Ok(TlsTerms { accepted, shown: self.trust.shown().map_err(Failure::usage)? })
     }

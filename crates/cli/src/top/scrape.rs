@@ -20,8 +20,7 @@ impl Series {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| &**value)
     }
 
-    /// The value as a count: nothing below 0, nothing behind the point, at most 2^53, up to
-    /// which the format is exact.
+    /// The value as a count: not negative, whole, at most 2^53, up to which the format is exact.
     pub(super) fn count(&self) -> u64 {
         whole(self.value)
     }
@@ -109,7 +108,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == ':'
 }
 
-/// Reads what stands behind `{`, and returns what stands behind `}`.
+/// Reads the labels after `{`, and returns the text after `}`.
 fn read_labels<'a>(
     mut rest: &'a str,
     labels: &mut Vec<(String, String)>,
@@ -137,7 +136,7 @@ fn read_labels<'a>(
     }
 }
 
-/// Reads up to the closing quote, and returns what stands behind it.
+/// Reads up to the closing quote, and returns the text after it.
 fn read_quoted<'a>(text: &'a str, value: &mut String) -> Result<&'a str, &'static str> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {

@@ -6,7 +6,7 @@ use wellspring_json::{Pointer, PointerFault};
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
 
-/// Most steps of a pointer; finding a value recurses once for each.
+/// Maximum number of steps of a pointer; resolving one recurses once per step.
 const MAX_POINTER_STEPS: usize = 128;
 
 /// A text with placeholders for parts of a record: `{key}`, `{topic}`, `{partition}`, `{offset}`,

@@ -1,9 +1,9 @@
 //! Weeks, quarters and ordinal days, over the calendar of `wellspring_types`: days since 1970-01-01
-//! and what people call them.
+//! and calendar dates.
 
 use wellspring_types::moment::{self, Date, is_leap};
 
-/// The first and the last year that a day may be of.
+/// The range of years.
 pub(super) const YEARS: std::ops::RangeInclusive<i64> = Date::YEARS;
 
 /// A date as year, month and day.

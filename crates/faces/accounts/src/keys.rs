@@ -18,8 +18,7 @@ use wellspring_views::access::{AccountName, Command, Grant, Key, KeyId, Label};
 /// Owner of the listed keys.
 pub(super) static ACCOUNT: Param<Text> = Param::text(
     "account",
-    "Account whose keys are listed. Administrators may name any \
-                            account, others only their own.",
+    "Account whose keys are listed. Administrators may name any account, others only their own.",
 );
 /// Whether to list keys that have ended.
 pub(super) static REVOKED: Param<Words<bool>> = Param::words(
@@ -36,7 +35,7 @@ pub(super) static ID: Segment<KeyId> = Segment {
     read: |text| KeyId::parse(text).map_err(|_| refusal::unknown_key(text)),
 };
 
-/// Some keys, and after which id the next page begins.
+/// A page of keys, and the id after which the next page begins.
 #[derive(Serialize)]
 struct KeysPage<'a> {
     keys: Vec<KeyDocument<'a>>,

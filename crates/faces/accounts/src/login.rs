@@ -11,7 +11,7 @@ use wellspring_host::identity::Caller;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::Grants;
 
-/// A token as OAuth gives it (RFC 6749, 5.1).
+/// The token response of OAuth (RFC 6749, 5.1).
 #[derive(Serialize)]
 struct TokenDocument<'a> {
     access_token: &'a str,
@@ -67,8 +67,7 @@ fn check_roles(roles: &Grants, held: &Grants) -> Result<(), Box<Problem>> {
         None => Ok(()),
         Some((_, grant)) => Err(problem::INVALID
             .because(format!(
-                "the account does not have {grant}, so its tokens cannot have it \
-                              either"
+                "the account does not have {grant}, so its tokens cannot have it either"
             ))
             .field("roles")),
     }

@@ -54,10 +54,9 @@ pub(crate) async fn logout(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let Some(name) = principal.account().cloned() else {
         return Err(match principal.method() {
             Method::None | Method::Open => no_accounts("there are no tokens to end"),
-            _ => problems::NO_TOKEN.because(
-                "the token comes from an external issuer; end it \
-                                             there",
-            ),
+            _ => {
+                problems::NO_TOKEN.because("the token comes from an external issuer; end it there")
+            }
         });
     };
     let all = Command::RevokeAllTokens { name: name.clone() };

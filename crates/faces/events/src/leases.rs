@@ -20,7 +20,7 @@ pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
 /// Largest body of a lease request, in bytes.
 const MAX_BODY_BYTES: usize = 4_096;
 
-/// A lease that was granted.
+/// A granted lease.
 #[derive(Serialize)]
 struct LeaseDocument<'a> {
     name: &'a str,
@@ -29,7 +29,7 @@ struct LeaseDocument<'a> {
     ttl_ms: u64,
 }
 
-/// A lease that was given back.
+/// A released lease.
 #[derive(Serialize)]
 struct ReleasedLease<'a> {
     released: &'a str,

@@ -35,7 +35,7 @@ struct LogsDocument {
     logs: Vec<LogDocument>,
 }
 
-/// A log that is gone.
+/// A deleted log.
 #[derive(Serialize)]
 struct DroppedLog {
     dropped: String,

@@ -42,11 +42,8 @@ pub(super) static BUCKET: Param<Words<Bucket>> = Param::words(
 pub(super) static FROM: Param<Moment> =
     Param::moment("from", "Only buckets that begin at or after this time.");
 /// End of a series.
-pub(super) static TO: Param<Moment> = Param::moment(
-    "to",
-    "Only buckets that begin before this \
-                                                           time.",
-);
+pub(super) static TO: Param<Moment> =
+    Param::moment("to", "Only buckets that begin before this time.");
 /// Links examined for a page.
 const MAX_SCANNED: usize = 20_000;
 /// Links that a serving thread examines for a page, and puts on one.

@@ -72,7 +72,7 @@ fn state_of(key: &Key, now_us: u64) -> &'static str {
     }
 }
 
-/// Roles as texts: `["reader","writer:orders"]`.
+/// Roles as strings: `["reader","writer:orders"]`.
 pub fn roles_of<'a>(grants: impl Iterator<Item = &'a Grant>) -> Vec<String> {
     grants.map(Grant::to_string).collect()
 }

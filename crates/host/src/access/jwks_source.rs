@@ -161,8 +161,7 @@ pub(crate) fn open(
         Source::File(path) => read(path)?,
         Source::Url(url) => fetch(url, clock).unwrap_or_else(|reason| {
             tracing::warn!(
-                "{reason}; tokens of that issuer are refused until the keys have \
-                            been read"
+                "{reason}; tokens of that issuer are refused until the keys have been read"
             );
             KeySet::default()
         }),

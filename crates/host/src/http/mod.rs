@@ -269,7 +269,7 @@ impl Request {
             headers,
             client: None,
             of_node: None,
-            principal: host.access.nobody(),
+            principal: host.access.unauthenticated(),
             connection: None,
             payer: Payer::default(),
             body: Body::new(Source::Full(content), host, Version::HTTP_11),

@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How runs are made, besides their plans.
+/// How runs are made, apart from their plans.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The server's process, if it runs here and is known: its work is reported and is no noise.

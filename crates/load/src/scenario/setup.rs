@@ -161,7 +161,8 @@ impl Setup {
             let mut value = String::new();
             match header.value.fill(&mut moment, &mut value) {
                 Ok(()) => headers.push((header.name.clone(), value)),
-                Err(_) if header.given_by == GivenBy::Scenario => {} // not known yet, e.g. the token while logging in
+                // Not known yet, e.g. the token while logging in.
+                Err(_) if header.given_by == GivenBy::Scenario => {}
                 Err(unfilled) => return Err(fail("headers", unfilled.0)),
             }
         }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use wellspring_types::random::{STEP, mix};
 
-    /// Hashes as good as any.
+    /// SplitMix64 (Steele, Lea, Flood 2014), a uniform hash.
     fn hash(n: u64) -> u64 {
         mix(n.wrapping_add(1).wrapping_mul(STEP))
     }

@@ -24,7 +24,7 @@ pub const MAX_GROUP_DEPTH: usize = 4;
 
 /// Maximum length of a pointer, in bytes.
 const MAX_POINTER_BYTES: usize = 1024;
-/// Maximum number of steps of a pointer; finding a value recurses once for each.
+/// Maximum number of steps of a pointer; resolving one recurses once per step.
 const MAX_POINTER_STEPS: usize = 32;
 
 /// One projection as requested.
