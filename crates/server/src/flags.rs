@@ -1,12 +1,12 @@
-//! A flag that was mistyped, told with the one that was probably meant.
+//! Suggests the intended flag for a mistyped one.
 
 use crate::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
 
-/// The mistake that clap found, with the flag that is nearest. Clap compares words by the letters
-/// they have in common from the front on, and so takes `--ulr` for `--user`.
+/// The error that clap found, with the nearest flag. Clap compares words by their common letters
+/// from the front, and would suggest `--user` for `--ulr`.
 pub(crate) fn respelled(mut error: Error, line: &mut Command, words: &[OsString]) -> Error {
     let typed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(typed))) => typed.clone(),
@@ -24,7 +24,7 @@ pub(crate) fn respelled(mut error: Error, line: &mut Command, words: &[OsString]
     error
 }
 
-/// The command that words lead to.
+/// The command that words select.
 fn meant<'c>(line: &'c Command, words: &[OsString]) -> &'c Command {
     let deeper = |command: &'c Command, word| command.find_subcommand(word).unwrap_or(command);
     words.iter().skip(1).fold(line, deeper)

@@ -5,8 +5,6 @@ use crate::exit::Code;
 use std::collections::BTreeMap;
 use wellspring_load::result::{Counters, Report, Verdict};
 
-/// Exit code when a threshold failed, as k6 has it.
-const THRESHOLD_FAILED: u8 = 99;
 /// So many causes are named.
 const NAMED: usize = 3;
 
@@ -38,7 +36,7 @@ pub(super) fn of(report: &Report, trusted: Trusted, stopped: bool) -> Outcome {
         .collect();
     if !failed.is_empty() {
         let why = format!("a threshold failed: {}", failed.join(", "));
-        return Outcome { code: THRESHOLD_FAILED, why: Some(why) };
+        return Outcome { code: Code::Threshold as u8, why: Some(why) };
     }
     if stopped {
         return Outcome { code: Code::Interrupted as u8, why: None };

@@ -16,10 +16,10 @@ use wellspring_load::plan::{Plan, Stop};
 use wellspring_load::scenario::{Options, Scenario, ScenarioError, Setup, SetupValues};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Ready-made scenarios are in the folder scenarios/; docs/bench/scenarios.md explains the file.
 
-  wellspring bench scenario scenarios/links.toml --url http://127.0.0.1:4000 --users 20 -z 30s
+  wellspring bench scenario scenarios/links.toml --users 20 -z 30s
 
 To compare two servers with a scenario: wellspring bench compare --scenario FILE URL URL.")]
 pub(super) struct ScenarioArgs {
@@ -243,13 +243,7 @@ fn perform(
             None => None,
         };
         let target = elsewhere.as_ref().unwrap_or(target);
-        let sent = driver::OwnedRequest {
-            method: request.method,
-            path: request.path,
-            headers: request.headers,
-            body: request.body,
-        };
-        let answer = connection.ask(target, sent)?;
+        let answer = connection.ask(target, request.request)?;
         setup
             .answered(answer.status, &answer.headers, &answer.body)
             .map_err(|error| Failure::new(Code::Unavailable, error.to_string()))?;

@@ -1,8 +1,8 @@
 //! The tables that several renderers show: latency, endpoints, steps, repeats, phases.
 
 use super::measured::{
-    self, AGAINST_MEAN, Column, ENDPOINT, FAILURES, MAX, Measured, P50, P95, P99, P999, RATE,
-    STEP, figure, words,
+    self, AGAINST_MEAN, Column, ENDPOINT, FAILURES, MAX, Measured, P50, P95, P99, P999, RATE, STEP,
+    figure, words,
 };
 use super::view::{StepView, early_ends, extremes, length, load};
 use crate::histogram::Histogram;
