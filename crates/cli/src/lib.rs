@@ -5,6 +5,8 @@
 //! Nothing here reaches into the server's own modules: a tool can do what any client can do. The
 //! exception is accounts offline, which no client can create before the first start.
 
+#![forbid(unsafe_code)]
+
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
 

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use wellspring_types::valid::join_path;
 use wellspring_types::{DataKind, Event};
 
 /// What is wrong with one event of the input.
@@ -105,7 +106,7 @@ pub(crate) fn strings(field: &str, raw: &RawValue) -> Result<Vec<String>, Fault>
 pub(crate) fn string_map(field: &str, raw: &RawValue) -> Result<Vec<(String, String)>, Fault> {
     let fields = Fields::parse(raw.get()).map_err(|fault| Fault::of(field, fault.what))?;
     let pair = |(name, value): (Cow<'_, str>, &RawValue)| {
-        let value = string(&format!("{field}.{name}"), value)?;
+        let value = string(&join_path(field, &name), value)?;
         Ok((name.into_owned(), value))
     };
     fields.0.into_iter().map(pair).collect()

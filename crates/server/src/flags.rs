@@ -1,12 +1,12 @@
-//! A mistyped flag, reported with the one that was probably meant.
+//! Suggests the intended flag for a mistyped one.
 
 use crate::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use std::ffi::OsString;
 
-/// The error of clap, with the nearest flag. Clap compares words by their common letters from the
-/// front, and so takes `--ulr` for `--user`.
+/// The error that clap found, with the nearest flag. Clap compares words by their common letters
+/// from the front, and would suggest `--user` for `--ulr`.
 pub(crate) fn respelled(mut error: Error, line: &mut Command, words: &[OsString]) -> Error {
     let typed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(typed))) => typed.clone(),
@@ -24,7 +24,7 @@ pub(crate) fn respelled(mut error: Error, line: &mut Command, words: &[OsString]
     error
 }
 
-/// The command that the words select.
+/// The command that words select.
 fn meant<'c>(line: &'c Command, words: &[OsString]) -> &'c Command {
     let deeper = |command: &'c Command, word| command.find_subcommand(word).unwrap_or(command);
     words.iter().skip(1).fold(line, deeper)

@@ -1,4 +1,4 @@
-//! The engine that `--journal` names: the only place that knows which there are.
+//! The engine that `--journal` names: the only place that knows the engines.
 
 use std::sync::Arc;
 use wellspring_host::cluster::{ClusterConfig, Engine};
@@ -37,8 +37,7 @@ mod postgres {
     };
     use wellspring_log::shared::SharedLog;
 
-    /// How often a server that cannot be reached is tried, and after what time: it may be starting,
-    /// too.
+    /// Attempts to reach a server, and the time between them: it may be starting, too.
     const TRIES: u32 = 30;
     const PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,7 +1,9 @@
 //! The `wellspring` program: the shell around the log, with every effect.
 //!
-//! A library so that other programs can add faces of their own ([`embed`]) and the fuzz targets
-//! reach the parsers; `main.rs` calls [`main`].
+//! A library, so that other programs can add faces ([`embed`]) and fuzz targets reach the parsers;
+//! `main.rs` calls [`main`].
+
+#![forbid(unsafe_code)]
 
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
@@ -13,6 +15,7 @@ mod flags;
 mod journal;
 mod manual;
 mod nearest;
+#[cfg(feature = "fuzzing")]
 pub mod parsers;
 mod start;
 mod variables;
@@ -36,7 +39,7 @@ struct Line {
     command: Command,
 }
 
-// Read once at start; its size is of no account.
+// Read once at start; its size does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -73,7 +76,7 @@ Example:
     },
 }
 
-/// As [`main`], with these faces besides the program's own.
+/// As [`main`], with these faces in addition to the program's own.
 #[must_use]
 pub fn main_with(faces: Vec<embed::EmbeddedFace>) -> ExitCode {
     faces::embed(faces);

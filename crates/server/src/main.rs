@@ -1,4 +1,6 @@
-//! The binary `wellspring`; everything is in the library beside it.
+//! The binary `wellspring`; everything is in the library.
+
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The parsers of what clients send, for the fuzz targets under `fuzz/`.
+//! The parsers of clients' input, for the fuzz targets in `fuzz/`.
 
 pub use wellspring_host::access::fuzzed::{PresentedCredential, TokenContent};
 #[cfg(target_os = "linux")]
@@ -7,8 +7,8 @@ pub use wellspring_host::lean::ReplayedConnection;
 use wellspring_face_events::event_json::{Style, read_append};
 use wellspring_host::kept_types::KeptInLog;
 
-/// Reads the body of an append, in the native style and in the dialects';
-/// returns how many events each accepted.
+/// Parses the body of an append, in the native style and in the dialects'; returns how many events
+/// each accepted.
 #[must_use]
 pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
     [Style::Native, Style::Dialect].map(|style| {
@@ -16,14 +16,14 @@ pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
     })
 }
 
-/// Reads a body as what makes a link and as what changes one; tells which of the two it is.
+/// Parses a body as a new link and as a change of one; tells which succeed.
 #[must_use]
 pub fn link_body(body: &[u8]) -> [bool; 2] {
     wellspring_face_links::reads(body)
 }
 
-/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which
-/// of them it is.
+/// Parses a body as an item, a change of one or of a stock, an order, and a topic's name; tells
+/// which succeed.
 #[must_use]
 pub fn catalogue_body(body: &[u8]) -> [bool; 5] {
     wellspring_face_catalogue::fuzzed::body(body)
@@ -34,40 +34,39 @@ pub fn catalogue_events(lines: &[u8]) {
     wellspring_face_catalogue::fuzzed::events(lines);
 }
 
-/// Reads a snapshot of a catalogue and writes it again; `None` if it is none.
+/// Reads a snapshot of a catalogue and writes it again; `None` if it is invalid.
 #[must_use]
 pub fn catalogue_snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
     wellspring_face_catalogue::fuzzed::snapshot(bytes)
 }
 
-/// Reads what is typed into the catalogue's search box; gives its words and how many of them are in
-/// phrases, nothing if it is refused.
+/// Parses text of the catalogue's search box; returns the number of words and of those in phrases,
+/// `None` if it is refused.
 #[must_use]
 pub fn catalogue_search(text: &str) -> Option<(Vec<String>, usize)> {
     wellspring_face_catalogue::fuzzed::search(text)
 }
 
-/// Reads a body as everything that access takes: a login as JSON and as a form, a logout, another
-/// secret, an account, a change of one, a password, a key, another key in its place; tells what
-/// it can be.
+/// Parses a body as every request of access: a login as JSON and as a form, a logout, a new secret,
+/// an account, a change of one, a password, a key, a rotation; tells which succeed.
 #[must_use]
 pub fn access_body(body: &[u8]) -> [bool; 9] {
     wellspring_face_accounts::reads(body)
 }
 
-/// Whether a text is taken for a `Host` of short URLs.
+/// Whether a text is accepted as the `Host` of short URLs.
 #[must_use]
 pub fn is_authority(text: &str) -> bool {
     wellspring_host::wire::authority::is_authority(text)
 }
 
-/// Reads all values of `Authorization` and of `X-API-Key`.
+/// Parses all values of `Authorization` and of `X-API-Key`.
 #[must_use]
 pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCredential {
     wellspring_host::access::fuzzed::credentials(authorization, api_key)
 }
 
-/// Reads a value of `Wellspring-Node`, whoever has signed it: the node, the time in ms since 1970
+/// Parses a value of `Wellspring-Node`, without verifying it: the node, the time in ms since 1970
 /// UTC, and the client.
 #[must_use]
 pub fn node_header(value: &[u8]) -> Option<(String, u64, Option<std::net::IpAddr>)> {
@@ -75,34 +74,34 @@ pub fn node_header(value: &[u8]) -> Option<(String, u64, Option<std::net::IpAddr
     Some((node.to_string(), at_ms, client))
 }
 
-/// Reads two tokens with this header and these claims: one that we have signed and one that an
-/// issuer `i` has signed for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
+/// Verifies two tokens with this header and these claims: one signed by us and one signed by an
+/// issuer `i` for the audience `a` with its key `k`. `now_s` in seconds since 1970 UTC.
 #[must_use]
 pub fn signed_tokens(header: &[u8], claims: &[u8], now_s: u64) -> [Option<TokenContent>; 2] {
     wellspring_host::access::fuzzed::signed(header, claims, now_s)
 }
 
-/// Reads a token as it comes.
+/// Verifies a token as it is.
 #[must_use]
 pub fn token(token: &[u8], now_s: u64) -> Option<TokenContent> {
     wellspring_host::access::fuzzed::presented(token, now_s)
 }
 
-/// Reads a JWK Set; gives how many of its keys can be used.
+/// Parses a JWK Set; returns the number of usable keys.
 #[must_use]
 pub fn key_set(document: &[u8]) -> Option<usize> {
     wellspring_host::access::fuzzed::keys(document)
 }
 
-/// Whether a text is taken for a server's `/metrics` by `wellspring top`.
+/// Whether `wellspring top` accepts a text as a server's `/metrics`.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn metrics_page(text: &str) -> bool {
     wellspring_cli::top::reads(text)
 }
 
-/// Serves `input` as a connection of the lean loop that sends it in pieces, as long in
-/// turn as `lengths` says (0 counts as 1; none at all: in one piece).
+/// Serves `input` as a connection of the lean loop that sends it in pieces, whose lengths cycle
+/// through `lengths` (0 counts as 1; empty: in one piece).
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn ingest_connection(input: &[u8], lengths: &[u8]) -> ReplayedConnection {

@@ -41,7 +41,7 @@ fn refuse(message: &str) -> ExitCode {
 /// Opens everything that a configuration names: the host, and every face on it.
 ///
 /// # Errors
-/// A sentence about what does not open.
+/// A sentence about what cannot be opened.
 pub(crate) fn open(config: Config) -> Result<OpenServer, String> {
     let terms = config.face_terms();
     let Settings { host, faces } = config.settings;
@@ -52,7 +52,7 @@ pub(crate) fn open(config: Config) -> Result<OpenServer, String> {
     Ok(host.with(bound))
 }
 
-/// An open server over this data folder and with these flags, which nobody reaches. It never stops.
+/// An open server over this data folder and with these flags, without listeners. It never stops.
 #[cfg(test)]
 pub(crate) fn for_tests(
     data: &std::path::Path,

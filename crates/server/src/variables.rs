@@ -1,5 +1,5 @@
-//! Environment variables: those that look like ours and are unknown, most likely mistyped, and those
-//! whose value is wrong.
+//! Environment variables: unknown ones that look like ours, which would otherwise be ignored
+//! silently, and those with an invalid value.
 
 use crate::nearest::nearest;
 use clap::builder::Resettable;
@@ -8,13 +8,13 @@ use clap::{Arg, Command, Error};
 use std::env;
 use std::ffi::OsString;
 
-/// The prefix of our variables.
+/// The prefix of all our variables.
 const PREFIX: &str = "WELLSPRING_";
 /// Variables that are not read by the command line.
 const OTHERS: [&str; 4] =
     ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
 
-/// A sentence for each variable that is set, begins like ours and is unknown, in alphabetical order.
+/// A sentence for each variable that is set, has our prefix and is unknown, in alphabetical order.
 /// It never contains a value.
 pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<String> {
     let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
@@ -23,7 +23,7 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
         .filter(|name| name.starts_with(PREFIX) && !is_of_a_service(name) && !known.contains(name))
         .collect();
     unknown.sort_unstable();
-    // The common prefix does not count as likeness.
+    // The common prefix does not count as similarity.
     let candidates = || known.iter().filter_map(|name| name.strip_prefix(PREFIX));
     let sentence = |name: &String| match nearest(&name[PREFIX.len()..], candidates()) {
         Some(near) => {
@@ -37,8 +37,8 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     unknown.iter().map(sentence).collect()
 }
 
-/// An error of clap, with the variable it comes from if it does not come from the command line: clap
-/// names the flag in either case.
+/// An error found by clap, attributed to the variable that caused it, if it is not on the command
+/// line: clap names the flag in either case.
 pub(crate) fn named(mut error: Error, line: &Command, words: &[OsString]) -> Error {
     let typed = without_variables(line.clone()).try_get_matches_from(words);
     if typed.is_err_and(|typed| typed.to_string() == error.to_string()) {
@@ -79,7 +79,7 @@ fn without_variables(command: Command) -> Command {
     command.mut_args(reset).mut_subcommands(without_variables)
 }
 
-/// The variable that sets a flag, as `--threads <THREADS>`.
+/// The set variable for a flag, as `--threads <THREADS>`.
 fn variable_of(command: &Command, flag: &str) -> Option<String> {
     let name = flag.split(' ').next()?.strip_prefix("--")?;
     let mut same = command.get_arguments().filter(|argument| argument.get_long() == Some(name));
@@ -89,7 +89,7 @@ fn variable_of(command: &Command, flag: &str) -> Option<String> {
     variable.or_else(|| command.get_subcommands().find_map(|below| variable_of(below, flag)))
 }
 
-/// Whether Kubernetes sets it, for a service called `wellspring`.
+/// Whether Kubernetes sets it, for a service named `wellspring`.
 fn is_of_a_service(name: &str) -> bool {
     let rest = &name[PREFIX.len()..];
     rest == "PORT" || rest.starts_with("PORT_") || rest.starts_with("SERVICE_")

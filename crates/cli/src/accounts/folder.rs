@@ -3,13 +3,15 @@
 use super::store::{AccountRow, Enabled, KeyFilter, KeyRow, WantedKey};
 use crate::exit::{Code, Failure};
 use crate::span::End;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use wellspring_host::access::json::{NO_LABEL, push_account, push_key};
+use wellspring_host::access::json::{AccountDocument, KeyDocument, NO_LABEL};
 use wellspring_host::access::offline::{IfMissing, Offline, OfflineError};
 use wellspring_host::access::{api_key, password, sealed};
 use wellspring_host::clock::{self, parse_rfc3339};
+use wellspring_host::wire::json::to_json;
 use wellspring_views::access::{AccountName, Command, Grants, Key, KeyId, Label, Refusal};
 use zeroize::Zeroizing;
 
@@ -45,14 +47,15 @@ impl Folder {
     }
 
     pub(super) fn accounts(&self) -> Result<Vec<AccountRow>, Failure> {
-        self.offline.state().accounts().map(|a| shown(|out| push_account(out, a))).collect()
+        self.offline.state().accounts().map(|a| shown(&AccountDocument::of(a))).collect()
     }
 
     pub(super) fn account(&self, name: &AccountName) -> Result<AccountRow, Failure> {
         let state = self.offline.state();
-        let account = state.account(name.as_str());
-        let account = account.ok_or_else(|| refused(&Refusal::UnknownAccount(name.clone())))?;
-        shown(|out| push_account(out, account))
+        let account = state.account(name.as_str()).ok_or_else(|| {
+            refused(&Refusal::UnknownAccount(name.clone()))
+        })?;
+        shown(&AccountDocument::of(account))
     }
 
     pub(super) fn delete(&self, name: &AccountName) -> Result<(), Failure> {
@@ -103,7 +106,7 @@ impl Folder {
         };
         let state = self.offline.state();
         let keys = state.keys().filter(wanted);
-        keys.map(|key| shown(|out| push_key(out, key, now_us, None))).collect()
+        keys.map(|key| shown(&KeyDocument::of(key, now_us, None))).collect()
     }
 
     pub(super) fn add_key(&self, wanted: WantedKey) -> Result<KeyRow, Failure> {
@@ -140,7 +143,7 @@ impl Folder {
         let state = self.offline.state();
         let key = state.key(id.as_str());
         let key = key.ok_or_else(|| Failure::new(Code::Io, "the new key cannot be found"))?;
-        shown(|out| push_key(out, key, now_us, Some(&secret)))
+        shown(&KeyDocument::of(key, now_us, Some(&secret)))
     }
 
     pub(super) fn revoke_key(&self, id: &KeyId) -> Result<(), Failure> {
@@ -174,8 +177,7 @@ fn io(error: impl fmt::Display) -> Failure {
 }
 
 /// The JSON that a server would send.
-fn shown<T: DeserializeOwned>(push: impl FnOnce(&mut Vec<u8>)) -> Result<T, Failure> {
-    let mut json = Zeroizing::new(Vec::with_capacity(512));
-    push(&mut json);
+fn shown<T: DeserializeOwned>(document: &impl Serialize) -> Result<T, Failure> {
+    let json = Zeroizing::new(to_json(document));
     serde_json::from_slice(&json).map_err(|_| Failure::new(Code::Io, "the entry cannot be shown"))
 }

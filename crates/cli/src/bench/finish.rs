@@ -2,9 +2,10 @@
 
 use super::options::{ConnectionOptions, ContextOptions, LengthOptions, RequestOptions};
 use super::outcome::{self, Outcome, Trusted};
-use super::stop;
+
 use super::watch::Watch;
 use crate::exit::{Code, Failure};
+use crate::interrupt::stop_flag;
 use std::io::{IsTerminal as _, Write as _};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -152,7 +153,7 @@ impl Session {
             search: None,
         };
         let watch = Watch::new(finish.quiet);
-        let stop = stop::on_interrupt();
+        let stop = stop_flag();
         Ok(Session { stop, watch, options, report, plan: plan.clone(), order: 0 })
     }
 

@@ -14,7 +14,6 @@ mod outcome;
 pub(crate) mod quantity;
 mod scenario;
 mod search;
-mod stop;
 mod turns;
 mod typed;
 mod watch;
@@ -55,7 +54,7 @@ enum BenchCommand {
     Search(search::SearchArgs),
     /// Run a scenario file: weighted steps, captured values, data files
     Scenario(scenario::ScenarioArgs),
-    /// Compare two result files, or two URLs measured in turns
+    /// Compare two result files, or two URLs measured in turns, also with a scenario
     Compare(typed::Typed<compare::CompareArgs>),
     /// Show a folder of result files over time, with lasting changes
     History(offline::HistoryArgs),

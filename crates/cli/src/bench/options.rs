@@ -6,16 +6,20 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+<<<<<<< HEAD
 use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
+=======
+use wellspring_load::driver::{self, ServerCount};
+>>>>>>> w21-a
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
-use wellspring_load::plan::{Accepted, Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
-use wellspring_load::report::redact_command;
-use wellspring_load::scenario::{
-    FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
+use wellspring_load::plan::{
+    Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
 };
-use wellspring_load::workload::Source;
+use wellspring_load::report::redact_command;
+use wellspring_load::scenario::{FixedSource, Scenario, ScenarioError, SetupValues, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
 
 /// Connections when none are asked for.
 const CONNECTIONS: u32 = 16;
@@ -210,9 +214,9 @@ impl ConnectionOptions {
         }
         let authorities = self.trust.authorities().map_err(Failure::usage)?;
         let accepted = match (self.insecure, authorities) {
-            (true, _) => Accepted::Any,
-            (false, Some(authorities)) => Accepted::Of(authorities),
-            (false, None) => Accepted::OfThisMachine,
+            (true, _) => TrustedCertificates::Any,
+            (false, Some(authorities)) => TrustedCertificates::Of(authorities),
+            (false, None) => TrustedCertificates::OfThisMachine,
         };
         Ok(TlsTerms { accepted, shown: self.trust.shown().map_err(Failure::usage)? })
     }
@@ -323,7 +327,7 @@ impl RequestOptions {
             }
             None => Statuses::default(),
         };
-        let mut request = FixedRequest {
+        let mut request = OwnedRequest {
             method: self.method.clone().unwrap_or_else(|| default.to_owned()),
             path: target.path.clone(),
             headers,
@@ -339,7 +343,7 @@ impl RequestOptions {
 
     fn made_of(
         &self,
-        request: FixedRequest,
+        request: OwnedRequest,
         expected: Statuses,
     ) -> Result<Arc<dyn Source>, Failure> {
         if !self.template {

@@ -43,7 +43,10 @@ pub(super) fn of(report: &Report, trusted: Trusted, stopped: bool) -> Outcome {
     }
     let (total, unanswered) = total(report);
     if total.successes == 0 {
-        let why = format!("no request succeeded: {}", causes(&total, unanswered));
+        let runs = report.steps.iter().flat_map(|step| &step.runs);
+        let first = runs.filter_map(|run| run.first_error.as_deref()).next();
+        let first = first.map_or(String::new(), |first| format!("; the first error: {first}"));
+        let why = format!("no request succeeded: {}{first}", causes(&total, unanswered));
         return Outcome { code: Code::Refused as u8, why: Some(why) };
     }
     if trusted == Trusted::Needed && report.verdict != Some(Verdict::Trusted) {

@@ -35,7 +35,7 @@ pub(super) struct ScenarioArgs {
     /// How long users think; the file's own time otherwise.
     #[arg(long, value_name = "TIME..TIME", value_parser = think_us)]
     think: Option<(u64, u64)>,
-    /// Requests a second in open loop; nobody thinks then.
+    /// Requests per second in open loop; users do not think then.
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate, conflicts_with = "think")]
     rate: Option<f64>,
     /// How the requests of --rate are spread.
@@ -243,13 +243,7 @@ fn perform(
             None => None,
         };
         let target = elsewhere.as_ref().unwrap_or(target);
-        let sent = driver::OwnedRequest {
-            method: request.method,
-            path: request.path,
-            headers: request.headers,
-            body: request.body,
-        };
-        let answer = connection.ask(target, sent)?;
+        let answer = connection.ask(target, request.request)?;
         setup
             .answered(answer.status, &answer.headers, &answer.body)
             .map_err(|error| Failure::new(Code::Unavailable, error.to_string()))?;

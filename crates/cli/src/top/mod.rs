@@ -11,7 +11,6 @@ mod rates;
 #[cfg(test)]
 mod rates_tests;
 mod sample;
-mod scrape;
 mod view;
 #[cfg(test)]
 mod view_tests;

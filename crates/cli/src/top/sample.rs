@@ -1,10 +1,10 @@
 //! The state of a server at one moment: the figures of `/metrics` by name, and the words of
 //! `/v1/views` and `/v1/ingest`.
 
-use super::scrape::{Page, Series};
 use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use wellspring_load::prometheus::{Page, Series};
 
 /// The bucket without an upper bound.
 pub(super) const UNBOUNDED: u64 = u64::MAX;

@@ -376,8 +376,8 @@ fn read_seconds(value: &mut Cursor<'_>, least: u64, most: u64) -> Outcome<u64> {
 }
 
 /// The rule for a role, in words.
-const ROLE_RULE: &str = "must be reader, writer, operator or admin, followed by a colon and the log's name for a \
-     single log: writer:orders";
+const ROLE_RULE: &str = "must be reader, writer, operator or admin, followed by a colon and the \
+                         log's name for a single log: writer:orders";
 
 fn read_roles(value: &mut Cursor<'_>) -> Outcome<Grants> {
     let at = value.at();
@@ -397,11 +397,9 @@ fn read_role(value: &mut Cursor<'_>) -> Outcome<Role> {
     let at = value.at();
     match Role::parse(&value.string()?) {
         Some(role) => Ok(role),
-        None => rule(
-            at,
-            "must be reader, writer, operator or admin; name the log in the field \
-                          log",
-        ),
+        None => {
+            rule(at, "must be reader, writer, operator or admin; name the log in the field log")
+        }
     }
 }
 

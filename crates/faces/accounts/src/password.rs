@@ -19,8 +19,8 @@ pub(crate) async fn set_password(host: Arc<Host>, mut request: Box<Request>) -> 
         body::read_password(&bytes).map_err(|fault| of_fault(&fault, &bytes))?;
     let own = own_account(&request.principal)? == Some(&name);
     if !own && !is_admin(&request.principal) {
-        let detail = "you can set your own password; only an administrator of everything may set those \
-             of others";
+        let detail = "you can set your own password; only an administrator of everything may set \
+                      those of others";
         return Err(problem::FORBIDDEN.because(detail));
     }
     check(&password)?;
@@ -61,8 +61,7 @@ async fn prove(
         (false, None) => match own && !is_admin(&request.principal) {
             // An account with keys only: every token of it comes from an administrator.
             true => Err(problem::FORBIDDEN.because(
-                "the account has no password; an administrator of everything sets the \
-                          first",
+                "the account has no password; an administrator of everything sets the first",
             )),
             false => Ok(()),
         },

@@ -12,8 +12,7 @@ pub(super) fn unknown_account(name: &str) -> Box<Problem> {
 /// The answer for an unknown key, or one that the caller may not see.
 pub(super) fn unknown_key(id: &str) -> Box<Problem> {
     problems::KEY_NOT_FOUND.because(format!(
-        "there is no API key with the id {id:?}; pass the key's id, not its \
-                          label or secret"
+        "there is no API key with the id {id:?}; pass the key's id, not its label or secret"
     ))
 }
 

@@ -6,28 +6,28 @@ use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Position;
 
-/// The entity tag of what an event at this position changed last.
+/// The entity tag for a last change at this position.
 pub(crate) fn etag(changed_at: Position) -> String {
     let mut out = Vec::new();
     push_etag(&mut out, changed_at);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Whether the client of a request has what an event at this position changed last.
+/// Whether the client of a request has the version last changed at this position.
 pub(crate) fn is_known(request: &Request, changed_at: Position) -> bool {
     request
         .header("if-none-match")
         .is_some_and(|known| names(known.as_bytes(), etag(changed_at).as_bytes()))
 }
 
-/// Appends the entity tag of what an event at this position changed last.
+/// Appends the entity tag for a last change at this position.
 pub(crate) fn push_etag(out: &mut Vec<u8>, changed_at: Position) {
     out.extend_from_slice(b"\"c");
     push_u64(out, changed_at);
     out.push(b'"');
 }
 
-/// Whether `If-None-Match` names an entity tag, be it strong or weak.
+/// Whether `If-None-Match` names an entity tag, strong or weak.
 pub(crate) fn names(if_none_match: &[u8], etag: &[u8]) -> bool {
     if_none_match
         .split(|byte| *byte == b',')
@@ -35,10 +35,10 @@ pub(crate) fn names(if_none_match: &[u8], etag: &[u8]) -> bool {
         .any(|known| known == b"*" || known.strip_prefix(b"W/").unwrap_or(known) == etag)
 }
 
-/// The position that `If-Match` names; none if any will do.
+/// The position in `If-Match`; none if any is acceptable.
 ///
 /// # Errors
-/// It is no entity tag of this catalogue, or several.
+/// It is not an entity tag of this catalogue, or several.
 pub(crate) fn if_match(value: &str) -> Result<Option<Position>, Box<Problem>> {
     let value = value.trim();
     if value == "*" {

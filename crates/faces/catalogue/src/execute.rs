@@ -9,9 +9,9 @@ use wellspring_host::view::Live;
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::RequestKey;
 
-/// What became of a command.
+/// The result of a command.
 pub(crate) struct Execution {
-    /// The view, which shows it.
+    /// The view, which shows the change.
     pub(crate) live: Arc<Live<Catalogue>>,
     /// Its outcome, or why it was refused.
     pub(crate) outcome: Result<Outcome, Refusal>,

@@ -1,5 +1,4 @@
-//! How fresh an answer of the catalogue is to be: what is folded now, unless its client asks for
-//! more.
+//! The freshness of the catalogue's answers: by default the current fold.
 
 use crate::CatalogueFace;
 use crate::view::Catalogue;
@@ -14,7 +13,7 @@ use wellspring_host::http::fresh::Freshness;
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem::Problem;
 
-/// How long the index of full-text search is waited for: not at all by who takes what is there.
+/// How long to wait for the full-text index; zero for requests that accept the current one.
 ///
 /// # Errors
 /// 422.
@@ -26,7 +25,7 @@ pub(crate) fn patience(request: &Request) -> Result<Option<Duration>, Box<Proble
     Ok((!takes_any).then_some(wait))
 }
 
-/// The catalogue, once it shows what a request asks for.
+/// The catalogue, once it is as fresh as required.
 ///
 /// # Errors
 /// 400, 422, 503.

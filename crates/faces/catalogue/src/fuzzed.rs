@@ -1,11 +1,11 @@
-//! What the fuzz targets reach: readers of what clients send, of events, of snapshots.
+//! The parts that fuzz targets reach: readers of clients' input, of events, of snapshots.
 
 use crate::view::{Catalogue, TYPES};
 use wellspring_types::Position;
 use wellspring_views::view::{Recorded, View as _};
 
-/// Reads a body as an item, a change of one, of a stock, an order, and a topic's name; tells which
-/// of them it is.
+/// Parses a body as an item, a change of one or of a stock, an order, and a topic's name; tells
+/// which succeed.
 #[must_use]
 pub fn body(body: &[u8]) -> [bool; 5] {
     crate::resources::reads(body)
@@ -43,7 +43,7 @@ impl Recorded for Line<'_> {
 /// Folds events of every type, each line the data of one, and takes a snapshot.
 ///
 /// # Panics
-/// What was folded does not come back from its snapshot.
+/// The fold differs after a round trip through its snapshot.
 pub fn events(lines: &[u8]) {
     let mut view = Catalogue::new();
     let mut position = 0;
@@ -57,15 +57,15 @@ pub fn events(lines: &[u8]) {
     assert_eq!(snapshot(&bytes), Some(bytes), "what is folded comes back from its snapshot");
 }
 
-/// Reads a snapshot and writes it again; `None` if it is none.
+/// Reads a snapshot and writes it again; `None` if it is invalid.
 #[must_use]
 pub fn snapshot(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let view = Catalogue::decode(&mut bytes).ok()?;
     Some(written(&view))
 }
 
-/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if
-/// it is refused.
+/// Parses a search text; returns the number of words and of those in phrases, `None` if it is
+/// refused.
 #[must_use]
 pub fn search(text: &str) -> Option<(Vec<String>, usize)> {
     crate::search::reads(text)

@@ -1,10 +1,13 @@
 //! The catalogue: topics, items and their prices, orders that cannot oversell. The bookstore's
-//! interface byte for byte, and a JSON interface beside it.
+//! interface byte for byte, and a JSON interface next to it.
+
+#![forbid(unsafe_code)]
 
 mod cached;
 mod etag;
 mod execute;
 mod fresh;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
 mod original;
 mod problems;
@@ -43,11 +46,11 @@ use wellspring_host::wire::problem::{self, KEY_REUSED, Kind, Problem, TOO_LARGE}
 /// The face.
 pub struct CatalogueFace {
     host: Arc<Host>,
-    /// The currency of items that name none.
+    /// The default currency of items.
     currency: Currency,
     /// The catalogue of the log `main`.
     view: Arc<ViewSlot<Catalogue>>,
-    /// The index of its names and descriptions.
+    /// The full-text index.
     search: SearchRoom,
 }
 
@@ -164,7 +167,7 @@ impl CatalogueFace {
         self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log main is being emptied"))
     }
 
-    /// What is folded, once it has been waited for.
+    /// The fold, after waiting for it.
     fn folded<'a>(&self, live: &'a Live<Catalogue>) -> Result<&'a Folded, Box<Problem>> {
         live.folded().ok_or_else(|| problem::VIEW_NOT_READY.because("the view is being rebuilt"))
     }

@@ -1,10 +1,10 @@
-//! Refusals of the catalogue as answers.
+//! Answers to refused commands of the catalogue.
 
 use crate::problems;
 use crate::view::{ItemId, OrderNumber, Refusal};
 use wellspring_host::wire::problem::{self, Problem};
 
-/// A command that was refused becomes an answer.
+/// The answer to a refused command.
 pub(crate) fn of_refusal(refusal: &Refusal) -> Box<Problem> {
     let detail = refusal.to_string();
     match refusal {
@@ -29,23 +29,23 @@ pub(crate) fn of_refusal(refusal: &Refusal) -> Box<Problem> {
     }
 }
 
-/// There are not as many as were ordered.
+/// Not enough in stock.
 pub(crate) fn sold_out(item: ItemId, amount: u32, stock: u32) -> Box<Problem> {
     let detail = format!("item {item}: {amount} were ordered, {stock} are in stock");
     problems::SOLD_OUT.because(detail).field("amount").with("stock", stock.to_string())
 }
 
-/// There is no item of this number.
+/// No item has this number.
 pub(crate) fn unknown_item(item: ItemId) -> Box<Problem> {
     of_refusal(&Refusal::UnknownItem(item))
 }
 
-/// There is no order of this id.
+/// No order has this id.
 pub(crate) fn unknown_order(item: ItemId, order: OrderNumber) -> Box<Problem> {
     of_refusal(&Refusal::UnknownOrder(item, order))
 }
 
-/// A key under which something else was done.
+/// The key was used for something else.
 pub(crate) fn another_request() -> Box<Problem> {
     problem::KEY_REUSED.because("the idempotency key was used with a request of another kind")
 }

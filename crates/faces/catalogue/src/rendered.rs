@@ -1,11 +1,11 @@
-//! An answer as bytes, with the event that tells whether it still holds.
+//! An answer as bytes, with the event that validates it.
 
 use wellspring_types::Position;
 
 /// An answer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RenderedAnswer {
-    /// The last event that changed what it shows.
+    /// The last event that changed its content.
     pub(crate) changed_at: Position,
     pub(crate) content: Vec<u8>,
 }

@@ -6,7 +6,7 @@ use wellspring_host::http::contract::Segment;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{self, Problem};
 
-/// A number as we write it.
+/// A number in canonical form.
 fn number(text: &str) -> Option<u32> {
     let is_number = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|_| is_number)
@@ -37,7 +37,7 @@ pub(crate) static TOPIC: Segment<TopicId> = Segment {
     read: |text| id(text, "topic"),
 };
 
-/// How many are put in stock, or taken out.
+/// Number of units to put in stock or take out.
 pub(crate) static AMOUNT: Segment<u32> = Segment {
     name: "amount",
     what: "Number of units, at least 1.",
@@ -50,7 +50,7 @@ pub(crate) static AMOUNT: Segment<u32> = Segment {
     },
 };
 
-/// A price, of whatever currency.
+/// A price in any currency.
 pub(crate) static PRICE: Segment<String> = Segment {
     name: "price",
     what: "Price of one unit, a decimal in the item's currency.",
@@ -58,7 +58,7 @@ pub(crate) static PRICE: Segment<String> = Segment {
     read: |text| Ok(text.to_owned()),
 };
 
-/// A word to look for.
+/// A word to search for.
 pub(crate) static WORD: Segment<String> = Segment {
     name: "word",
     what: "Text to find in the names of topics, ignoring case.",

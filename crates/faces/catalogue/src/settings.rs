@@ -16,7 +16,7 @@ section! {
     catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
 }
 
-/// The events that the catalogue writes. Appended by a client they would sell what there is not.
+/// The events of the catalogue. Appended by a client they could sell items that do not exist.
 static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
@@ -31,10 +31,10 @@ impl CatalogueConfig {
         (!self.catalogue_accept_events).then_some(&KEPT)
     }
 
-    /// The currency of items that name none.
+    /// The default currency of items.
     ///
     /// # Errors
-    /// A sentence: there is no such currency.
+    /// A sentence: the currency is unknown.
     pub(crate) fn currency(&self) -> Result<Currency, String> {
         let code = &self.catalogue_currency;
         Currency::parse(code).ok_or_else(|| {

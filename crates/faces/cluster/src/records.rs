@@ -59,10 +59,8 @@ pub(super) async fn take(face: Arc<ClusterFace>, mut request: Box<Request>) -> A
             return json(&PieceAnswer { outcome: PieceOutcome::Refused, position: None, reason });
         }
         _ => {
-            let reason = Some(format!(
-                "the log {name} on this node is not of the same \
-                                       generation yet"
-            ));
+            let reason =
+                Some(format!("the log {name} on this node is not of the same generation yet"));
             return json(&PieceAnswer { outcome: PieceOutcome::NotTaken, position: None, reason });
         }
     }

@@ -1,5 +1,5 @@
-//! Where a sink's cursor is kept if its destination keeps none: in the log `system`, so that a new
-//! leader goes on from it.
+//! The cursor of a sink whose destination stores none: in the log `system`, so that a new leader
+//! continues from it.
 
 use crate::view::{ConnectorKey, ConnectorView, advanced};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use wellspring_log::{Append, EncodedEvents};
 pub(crate) struct SystemCursor {
     live: Arc<Live<ConnectorView>>,
     key: ConnectorKey,
-    /// What was saved here last, which the view may not show yet.
+    /// The last saved cursor, which the view may not show yet.
     saved: Option<Cursor>,
 }
 

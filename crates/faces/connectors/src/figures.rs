@@ -3,7 +3,7 @@
 use crate::report::ConnectorReport;
 use wellspring_host::stats::family::{Family, Kind};
 
-/// What connectors of one kind have done and how they are doing.
+/// What connectors of one kind have done, and their states.
 pub(crate) struct ReportFigures<'a> {
     /// The reports, by name.
     pub(crate) reports: &'a [(String, ConnectorReport)],

@@ -248,13 +248,13 @@ async fn change(
     key: ConnectorKey,
     action: Action,
 ) -> Answer {
-    // A page of another site can send a POST without asking first, unless it has to be JSON.
+    // A page of another site can send a POST without a preflight, unless it must be JSON.
     expect_json_of_pages(request)?;
     let (_, position) = execute(face, request, &key, action).await?;
     Ok(shown(face, &key, 200)?.at(position))
 }
 
-/// Executes a command. Gives its outcome, and a position of `system` that shows it.
+/// Executes a command. Returns its outcome, and a position of `system` that includes it.
 async fn execute(
     face: &ConnectorFace,
     request: &Request,
@@ -299,7 +299,7 @@ fn refused(refusal: Refusal, key: &ConnectorKey) -> Box<Problem> {
     }
 }
 
-/// Waits until the view is as fresh as the client asks.
+/// Waits until the view is as fresh as required.
 async fn freshen(face: &ConnectorFace, request: &Request) -> Result<(), Box<Problem>> {
     let live = face.live()?;
     let asked = Freshness::asked(request, &CONSISTENCY, &WAIT_MS)?;

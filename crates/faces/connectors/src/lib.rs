@@ -1,10 +1,11 @@
-//! Sinks and sources: what each is told to do, over HTTP or in the configuration, and how it is
-//! doing.
+//! Sinks and sources: their definitions, over HTTP or in the configuration, and their states.
 //!
 //! - `document`, `settings`, `secrets`: definitions as they are written, and the secrets they name.
 //! - `view`: what is told, as events of the log `system`.
 //! - `supervisor`, `runner`, `cursors`: what runs of it here.
 //! - `handlers`, `report`, `figures`: what clients see.
+
+#![forbid(unsafe_code)]
 
 mod cursors;
 mod document;
@@ -145,7 +146,7 @@ impl ConnectorFace {
         self.view.live().ok_or_else(|| problem::LOG_CLOSED.because("the log system is closed"))
     }
 
-    /// The reports on all connectors of a kind as folded now, by name.
+    /// The reports on all connectors of a kind in the current fold, by name.
     fn reports(&self, kind: ConnectorKind) -> Vec<(String, ConnectorReport)> {
         let live = self.view.live();
         let Some(folded) = live.as_ref().and_then(|live| live.folded()) else { return Vec::new() };

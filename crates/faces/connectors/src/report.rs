@@ -1,4 +1,4 @@
-//! A connector as clients see it: what it is told to do, and how it is doing.
+//! A connector as clients see it: its definition and its state.
 
 use crate::supervisor::Supervisor;
 use crate::view::{Connector, ConnectorKey, ConnectorKind, Origin};
@@ -18,31 +18,31 @@ pub(crate) struct ConnectorReport {
     defined_by: Origin,
     /// `starting`, `running`, `retrying`, `stopped`, `paused`, or `inactive`.
     pub(crate) state: &'static str,
-    /// What is in the way, if anything is.
+    /// Why it is not running, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Why it stopped, as a word.
+    /// Why it stopped, as a code.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_code: Option<&'static str>,
-    /// The event that it is about.
+    /// The event concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_at: Option<Position>,
     generation: u64,
-    /// A sink: everything up to here is delivered or does not match. A source: position of its last
-    /// append.
+    /// A sink: position up to which every matching event is delivered. A source: position of its
+    /// last append.
     pub(crate) position: Position,
     /// The last position of its log.
     pub(crate) head: Position,
-    /// A sink: positions of the log still to be looked at.
+    /// A sink: positions of the log still to be examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lag: Option<u64>,
     /// A source: records of the topic still to be read, as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) records_behind: Option<u64>,
-    /// What a person should know although it works.
+    /// A warning while it works.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// Events to be passed over.
+    /// Events to skip.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skips: Vec<Position>,
     #[serde(flatten)]
@@ -131,7 +131,7 @@ fn state_of(
         ConnectorState::Stopped { code, reason, position } => {
             ("stopped", Some(reason), Some(code.name()), position)
         }
-        // It is started again soon.
+        // It will be restarted soon.
         ConnectorState::Ended => ("starting", None, None, None),
         other => (other.name(), None, None, None),
     }

@@ -1,4 +1,4 @@
-//! One connector that runs: its thread, how it is told to stop, and how it is doing.
+//! One running connector: its thread, how it is stopped, and its state.
 
 use crate::cursors::SystemCursor;
 use crate::document::{FieldFault, SinkDocument, SourceDocument, read_value};
@@ -22,7 +22,7 @@ use wellspring_host::view::Live;
 use wellspring_log::Log;
 use wellspring_types::Position;
 
-/// What a connector is to do, read from its document.
+/// The parsed definition of a connector.
 #[derive(Debug, Clone)]
 pub(crate) enum Definition {
     Sink(SinkDefinition),
@@ -30,7 +30,7 @@ pub(crate) enum Definition {
 }
 
 impl Definition {
-    /// What the document of a connector says.
+    /// The content of a connector's document.
     pub(crate) fn of(kind: ConnectorKind, connector: &Connector) -> Result<Definition, FieldFault> {
         let document = connector.definition.clone();
         Ok(match kind {
@@ -51,7 +51,7 @@ impl Definition {
         }
     }
 
-    /// The log that takes what cannot be delivered or appended, if there is one.
+    /// The log for what cannot be delivered or appended, if any.
     pub(crate) fn second_log(&self) -> Option<&str> {
         match self {
             Definition::Sink(sink) => match &sink.target {
@@ -63,19 +63,19 @@ impl Definition {
     }
 }
 
-/// A connector that was started.
+/// A started connector.
 pub(crate) struct Runner {
-    /// The command that it runs under.
+    /// The revision of its definition.
     pub(crate) revision: Position,
-    /// How it is doing.
+    /// Its status.
     pub(crate) status: Arc<Status>,
-    /// What a person should know although it works, if it can tell.
+    /// A source of warnings, if it has any.
     pub(crate) warnings: Option<Arc<KafkaWarnings>>,
-    /// The state that the server's log knows.
+    /// The last logged state.
     told: ConnectorState,
     control: Arc<Control>,
     thread: Option<JoinHandle<()>>,
-    /// The log that takes what cannot be delivered or appended.
+    /// The log for what cannot be delivered or appended.
     second_log: Option<Log>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Runner {
-    /// Starts a connector on a thread of its own. What does not work is in its status.
+    /// Starts a connector on a dedicated thread. Faults are in its status.
     pub(crate) fn start(
         key: &ConnectorKey,
         connector: &Connector,
@@ -126,7 +126,7 @@ impl Runner {
         self.control.stop();
     }
 
-    /// Tells the server's log of a state that it does not know yet.
+    /// Logs a new state.
     pub(crate) fn tell(&mut self, key: &ConnectorKey) {
         let state = self.status.state();
         if state == self.told {
@@ -150,8 +150,8 @@ impl Runner {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether the log for what cannot be delivered or appended was closed under it: another start
-    /// finds the one that has its name now, or says that there is none.
+    /// Whether its dead-letter or reject log was closed: a restart finds the current one of that
+    /// name, or reports that there is none.
     pub(crate) fn has_lost_a_log(&self) -> bool {
         self.second_log.as_ref().is_some_and(|log| log.feed().is_closed())
     }
@@ -166,12 +166,12 @@ impl Runner {
     }
 }
 
-/// What the thread of a connector does.
+/// The main function of a connector's thread.
 type Work = Box<dyn FnOnce() + Send>;
-/// What a person should know of it.
+/// The current warning.
 type Warnings = Option<Arc<KafkaWarnings>>;
 
-/// A connector that can be started.
+/// A connector ready to start.
 struct Prepared {
     work: Work,
     warnings: Warnings,
@@ -235,7 +235,7 @@ fn log_of(around: &Surroundings, name: &str) -> Result<Log, Fault> {
     })
 }
 
-/// Where a sink delivers to, and who keeps its cursor.
+/// The destination of a sink, and who stores its cursor.
 fn destination(
     key: &ConnectorKey,
     connector: &Connector,
@@ -289,7 +289,7 @@ fn destination(
     }
 }
 
-/// What connects to a cluster.
+/// The connection to a cluster.
 #[cfg(feature = "kafka")]
 fn connect(connection: &KafkaConnection, name: &str, secrets: &SecretFolder) -> Connect {
     let (connection, secrets) = (connection.clone(), secrets.clone());
@@ -299,7 +299,7 @@ fn connect(connection: &KafkaConnection, name: &str, secrets: &SecretFolder) -> 
     })
 }
 
-/// What says that this program has no client.
+/// The fault of a program without a client.
 #[cfg(not(feature = "kafka"))]
 fn connect(_: &KafkaConnection, _: &str, _: &SecretFolder) -> Connect {
     Box::new(|| {

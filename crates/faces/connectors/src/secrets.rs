@@ -1,4 +1,4 @@
-//! Secrets by name: the files of one folder, which definitions name and never hold.
+//! Secrets by name: the files of one folder, which definitions name but never contain.
 
 use crate::document::{FieldFault, fault};
 use std::fs::File;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// Longest secret, in bytes.
 const MAX_SECRET_BYTES: u64 = 16 << 10;
 
-/// Checks the name of a secret: the name of a file of the folder and no way out of it.
+/// Checks the name of a secret: a file name in the folder, without a way out of it.
 pub(crate) fn check_name(field: &str, name: &str) -> Result<String, FieldFault> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let ok = (1..=64).contains(&name.len()) && name.bytes().all(fits) && !name.starts_with('.');
@@ -37,11 +37,11 @@ impl SecretFolder {
         SecretFolder { dir }
     }
 
-    /// Reads a secret, without the line end behind it. Read anew each time, so that a changed file
-    /// counts with the next start of a connector.
+    /// Reads a secret, without the trailing line end. Read each time, so that a changed file is
+    /// used at the next start of a connector.
     ///
     /// # Errors
-    /// It is not there, can be read by others, or is no text.
+    /// It does not exist, is readable by others, or is not text.
     pub(crate) fn read(&self, name: &str) -> Result<Zeroizing<String>, Fault> {
         let refused = |why: String| Fault::stop(StopCode::Unusable, why);
         let Some(dir) = &self.dir else {

@@ -39,12 +39,12 @@ impl FromStr for ConnectorTables {
     }
 }
 
-/// A connector as the configuration defines it.
+/// A connector defined by the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct ConfiguredConnector {
-    /// Which.
+    /// Its key.
     pub(crate) key: ConnectorKey,
-    /// What it is to do, as it is stored.
+    /// Its definition as stored.
     pub(crate) definition: Value,
 }
 
@@ -52,7 +52,7 @@ impl ConnectorConfig {
     /// The connectors of the configuration.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first invalid one.
     pub(crate) fn connectors(&self) -> Result<Vec<ConfiguredConnector>, String> {
         let mut connectors: Vec<ConfiguredConnector> = Vec::new();
         let sinks = self.sink.iter().flat_map(|tables| &tables.0);

@@ -1,4 +1,4 @@
-//! What is settled when a connector is defined: its id, and where a sink begins.
+//! What is fixed when a connector is defined: its id, and where a sink begins.
 
 use crate::document::{FieldFault, SinkDocument, fault, read_value};
 use crate::view::ConnectorKind;
@@ -11,20 +11,20 @@ use wellspring_types::Position;
 /// Bytes of an id.
 const ID_BYTES: usize = 6;
 
-/// Draws the id of a connector.
+/// Generates the id of a connector.
 ///
 /// # Errors
-/// The system gives no randomness.
+/// The system provides no random bytes.
 pub(crate) fn draw_id() -> std::io::Result<String> {
     let mut id = String::with_capacity(2 * ID_BYTES);
     hex::push(&mut id, &random::bytes::<ID_BYTES>()?);
     Ok(id)
 }
 
-/// Behind which position a sink begins that is defined now; 0 for a source.
+/// The position after which a newly defined sink begins; 0 for a source.
 ///
 /// # Errors
-/// The field at fault: the log is not there, or ends before that.
+/// The field at fault: the log does not exist, or ends before that.
 pub(crate) fn start_position(
     host: &Host,
     kind: ConnectorKind,
@@ -37,18 +37,15 @@ pub(crate) fn start_position(
     start_in(host, &sink.log, sink.start)
 }
 
-/// Behind which position of a log something begins.
+/// The position of a log after which reading begins.
 ///
 /// # Errors
-/// The field at fault: the log is not there, or ends before that.
+/// The field at fault: the log does not exist, or ends before that.
 pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<Position, FieldFault> {
     let Some(log) = host.node.get(log) else {
         return fault(
             "log",
-            format!(
-                "names a log that does not exist: create it with PUT \
-                                     /v1/logs/{log}"
-            ),
+            format!("names a log that does not exist: create it with PUT /v1/logs/{log}"),
         );
     };
     let head = log.head();

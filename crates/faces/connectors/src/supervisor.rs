@@ -1,10 +1,9 @@
-//! What runs the connectors: a thread that compares what is folded with what runs, and starts and
-//! stops.
+//! Runs the connectors: a thread that compares the fold with what runs, and starts and stops.
 //!
-//! A connector runs where `system` and its log are led, if it is not paused and, if the
-//! configuration defines it, stands there. One that has ended by itself, because its log was
-//! closed, is started again when there is a log to lead; one that has stopped waits for a command,
-//! which gives it another revision.
+//! A connector runs on the node that leads `system` and its log, if it is not paused and, if the
+//! configuration defines it, is still in there. One that has ended because its log was closed is
+//! restarted when there is a log to lead; one that has stopped waits for a command, which gives it
+//! another revision.
 
 use crate::runner::{Definition, Runner, Surroundings};
 use crate::secrets::SecretFolder;
@@ -22,22 +21,22 @@ use wellspring_host::http::Host;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_log::CommitOn;
 
-/// Time between two looks if the thread is not woken earlier.
+/// Time between two checks if the thread is not woken earlier.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long connectors may take to end when the server stops, in µs.
+/// How long connectors may take to end at shutdown, in µs.
 const CLOSE_PATIENCE_US: u64 = 5_000_000;
-/// Time between two looks at whether they have.
+/// Time between two checks whether they have.
 const CLOSE_LOOK: Duration = Duration::from_millis(10);
 
-/// What the thread and its owner share.
+/// State shared by the thread and its owner.
 pub(crate) struct Supervisor {
     host: Arc<Host>,
     view: Arc<ViewSlot<ConnectorView>>,
     secrets: SecretFolder,
     configured: Vec<ConfiguredConnector>,
     running: Mutex<BTreeMap<ConnectorKey, Runner>>,
-    /// Connectors start once this is folded: what their earlier lives have saved.
+    /// Connectors start once this is folded: it includes what earlier runs have saved.
     settled: AtomicU64,
     closing: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -47,7 +46,7 @@ impl Supervisor {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system provides none.
     pub(crate) fn start(
         host: &Arc<Host>,
         view: &Arc<ViewSlot<ConnectorView>>,
@@ -71,14 +70,14 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Has the thread look now.
+    /// Has the thread check now.
     pub(crate) fn wake(&self) {
         if let Some(thread) = &*lock(&self.thread) {
             Thread::unpark(thread.thread());
         }
     }
 
-    /// Stops every connector, and the thread. Waits until they have ended.
+    /// Stops every connector and the thread, and waits until they have ended.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.wake();
@@ -88,14 +87,14 @@ impl Supervisor {
         }
     }
 
-    /// How a connector is doing, if it runs here as the last command about it says.
+    /// The status of a connector, if its last revision runs here.
     pub(crate) fn status(&self, key: &ConnectorKey, connector: &Connector) -> Option<Arc<Status>> {
         let running = lock(&self.running);
         let runner = running.get(key).filter(|runner| runner.revision == connector.revision);
         runner.map(|runner| Arc::clone(&runner.status))
     }
 
-    /// What a person should know of a connector that runs here although it works.
+    /// The warning of a connector that runs here, if any.
     pub(crate) fn warnings(&self, key: &ConnectorKey) -> Vec<String> {
         let running = lock(&self.running);
         let warnings = running.get(key).and_then(|runner| runner.warnings.as_ref());
@@ -129,14 +128,14 @@ impl Supervisor {
             if runner.has_ended() {
                 runner.join();
             } else {
-                // It waits for a broker that does not answer. What it delivers yet is fenced or
-                // repeated later, as after a crash.
+                // It waits for a broker that does not answer. Anything it still delivers is fenced
+                // or repeated later, as after a crash.
                 tracing::warn!(connector = %key, "no longer waiting for it");
             }
         }
     }
 
-    /// Starts and stops what has to be.
+    /// Starts and stops what is due.
     fn look(&self, live: &Arc<Live<ConnectorView>>, runtime: &Runtime) {
         let leads = live.log().role().leads();
         let Some(folded) = live.folded() else { return };
@@ -186,8 +185,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the view say what the configuration says. What is refused is said again with the next
-    /// look.
+    /// Copies the configuration into the view. Refused definitions are retried at the next check.
     fn define_configured(
         &self,
         live: &Arc<Live<ConnectorView>>,
@@ -226,7 +224,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether this node leads the log of a connector. One without a log is started, to say so.
+    /// Whether this node leads the log of a connector. One without a log is started, to report
+    /// that.
     fn leads_log_of(&self, key: &ConnectorKey, connector: &Connector) -> bool {
         let Ok(definition) = Definition::of(key.kind, connector) else { return true };
         self.host.node.get(definition.log()).is_none_or(|log| log.role().leads())

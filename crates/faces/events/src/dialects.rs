@@ -175,8 +175,7 @@ impl Projectors {
             if place >= limits::MAX_QUERY_ITEMS {
                 let most = limits::MAX_QUERY_ITEMS;
                 return Err(format!(
-                    "brings the number of distinct query items to more than \
-                                    {most}"
+                    "brings the number of distinct query items to more than {most}"
                 ));
             }
             set.insert(place);

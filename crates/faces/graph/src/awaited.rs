@@ -1,5 +1,5 @@
-//! Commits whose events are on their way to the fold: it takes their versions and need not work
-//! them out again.
+//! Commits whose events are on their way to the fold, which takes their versions instead of
+//! computing them again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use wellspring_graph::{CommittedChanges, Graph, VersionStamp};
 use wellspring_types::Position;
 use wellspring_views::view::Recorded;
 
-/// Most of them that are kept: beyond that the fold reads events like anybody's.
+/// Most of them that are kept: beyond that the fold reads events as usual.
 const MOST: usize = 1_024;
 
 /// Those of one graph, by position.
@@ -19,13 +19,13 @@ pub(crate) struct AwaitedCommits(Mutex<VecDeque<AwaitedCommit>>);
 /// A commit that is one event.
 #[derive(Debug)]
 pub(crate) struct AwaitedCommit {
-    /// Where the log has put the event.
+    /// Position of the event in the log.
     pub(crate) position: Position,
-    /// What the event says.
+    /// Data of the event.
     pub(crate) data: Vec<u8>,
-    /// The version that it was decided on.
+    /// The version it was decided on.
     pub(crate) follows: VersionStamp,
-    /// The version that it leads to.
+    /// The resulting version.
     pub(crate) graph: Graph,
     /// What it changes.
     pub(crate) changes: Arc<CommittedChanges>,
@@ -48,17 +48,17 @@ impl AwaitedCommits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one. Those before it were kept before.
+    /// Adds one, in order.
     pub(crate) fn push(&self, commit: AwaitedCommit) {
         let mut commits = self.lock();
         let dropped = (commits.len() >= MOST).then(|| commits.pop_front());
         commits.push_back(commit);
-        // Versions are freed without the lock.
+        // Versions are freed outside the lock.
         drop(commits);
         drop(dropped);
     }
 
-    /// The commit that this event tells, if it is one of these. Those before it are forgotten.
+    /// The commit of this event, if known. Earlier ones are dropped.
     pub(crate) fn take(&self, event: &impl Recorded) -> Option<AwaitedCommit> {
         let mut commits = self.lock();
         let until = commits.partition_point(|commit| commit.position <= event.position());
@@ -67,7 +67,7 @@ impl AwaitedCommits {
         passed.pop().filter(|commit| commit.is(event))
     }
 
-    /// Forgets those from a position on: they came to nothing.
+    /// Drops those from a position on: they failed.
     pub(crate) fn forget_from(&self, position: Position) {
         let mut commits = self.lock();
         let from = commits.partition_point(|commit| commit.position < position);

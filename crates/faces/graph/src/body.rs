@@ -1,5 +1,4 @@
-//! Reading the body of a request: statements, each with its parameters and the forms its results
-//! are wanted in.
+//! Parsing the body of a request: statements, each with its parameters and the wanted result forms.
 
 use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
@@ -13,33 +12,33 @@ use wellspring_cypher::context::Parameters;
 pub(crate) struct StatementText {
     /// Its text.
     pub(crate) text: String,
-    /// Values by the names of its parameters.
+    /// Parameters by name.
     pub(crate) parameters: Parameters,
-    /// About how many bytes they take.
+    /// Their approximate size in bytes.
     pub(crate) parameter_bytes: usize,
-    /// The forms in which rows are wanted.
+    /// The wanted forms of rows.
     pub(crate) forms: ResultForms,
-    /// Whether it is wanted what the statement changed.
+    /// Whether to report what the statement changed.
     pub(crate) wants_statistics: bool,
 }
 
-/// In which forms each row is told.
+/// The forms in which each row is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResultForms {
-    /// `row`: values, and `meta` beside them.
+    /// `row`: values with `meta`.
     pub(crate) row: bool,
     /// `graph`: the nodes and relationships of the row.
     pub(crate) graph: bool,
-    /// `REST`: as `row` under another name, without `meta`.
+    /// `REST`: like `row` under another name, without `meta`.
     pub(crate) rest: bool,
 }
 
 /// Why a body is refused, in a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RefusedBody {
-    /// It is not what is taken here.
+    /// It is malformed.
     Invalid(String),
-    /// Its parameters take more memory than they may.
+    /// Its parameters exceed their memory limit.
     TooLarge(String),
 }
 
@@ -79,7 +78,8 @@ impl ObjectKind for Statement<'_> {
     const EXPECTED: &'static str = "an object with `statement`";
 }
 
-/// Reads all statements, whose parameters may take so many bytes together. No body at all is none.
+/// Parses all statements, whose parameters may take this many bytes together. An empty body has
+/// none.
 pub(crate) fn read(body: &[u8], most_bytes: usize) -> Result<Vec<StatementText>, RefusedBody> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());

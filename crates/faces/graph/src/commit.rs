@@ -1,5 +1,5 @@
-//! From statements to what a client is told: executed on a version, committed if nobody touched
-//! what they read, and executed again if somebody did.
+//! From statements to an answer: executes them on a version, commits if no one has touched what
+//! they read, and executes them again otherwise.
 
 use crate::GraphFace;
 use crate::fresh::{Purpose, fresh};
@@ -16,47 +16,47 @@ use wellspring_host::wire::problem::Problem;
 use wellspring_log::CommitOn;
 use wellspring_types::Position;
 
-/// Attempts after which a request that is overtaken again and again goes on alone among those that
-/// are.
+/// Attempts after which a request that keeps being overtaken queues with others like it.
 const ATTEMPTS_AMONG_OTHERS: u32 = 16;
-/// Attempts after which it is executed while nobody else commits, if that does not keep them long.
+/// Attempts after which it is executed while no one else commits, if that does not delay others for
+/// long.
 const ATTEMPTS_BESIDE_OTHERS: u32 = 32;
-/// How long others may be kept from committing, as far as the quickest attempt so far tells, in µs.
+/// How long others may be kept from committing, judged by the quickest attempt so far, in µs.
 const MOST_ALONE_US: u64 = 250_000;
-/// Attempts after which the client is told to try again.
+/// Attempts after which the client is told to retry.
 const MOST_ATTEMPTS: u32 = 1_000;
 
-/// A version to begin with.
+/// A base version.
 #[derive(Clone)]
 struct BaseVersion {
     graph: Graph,
-    /// How often staged commits had come to nothing.
+    /// The number of failed staged commits.
     setbacks: u64,
-    /// Whether it is folded, and so can be told of at once.
+    /// Whether it is folded, so that answers based on it are final.
     is_folded: bool,
 }
 
 impl BaseVersion {
-    /// The setbacks that matter to who begins with it: what is folded stays.
+    /// The setbacks that matter with this base: folded versions stay.
     fn setbacks(&self) -> Option<u64> {
         (!self.is_folded).then_some(self.setbacks)
     }
 }
 
-/// What became of statements.
+/// The result of statements.
 pub(crate) struct ExecutedStatements {
-    /// What they came to; after a fault nothing of them is in the graph.
+    /// Their results; after a fault the graph is unchanged.
     pub(crate) results: Results,
-    /// A position that shows it.
+    /// A position that includes the change.
     pub(crate) position: Position,
 }
 
-/// The newest version that is folded, and so durable.
+/// The newest folded version, which is durable.
 pub(crate) fn folded_version(live: &Live<GraphView>) -> Graph {
     live.folded().map(|folded| folded.version()).unwrap_or_default()
 }
 
-/// The newest version that has a place in the log's order, durable or not.
+/// The newest version with a place in the log's order, durable or not.
 fn newest_version(live: &Live<GraphView>) -> BaseVersion {
     let newest = live.peek(|folded, staged| {
         let published = folded.lock();
@@ -77,7 +77,7 @@ fn newest_version(live: &Live<GraphView>) -> BaseVersion {
 /// Executes statements as a transaction of their own.
 ///
 /// # Errors
-/// What the log or the work room refuses; faults of the statements are results.
+/// Refusals of the log or the work room; faults of the statements are results.
 pub(crate) async fn at_once(
     face: &GraphFace,
     request: &Request,
@@ -129,7 +129,7 @@ async fn read(
     Ok(ExecutedStatements { results: attempt.results, position })
 }
 
-/// One attempt. Nothing if it was overtaken.
+/// One attempt. `None` if it was overtaken.
 async fn attempt_at_once(
     face: &GraphFace,
     live: &Live<GraphView>,
@@ -148,8 +148,8 @@ async fn attempt_at_once(
     let mut results = attempt.results;
     let commit = match attempt.commit {
         Some(commit) => commit,
-        // What failed on something that may still come to nothing is told once that is settled: by
-        // a transaction that changes nothing.
+        // A failure based on a pending commit is reported once that is settled: by a transaction
+        // that changes nothing.
         None => match begun_with.filter(|base| !base.is_folded) {
             Some(base) => {
                 let setbacks = base.setbacks();
@@ -169,16 +169,16 @@ async fn attempt_at_once(
     }
 }
 
-/// Whether others commit meanwhile.
+/// Whether others may commit meanwhile.
 pub(crate) enum Lane<'a> {
-    /// They do.
+    /// They may.
     AmongOthers,
     /// They wait until this is dropped.
     Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 impl Lane<'_> {
-    /// Waits for what is on its way.
+    /// Waits for pending commits.
     async fn alone(live: &Live<GraphView>) -> Lane<'_> {
         match live.folded() {
             Some(folded) => Lane::Alone { _guard: folded.alone().await },
@@ -187,9 +187,9 @@ impl Lane<'_> {
     }
 }
 
-/// What became of a commit.
+/// The result of a commit.
 pub(crate) enum CommitResult {
-    /// It is durable and folded; this position shows it.
+    /// It is durable and folded; this position includes it.
     Shown(Position),
     /// What it read has changed.
     Overtaken,
@@ -200,7 +200,7 @@ pub(crate) enum CommitResult {
 /// Commits a transaction.
 ///
 /// # Errors
-/// What the log refuses.
+/// Refusals of the log.
 pub(crate) async fn commit_of(
     face: &GraphFace,
     live: &Live<GraphView>,

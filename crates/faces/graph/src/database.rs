@@ -1,4 +1,4 @@
-//! What there is: the discovery document, and a database's counts.
+//! The discovery document, and a database's counts.
 
 use crate::GraphFace;
 use crate::commit::folded_version;
@@ -8,11 +8,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 use wellspring_host::http::{Answer, Request, Response};
 
-/// The version of Neo4j's HTTP API that is spoken, as clients ask for it.
+/// The supported version of Neo4j's HTTP API, as clients ask for it.
 const NEO4J_VERSION: &str = "5.26.0";
 
 impl GraphFace {
-    /// The server's URL as its client has it.
+    /// The server's URL for its client.
     pub(crate) fn base_url(&self, request: &Request) -> String {
         let scheme = if self.host.tls.is_some() { "https" } else { "http" };
         let authority = request.uri.authority().map(|authority| authority.as_str());
@@ -21,7 +21,7 @@ impl GraphFace {
     }
 }
 
-/// `GET /`: where to find what.
+/// `GET /`: the discovery document.
 pub(crate) async fn discovery(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
     let base = face.base_url(&request);
     let mut out = b"{".to_vec();
@@ -44,7 +44,7 @@ pub(crate) async fn discovery(face: Arc<GraphFace>, request: Box<Request>) -> An
     Ok(Response::json(200, out))
 }
 
-/// `GET /db/{log}`: how much there is in a database.
+/// `GET /db/{log}`: the counts of a database.
 pub(crate) async fn database(face: Arc<GraphFace>, request: Box<Request>) -> Answer {
     let live = fresh(&face, &request, Purpose::Reading).await?;
     let position = live.position();

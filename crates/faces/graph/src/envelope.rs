@@ -1,5 +1,5 @@
-//! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and what
-//! belongs to a transaction.
+//! Answers in the envelope of Neo4j's HTTP API: results, errors with Neo4j's codes, and members of
+//! transactions.
 
 use crate::render::push_string;
 use crate::run::Results;
@@ -10,7 +10,7 @@ use wellspring_host::wire::problem::{
     TOO_MANY_LOGINS, UNAUTHENTICATED,
 };
 
-/// An error as clients are told it.
+/// An error as reported to clients.
 pub(crate) struct GraphFault<'a> {
     /// Neo4j's code.
     pub(crate) code: &'a str,
@@ -18,27 +18,27 @@ pub(crate) struct GraphFault<'a> {
     pub(crate) message: &'a str,
 }
 
-/// The body cannot be read.
+/// The body cannot be parsed.
 pub(crate) const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
-/// Something takes more memory than it may.
+/// A memory limit is exceeded.
 pub(crate) const OUT_OF_MEMORY: &str = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
-/// There is no open transaction of that id.
+/// No open transaction has that id.
 pub(crate) const TRANSACTION_NOT_FOUND: &str = "Neo.ClientError.Transaction.TransactionNotFound";
-/// Another request works with the transaction.
+/// Another request is using the transaction.
 pub(crate) const TRANSACTION_BUSY: &str =
     "Neo.ClientError.Transaction.TransactionAccessedConcurrently";
 /// Too many transactions are open.
 pub(crate) const TOO_MANY_TRANSACTIONS: &str =
     "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
 
-/// What an answer says besides results and errors.
+/// Members of an answer besides results and errors.
 #[derive(Default)]
 pub(crate) struct Members {
     /// The URL that commits the transaction.
     pub(crate) commit: Option<String>,
-    /// When the transaction ends without another request, as HTTP writes dates.
+    /// When the transaction ends without another request, as an HTTP date.
     pub(crate) expires: Option<String>,
-    /// What a later read can ask to be shown.
+    /// A bookmark for later reads.
     pub(crate) bookmark: Option<String>,
 }
 
@@ -81,10 +81,10 @@ fn begin(results: &[u8], fault: Option<GraphFault<'_>>) -> Vec<u8> {
     out
 }
 
-/// Most bytes of a message that quotes what was sent.
+/// Longest message that quotes the request, in bytes.
 const MOST_MESSAGE_BYTES: usize = 1_000;
 
-/// As much of a message as is told.
+/// The reported part of a message.
 fn shortened(message: &str) -> String {
     if message.len() <= MOST_MESSAGE_BYTES {
         return message.to_owned();
@@ -112,8 +112,8 @@ pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Response {
     Response::json(status, out)
 }
 
-/// A problem of the server as Neo4j's clients know it, with all that it says to others besides.
-/// Status and headers stay.
+/// A problem of the server in Neo4j's envelope, with all its usual members. Status and headers
+/// stay.
 pub(crate) fn of_problem(problem: Box<Problem>) -> Response {
     let code = code_of(problem.kind, problem.kind.retry);
     let mut errors = b"[{\"code\":".to_vec();

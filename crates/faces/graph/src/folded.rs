@@ -1,5 +1,5 @@
-//! What is folded: the newest version of the graph, and the changes that led to it from versions
-//! before, against which transactions that began with these are judged.
+//! The fold: the newest version of the graph, and the changes that led to it, against which
+//! transactions with earlier base versions are judged.
 
 use crate::awaited::AwaitedCommits;
 use crate::void_events::VoidEvents;
@@ -8,25 +8,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wellspring_graph::{CommittedChanges, Graph, GraphFold};
 
-/// Most effects (nodes and relationships changed) that are kept of commits gone by: about 64 MiB. A
-/// transaction that began before the oldest of them is overtaken.
+/// Most effects (nodes and relationships changed) kept of past commits: about 64 MiB. A transaction
+/// that began before the oldest of them counts as overtaken.
 const MOST_EFFECTS: usize = 400_000;
 
 /// What readers share.
 #[derive(Debug, Default)]
 pub(crate) struct FoldedGraph {
     published: Mutex<PublishedGraph>,
-    /// Held by all who commit, together; by one who was overtaken too often, alone.
+    /// Held by all committing requests together; exclusively by one that was overtaken too often.
     lane: RwLock<()>,
-    /// What is to be folded without being worked out again.
+    /// Commits to be folded without computing them again.
     pub(crate) awaited: Arc<AwaitedCommits>,
-    /// What was folded and changed nothing.
+    /// Folded events without effect.
     pub(crate) void_events: VoidEvents,
-    /// Whose turn it is among those that were overtaken often.
+    /// The queue of requests that were overtaken often.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// The newest version that readers see.
+/// The newest version visible to readers.
 #[derive(Debug, Default)]
 pub(crate) struct PublishedGraph {
     /// The version, with the parts of a transaction whose last part is not folded.
@@ -34,17 +34,17 @@ pub(crate) struct PublishedGraph {
     recent: RecentCommits,
 }
 
-/// The newest commits, oldest first: as many as there is room for.
+/// The newest commits, oldest first: as many as fit.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCommits {
     commits: VecDeque<RecentCommit>,
     /// Effects of all of them.
     effects: usize,
-    /// The position of the newest commit that is not among them any more.
+    /// The position of the newest commit that was dropped.
     forgotten: u64,
 }
 
-/// A commit gone by.
+/// A past commit.
 #[derive(Debug, Clone)]
 pub(crate) struct RecentCommit {
     /// Its last position.
@@ -54,7 +54,7 @@ pub(crate) struct RecentCommit {
 }
 
 impl FoldedGraph {
-    /// That of a log with this version, of which nothing is known but itself.
+    /// The fold of a log with this version and no known commits.
     pub(crate) fn of(log: &str, fold: GraphFold) -> FoldedGraph {
         let forgotten = fold.graph().position();
         let recent = RecentCommits { forgotten, ..RecentCommits::default() };
@@ -70,17 +70,17 @@ impl FoldedGraph {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What everybody holds while a transaction is committed.
+    /// The lock shared by all committing requests.
     pub(crate) async fn among_others(&self) -> RwLockReadGuard<'_, ()> {
         self.lane.read().await
     }
 
-    /// Waits until nobody else who was overtaken often goes on.
+    /// Waits for the turn of a request that was overtaken often.
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// As long as this is held nobody else commits. What is on its way is committed before.
+    /// While this is held no one else commits. Pending commits finish first.
     pub(crate) async fn alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.lane.write().await
     }
@@ -92,13 +92,13 @@ impl FoldedGraph {
 }
 
 impl PublishedGraph {
-    /// Shows the next version, to which these commits led.
+    /// Publishes the next version, to which these commits led.
     pub(crate) fn advance(&mut self, fold: GraphFold, commits: &mut RecentCommits) {
         self.fold = fold;
         self.recent.append(commits);
     }
 
-    /// The changes committed after a version, or nothing if they are not all known any more.
+    /// The changes committed after a version, or `None` if some were dropped.
     pub(crate) fn since(&self, position: u64) -> Option<impl Iterator<Item = &CommittedChanges>> {
         self.recent.since(position)
     }
@@ -116,11 +116,11 @@ impl RecentCommits {
         }
     }
 
-    /// Adds those that come next, and leaves none there.
+    /// Appends the next ones, leaving `more` empty.
     fn append(&mut self, next: &mut RecentCommits) {
         let next = std::mem::take(next);
         if next.forgotten > 0 {
-            // Some between those and these are gone.
+            // Some in between were dropped.
             *self = next;
         } else {
             next.commits.into_iter().for_each(|commit| self.push(commit));

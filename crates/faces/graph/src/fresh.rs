@@ -1,4 +1,4 @@
-//! How fresh a graph is to be: parameters of routes, and the wait for what they ask.
+//! The freshness of a graph: parameters of routes, and the wait.
 
 use crate::GraphFace;
 use crate::view::GraphView;
@@ -11,26 +11,26 @@ use wellspring_host::view::Live;
 use wellspring_host::wire::param::{AnyParam, IntegerOr, Param};
 use wellspring_host::wire::problem::Problem;
 
-/// How long a request that has no say in it waits for a graph that is being folded for the first
+/// How long a request without such parameters waits for a graph that is being folded for the first
 /// time.
 const REBUILD_WAIT: Duration = Duration::from_secs(5);
 
-/// What a transaction is begun for.
+/// The purpose of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be read in, or to be kept open: it shows what its request asks for.
+    /// Reading, or staying open: it shows what its request requires.
     Reading,
-    /// To be committed at once. That is on the staged head and needs no event that is acknowledged:
-    /// the log tells of those that stand in its way. Only who asks for a confirmed end gets it.
+    /// Committing at once. That uses the staged head and needs no acknowledged event: the log
+    /// reports conflicts. Only a linearizable request waits.
     Writing,
 }
 
-/// How long a request waits for the graph to show what it asks.
+/// How long a request waits for the required freshness.
 static WAIT_MS: Param<IntegerOr> = wait_ms(5_000);
-/// What every route that begins a transaction knows.
+/// The parameters of every route that begins a transaction.
 pub(crate) const FRESHNESS: &[&dyn AnyParam] = &[&CONSISTENCY, &WAIT_MS];
 
-/// The graph of a log, once it can be read.
+/// The graph of a log, once it is ready.
 ///
 /// # Errors
 /// 404, 503.
@@ -43,7 +43,7 @@ pub(crate) async fn live(
     Ok(live)
 }
 
-/// The graph of a request's log, once it shows what the request asks for.
+/// The graph of a request's log, once it is as fresh as required.
 ///
 /// # Errors
 /// 400, 404, 422, 503.

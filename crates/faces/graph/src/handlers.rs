@@ -1,4 +1,4 @@
-//! What is done for each route.
+//! The handlers of the routes.
 
 use crate::GraphFace;
 use crate::body::{self, RefusedBody, StatementText};
@@ -33,16 +33,16 @@ pub(crate) static TRANSACTION: Segment<String> = Segment {
     read: |text| Ok(text.to_owned()),
 };
 
-/// The statements of a request that its sender may execute; or what to answer instead.
+/// The statements of a request that its sender may execute; or the answer to refuse with.
 enum RequestedStatements {
     Statements(Arc<Statements>),
     Refused(Box<Response>),
 }
 
-/// Bytes of texts that are read on a serving thread: some ms if no plan is kept of them.
+/// Bytes of text parsed on a serving thread: some ms if no plan is cached.
 const SHORT_TEXTS: usize = 4 << 10;
 
-/// Most statements of a request: each has its text read, and a result.
+/// Most statements of a request: each is parsed, and has a result.
 const MOST_STATEMENTS: usize = 10_000;
 
 /// Prepares statements: elsewhere, if they are long.
@@ -113,7 +113,7 @@ impl GraphFace {
         }
     }
 
-    /// The URL of the transactions of the database that a request is about, in its own words.
+    /// The URL of the transactions of a request's database, as the client spelled it.
     fn transactions_url(&self, request: &Request) -> String {
         let database = request.uri.path().split('/').nth(2).unwrap_or_default();
         format!("{}/db/{database}/tx", self.base_url(request))
@@ -123,7 +123,7 @@ impl GraphFace {
         self.host.clock.monotonic_us()
     }
 
-    /// Gives a transaction back; the date on which it will end.
+    /// Returns a transaction; the date on which it will end.
     ///
     /// # Errors
     /// As of [`BorrowedTransaction::put_back`]: it is rolled back.
@@ -176,7 +176,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     };
     let live = fresh(&face, &request, Purpose::Reading).await?;
     let version = commit::folded_version(&live);
-    // Who only reads notes nothing, and makes no names.
+    // A read-only transaction records nothing and generates no ids.
     let transaction = match may_write(&request) {
         Verdict::Allowed => Transaction::writing(version),
         Verdict::Denied { .. } => Transaction::reading(version),
@@ -192,7 +192,7 @@ pub(crate) async fn begin(face: Arc<GraphFace>, mut request: Box<Request>) -> An
     Ok(response.with_status(201).with("location", url))
 }
 
-/// `POST /db/{log}/tx/{transaction}`: executes statements in an open transaction, or only keeps it
+/// `POST /db/{log}/tx/{transaction}`: executes statements in an open transaction, or just keeps it
 /// open.
 pub(crate) async fn go_on(face: Arc<GraphFace>, mut request: Box<Request>) -> Answer {
     let statements = match requested(&face, &mut request).await? {
@@ -221,8 +221,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     if transaction.has_written()
         && let Verdict::Denied { needs, .. } = may_write(&request)
     {
-        // Its account has lost the role, or shows a token for less.
-        // Where others have taken its room meanwhile, it is rolled back.
+        // Its account has lost the role, or uses a token with fewer rights. If its room has been
+        // taken meanwhile, it is rolled back.
         _ = face.put_back(lent, transaction);
         let detail =
             format!("the transaction has written: the role {needs} is needed to commit it");
@@ -232,7 +232,7 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let around = face.around(&request);
     let mut job = face.host.job(&request)?;
     job.hold(statements.parameter_bytes())?;
-    // It began with a version that was folded: nothing that it rests on can come to nothing.
+    // It began with a folded version, so nothing it depends on can fail.
     let afterwards = TransactionEnd::Commit { setbacks: None, number: face.next_number() };
     let begun = (transaction, afterwards);
     let attempt = run::go_on(&mut job, &statements, begun, &around, &face.memory).await?;
@@ -263,8 +263,8 @@ pub(crate) async fn rollback(face: Arc<GraphFace>, request: Box<Request>) -> Ans
     Ok(face.answer(&nothing, &Members::default()))
 }
 
-/// Lends the transaction that a request names. That of a log which was deleted ends with it,
-/// whatever log has its name now.
+/// Borrows the transaction that a request names. That of a deleted log ends with it, even if
+/// another log has its name now.
 async fn lend(
     face: &GraphFace,
     request: &Request,
@@ -279,7 +279,7 @@ async fn lend(
     Ok(if is_of_this { Ok(lent) } else { Err(NotOpen::Unknown) })
 }
 
-/// Executes statements in a transaction that stays open, unless one of them fails: that rolls it
+/// Executes statements in a transaction that stays open, unless one of them fails, which rolls it
 /// back.
 async fn go_on_with(
     face: &GraphFace,

@@ -1,7 +1,9 @@
 //! The graph: every log is a database, written and read with Cypher over Neo4j's HTTP API.
 //!
-//! A transaction works on a version of the graph of its own, notes what it reads, and is committed
-//! as one event if nobody has touched that meanwhile (decision 0028).
+//! A transaction works on its own version of the graph, records what it reads, and is committed as
+//! one event if no one has changed that meanwhile (decision 0028).
+
+#![forbid(unsafe_code)]
 
 mod awaited;
 mod body;
@@ -47,7 +49,7 @@ use wellspring_host::random;
 use wellspring_host::stats::family::Family;
 use wellspring_host::wire::problem::{FORBIDDEN, Problem};
 
-/// Plans of statements that are kept, and bytes of their texts.
+/// Plans of statements cached, and bytes of their texts.
 const MOST_PLANS: usize = 1_000;
 const MOST_PLAN_BYTES: usize = 4 << 20;
 
@@ -59,11 +61,11 @@ pub struct GraphFace {
     plans: PlanCache,
     open: Arc<OpenTransactions>,
     memory: Memory,
-    /// What was done and refused.
+    /// The counters.
     tally: Tally,
     /// Random at the start.
     seed: u64,
-    /// Numbers given since.
+    /// Numbers assigned since.
     numbers: AtomicU64,
 }
 
@@ -73,15 +75,15 @@ impl GraphFace {
         u128::from(self.seed) << 64 | u128::from(self.numbers.fetch_add(1, Relaxed))
     }
 
-    /// An id of an open transaction that says nothing of others.
+    /// An id of an open transaction that reveals nothing about others.
     fn next_id(&self) -> u64 {
-        // An odd factor makes a permutation, so no two are the same; below 2⁵³ for clients that
-        // know floats only.
+        // An odd factor makes a permutation, so all differ; below 2⁵³ for clients that only know
+        // floats.
         let number = self.numbers.fetch_add(1, Relaxed);
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.seed) & ((1 << 53) - 1)
     }
 
-    /// What `rand()` begins with in a statement.
+    /// The seed of `rand()` in a statement.
     fn next_seed(&self) -> u64 {
         self.seed ^ self.numbers.fetch_add(1, Relaxed).wrapping_mul(0xd134_2543_de82_ef95)
     }
@@ -90,7 +92,7 @@ impl GraphFace {
 impl Face for GraphFace {
     const NAME: &'static str = "graph";
     type Settings = GraphConfig;
-    // The databases that clients of Neo4j and NornicDB ask for unless they are told another.
+    // The default databases of Neo4j's and NornicDB's clients.
     const LOG_ALIASES: &'static [(&'static str, &'static str)] =
         &[("neo4j", MAIN), ("nornic", MAIN)];
     const LIMITS: &'static [(&'static str, usize)] = &[

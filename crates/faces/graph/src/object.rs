@@ -1,5 +1,4 @@
-//! Objects of JSON, and nothing else: what serde derives for a struct also takes an array of its
-//! fields.
+//! JSON objects only: what serde derives for a struct would also accept an array of its fields.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -7,9 +6,9 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What an object is read as.
+/// What an object is parsed as.
 pub(crate) trait ObjectKind {
-    /// What a client should have sent, for people.
+    /// What was expected, for people.
     const EXPECTED: &'static str;
 }
 

@@ -1,5 +1,4 @@
-//! Open transactions: each on a version of its own, until it is committed, rolled back or
-//! forgotten.
+//! Open transactions: each on its own version, until it is committed, rolled back or expired.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -11,47 +10,46 @@ use wellspring_host::access::{Holder, Principal};
 /// All open transactions of a server.
 pub(crate) struct OpenTransactions {
     most: usize,
-    /// Most bytes that those may hold together that no request works with.
+    /// Most bytes that idle ones may hold together.
     most_bytes: usize,
     timeout_us: u64,
-    /// What they hold; changed under the lock.
+    /// Bytes they hold; changed under the lock.
     held_bytes: AtomicUsize,
-    /// How many were rolled back because nobody asked for them.
+    /// Number rolled back after their timeout.
     expired: AtomicU64,
     open: Mutex<HashMap<u64, OpenTransaction>>,
 }
 
 struct OpenTransaction {
     log: String,
-    /// Whose it is.
+    /// Its owner.
     holder: Holder,
-    /// When it is forgotten, on the monotonic clock, µs.
+    /// When it expires, in µs of the monotonic clock.
     ends_us: u64,
-    /// Nothing while a request works with it.
+    /// `None` while a request uses it.
     transaction: Option<Box<Transaction>>,
-    /// What it holds, while no request works with it.
+    /// Bytes it holds while idle.
     held_bytes: usize,
 }
 
-/// Why a transaction cannot be worked with.
+/// Why a transaction cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotOpen {
-    /// There is none of that id, of that account, in that log; there may have been.
+    /// None of that id exists for that account in that log; there may have been one.
     Unknown,
-    /// Another request works with it.
+    /// Another request is using it.
     Busy,
-    /// There are as many as there may be.
+    /// The limit is reached.
     TooMany,
 }
 
-/// A transaction that a request works with. Dropped without having been put back, it is rolled
-/// back.
+/// A transaction borrowed by a request. Dropped without having been put back, it is rolled back.
 pub(crate) struct BorrowedTransaction {
     transactions: Arc<OpenTransactions>,
     /// Its id.
     pub(crate) id: u64,
     transaction: Option<Box<Transaction>>,
-    /// It has been put back, and may be another's already.
+    /// It has been put back, and another request may be using it.
     is_back: bool,
 }
 
@@ -71,7 +69,7 @@ impl OpenTransactions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a transaction under an id that no other has.
+    /// Opens a transaction under a unique id.
     ///
     /// # Errors
     /// [`NotOpen::TooMany`]
@@ -86,7 +84,7 @@ impl OpenTransactions {
         if open.len() >= self.most {
             return Err(NotOpen::TooMany);
         }
-        // As long as a request works with it, it does not end.
+        // It does not expire while a request uses it.
         let one = OpenTransaction {
             log: log.to_owned(),
             holder: principal.holder(),
@@ -121,7 +119,7 @@ impl OpenTransactions {
         Ok(BorrowedTransaction { transactions: Arc::clone(self), id, transaction, is_back: false })
     }
 
-    /// Rolls back what nobody has asked for in time.
+    /// Rolls back expired transactions.
     pub(crate) fn end_idle(&self, now_us: u64) {
         let mut ended = Vec::new();
         let mut open = self.lock();
@@ -132,41 +130,41 @@ impl OpenTransactions {
         self.held_bytes.fetch_sub(held_bytes, Relaxed);
         drop(open);
         self.expired.fetch_add(ended.len() as u64, Relaxed);
-        // Their versions are freed without the lock.
+        // Their versions are freed outside the lock.
         drop(ended);
     }
 
-    /// About how many bytes they hold that no request works with.
+    /// Approximate bytes held by idle ones.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Relaxed)
     }
 
-    /// How many were rolled back because nobody asked for them in time.
+    /// Number rolled back after their timeout.
     pub(crate) fn expired(&self) -> u64 {
         self.expired.load(Relaxed)
     }
 
-    /// How many there are.
+    /// Number of open transactions.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 }
 
 impl BorrowedTransaction {
-    /// Takes the transaction, to execute statements on it or to commit it.
+    /// Takes the transaction, to execute statements in it or to commit it.
     pub(crate) fn take(&mut self) -> Option<Transaction> {
         self.transaction.take().map(|transaction| *transaction)
     }
 
-    /// Whether it is one of this graph, of which a version is given.
+    /// Whether it belongs to this graph, of which a version is given.
     pub(crate) fn is_of(&self, graph: &Graph) -> bool {
         self.transaction.as_ref().is_some_and(|transaction| transaction.is_of(graph))
     }
 
-    /// Gives it back, to be kept until its time is over; returns how long that is, in µs.
+    /// Puts it back until its timeout; returns how long that is, in µs.
     ///
     /// # Errors
-    /// All that are kept would hold more than they may together. It is rolled back.
+    /// The idle ones would exceed their limit together. It is rolled back.
     pub(crate) fn put_back(mut self, transaction: Transaction, now_us: u64) -> Result<u64, Error> {
         let transactions = Arc::clone(&self.transactions);
         let OpenTransactions { most_bytes, timeout_us, held_bytes, .. } = &*transactions;
@@ -207,8 +205,8 @@ fn no_room(most_bytes: usize) -> Error {
 mod tests {
     use super::*;
 
-    fn nobody() -> Principal {
-        Principal::nobody()
+    fn unauthenticated() -> Principal {
+        Principal::unauthenticated()
     }
 
     fn transaction() -> Transaction {
@@ -218,27 +216,27 @@ mod tests {
     #[test]
     fn a_transaction_is_lent_to_one_and_ends_when_it_is_not_given_back() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
-        let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
-        let not = |id: &str, log: &str| all.lend(id, log, &nobody()).err();
+        let mut lent = all.open(7, "a", &unauthenticated(), transaction()).unwrap();
+        let not = |id: &str, log: &str| all.lend(id, log, &unauthenticated()).err();
         assert_eq!(not("7", "a"), Some(NotOpen::Busy));
         assert_eq!(not("8", "a"), Some(NotOpen::Unknown));
         let taken = lent.take().unwrap();
         assert_eq!(lent.put_back(taken, 1_000), Ok(10_000));
         assert_eq!([not("7", "b"), not("x", "a"), not("07x", "a")], [Some(NotOpen::Unknown); 3]);
-        drop(all.lend("7", "a", &nobody()).unwrap());
+        drop(all.lend("7", "a", &unauthenticated()).unwrap());
         assert_eq!((not("7", "a"), all.count()), (Some(NotOpen::Unknown), 0));
     }
 
     #[test]
     fn who_gives_it_back_does_not_end_it_for_the_next() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
-        let mut lent = all.open(7, "a", &nobody(), transaction()).unwrap();
+        let mut lent = all.open(7, "a", &unauthenticated(), transaction()).unwrap();
         let taken = lent.take().unwrap();
         lent.put_back(taken, 0).unwrap();
         std::thread::scope(|scope| {
             let go_on = || {
                 for _ in 0..20_000 {
-                    match all.lend("7", "a", &nobody()) {
+                    match all.lend("7", "a", &unauthenticated()) {
                         Ok(mut lent) => {
                             let taken = lent.take().unwrap();
                             lent.put_back(taken, 0).unwrap();
@@ -258,15 +256,18 @@ mod tests {
     fn the_idle_end_and_the_busy_do_not() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
         for id in [1, 2] {
-            let mut lent = all.open(id, "a", &nobody(), transaction()).unwrap();
+            let mut lent = all.open(id, "a", &unauthenticated(), transaction()).unwrap();
             let taken = lent.take().unwrap();
             lent.put_back(taken, id * 1_000).unwrap();
         }
-        assert_eq!(all.open(3, "a", &nobody(), transaction()).err(), Some(NotOpen::TooMany));
-        let busy = all.lend("1", "a", &nobody()).unwrap();
+        assert_eq!(
+            all.open(3, "a", &unauthenticated(), transaction()).err(),
+            Some(NotOpen::TooMany)
+        );
+        let busy = all.lend("1", "a", &unauthenticated()).unwrap();
         all.end_idle(12_000);
         assert_eq!(all.count(), 1);
-        assert_eq!(all.lend("2", "a", &nobody()).err(), Some(NotOpen::Unknown));
+        assert_eq!(all.lend("2", "a", &unauthenticated()).err(), Some(NotOpen::Unknown));
         drop(busy);
         assert_eq!((all.count(), all.expired(), all.held_bytes()), (0, 1, 0));
     }
@@ -282,7 +283,7 @@ mod tests {
             transaction
         };
         let put = |id, transaction: Transaction| {
-            let mut lent = all.open(id, "a", &nobody(), transaction).unwrap();
+            let mut lent = all.open(id, "a", &unauthenticated(), transaction).unwrap();
             let taken = lent.take().unwrap();
             lent.put_back(taken, 0)
         };
@@ -293,7 +294,7 @@ mod tests {
         assert!(refused.code().starts_with("Neo.TransientError."), "{}", refused.code());
         assert_eq!((all.count(), all.held_bytes()), (1, held));
         assert_eq!(put(3, transaction()), Ok(10_000));
-        drop(all.lend("1", "a", &nobody()).unwrap());
+        drop(all.lend("1", "a", &unauthenticated()).unwrap());
         assert_eq!(put(2, large()), Ok(10_000));
     }
 }

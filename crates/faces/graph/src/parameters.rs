@@ -1,5 +1,5 @@
-//! Reading the values of parameters, with an account of the memory that they take: some bytes of
-//! JSON become a hundred times as many.
+//! Parsing parameters while accounting for their memory: some bytes of JSON can become a hundred
+//! times as many.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -10,18 +10,18 @@ use std::sync::Arc;
 use wellspring_cypher::context::Parameters;
 use wellspring_cypher::value::{Entries, Value};
 
-/// What values take besides what is in them: any, a list, a map, an entry of one, a string.
+/// Overhead of any value, a list, a map, an entry of one, a string.
 const VALUE_BYTES: usize = 2 * size_of::<Value>();
 const LIST_BYTES: usize = 64;
 const MAP_BYTES: usize = 512;
 const ENTRY_BYTES: usize = 48;
 const STRING_BYTES: usize = 24;
 
-/// The memory that parameters may take.
+/// The memory budget of parameters.
 pub(crate) struct ParameterRoom {
     most: usize,
     taken: Cell<usize>,
-    /// A number was read that is beyond all integers: a float, or an integer that does not fit.
+    /// A number beyond all integers was read: a float, or an integer that does not fit.
     has_huge: Cell<bool>,
 }
 
@@ -30,26 +30,26 @@ impl ParameterRoom {
         ParameterRoom { most, taken: Cell::new(0), has_huge: Cell::new(false) }
     }
 
-    /// How many bytes there are in all.
+    /// Bytes in all.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
 
-    /// How many are taken.
+    /// Bytes used.
     pub(crate) fn taken(&self) -> usize {
         self.taken.get()
     }
 
-    /// Whether more was wanted than there is.
+    /// Whether more was needed than available.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.taken.get() > self.most
     }
 
-    /// Reads an object of parameters. Nothing if the text is no object. Integers are exact to 64
+    /// Parses an object of parameters. `None` if the text is not one. Integers are exact to 64
     /// bits.
     ///
     /// # Errors
-    /// No JSON, or nothing that a parameter can be; no room left.
+    /// Not JSON, or not a valid parameter; or the budget is exhausted.
     pub(crate) fn read(&self, text: &RawValue) -> serde_json::Result<Option<Parameters>> {
         if !text.get().starts_with('{') {
             return Ok(None);
@@ -71,11 +71,11 @@ impl ParameterRoom {
     }
 }
 
-/// 2⁶³: integers of JSON that are no floats are below.
+/// 2⁶³: JSON integers that are not floats are below.
 const HUGE: f64 = 9_223_372_036_854_775_808.0;
 
 fn no_integer<E: Error>(number: &str) -> E {
-    // Most numbers that are longer are no numbers that anybody reads.
+    // Longest number accepted, as a sanity limit.
     let shown: String = number.chars().take(40).collect();
     let dots = if shown.len() < number.len() { "…" } else { "" };
     E::custom(format!(
@@ -84,7 +84,7 @@ fn no_integer<E: Error>(number: &str) -> E {
     ))
 }
 
-/// The first integer in a text of JSON that does not fit 64 bits.
+/// The first integer in a JSON text that does not fit 64 bits.
 fn huge_integer(json: &str) -> Option<&str> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -106,7 +106,7 @@ fn huge_integer(json: &str) -> Option<&str> {
     None
 }
 
-/// Where a string of JSON ends, behind its first quote.
+/// The end of a JSON string, after its first quote.
 fn string_end(inside: &str) -> usize {
     let mut is_escaped = false;
     let end = inside.bytes().position(|byte| {
@@ -117,7 +117,7 @@ fn string_end(inside: &str) -> usize {
     end.map_or(inside.len(), |end| end + 1)
 }
 
-/// Reads one value.
+/// Parses one value.
 #[derive(Clone, Copy)]
 struct ParameterSeed<'r>(&'r ParameterRoom);
 
@@ -151,7 +151,7 @@ impl<'de> Visitor<'de> for ParameterSeed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        // Integers of 2⁶⁴ and more, or less than -2⁶³, come as floats too.
+        // Integers of 2⁶⁴ and more, or less than -2⁶³, arrive as floats, too.
         if value.abs() >= HUGE {
             self.0.has_huge.set(true);
         }

@@ -1,5 +1,5 @@
-//! Statements executed on a transaction: here as long as they are short, else where long work is
-//! done.
+//! Executes statements on a transaction: here while they are short, otherwise in the room for long
+//! work.
 
 use crate::body::{ResultForms, StatementText};
 use crate::render;
@@ -13,22 +13,21 @@ use wellspring_host::http::work::Job;
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Stopped, Work};
 
-/// Steps and bytes that statements may take on a serving thread: some tens of µs. Those that need
-/// more begin again elsewhere.
+/// Steps and bytes that statements may take on a serving thread: some tens of µs. Longer ones start
+/// again elsewhere.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
-/// What a result takes besides its columns and rows, its statistics above all.
+/// Size of a result besides its columns and rows, mostly its statistics.
 const RESULT_BYTES: usize = 400;
-/// The same of what takes some ms: it waits for its turn elsewhere, and needs none of the places
-/// for long work, of which there are few.
+/// The same for work of some ms: it queues elsewhere, without one of the few permits for long work.
 const BRIEF_STEPS: u64 = 1 << 16;
 const BRIEF_BYTES: u64 = 1 << 20;
 
 /// The statements of a request, as far as they can be executed.
 pub(crate) struct Statements {
-    /// Those before the first that is wrong.
+    /// Those before the first faulty one.
     ready: Vec<ReadyStatement>,
-    /// What is wrong with the next.
+    /// The fault of the next.
     fault: Option<Error>,
 }
 
@@ -41,7 +40,7 @@ struct ReadyStatement {
 }
 
 impl Statements {
-    /// Prepares them, in order, up to the first that is wrong.
+    /// Prepares them, in order, up to the first faulty one.
     pub(crate) fn prepare(texts: Vec<StatementText>, plans: &PlanCache) -> Statements {
         let mut ready = Vec::with_capacity(texts.len());
         for given in texts {
@@ -64,18 +63,18 @@ impl Statements {
         self.ready.iter().any(|statement| statement.plan.access() > Access::Read)
     }
 
-    /// How many only read, and how many may change something.
+    /// Number of read-only and of writing statements.
     pub(crate) fn count(&self) -> (u64, u64) {
         let writing = self.ready.iter().filter(|one| one.plan.access() > Access::Read).count();
         ((self.ready.len() - writing) as u64, writing as u64)
     }
 
-    /// About how many bytes the parameters take.
+    /// Approximate size of the parameters in bytes.
     pub(crate) fn parameter_bytes(&self) -> usize {
         self.ready.iter().map(|statement| statement.parameter_bytes).sum()
     }
 
-    /// Whether any changes the schema: that goes through all that a label has.
+    /// Whether any changes the schema, which visits everything with a label.
     fn change_schema(&self) -> bool {
         self.ready.iter().any(|statement| statement.plan.access() == Access::Schema)
     }
@@ -99,7 +98,7 @@ impl Statements {
             }
             if let Err(fault) = statement.run(transaction, around, budget, &mut json) {
                 if fault.phase == wellspring_cypher::error::Phase::Compile {
-                    // As if its text had been wrong: it has no columns.
+                    // As if its text had been faulty: it has no columns.
                     json.truncate(begun_at);
                 }
                 return Results { json, fault: Some(fault), grant: None };
@@ -153,7 +152,7 @@ impl ReadyStatement {
             }
             Err(fault) => {
                 if fault.kind == ErrorKind::ResourceExhausted {
-                    // Rows that may end in the middle, and that nobody has room for.
+                    // The rows may be incomplete, and there is no room for them.
                     json.truncate(rows_at);
                 }
                 render::end_result(json, None);
@@ -169,46 +168,46 @@ fn too_large(most: u64) -> Error {
     Error::runtime(ErrorKind::ResourceExhausted, detail, message)
 }
 
-/// What comes with statements from outside.
+/// External inputs of statements.
 #[derive(Debug, Clone)]
 pub(crate) struct StatementContext {
     /// The name of the database in ids of elements.
     pub(crate) database: Arc<str>,
-    /// When they began.
+    /// Their start time.
     pub(crate) time: StatementTime,
-    /// What `rand()` begins with.
+    /// The seed of `rand()`.
     pub(crate) seed: u64,
 }
 
-/// What statements came to.
+/// The results of statements.
 pub(crate) struct Results {
-    /// Their results, with commas between.
+    /// The results as JSON, separated by commas.
     pub(crate) json: Vec<u8>,
-    /// What ended them before their end.
+    /// The fault that ended them, if any.
     pub(crate) fault: Option<Error>,
-    /// The memory of theirs and of their transaction that others may not take meanwhile.
+    /// The memory granted to them and their transaction.
     grant: Option<Grant>,
 }
 
 impl Results {
-    /// Of nothing that was executed.
+    /// Of statements that were not executed.
     pub(crate) fn of(fault: Option<Error>) -> Results {
         Results { json: Vec::new(), fault, grant: None }
     }
 }
 
-/// What an attempt to execute statements came to.
+/// The result of an attempt to execute statements.
 pub(crate) struct Attempt {
     /// Their results.
     pub(crate) results: Results,
-    /// The transaction, if it goes on.
+    /// The transaction, if it stays open.
     pub(crate) transaction: Option<Transaction>,
     /// The transaction, if it is to be committed.
     pub(crate) commit: Option<CommitTransaction>,
 }
 
 impl Attempt {
-    /// Nothing if it ended since it may not take more here.
+    /// `None` if it exceeded its budget here.
     fn within_budget(self) -> Option<Attempt> {
         let fault = self.results.fault.as_ref();
         let is_longer = fault.is_some_and(|fault| fault.kind == ErrorKind::ResourceExhausted);
@@ -216,27 +215,26 @@ impl Attempt {
     }
 }
 
-/// Memory that statements may take, beyond what is little.
+/// Memory for statements beyond a small amount.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    /// Most of those of one request, in bytes.
+    /// Maximum for one request, in bytes.
     pub(crate) query_bytes: usize,
-    /// What all take together.
+    /// The shared pool.
     pub(crate) pool: Arc<Pool>,
 }
 
-/// What is to be done with the transaction after its statements.
+/// The fate of the transaction after its statements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TransactionEnd {
-    /// It goes on.
+    /// It stays open.
     KeepOpen,
-    /// It is committed: how often staged commits had come to nothing when it began, if it began
-    /// with one of these, and a number for its parts that no other has.
+    /// It is committed: the number of failed staged commits when it began, if it began with a
+    /// staged one, and a unique number for its parts.
     Commit { setbacks: Option<u64>, number: u128 },
 }
 
-/// Executes statements, and finishes the transaction if that is wanted. A fault leaves no
-/// transaction.
+/// Executes statements, and finishes the transaction if requested. A fault drops the transaction.
 fn attempt(
     statements: &Statements,
     mut transaction: Transaction,
@@ -268,7 +266,7 @@ fn attempt(
     Attempt { results, transaction: open, commit }
 }
 
-/// What is committed of a transaction.
+/// The commit of a transaction.
 pub(crate) fn finish(
     transaction: Transaction,
     setbacks: Option<u64>,
@@ -279,13 +277,13 @@ pub(crate) fn finish(
     Ok(CommitTransaction { prepared, events, setbacks })
 }
 
-/// A broken rule as an error of a statement.
+/// A violated constraint as an error of a statement.
 pub(crate) fn of_violation(violation: Violation) -> Error {
     GraphError::from(violation).into()
 }
 
-/// Executes statements on a transaction that `begin` gives: here if they are short. Otherwise
-/// `begin` is asked again, and the rest is done elsewhere.
+/// Executes statements on a transaction from `begin`: here if they are short. Otherwise `begin` is
+/// called again, and the rest runs elsewhere.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
@@ -308,8 +306,8 @@ pub(crate) async fn execute(
     execute_elsewhere(job, statements, begin(), around, memory).await
 }
 
-/// Executes statements on a transaction that is open: here if they are short and it has not done
-/// much so far, or else elsewhere.
+/// Executes statements on an open transaction: here if they are short and it is small, otherwise
+/// elsewhere.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
@@ -337,7 +335,7 @@ pub(crate) async fn go_on(
     execute_elsewhere(job, statements, (transaction, afterwards), around, memory).await
 }
 
-/// An attempt on the serving thread. Nothing if that takes longer than it may there.
+/// An attempt on the serving thread. `None` if it takes too long there.
 fn short_attempt(
     job: &mut Job,
     statements: &Statements,
@@ -351,7 +349,7 @@ fn short_attempt(
     attempt.within_budget()
 }
 
-/// An attempt where work of some ms is done. Nothing if it takes longer.
+/// An attempt in the room for work of some ms. `None` if it takes longer.
 ///
 /// # Errors
 /// 500, logged: the work panicked.
@@ -369,7 +367,7 @@ async fn brief_attempt(
     .await
 }
 
-/// Executes statements where long work is done, within the time that it may take.
+/// Executes statements in the room for long work, within their time limit.
 ///
 /// # Errors
 /// As of [`Job::long`]: 429 and 503.
@@ -382,7 +380,7 @@ async fn execute_elsewhere(
 ) -> Result<Attempt, Box<Problem>> {
     let (statements, around) = (Arc::clone(statements), around.clone());
     let Memory { query_bytes, pool } = memory.clone();
-    // Dropping the future that waits ends the work.
+    // Dropping the waiting future ends the work.
     job.long(move |work| {
         let budget = Budget::new(u64::MAX, query_bytes as u64, asks(work)).sharing(&pool);
         attempt(&statements, transaction, &around, afterwards, budget)
@@ -390,7 +388,7 @@ async fn execute_elsewhere(
     .await
 }
 
-/// Asks bounded work whether it may go on, and lets others go first.
+/// Asks bounded work whether to continue, and yields to others.
 fn asks(mut work: Work) -> impl FnMut() -> Option<Stop> + Send {
     move || match work.step(4_096) {
         Ok(()) => None,

@@ -17,16 +17,16 @@ section! {
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 
-/// Most that a query takes before it takes anything of what all have together, and what of its
-/// writes is not counted yet.
+/// Free memory of a query before it draws on the shared pool, and what of its writes is not counted
+/// yet.
 const UNSHARED_BYTES: usize = 2 << 20;
-/// Changes kept of a log's commits gone by.
+/// Changes kept of a log's past commits.
 const RECENT_BYTES: usize = 64 << 20;
-/// Plans that are kept.
+/// Memory for cached plans.
 const PLAN_BYTES: usize = 64 << 20;
 
 impl GraphConfig {
-    /// Most memory that clients can have graphs take besides what they hold, in bytes: with so many
+    /// Most memory that clients can make graphs use beyond their content, in bytes: with this many
     /// long reads at a time, and the graph of one log in use.
     #[must_use]
     pub fn memory_bound_bytes(&self, max_long_reads: usize) -> usize {
@@ -37,7 +37,7 @@ impl GraphConfig {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// A sentence about the first invalid setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.graph_query_bytes < 1 << 16 {
             return Err(format!(

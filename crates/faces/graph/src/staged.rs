@@ -1,5 +1,5 @@
-//! Commits that have a place in the log's order and are not folded yet: the next transactions begin
-//! with the newest.
+//! Commits that have a place in the log's order and are not folded yet: new transactions begin with
+//! the newest.
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use std::collections::VecDeque;
@@ -9,33 +9,33 @@ use wellspring_graph::{CommittedChanges, Graph, VersionStamp};
 use wellspring_types::Position;
 use wellspring_views::view::Ticket;
 
-/// Commits on their way, oldest first.
+/// Pending commits, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct StagedCommits {
     commits: VecDeque<StagedCommit>,
     setbacks: u64,
 }
 
-/// One commit on its way.
+/// One pending commit.
 #[derive(Debug)]
 pub(crate) struct StagedCommit {
     ticket: Ticket,
-    /// The position of its last event; none before the log has given one.
+    /// The position of its last event; none before the log has assigned one.
     last: Option<Position>,
-    /// The version that it leads to.
+    /// The resulting version.
     pub(crate) graph: Graph,
     /// What it changes.
     pub(crate) changes: Arc<CommittedChanges>,
     awaited: CommitMark,
 }
 
-/// How the fold is to know a commit.
+/// How the fold recognises a commit.
 #[derive(Debug)]
 pub(crate) struct CommitMark {
     pub(crate) by: Arc<AwaitedCommits>,
-    /// The version that it was decided on.
+    /// The version it was decided on.
     pub(crate) follows: VersionStamp,
-    /// What its event says, if it is one alone.
+    /// The data of its event, if it has only one.
     pub(crate) data: Option<Vec<u8>>,
 }
 
@@ -47,12 +47,12 @@ impl StagedCommit {
 }
 
 impl StagedCommits {
-    /// How often commits that had a place came to nothing.
+    /// Number of failed commits that had a place.
     pub(crate) fn setbacks(&self) -> u64 {
         self.setbacks
     }
 
-    /// Those after a version, oldest first: positions rise from each to the next.
+    /// Those after a version, oldest first: positions ascend.
     pub(crate) fn after(&self, position: Position) -> impl Iterator<Item = &StagedCommit> {
         self.commits.range(self.commits.partition_point(|commit| !commit.is_after(position))..)
     }
@@ -68,8 +68,8 @@ impl StagedCommits {
         newest.last.map(|_| &newest.graph)
     }
 
-    /// Where those of a ticket stand: tickets rise, too. A hundred are on their way at a time, so
-    /// nobody goes through all of them for one.
+    /// The range of a ticket: tickets ascend, too. A hundred may be pending, so they are not
+    /// searched one by one.
     fn of_ticket(&self, ticket: Ticket) -> Range<usize> {
         let begin = self.commits.partition_point(|commit| commit.ticket < ticket);
         let count =
@@ -107,7 +107,7 @@ impl StagedCommits {
         self.commits.drain(those);
     }
 
-    /// Forgets it, with all that was decided on top of it.
+    /// Drops it, with everything decided on top of it.
     pub(crate) fn set_back(&mut self, ticket: Ticket) {
         self.setbacks += 1;
         if let Some(at) = self.commits.iter().position(|commit| commit.ticket == ticket) {

@@ -1,4 +1,4 @@
-//! What is counted of statements and transactions, as `/metrics` tells it.
+//! Counters of statements and transactions, for `/metrics`.
 
 use crate::GraphFace;
 use crate::commit::folded_version;
@@ -19,20 +19,20 @@ pub(crate) struct Tally {
     limits: [AtomicU64; LIMITS.len()],
 }
 
-/// A limit that ends a statement, or keeps a transaction from being opened.
+/// A limit that ends a statement, or prevents opening a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
-    /// Of the memory of a query, or of all open transactions together.
+    /// Memory of a query, or of all open transactions together.
     Memory,
-    /// Of the time that long work may take.
+    /// Time of long work.
     Time,
-    /// Of what a transaction may write, or a property hold.
+    /// Size of a transaction's writes, or of a property.
     Size,
-    /// Of the number of open transactions.
+    /// Number of open transactions.
     OpenTransactions,
 }
 
-/// All of them, with the words for them.
+/// All of them, with their words.
 const LIMITS: [(Limit, &str); 4] = [
     (Limit::Memory, "memory"),
     (Limit::Time, "time"),
@@ -53,12 +53,12 @@ impl Tally {
         self.commits.fetch_add(1, Relaxed);
     }
 
-    /// An execution came to nothing because others came first.
+    /// An execution was overtaken.
     pub(crate) fn overtaken(&self) {
         self.overtaken.fetch_add(1, Relaxed);
     }
 
-    /// A client is told this fault.
+    /// A fault is reported to a client.
     pub(crate) fn told(&self, fault: &Error) {
         match (fault.kind, fault.detail) {
             (ErrorKind::Outdated, _) => {
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// A client is told why there is no such transaction for it.
+    /// A refused use of a transaction is reported to a client.
     pub(crate) fn refused(&self, why: NotOpen) {
         if why == NotOpen::TooMany {
             self.limited(Limit::OpenTransactions);

@@ -1,5 +1,5 @@
-//! The graph of a log as a view: one event for each transaction, folded into versions; a commit is
-//! decided against the changes since the version that its transaction began with.
+//! The graph of a log as a view: one event per transaction, folded into versions; a commit is
+//! decided against the changes since its base version.
 
 use crate::awaited::{AwaitedCommit, AwaitedCommits};
 use crate::folded::{FoldedGraph, RecentCommit, RecentCommits};
@@ -17,29 +17,29 @@ use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, V
 /// The types of a graph's events.
 pub(crate) const EVENT_TYPES: &[&str] = &[GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED];
 
-/// The writer of versions.
+/// The writing side.
 pub(crate) struct GraphView {
     fold: GraphFold,
-    /// What was folded since readers were last shown a version.
+    /// Changes folded since the last version was published.
     unpublished: RecentCommits,
     folded: Arc<FoldedGraph>,
 }
 
-/// A transaction to be committed, with the events that tell it.
+/// A transaction to commit, with its events.
 pub(crate) struct CommitTransaction {
     /// The transaction.
     pub(crate) prepared: PreparedTransaction,
     /// Its events.
     pub(crate) events: Vec<Event>,
-    /// How often staged commits had come to nothing when it began, if it began with one of these:
-    /// it may rest on one that has come to nothing since.
+    /// The number of failed staged commits when it began, if it began with a staged one: its basis
+    /// may have failed since.
     pub(crate) setbacks: Option<u64>,
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Debug, Clone)]
 pub(crate) enum CommitOutcome {
-    /// It changed nothing, and what it read still holds.
+    /// It changed nothing, and what it read is unchanged.
     Unchanged,
     /// It is the graph's next version.
     Committed {
@@ -47,9 +47,9 @@ pub(crate) enum CommitOutcome {
         graph: Graph,
         /// What changed.
         changes: Arc<CommittedChanges>,
-        /// The version that it was decided on.
+        /// The version it was decided on.
         follows: VersionStamp,
-        /// Where the fold looks for it.
+        /// Where the fold finds it.
         awaited: Arc<AwaitedCommits>,
     },
 }
@@ -57,14 +57,14 @@ pub(crate) enum CommitOutcome {
 /// Why a transaction is not committed.
 #[derive(Debug)]
 pub(crate) enum CommitRefusal {
-    /// What it read has changed: it has to be executed again.
+    /// What it read has changed: it must be executed again.
     Overtaken,
     /// It breaks a rule of the graph.
     Violation(Violation),
 }
 
 impl GraphView {
-    /// That of a log, with what was folded of it.
+    /// The view of a log, with its fold.
     fn of(log: &str, fold: GraphFold) -> GraphView {
         let folded = Arc::new(FoldedGraph::of(log, fold.clone()));
         GraphView { fold, unpublished: RecentCommits::default(), folded }
@@ -205,7 +205,7 @@ impl View for GraphView {
     }
 
     fn encode(folded: &FoldedGraph, out: &mut impl io::Write) -> io::Result<()> {
-        // One version: what comes meanwhile is not in it.
+        // One version: later changes are not in it.
         let fold = folded.lock().fold.clone();
         fold.encode(out)
     }

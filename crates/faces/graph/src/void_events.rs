@@ -1,5 +1,4 @@
-//! Events of a graph's types that change nothing: whoever may append can append them, and nobody
-//! else is told.
+//! Events of a graph's types without effect: any client may append them, and no other is told.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -21,7 +20,8 @@ impl VoidEvents {
         self.count.load(Relaxed)
     }
 
-    /// Another one. The first is worth a warning; as many as somebody likes to append are not.
+    /// Counts another one. The first is worth a warning; the others, of which a client may append
+    /// any number, are not.
     pub(crate) fn add(&self, position: u64, why: &str) {
         let log = &*self.log;
         if self.count.fetch_add(1, Relaxed) == 0 {

@@ -78,10 +78,8 @@ pub(super) fn read_create(body: &[u8]) -> Outcome<LinkRequest> {
             }
         })?;
         let beside = |field: &str, other: &str| {
-            let kind = FaultKind::Rule(format!(
-                "cannot be combined with {other}; remove one of \
-                                                them"
-            ));
+            let kind =
+                FaultKind::Rule(format!("cannot be combined with {other}; remove one of them"));
             Err(Fault::of(field, start, kind))
         };
         let naming = match (alias, deterministic.unwrap_or(false)) {

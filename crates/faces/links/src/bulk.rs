@@ -125,10 +125,8 @@ impl Bulk<'_> {
             return Ok(None);
         }
         if self.lines == MAX_LINES {
-            let detail = format!(
-                "there are more than {MAX_LINES} lines; split them into \
-                                  several requests"
-            );
+            let detail =
+                format!("there are more than {MAX_LINES} lines; split them into several requests");
             return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINES));
         }
         parse(line).map(Some).map_err(|mut problem| {

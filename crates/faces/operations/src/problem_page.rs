@@ -2,11 +2,11 @@
 //! example answer; `GET /problems`: all problem types. The JSON, the plain text, the HTML pages and
 //! `docs/problems.md` are made from the same table.
 
-use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::{Answer, HTML, Host, Request, Response, TEXT};
+use wellspring_host::wire::json::{push_list, push_string, push_u64};
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::{self, Kind, Retry};
 
@@ -45,7 +45,7 @@ pub(crate) async fn problem(host: Arc<Host>, request: Box<Request>) -> Answer {
     let response = match request.wants {
         HTML => Response::text(HTML_IN_UTF_8, page(kind)),
         TEXT => Response::text(TEXT_IN_UTF_8, plain(kind)),
-        _ => Response::json(200, json(kind).to_string().into_bytes()),
+        _ => Response::json(200, page_json(kind)),
     };
     Ok(response.with("vary", "Accept".to_owned()))
 }
@@ -56,7 +56,7 @@ pub(crate) async fn index(host: Arc<Host>, request: Box<Request>) -> Answer {
     let response = match request.wants {
         HTML => Response::text(HTML_IN_UTF_8, index_page(&kinds)),
         TEXT => Response::text(TEXT_IN_UTF_8, index_plain(&kinds)),
-        _ => Response::json(200, index_json(&kinds).to_string().into_bytes()),
+        _ => Response::json(200, index_json(&kinds)),
     };
     Ok(response.with("vary", "Accept".to_owned()))
 }
@@ -71,10 +71,19 @@ fn path(kind: &Kind) -> String {
     format!("/problems/{}", kind.slug)
 }
 
-fn index_json(kinds: &[&Kind]) -> Value {
-    let line =
-        |kind: &&Kind| json!({"type": path(kind), "status": kind.status, "title": kind.title});
-    json!({"problems": kinds.iter().map(line).collect::<Vec<_>>()})
+fn index_json(kinds: &[&Kind]) -> Vec<u8> {
+    let mut out = b"{\"problems\":".to_vec();
+    push_list(&mut out, kinds, |out, kind| {
+        out.extend_from_slice(b"{\"type\":");
+        push_string(out, &path(kind));
+        out.extend_from_slice(b",\"status\":");
+        push_u64(out, kind.status.into());
+        out.extend_from_slice(b",\"title\":");
+        push_string(out, kind.title);
+        out.push(b'}');
+    });
+    out.push(b'}');
+    out
 }
 
 fn index_plain(kinds: &[&Kind]) -> String {
@@ -92,25 +101,51 @@ fn index_page(kinds: &[&Kind]) -> String {
 }
 
 /// What the page of a problem type says, as JSON.
-pub fn json(kind: &Kind) -> Value {
-    json!({
-        "type": path(kind),
-        "status": kind.status,
-        "title": kind.title,
-        "meaning": kind.meaning,
-        "remedy": kind.remedy,
-        "again": retry_in_words(kind.retry),
-        "example": example(kind),
-    })
+pub fn page_json(kind: &Kind) -> Vec<u8> {
+    let mut out = b"{\"type\":".to_vec();
+    push_string(&mut out, &path(kind));
+    out.extend_from_slice(b",\"status\":");
+    push_u64(&mut out, kind.status.into());
+    for (name, text) in [
+        ("title", kind.title),
+        ("meaning", kind.meaning),
+        ("remedy", kind.remedy),
+        ("again", &retry_in_words(kind.retry)),
+    ] {
+        out.extend_from_slice(format!(",\"{name}\":").as_bytes());
+        push_string(&mut out, text);
+    }
+    out.extend_from_slice(b",\"example\":");
+    out.extend_from_slice(&kind.example_json());
+    out.push(b'}');
+    out
 }
 
-/// An answer of this type.
-fn example(kind: &Kind) -> Value {
-    serde_json::from_slice(&kind.example_json()).unwrap_or_default()
-}
-
+/// The example of an answer, one member per line, in the order of the answer.
 fn example_in_lines(kind: &Kind) -> String {
-    serde_json::to_string_pretty(&example(kind)).unwrap_or_default()
+    let example = String::from_utf8(kind.example_json()).unwrap_or_default();
+    let (mut out, mut depth, mut in_text, mut escaped) = (String::new(), 0, false, false);
+    for character in example.chars() {
+        if in_text {
+            in_text = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+        } else {
+            in_text = character == '"';
+            depth += u32::from(character == '{');
+        }
+        let ends = !in_text && character == '}';
+        if ends && depth == 1 {
+            out.push('\n');
+        }
+        out.push(character);
+        match character {
+            '{' | ',' if !in_text && depth == 1 => out.push_str("\n  "),
+            ':' | ',' if !in_text => out.push(' '),
+            _ => {}
+        }
+        depth -= u32::from(ends);
+    }
+    out
 }
 
 fn plain(kind: &Kind) -> String {
@@ -174,11 +209,12 @@ pub fn manual(kinds: &[&'static Kind]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
     fn a_kind_is_explained_in_every_form() {
         for kind in problem::ALL {
-            let read = json(kind);
+            let read: Value = serde_json::from_slice(&page_json(kind)).unwrap();
             assert_eq!(
                 (read["meaning"].as_str(), read["remedy"].as_str()),
                 (Some(kind.meaning), Some(kind.remedy))
@@ -189,13 +225,14 @@ mod tests {
                 assert!(plain.contains(text) && page.contains(&escaped(text)), "{text}");
             }
             let example = example_in_lines(kind);
+            assert_eq!(serde_json::from_str::<Value>(&example).unwrap(), read["example"]);
             assert!(plain.contains(&example) && page.contains(&escaped(&example)), "{page}");
         }
     }
 
     #[test]
     fn every_kind_is_listed_in_every_form() {
-        let read = index_json(problem::ALL);
+        let read: Value = serde_json::from_slice(&index_json(problem::ALL)).unwrap();
         let listed = read["problems"].as_array().unwrap();
         assert_eq!(listed.len(), problem::ALL.len());
         let (plain, page) = (index_plain(problem::ALL), index_page(problem::ALL));
@@ -208,6 +245,16 @@ mod tests {
             assert!(plain.contains(&format!("{path} (")), "{path}");
             assert!(page.contains(&format!("<a href=\"{path}\">")), "{path}");
         }
+    }
+
+    #[test]
+    fn an_example_has_a_line_for_each_member() {
+        let lines = example_in_lines(&problem::CONDITION_FAILED);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines[..2], ["{", r#"  "type": "/problems/append-condition-failed","#]);
+        let conflict =
+            r#"  "conflict": {"position": 42, "clause": "failIfEventsMatch", "item": 0},"#;
+        assert_eq!(lines[5], conflict, "{lines:?}");
     }
 
     #[test]

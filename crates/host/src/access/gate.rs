@@ -108,8 +108,8 @@ pub struct Gate {
     /// Whether accounts have been seen. The last account is never deleted, so this never becomes
     /// false again.
     closed: AtomicBool,
-    anybody: Arc<Principal>,
-    nobody: Arc<Principal>,
+    open_caller: Arc<Principal>,
+    unauthenticated: Arc<Principal>,
     /// Which pages are allowed.
     pages: Pages,
     /// Lifetime of a token if the client requests none, in s.
@@ -151,8 +151,9 @@ impl Gate {
         let caches =
             caches.collect::<io::Result<_>>().map_err(|e| format!("no random bytes: {e}"))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let nobody = Arc::new(Principal::nobody());
-        let anybody = Principal::anybody(&State::default()).map_or(Arc::clone(&nobody), Arc::new);
+        let unauthenticated = Arc::new(Principal::unauthenticated());
+        let open_caller = Principal::of_open_server(&State::default());
+        let open_caller = open_caller.map_or(Arc::clone(&unauthenticated), Arc::new);
         Ok(Gate {
             live,
             folded,
@@ -163,8 +164,8 @@ impl Gate {
             caches,
             flights: Mutex::default(),
             closed: AtomicBool::new(false),
-            anybody,
-            nobody,
+            open_caller,
+            unauthenticated,
             pages,
             token_life_s: config.token_life_s,
         })
@@ -191,8 +192,8 @@ impl Gate {
     }
 
     /// An unauthenticated caller.
-    pub fn nobody(&self) -> Arc<Principal> {
-        Arc::clone(&self.nobody)
+    pub fn unauthenticated(&self) -> Arc<Principal> {
+        Arc::clone(&self.unauthenticated)
     }
 
     /// Whether there are no accounts and no external issuer: every caller then has full access.
@@ -227,7 +228,7 @@ impl Gate {
     ) -> Result<Arc<Principal>, Box<Problem>> {
         let GateRequest { uri, headers, client, of_node } = asking;
         match (needs, of_node) {
-            (Needs::Public, _) | (Needs::Node, Some(_)) => return Ok(self.nobody()),
+            (Needs::Public, _) | (Needs::Node, Some(_)) => return Ok(self.unauthenticated()),
             (Needs::Node, None) => return Err(problem::NOT_A_NODE.because(NODES_ONLY)),
             (Needs::Account | Needs::Role(_), _) => {}
         }
@@ -237,7 +238,7 @@ impl Gate {
             if is_of_page {
                 self.pages.check_origin(uri, headers, Trust::ThisMachine)?;
             }
-            return Ok(Arc::clone(&self.anybody));
+            return Ok(Arc::clone(&self.open_caller));
         }
         let values = |name| headers.get_all(name).into_iter().map(|value| value.as_bytes());
         let presented =
@@ -296,7 +297,7 @@ impl Gate {
         // Read first: any later change invalidates the pass.
         let moment = self.moment();
         let principal = if self.is_open() {
-            Arc::clone(&self.anybody)
+            Arc::clone(&self.open_caller)
         } else {
             let presented = credentials::presented(authorization, api_key).ok()??;
             self.recognise(&presented).ok()??

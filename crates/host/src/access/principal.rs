@@ -51,7 +51,7 @@ pub struct Principal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     /// Any caller: there are no accounts, or no credential was required.
-    Anybody,
+    AnyCaller,
     /// The account that the event at this position of the system log added.
     Account(Position),
     /// A subject that an external issuer vouches for, named as by [`Principal::name`].
@@ -159,7 +159,7 @@ impl Proof {
 
 impl Principal {
     /// An unauthenticated caller, which no role is granted to.
-    pub fn nobody() -> Principal {
+    pub fn unauthenticated() -> Principal {
         Principal {
             identity: Identity::unknown(Method::None),
             added_at: None,
@@ -171,7 +171,7 @@ impl Principal {
     }
 
     /// The caller while there are no accounts; `None` if there are any.
-    pub(crate) fn anybody(state: &State) -> Option<Principal> {
+    pub(crate) fn of_open_server(state: &State) -> Option<Principal> {
         state.is_open().then(|| Principal {
             identity: Identity::unknown(Method::Open),
             added_at: None,
@@ -202,7 +202,7 @@ impl Principal {
         match (self.added_at, self.identity.name()) {
             (Some(position), _) => Holder::Account(position),
             (None, Some(subject)) => Holder::Subject(subject.into()),
-            (None, None) => Holder::Anybody,
+            (None, None) => Holder::AnyCaller,
         }
     }
 
@@ -342,10 +342,10 @@ pub(super) mod tests {
     #[test]
     fn anybody_may_everything_until_there_are_accounts() {
         let open = Access::new();
-        let anybody = Principal::anybody(&open.folded().now()).unwrap();
-        assert_eq!(anybody.may(Role::Admin, None), Verdict::Allowed);
-        assert_eq!(anybody.may(Role::Reader, Some(SYSTEM_LOG)), Verdict::Allowed);
-        assert!(Principal::anybody(&with_ann().folded().now()).is_none());
+        let open_caller = Principal::of_open_server(&open.folded().now()).unwrap();
+        assert_eq!(open_caller.may(Role::Admin, None), Verdict::Allowed);
+        assert_eq!(open_caller.may(Role::Reader, Some(SYSTEM_LOG)), Verdict::Allowed);
+        assert!(Principal::of_open_server(&with_ann().folded().now()).is_none());
     }
 
     #[test]
@@ -384,9 +384,9 @@ pub(super) mod tests {
         assert_eq!(roles(&by_password()), "reader operator:orders");
         assert_eq!(roles(&ann_by_token(1_000)), "reader writer:orders");
         assert_eq!(roles(&Proof::Key(SecretDigest([7; 32]))), "writer:orders");
-        let open = Principal::anybody(&Access::new().folded().now()).unwrap();
+        let open = Principal::of_open_server(&Access::new().folded().now()).unwrap();
         assert_eq!(open.roles(), [Grant::everywhere(Role::Admin)]);
-        assert_eq!(Principal::nobody().roles(), []);
+        assert_eq!(Principal::unauthenticated().roles(), []);
     }
 
     #[test]
@@ -417,11 +417,12 @@ pub(super) mod tests {
         assert_ne!(second, first);
         let subject = |name: &str| {
             let subject = crate::identity::Subject::parse(name).unwrap();
-            Principal { identity: Identity::of_subject(subject), ..Principal::nobody() }.holder()
+            Principal { identity: Identity::of_subject(subject), ..Principal::unauthenticated() }
+                .holder()
         };
         assert_eq!(subject("a"), subject("a"));
         assert_ne!(subject("a"), subject("b"));
-        assert_ne!(subject("a"), Principal::nobody().holder());
+        assert_ne!(subject("a"), Principal::unauthenticated().holder());
     }
 
     #[test]

@@ -143,8 +143,8 @@ fn malformed() -> io::Error {
 fn read(data: &Path) -> io::Result<Vec<Secret>> {
     let file = File::open(path(data))?;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        let reason = "other users can read token-secret: chmod 600 it, and rotate it if they may have \
-             read it";
+        let reason = "other users can read token-secret: chmod 600 it, and rotate it if they may \
+                      have read it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
@@ -180,6 +180,7 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
 
 impl Secrets {
     /// A public secret for tests and fuzzing, and the previous one.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
         Secrets { signs: key(signs), before: before.map(key) }

@@ -80,11 +80,11 @@ fn kept(host: &Host) -> Vec<(String, Vec<String>, serde_json::Value)> {
 fn what_was_done_can_be_asked_for_and_read() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let open = Principal::anybody(&host.access.state()).unwrap();
+    let open = Principal::of_open_server(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
     let note = |record: &RequestRecord<'_>| host.audit.note(&host.node, record);
     note(&record(&open, create, 201));
-    let nobody = Principal::nobody();
+    let unknown = Principal::unauthenticated();
     let login = route("POST", "/auth/token");
     let at_login = |caller: &Caller, status| {
         note(&RequestRecord {
@@ -92,14 +92,16 @@ fn what_was_done_can_be_asked_for_and_read() {
             log: "",
             method: "POST",
             path: "/auth/token",
-            ..record(&nobody, login, status)
+            ..record(&unknown, login, status)
         })
     };
     at_login(&Caller::LoggedIn(name("ann")), 200);
     at_login(&Caller::Claimed(Some(name("ann"))), 401);
     at_login(&Caller::Claimed(None), 429);
-    let read =
-        RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
+    let read = RequestRecord {
+        shows_credentials: true,
+        ..record(&unknown, route("GET", "/v1/head"), 401)
+    };
     note(&read);
     let kept = kept(&host);
     let types: Vec<&str> = kept.iter().map(|(event_type, ..)| event_type.as_str()).collect();
@@ -123,7 +125,8 @@ fn the_level_and_the_status_decide() {
     use AuditDecision::{Accessed, Failed, Ignored, Refused};
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let (open, nobody) = (Principal::anybody(&host.access.state()).unwrap(), Principal::nobody());
+    let (open, unknown) =
+        (Principal::of_open_server(&host.access.state()).unwrap(), Principal::unauthenticated());
     let [append, head, create, login, redirect, metrics] = [
         ("POST", "/v1/append"),
         ("GET", "/v1/head"),
@@ -140,7 +143,7 @@ fn the_level_and_the_status_decide() {
     let by = |caller, record| RequestRecord { caller: Some(caller), ..record };
     let (who, not) = (
         |route, status| record(&open, route, status),
-        |route, status| record(&nobody, route, status),
+        |route, status| record(&unknown, route, status),
     );
     for (expected, record) in [
         // Off, changes, writes, all.
@@ -182,9 +185,11 @@ fn the_level_and_the_status_decide() {
 fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let nobody = Principal::nobody();
-    let refused =
-        RequestRecord { shows_credentials: true, ..record(&nobody, route("GET", "/v1/head"), 401) };
+    let unknown = Principal::unauthenticated();
+    let refused = RequestRecord {
+        shows_credentials: true,
+        ..record(&unknown, route("GET", "/v1/head"), 401)
+    };
     for now_us in 0..1_000 {
         host.audit.note(&host.node, &RequestRecord { ended_us: now_us, ..refused });
     }
@@ -204,8 +209,8 @@ fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
 fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let somebody = Principal::anybody(&host.access.state()).unwrap();
-    let revoke = record(&somebody, route("DELETE", "/v1/keys/{id}"), 404);
+    let open = Principal::of_open_server(&host.access.state()).unwrap();
+    let revoke = record(&open, route("DELETE", "/v1/keys/{id}"), 404);
     for now_us in 0..1_000 {
         host.audit.note(&host.node, &RequestRecord { ended_us: now_us, ..revoke });
     }
@@ -221,7 +226,7 @@ fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
 fn without_room_it_is_counted_and_nobody_waits() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let open = Principal::anybody(&host.access.state()).unwrap();
+    let open = Principal::of_open_server(&host.access.state()).unwrap();
     let create = route("PUT", "/v1/logs/{log}");
     host.audit.note(&host.node, &record(&open, create, 201));
     host.node.close();
@@ -237,7 +242,7 @@ fn without_room_it_is_counted_and_nobody_waits() {
 fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
-    let open = Principal::anybody(&host.access.state()).unwrap();
+    let open = Principal::of_open_server(&host.access.state()).unwrap();
     let create = record(&open, route("PUT", "/v1/logs/{log}"), 201);
     host.audit.note(&host.node, &create);
     host.node.batcher(SYSTEM_LOG).unwrap().close();
@@ -256,7 +261,7 @@ fn a_log_that_takes_nothing_costs_no_memory_for_each_event() {
 
 #[test]
 fn what_a_client_chose_can_break_nothing() {
-    let open = Principal::nobody();
+    let open = Principal::unauthenticated();
     let long = format!("/v1/logs/{}", "ä".repeat(5_000));
     let log = "x\u{1}\"".repeat(200);
     let route = routes().name_at(0);

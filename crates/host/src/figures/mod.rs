@@ -76,8 +76,7 @@ fn build() -> Family {
     Family::new(
         Kind::Gauge,
         "wellspring_build_info",
-        "Always 1; the labels describe what is \
-                                                       running.",
+        "Always 1; the labels describe what is running.",
     )
     .with(labels, 1)
 }

@@ -210,7 +210,7 @@ async fn serve_request(
             host.limits.proxies().client(peer, forwarded.map(|value| value.as_bytes()))
         },
         of_node: None,
-        principal: host.access.nobody(),
+        principal: host.access.unauthenticated(),
         connection,
         payer: Payer::default(),
         method: parts.method,

@@ -14,8 +14,7 @@ pub(super) fn negotiate(request: &Request) -> Result<&'static str, Box<Problem>>
     match best(accept, &offered) {
         Some(chosen) => Ok(chosen),
         None => Err(problem::NOT_ACCEPTABLE.because(format!(
-            "None of the available formats matches Accept: {accept}. \
-                              Available: {}",
+            "none of the available formats matches Accept: {accept}; available: {}",
             offered.join(", ")
         ))),
     }

@@ -212,10 +212,8 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
     let length = request.uri.path_and_query().map_or(0, |p| p.as_str().len());
     let limit = host.config.max_url_bytes;
     if length > limit {
-        let detail = format!(
-            "the URL is {length} bytes long; send long queries with POST \
-                              /v1/query"
-        );
+        let detail =
+            format!("the URL is {length} bytes long; send long queries with POST /v1/query");
         let problem = problem::URL_TOO_LONG.because(detail).limit(limit as u64);
         return Err(Box::new(problem.into()));
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! leads? ── yes ──► the handler ─── lost the lead before anything happened ──┐
 //!   │ no                                                                     ▼
-//!   └─► who leads? ─ nobody, or not reached ─► wait, at most leader_wait_ms ─► the leader answers
+//!   └─► leader?    ─ none, or not reachable ─► wait, at most leader_wait_ms ─► the leader answers
 //!                                                  │                              ▼
 //!                                            503 not-leading        this node shows it, too: answer
 //! ```
@@ -136,9 +136,7 @@ impl ForLeader {
                 Role::Leading { .. } | Role::Detached { .. } => match here.take() {
                     Some(request) => self.here(server, route, request).await,
                     None => Ok(Attempt::Nothing(
-                        "the lead moved while the request was being \
-                                                 forwarded"
-                            .to_owned(),
+                        "the lead moved while the request was being forwarded".to_owned(),
                     )),
                 },
                 role => match self.other_leader(&host) {

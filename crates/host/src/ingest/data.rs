@@ -62,8 +62,7 @@ fn lines(body: &[u8], most: usize) -> Result<Vec<&[u8]>, Box<Problem>> {
             // Not parsed to the end: these could not be stored together, however short they are.
             return Err(problem::TOO_LARGE
                 .because(format!(
-                    "the body has more than {most} lines; split it into several \
-                                  requests"
+                    "the body has more than {most} lines; split it into several requests"
                 ))
                 .limit(most as u64));
         }

@@ -346,8 +346,8 @@ impl Intake {
             Some(_) => Settlement::Failed(
                 problem::OUTCOME_UNKNOWN
                     .because(
-                        "no space left on the device; accepted events stay in memory \
-                              until there is",
+                        "no space left on the device; accepted events stay in memory until there \
+                         is",
                     )
                     .about(&source.log),
             ),

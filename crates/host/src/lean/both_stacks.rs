@@ -3,7 +3,7 @@
 use super::HeadLimits;
 use super::desk::Desk;
 use super::seam::ServerGuards;
-use super::session::{Session, SessionNeed};
+use super::session::{NextStep, Session};
 use crate::fast::{AnyFastPath, Factory, Seat, Stack};
 use crate::http::{Content, Host, Request, Response, fast};
 use hyper::Method;
@@ -110,7 +110,7 @@ fn said_by_lean(
         bytes.push_str(&format!("Content-Length: {}\r\n", content.len()));
     }
     bytes.push_str(&format!("\r\n{content}"));
-    assert_eq!(session.receive(desk, bytes.as_bytes()), SessionNeed::More, "{method} {target}");
+    assert_eq!(session.receive(desk, bytes.as_bytes()), NextStep::More, "{method} {target}");
     let answer = std::mem::take(&mut desk.out);
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut response = httparse::Response::new(&mut headers);

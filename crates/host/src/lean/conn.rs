@@ -1,6 +1,6 @@
 //! A session with its socket: unsent output, epoll interest, and what it waits for since when.
 
-use super::session::{Phase, Session, SessionNeed};
+use super::session::{NextStep, Phase, Session};
 use crate::limits::CountedConnection;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -51,7 +51,7 @@ pub(super) struct Conn {
     pub(super) stream: TcpStream,
     pub(super) session: Session,
     /// The session's last request of the loop.
-    pub(super) turn: SessionNeed,
+    pub(super) turn: NextStep,
     pub(super) input: Input,
     /// The events that epoll watches for.
     pub(super) interest: EventFlags,
@@ -82,7 +82,7 @@ impl Conn {
         Conn {
             stream,
             session: Session::new(peer),
-            turn: SessionNeed::More,
+            turn: NextStep::More,
             input: Input::Open,
             interest: EventFlags::IN,
             in_waiting: false,
@@ -153,7 +153,7 @@ impl Conn {
     /// Whether to read from the socket now.
     pub(super) fn reads(&self) -> bool {
         match self.input {
-            Input::Open => self.turn == SessionNeed::More && !self.is_blocked(),
+            Input::Open => self.turn == NextStep::More && !self.is_blocked(),
             Input::Ended => false,
             Input::Discarded(_) => true,
         }

@@ -68,7 +68,7 @@ pub(crate) struct HeadMeaning {
 }
 
 /// What a parsed head asks for.
-pub(crate) struct Order {
+pub(crate) struct LaneOrder {
     /// Its lane, by index.
     pub(crate) lane: usize,
     /// The order, or why it is refused.
@@ -89,7 +89,7 @@ pub(crate) enum HeadParse<P> {
     /// A whole head.
     Order {
         /// What it asks for.
-        order: Order,
+        order: LaneOrder,
         /// Its length in bytes.
         used: usize,
         /// The part that may vary when the head is repeated; `None`: do not remember it.
@@ -395,7 +395,7 @@ fn judge<G: Guards>(
         (None, length) => length.map(|length| Piece::Length(parsed.place_of(length))),
     };
     let word = word.map_or(0..0, |(at, _)| at);
-    let order = Order { lane, what, framing, expects, after: fields.after(), word };
+    let order = LaneOrder { lane, what, framing, expects, after: fields.after(), word };
     HeadParse::Order { order, used: parsed.used, piece, pass, forwarded: fields.forwarded }
 }
 

@@ -53,7 +53,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::super::replay::{FakeGuards, limited_desk, statuses};
-    use super::super::session::SessionNeed;
+    use super::super::session::NextStep;
     use super::super::session_tests::LIMITS;
     use super::*;
     use crate::stats::RefusalReason;
@@ -73,11 +73,11 @@ mod tests {
         let mut answers = Vec::new();
         for piece in input.chunks(piece) {
             let mut turn = session.receive(desk, piece);
-            while turn == SessionNeed::Flush {
+            while turn == NextStep::Flush {
                 answers.append(&mut desk.out);
                 turn = session.resume(desk);
             }
-            assert_eq!(turn, SessionNeed::More, "the connection goes on");
+            assert_eq!(turn, NextStep::More, "the connection goes on");
             answers.append(&mut desk.out);
         }
         statuses(&answers).expect("answers")

@@ -5,7 +5,7 @@ use super::desk::Desk;
 use super::head::HeadLimits;
 use super::limited;
 use super::seam::{CountedRequest, Credentials, Guards};
-use super::session::{Session, SessionNeed};
+use super::session::{NextStep, Session};
 use crate::access::Principal;
 use crate::fast::{
     Claim, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape, TicketState,
@@ -294,25 +294,25 @@ pub(crate) fn replay<'a>(limits: HeadLimits, pieces: impl Iterator<Item = &'a [u
     let mut session = Session::new(None);
     let mut answers = Vec::new();
     let mut pieces = pieces.filter(|piece| !piece.is_empty());
-    let mut turn = SessionNeed::More;
+    let mut turn = NextStep::More;
     let end = loop {
         turn = match turn {
-            SessionNeed::More => match pieces.next() {
+            NextStep::More => match pieces.next() {
                 Some(piece) => session.receive(&mut desk, piece),
                 None => session.end_of_input(&mut desk),
             },
-            SessionNeed::Flush => session.resume(&mut desk),
-            SessionNeed::Stalled => {
+            NextStep::Flush => session.resume(&mut desk),
+            NextStep::Stalled => {
                 desk.guards.script.borrow_mut().room += 1;
                 desk.full.clear();
                 session.retry(&mut desk)
             }
-            SessionNeed::Wait => {
+            NextStep::Wait => {
                 desk.guards.script.borrow_mut().stored += 1;
                 session.settle(&mut desk)
             }
-            SessionNeed::Leave => break End::Left(Vec::new()),
-            SessionNeed::End => break End::Closed,
+            NextStep::Leave => break End::Left(Vec::new()),
+            NextStep::End => break End::Closed,
         };
         answers.append(&mut desk.out);
     };

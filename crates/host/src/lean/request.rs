@@ -3,7 +3,7 @@
 use super::answer;
 use super::chunked::ChunkFault;
 use super::desk::{Arrival, Desk};
-use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, Order, Persistence};
+use super::head::{self, Expects, Framing, HeadMeaning, HeadParse, LaneOrder, Persistence};
 use super::logged::AccessLogEntry;
 use super::outcome::Placement;
 use super::repeat::{Meaning, Repeat};
@@ -43,7 +43,7 @@ impl Session {
                 counted.and_then(|()| head::fits(what.largest, framing)).map(|()| what.clone());
             let logged = desk.logged(head, client, pass.as_ref());
             let (expects, after) = (Expects::Nothing, *after);
-            let order = Order { lane, what, framing, expects, after, word: again.word };
+            let order = LaneOrder { lane, what, framing, expects, after, word: again.word };
             return self.begin(desk, order, RequestFacts { client, logged }, head, rest);
         }
         // Line ends before a request are ignored.
@@ -103,13 +103,13 @@ impl Session {
     fn begin<G: Guards>(
         &mut self,
         desk: &mut Desk<G>,
-        order: Order,
+        order: LaneOrder,
         known: RequestFacts,
         head: &[u8],
         rest: &[u8],
     ) -> Option<usize> {
         self.begun = self.begun.wrapping_add(1);
-        let Order { lane, what, framing, expects, after, word } = order;
+        let LaneOrder { lane, what, framing, expects, after, word } = order;
         let RequestFacts { client, logged } = known;
         let came = Arrival { at_us: desk.now_us, logged };
         let HeadMeaning { order, largest } = match what {

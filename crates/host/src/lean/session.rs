@@ -17,7 +17,7 @@ const OUT_BYTES: usize = 64 << 10;
 
 /// What a session needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionNeed {
+pub(crate) enum NextStep {
     /// More bytes.
     More,
     /// To be called again once the pending answers are sent.
@@ -77,8 +77,8 @@ impl Session {
         }
     }
 
-    /// Handles input. Only after [`SessionNeed::More`].
-    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> SessionNeed {
+    /// Handles input. Only after [`NextStep::More`].
+    pub(crate) fn receive<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> NextStep {
         if !self.left.is_empty() {
             self.left.extend_from_slice(input);
             return match self.charge(desk) {
@@ -97,7 +97,7 @@ impl Session {
 
     /// Charges kept bytes like a body: many unfinished long heads take as much memory. Over the
     /// limit, the connection is closed.
-    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<SessionNeed> {
+    fn charge<G: Guards>(&mut self, desk: &mut Desk<G>) -> Option<NextStep> {
         let problem = self.charge.raise(&desk.memory, self.left.len()).err()?;
         self.left = Vec::new();
         self.give_up(desk, problem, None);
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// Continues with input read earlier.
-    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
+    pub(crate) fn resume<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
         let mut left = std::mem::take(&mut self.left);
         let (used, turn) = self.advance(desk, &left);
         if used == left.len() {
@@ -118,8 +118,8 @@ impl Session {
         turn
     }
 
-    /// The client will send no more. Only after [`SessionNeed::More`].
-    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
+    /// The client will send no more. Only after [`NextStep::More`].
+    pub(crate) fn end_of_input<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
         if let State::Body(receiving) = &self.state {
             let lane = receiving.asking.lane;
             self.give_up(desk, problem::BAD_REQUEST.because(ENDED_EARLY), Some(lane));
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// The client took too long: answers if a request has started, and closes.
-    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
+    pub(crate) fn expire<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
         match (self.phase(), &self.state) {
             (Phase::Head, _) => {
                 let problem =
@@ -153,7 +153,7 @@ impl Session {
     }
 
     /// Moves out settled answers, and continues.
-    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
+    pub(crate) fn settle<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
         let quiet = matches!(self.state, State::Head { .. }) && self.left.is_empty();
         let last = if desk.stopping && quiet { Persistence::Close } else { Persistence::Keep };
         self.replies.settle(desk, last);
@@ -164,18 +164,18 @@ impl Session {
     }
 
     /// Retries the request that found no room. Later ones have to wait.
-    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> SessionNeed {
+    pub(crate) fn retry<G: Guards>(&mut self, desk: &mut Desk<G>) -> NextStep {
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Stalled(kept) => {
                 let follows = !self.left.is_empty();
                 self.place_kept(desk, *kept, follows);
                 if matches!(self.state, State::Stalled(_)) {
-                    return SessionNeed::Stalled;
+                    return NextStep::Stalled;
                 }
             }
             other => self.state = other,
         }
-        SessionNeed::Flush
+        NextStep::Flush
     }
 
     /// Whether answers are waiting to be settled.
@@ -204,19 +204,19 @@ impl Session {
         self.left
     }
 
-    fn turn(&self) -> SessionNeed {
+    fn turn(&self) -> NextStep {
         match &self.state {
-            State::Stalled(_) => SessionNeed::Stalled,
-            State::Leaving if self.replies.is_empty() => SessionNeed::Leave,
-            State::Ended if self.replies.is_empty() => SessionNeed::End,
-            State::Leaving | State::Ended => SessionNeed::Wait,
-            _ if self.replies.is_full() => SessionNeed::Wait,
-            _ => SessionNeed::More,
+            State::Stalled(_) => NextStep::Stalled,
+            State::Leaving if self.replies.is_empty() => NextStep::Leave,
+            State::Ended if self.replies.is_empty() => NextStep::End,
+            State::Leaving | State::Ended => NextStep::Wait,
+            _ if self.replies.is_full() => NextStep::Wait,
+            _ => NextStep::More,
         }
     }
 
     /// Processes `input`: bytes consumed, and the next step.
-    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, SessionNeed) {
+    fn advance<G: Guards>(&mut self, desk: &mut Desk<G>, input: &[u8]) -> (usize, NextStep) {
         let mut used = 0;
         loop {
             if self.replies.is_full() {
@@ -232,7 +232,7 @@ impl Session {
                     None
                 }
                 State::Head { .. } if desk.out.len() >= OUT_BYTES => {
-                    return (used, SessionNeed::Flush);
+                    return (used, NextStep::Flush);
                 }
                 State::Head { seen, line } => {
                     let (seen, line) = (*seen, *line);

@@ -3,7 +3,7 @@
 use super::answer::CONTINUE;
 use super::head::HeadLimits;
 use super::replay::{End, LARGEST_BODY, Trace, desk, replay, statuses};
-use super::session::{Phase, Session, SessionNeed};
+use super::session::{NextStep, Phase, Session};
 use super::visit_tests::{clicked, visit};
 use crate::http::body_memory::{BodyMemory, Charge};
 use proptest::prelude::*;
@@ -18,8 +18,7 @@ pub(super) const PLAIN: &[u8] =
 pub(super) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
 Content-Type: application/json\r\n\
 Content-Length: 11\r\n\
-Connection: keep-alive\r\n\
-\r\n\
+Connection: keep-alive\r\n\r\n\
 {\"ok\":true}";
 /// The same for the last request of a connection.
 pub(super) const ACCEPTED_LAST: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
@@ -316,13 +315,13 @@ fn durable_answers_wait_and_stay_in_order() {
     let mut desk = desk(LIMITS);
     let mut session = Session::new(None);
     let input = [durable, PLAIN, durable, &b"GET /health HTTP/1.1\r\n"[..]].concat();
-    assert_eq!(session.receive(&mut desk, &input), SessionNeed::Wait, "all taken, none answered");
+    assert_eq!(session.receive(&mut desk, &input), NextStep::Wait, "all taken, none answered");
     assert_eq!((desk.guards.script.borrow().taken.len(), desk.out.len()), (3, 0));
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), SessionNeed::Wait);
+    assert_eq!(session.settle(&mut desk), NextStep::Wait);
     assert_eq!(desk.out, ACCEPTED.repeat(2));
     desk.guards.script.borrow_mut().stored = 2;
-    assert_eq!(session.settle(&mut desk), SessionNeed::Leave);
+    assert_eq!(session.settle(&mut desk), NextStep::Leave);
     assert_eq!(desk.out, ACCEPTED.repeat(3));
     let trace = everywhere(&durable.repeat(20));
     let statuses = statuses(&trace.answers).unwrap();
@@ -332,16 +331,16 @@ fn durable_answers_wait_and_stay_in_order() {
     // Ready answers behind a pending one are bounded, too.
     let mut desk = super::replay::desk(LIMITS);
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), SessionNeed::More);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), SessionNeed::Wait);
+    assert_eq!(session.receive(&mut desk, durable), NextStep::More);
+    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(1_000)), NextStep::Wait);
     assert!(
         (200..300).contains(&desk.guards.script.borrow().taken.len()),
         "{}",
         desk.guards.script.borrow().taken.len()
     );
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), SessionNeed::Flush);
-    while session.resume(&mut desk) == SessionNeed::Flush {
+    assert_eq!(session.settle(&mut desk), NextStep::Flush);
+    while session.resume(&mut desk) == NextStep::Flush {
         desk.out.clear();
     }
     assert_eq!(desk.guards.script.borrow().taken.len(), 1_001);
@@ -357,12 +356,12 @@ fn a_request_without_room_is_kept_and_those_behind_it_wait() {
     // Another connection does not overtake while the target is known to be full.
     let mut desk = desk(LIMITS);
     let (mut first, mut second) = (Session::new(None), Session::new(None));
-    assert_eq!(first.receive(&mut desk, full), SessionNeed::Stalled);
+    assert_eq!(first.receive(&mut desk, full), NextStep::Stalled);
     desk.guards.script.borrow_mut().room = 1;
-    assert_eq!(second.receive(&mut desk, full), SessionNeed::Stalled);
+    assert_eq!(second.receive(&mut desk, full), NextStep::Stalled);
     desk.full.clear();
-    assert_eq!(first.retry(&mut desk), SessionNeed::Flush);
-    assert_eq!(second.retry(&mut desk), SessionNeed::Stalled);
+    assert_eq!(first.retry(&mut desk), NextStep::Flush);
+    assert_eq!(second.retry(&mut desk), NextStep::Stalled);
     assert_eq!(desk.out, ACCEPTED);
 }
 
@@ -375,7 +374,7 @@ fn late_clients_are_told_and_idle_ones_are_not() {
         session.receive(&mut desk, input);
         assert_eq!(session.phase(), phase);
         desk.out.clear();
-        assert_eq!(session.expire(&mut desk), SessionNeed::End);
+        assert_eq!(session.expire(&mut desk), NextStep::End);
         statuses(&desk.out).unwrap()
     };
     assert_eq!(expire(b"", Phase::Idle), NONE);
@@ -392,23 +391,19 @@ fn when_the_server_stops_what_was_read_is_answered_and_the_last_answer_says_so()
     let mut desk = desk(LIMITS);
     desk.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), SessionNeed::End);
+    assert_eq!(session.receive(&mut desk, &PLAIN.repeat(3)), NextStep::End);
     assert_eq!(desk.out, [&ACCEPTED.repeat(2)[..], ACCEPTED_LAST].concat());
     desk.out.clear();
     let mut session = Session::new(None);
-    assert_eq!(
-        session.receive(&mut desk, &PLAIN[..50]),
-        SessionNeed::More,
-        "in the middle of a request"
-    );
-    assert_eq!(session.receive(&mut desk, &PLAIN[50..]), SessionNeed::End);
+    assert_eq!(session.receive(&mut desk, &PLAIN[..50]), NextStep::More, "in a request");
+    assert_eq!(session.receive(&mut desk, &PLAIN[50..]), NextStep::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
     desk.out.clear();
     let durable = b"POST /e?durable HTTP/1.1\r\nHost: l\r\nContent-Length: 1\r\n\r\n1";
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, durable), SessionNeed::More);
+    assert_eq!(session.receive(&mut desk, durable), NextStep::More);
     desk.guards.script.borrow_mut().stored = 1;
-    assert_eq!(session.settle(&mut desk), SessionNeed::End);
+    assert_eq!(session.settle(&mut desk), NextStep::End);
     assert_eq!(desk.out, ACCEPTED_LAST);
 }
 
@@ -434,23 +429,20 @@ fn long_heads_that_do_not_end_are_charged_like_bodies() {
     let mut desk = desk(HeadLimits { head_bytes: 64 << 10, ..LIMITS });
     let stats = std::sync::Arc::new(crate::stats::Stats::new(1, Vec::new(), 0));
     desk.memory = BodyMemory::new(&stats, 60 << 10);
-    let head = format!("POST /e HTTP/1.1\r\nX: {}", "x".repeat(40 << 10));
+    let head = format!("POST /e HTTP/1.1\r\nHost: l\r\nX: {}", "x".repeat(40 << 10));
     let mut first = Session::new(None);
-    assert_eq!(first.receive(&mut desk, head.as_bytes()), SessionNeed::More);
+    assert_eq!(first.receive(&mut desk, head.as_bytes()), NextStep::More);
     assert!(stats.body_bytes.load(Relaxed) >= 40 << 10);
     let mut second = Session::new(None);
-    assert_eq!(second.receive(&mut desk, head.as_bytes()), SessionNeed::End);
+    assert_eq!(second.receive(&mut desk, head.as_bytes()), NextStep::End);
     assert_eq!(statuses(&std::mem::take(&mut desk.out)).unwrap(), [503]);
     // The first continues, and returns its memory.
-    assert_eq!(
-        first.receive(&mut desk, b"\r\nHost: l\r\nContent-Length: 1\r\n\r\n1"),
-        SessionNeed::More
-    );
+    assert_eq!(first.receive(&mut desk, b"\r\nContent-Length: 1\r\n\r\n1"), NextStep::More);
     assert_eq!(desk.out, ACCEPTED);
     assert_eq!(stats.body_bytes.load(Relaxed), 0);
 }
 
-/// A request and its expected answer.
+/// A request and its answer.
 #[derive(Debug, Clone)]
 struct Case {
     bytes: Vec<u8>,

@@ -2,7 +2,7 @@
 
 use super::head::Persistence;
 use super::replay::{End, desk, replay, statuses};
-use super::session::{Session, SessionNeed};
+use super::session::{NextStep, Session};
 use super::session_tests::{ACCEPTED, LIMITS, PLAIN, everywhere, refused, whole};
 
 /// A request for a link as a browser sends it.
@@ -138,7 +138,7 @@ fn a_redirect_keeps_its_place_behind_what_waits_and_ends_a_connection_when_the_s
     let mut desk = desk(LIMITS);
     desk.stopping = true;
     let mut session = Session::new(None);
-    assert_eq!(session.receive(&mut desk, &visit("a").repeat(2)), SessionNeed::End);
+    assert_eq!(session.receive(&mut desk, &visit("a").repeat(2)), NextStep::End);
     let answers = [found_at("a", Persistence::Keep), found_at("a", Persistence::Close)].concat();
     assert_eq!(desk.out, answers);
     assert_eq!((desk.lanes[1].sheets[0].prompt, desk.tally.others.len()), (2, 0));

@@ -4,7 +4,7 @@ use super::bell::Bell;
 use super::conn::{Conn, Input, SendOutcome};
 use super::desk::{AnswerRecord, Desk};
 use super::seam::Guards;
-use super::session::SessionNeed;
+use super::session::NextStep;
 use super::slab::{Slab, Token};
 use super::sweep::Sweep;
 use super::{Handover, Settings};
@@ -274,15 +274,15 @@ impl<G: Guards> Worker<G> {
     }
 
     /// Sends the session's answers and does what it needs next.
-    pub(super) fn proceed(&mut self, token: Token, mut turn: SessionNeed) {
+    pub(super) fn proceed(&mut self, token: Token, mut turn: NextStep) {
         let Some(conn) = self.conns.get_mut(token) else { return };
         let mut sent = conn.send(&mut self.desk.out, self.desk.now_us);
-        while (sent, turn) == (SendOutcome::All, SessionNeed::Flush) {
+        while (sent, turn) == (SendOutcome::All, NextStep::Flush) {
             turn = conn.session.resume(&mut self.desk);
             sent = conn.send(&mut self.desk.out, self.desk.now_us);
         }
         conn.turn = turn;
-        if turn == SessionNeed::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
+        if turn == NextStep::Stalled && !std::mem::replace(&mut conn.in_stalled, true) {
             self.stalled.push(token);
         }
         if conn.session.waits() && !std::mem::replace(&mut conn.in_waiting, true) {
@@ -294,17 +294,17 @@ impl<G: Guards> Worker<G> {
                 return self.count();
             }
             (SendOutcome::Blocked, _) => EventFlags::OUT,
-            (SendOutcome::All, SessionNeed::More) => EventFlags::IN,
-            (SendOutcome::All, SessionNeed::Leave) => {
+            (SendOutcome::All, NextStep::More) => EventFlags::IN,
+            (SendOutcome::All, NextStep::Leave) => {
                 self.hand_over(token);
                 return self.count();
             }
-            (SendOutcome::All, SessionNeed::End) => {
+            (SendOutcome::All, NextStep::End) => {
                 self.linger(token);
                 return self.count();
             }
             // Most clients send nothing while they wait: the extra call is needed only if they do.
-            (SendOutcome::All, SessionNeed::Stalled | SessionNeed::Wait | SessionNeed::Flush) => {
+            (SendOutcome::All, NextStep::Stalled | NextStep::Wait | NextStep::Flush) => {
                 conn.interest
             }
         };
@@ -409,7 +409,7 @@ impl<G: Guards> Worker<G> {
         self.desk.full.clear();
         for token in std::mem::take(&mut self.stalled) {
             let Some(conn) = self.conns.get_mut(token) else { continue };
-            if conn.session.retry(&mut self.desk) == SessionNeed::Stalled {
+            if conn.session.retry(&mut self.desk) == NextStep::Stalled {
                 self.stalled.push(token);
                 continue;
             }

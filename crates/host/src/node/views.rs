@@ -245,8 +245,8 @@ impl Node {
                 (Scope::Each(_), Scope::Each(_)) => "every log",
             };
             let what = format!(
-                "{log} already has a view {name}; names of views are unique \
-                                because snapshots use them"
+                "{log} already has a view {name}; names of views are unique because snapshots use \
+                 them"
             );
             return Err(NodeError::View(what));
         }

@@ -199,8 +199,7 @@ fn check_exposure(config: &ProcessConfig, access: &Gate, kind: HostKind) -> Resu
     }
     if address.ip().is_loopback() {
         tracing::info!(
-            "there are no accounts: every client that reaches {address} has full \
-                        access"
+            "there are no accounts: every client that reaches {address} has full access"
         );
         return Ok(());
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! execute ─► decide, stage ─► the log ─► durable ─┐
 //!                                                 ▼
-//!            the fold's thread, or whoever waits: apply up to the head ─► readers
+//!            the fold's thread, or a waiting caller: apply up to the head ─► readers
 //! ```
 //!
 //! Readers share the fold and take no lock. The fold has one writer at a time: its own thread,

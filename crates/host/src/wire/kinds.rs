@@ -59,7 +59,7 @@ crate::kinds! {
     NOT_ACCEPTABLE 406 "not-acceptable" "None of the available formats matches Accept" Retry::No,
         "The answer is not available in any format that the Accept header names.",
         "Accept one of the formats that detail lists.",
-        "None of the available formats matches Accept: image/png. Available: application/json, application/x-ndjson, text/event-stream";
+        "none of the available formats matches Accept: image/png; available: application/json, application/x-ndjson, text/event-stream";
     REQUEST_TIMEOUT 408 "request-timeout" "The request took too long to arrive" Retry::Same,
         "The request's head did not arrive in time, and the connection was closed. Nothing was done.",
         "Retry on a new connection. The operator sets the time with --header-timeout-ms.",

@@ -106,10 +106,8 @@ pub fn within(number: u64, limit: u64, field: &str) -> Result<u64, Box<Problem>>
 /// Decodes `%XX`, and `+` as a space where that is its meaning.
 pub fn percent_decode(text: &str, plus_is_space: bool) -> Result<String, Box<Problem>> {
     let wrong = || {
-        problem::BAD_REQUEST.because(format!(
-            "the URL contains {text:?}, which is not \
-                                              percent-encoded UTF-8"
-        ))
+        problem::BAD_REQUEST
+            .because(format!("the URL contains {text:?}, which is not percent-encoded UTF-8"))
     };
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -1,8 +1,8 @@
 //! Comparisons of steps with several endpoints.
 
-use super::tests::{report, run};
 use super::*;
 use crate::result::{EndpointResult, Outcome, Report};
+use crate::testing::{report, run};
 
 /// An endpoint with `count` answers around `mean_us`.
 fn endpoint(name: &str, count: u64, mean_us: f64) -> EndpointResult {

@@ -20,15 +20,22 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
+<<<<<<< HEAD
 pub use forms::{FORMS, Form, FormError, MicroRow, form};
 pub use html::{comparison_html, html};
+=======
+pub use forms::FormError;
+pub use forms::{Form, MicroRow, form};
+pub use html::html;
+>>>>>>> w21-a
 pub use markdown::markdown;
 pub use prometheus::prometheus;
-pub use redact::{REDACTED, redact_command};
+pub use redact::redact_command;
 pub use terminal::{TerminalOptions, terminal};
 
 #[cfg(test)]
 mod tests {
+    use super::forms::FORMS;
     use super::*;
     use crate::result::{EndpointResult, Finish, Report};
 

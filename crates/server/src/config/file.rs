@@ -1,5 +1,4 @@
-//! The file of settings: read whole, each value with its line, and an unknown name with the one
-//! that was probably meant.
+//! The settings file: each value with its line, and unknown names with the closest known one.
 
 use super::{SettingArgs, Settings};
 use crate::nearest::nearest;
@@ -7,10 +6,10 @@ use std::path::Path;
 use toml::de::DeTable;
 use wellspring_host::settings::{Origins, Section as _};
 
-/// The settings of a file; where each stands goes into `origins`.
+/// The settings of a file; their lines go into `origins`.
 ///
 /// # Errors
-/// A sentence that names the file, and for what is in it line and column.
+/// A sentence that names the file, with line and column for its content.
 pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| origins.explain(format!("cannot read --config {}: {e}", path.display())))?;
@@ -18,7 +17,7 @@ pub(super) fn read(path: &Path, origins: &mut Origins) -> Result<SettingArgs, St
 }
 
 fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs, String> {
-    // The output of --print-config is accepted back.
+    // The output of --print-config is accepted as input.
     let table = DeTable::parse(text).map_err(|error| toml_error(&error))?;
     let known = Settings::names();
     for key in table.get_ref().keys() {
@@ -42,7 +41,7 @@ fn of_text(path: &Path, text: &str, origins: &mut Origins) -> Result<SettingArgs
     Settings::read(text).map_err(|error| toml_error(&error))
 }
 
-/// What the toml crate says, which is a drawing of several lines, without the end of the last.
+/// The message of the toml crate, a drawing of several lines, without the last line end.
 fn toml_error(error: &toml::de::Error) -> String {
     error.to_string().trim_end().to_owned()
 }

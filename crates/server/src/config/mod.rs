@@ -1,5 +1,5 @@
-//! What can be set: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host
-//! and each face declare their own; here they are put together.
+//! All settings: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host and
+//! each face declare their own; here they are combined.
 
 mod defaults;
 mod file;
@@ -13,7 +13,7 @@ use wellspring_host::config::{FaceTerms, HostConfig};
 use wellspring_host::kept_types::KeptTypes;
 use wellspring_host::settings::{Origins, Section, sections};
 
-/// What `wellspring serve` takes.
+/// The arguments of `wellspring serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// TOML file with settings, named as the flags with _ for -
@@ -29,7 +29,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The same, knowing which of them came from where: for what is said when one is wrong.
+    /// The same, with their origins: for messages about invalid ones.
     pub(crate) fn with_origins(self, origins: Origins) -> ServeArgs {
         ServeArgs { origins, ..self }
     }
@@ -47,15 +47,15 @@ sections! {
 pub(crate) struct Config {
     /// All settings.
     pub(crate) settings: Settings,
-    /// For what is found to be wrong later, when files and addresses are opened.
+    /// For faults found later, when files and addresses are opened.
     pub(crate) origins: Origins,
 }
 
 impl Config {
-    /// Puts flags, environment, file and defaults together and checks them.
+    /// Combines flags, environment, file and defaults, and checks them.
     ///
     /// # Errors
-    /// A sentence for the person who set them. Starting again unchanged does not help.
+    /// A sentence for the operator. Starting again unchanged does not help.
     pub(crate) fn load(args: ServeArgs) -> Result<Config, String> {
         let ServeArgs { config, settings, mut origins, .. } = args;
         let file = match &config {
@@ -85,7 +85,7 @@ impl Config {
         faces.check(host.surroundings())
     }
 
-    /// What the host has to know of the faces.
+    /// What the host needs to know of the faces.
     pub(crate) fn face_terms(&self) -> FaceTerms {
         let faces = &self.settings.faces;
         FaceTerms {

@@ -1,5 +1,5 @@
-//! The output of `--print-config`: the settings, the limits that cannot be set, and the memory that
-//! all of them bound.
+//! The output of `--print-config`: the settings, the fixed limits, and the memory bound that
+//! follows from them.
 
 use super::{Config, Settings};
 use wellspring_host::settings::Section as _;
@@ -11,9 +11,9 @@ const MIB: usize = 1 << 20;
 const BASE_BYTES: usize = 64 * MIB;
 /// Remembered clients, credentials and logins.
 const REMEMBERED_BYTES: usize = 32 * MIB;
-/// Memory of a connection besides its buffer.
+/// Memory of a connection beyond its buffer.
 const CONNECTION_BYTES: usize = 32 * KIB;
-/// Memory of a long read besides its page, and of a subscription whose client does not read.
+/// Memory of a long read beyond its page, and of a subscription whose client does not read.
 const LONG_READ_BYTES: usize = 2 * MIB;
 const SUBSCRIPTION_BYTES: usize = 320 * KIB;
 /// Memory of merging the indexes of a log.
@@ -23,8 +23,8 @@ const WAITERS_BYTES: usize = 2 * 65_536 * 48;
 /// Logs that are written: `main` and `system`.
 const LOGS: usize = 2;
 
-/// The effective configuration as TOML. Limits that cannot be set are comments, so that a file made
-/// of this is accepted back.
+/// The effective configuration as TOML. Fixed limits are comments, so that the output is accepted
+/// as input.
 pub(crate) fn page(config: &Config) -> String {
     let settings = toml::to_string(&config.settings).unwrap_or_else(|e| format!("# {e}\n"));
     let Settings { host, .. } = &config.settings;
@@ -41,9 +41,9 @@ pub(crate) fn page(config: &Config) -> String {
     )
 }
 
-/// Most resident memory that clients can make a server of this configuration take, in bytes: the
-/// table in docs/operations.md, "Memory". Views, links and graphs grow with what they hold and are
-/// not in it.
+/// Most resident memory that clients can make a server with this configuration use, in bytes: the
+/// table in docs/operations.md, "Memory". Views, links and graphs grow with their content and are
+/// not included.
 fn memory_bound_bytes(config: &Config) -> usize {
     let host = &config.settings.host;
     let threads = match host.process.threads {
@@ -66,7 +66,7 @@ fn memory_bound_bytes(config: &Config) -> usize {
         + config.settings.faces.graph.memory_bound_bytes(host.http.max_long_reads)
 }
 
-/// An unset setting as a comment of TOML, with the meaning that its description gives: for a server
+/// An unset setting as a TOML comment, with its meaning according to its description: for a server
 /// that listens on loopback only (`is_alone`), or that other machines can reach.
 fn unset(name: &str, description: &str, is_alone: bool) -> String {
     const ALONE: &str = " while --listen is a loopback address, else ";
@@ -88,7 +88,7 @@ fn unset(name: &str, description: &str, is_alone: bool) -> String {
     }
 }
 
-/// Limits that cannot be set, as comments of TOML.
+/// Fixed limits, as TOML comments.
 fn fixed() -> String {
     [
         ("max_type_bytes", limits::MAX_TYPE_BYTES),

@@ -1,4 +1,4 @@
-//! A server without sockets, to try faces on.
+//! A server without sockets, for testing faces.
 
 use super::EmbeddedFace;
 use crate::config::Config;
@@ -22,16 +22,17 @@ use wellspring_host::view::State;
 pub struct InProcess {
     server: Arc<Server>,
     runtime: Runtime,
-    /// While it is there the server does not stop.
+    /// Keeps the server from stopping.
     _stop: watch::Sender<bool>,
 }
 
 impl InProcess {
-    /// A server over a data folder with these faces besides those here, and with default settings,
-    /// once its views answer. All servers of a process have the faces of the first.
+    /// A server over a data folder with these faces in addition to the built-in ones, and with
+    /// default settings, once its views are ready. All servers of a process have the faces of the
+    /// first.
     ///
     /// # Errors
-    /// A sentence about what does not open.
+    /// A sentence about what cannot be opened.
     pub fn open(data: &Path, faces: Vec<EmbeddedFace>) -> Result<InProcess, String> {
         faces::embed(faces);
         let opened = start::open(Config::with_defaults(data)?)?;
@@ -63,11 +64,10 @@ impl InProcess {
         (answer.status, answer.content)
     }
 
-    /// The answer to a request with these headers, besides `Host`, and this content.
+    /// The answer to a request with these headers, in addition to `Host`, and this content.
     ///
     /// # Panics
-    /// For a method, target or header that can be none, and for an answer that streams or is not
-    /// UTF-8.
+    /// For an invalid method, target or header, and for an answer that streams or is not UTF-8.
     #[must_use]
     pub fn send(
         &self,
@@ -105,7 +105,7 @@ pub struct InProcessAnswer {
     pub status: u16,
     /// Its media type; empty without content.
     pub content_type: &'static str,
-    /// Its other headers, names in small letters.
+    /// Its other headers, with lower-case names.
     pub headers: Vec<(&'static str, String)>,
     /// Its content.
     pub content: String,

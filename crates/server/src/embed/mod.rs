@@ -1,5 +1,5 @@
-//! Faces of one's own: what a program needs that adds routes, views and event types to Wellspring
-//! and is otherwise the whole of it (`docs/faces.md`; `examples/faces/`).
+//! Adding faces: what a program needs that adds routes, views and event types to Wellspring
+//! (`docs/faces.md`; `examples/faces/`).
 //!
 //! ```no_run
 //! # use wellspring_server::embed::{EmbeddedFace, Face, NoSettings};
@@ -24,8 +24,8 @@ pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWai
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
 
-/// What a route takes and gives besides its body's form: parameters, segments of paths, headers,
-/// media types, and the problems that many routes have in common.
+/// The contract of a route besides the format of its body: parameters, path segments, headers,
+/// media types, and common problems.
 pub mod contract {
     pub use wellspring_host::http::contract::{
         Accept, AnswerContract, BodyContract, CONSISTENCY, CONSISTENCY_CACHED, Contract, FRESHNESS,
@@ -41,19 +41,19 @@ pub mod contract {
     pub use wellspring_host::wire::params::{KnownParams, Pairs, Params};
 }
 
-/// `Idempotency-Key`: the key of a request, and what an append by it is told apart by.
+/// `Idempotency-Key`: the key of a request, and the digest that identifies its retry.
 pub mod idempotency {
     pub use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
 }
 
-/// Work that may take long: in slices off the serving threads, charged to the client, ended when
-/// the client leaves. [`Host::job`] begins it.
+/// Long work: in slices off the serving threads, charged to the client, ended when the client
+/// leaves. [`Host::job`] starts it.
 pub mod work {
     pub use wellspring_host::http::work::{Job, Price, Progress, Task};
     pub use wellspring_log::Work;
 }
 
-/// Routes that the lean loop serves, too: [`Face::fast_paths`] gives what makes them.
+/// Routes that the lean loop serves, too: [`Face::fast_paths`] returns their factories.
 pub mod fast {
     pub use wellspring_host::fast::{
         AnyFastPath, AnyOrder, AnyTicket, Claim, Factory, FastPath, FastRequest, FastRoute, Form,
@@ -62,7 +62,7 @@ pub mod fast {
     };
 }
 
-/// The kinds of problems that any face may answer.
+/// The problem types that any face may answer.
 pub mod problems {
     use wellspring_host::wire::problem::{self, Kind};
 
@@ -70,7 +70,7 @@ pub mod problems {
     pub static INVALID: &Kind = &problem::INVALID;
     /// 404: no such thing.
     pub static NOT_FOUND: &Kind = &problem::NOT_FOUND;
-    /// 503: the log takes no appends, or is being emptied.
+    /// 503: the log accepts no appends, or is being emptied.
     pub static LOG_CLOSED: &Kind = &problem::LOG_CLOSED;
 }
 

@@ -1,5 +1,4 @@
-//! Every route × every role × every kind of credential: who is let in, and what the others are
-//! told.
+//! Every route × every role × every kind of credential: who is admitted, and what the others get.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -48,7 +47,7 @@ struct Server {
     open: Arc<OpenServer>,
     /// A token of each account.
     tokens: BTreeMap<&'static str, String>,
-    /// What gives more of them.
+    /// What issues more of them.
     logged_in: BTreeMap<&'static str, LoggedIn>,
     _dir: TempDir,
 }
@@ -150,7 +149,7 @@ impl TestAnswer {
     }
 }
 
-/// The paths of a route, with the log that each is about (`None`: no log's).
+/// The paths of a route, with the log of each (`None`: belongs to no log).
 pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
     let fill = |path: &str, log: &str| {
         let uuid = "00000000-0000-0000-0000-000000000001";
@@ -190,8 +189,8 @@ pub(super) fn paths(route: &Route) -> Vec<(String, Option<&'static str>)> {
     }
 }
 
-/// The role that these give on a log (`None`: on what is no log's), reckoned in another way than
-/// the program does.
+/// The role that these grant on a log (`None`: on what belongs to no log), computed independently
+/// of the program.
 fn role_on(roles: &str, log: Option<&str>) -> Option<Role> {
     let words = roles.split_whitespace().filter_map(|grant| {
         let (role, on) = grant.split_once(':').map_or((grant, None), |(role, on)| (role, Some(on)));
@@ -200,7 +199,7 @@ fn role_on(roles: &str, log: Option<&str>) -> Option<Role> {
     words.filter_map(Role::parse).max()
 }
 
-/// What `docs/access.md` says that each route needs.
+/// The needs of each route according to `docs/access.md`.
 fn documented() -> BTreeMap<String, &'static str> {
     let page = include_str!("../../../../docs/access.md");
     let table = page.split("| needs | routes |").nth(1).expect("a table of routes");
@@ -278,7 +277,7 @@ async fn nobody_comes_in_without_a_credential_that_counts() {
     }
 }
 
-/// Name, header and value of credentials that do not count; an empty value is not sent.
+/// Name, header and value of invalid credentials; an empty value is not sent.
 async fn bad_credentials(server: &Server) -> Vec<(&'static str, &'static str, String)> {
     let token = |account: &str| server.tokens[account].clone();
     let now_s = server.host.clock.wall_us() / 1_000_000;
@@ -298,7 +297,7 @@ async fn bad_credentials(server: &Server) -> Vec<(&'static str, &'static str, St
     let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
     let other_claims = URL_SAFE_NO_PAD.encode(claims("", soon));
     let signature = token("r").rsplit('.').next().expect("a signature").to_owned();
-    // Somebody whose token was good.
+    // An account whose token was valid.
     let ended = ["gone", "out", "deleted"];
     let kept = password::hash(PASSWORD).expect("a hash");
     let mut once_good = Vec::new();
@@ -413,7 +412,7 @@ async fn passwords_and_keys_come_in_and_what_is_malformed_is_said_so() {
     for headers in [&[("authorization", "Digest x")][..], &[("authorization", "Bearer")], &twice] {
         let told = get(headers).await;
         assert!(told.status == 400 && told.is_problem("malformed-credentials"), "{told:?}");
-        // Where nobody is asked, nobody looks.
+        // Where no credentials are needed, none are checked.
         assert_eq!(server.ask("GET", "/health", headers).await.status, 200);
     }
 }

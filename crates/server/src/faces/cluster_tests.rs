@@ -1,5 +1,5 @@
-//! Accounts on a node of a cluster: what signs tokens is derived from the key of the cluster, and
-//! what changes accounts says where in the system log it stands.
+//! Accounts on a node of a cluster: tokens are signed with a secret derived from the cluster's key,
+//! and changes of accounts return their position in the system log.
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
@@ -42,7 +42,7 @@ impl Node {
         (response.status, position, serde_json::from_slice(&content).unwrap_or_default())
     }
 
-    /// Makes the first account, if need be; a token of it.
+    /// Creates the first account, if necessary; a token of it.
     async fn token(&self) -> String {
         let root = r#"{"username":"root","password":"correct horse","roles":["admin"]}"#;
         let root = root.replace("username", "name");
@@ -108,8 +108,7 @@ async fn whatever_changes_accounts_keys_or_tokens_says_where() {
         before = position;
         id = told["id"].as_str().map_or(id, str::to_owned);
     }
-    // The file of a node that is none of a cluster has no position; the answer names what it
-    // reflects.
+    // The log of a node outside a cluster has no position; the answer names what it reflects.
     let (status, position, _) = node.ask(&token, "POST", "/auth/rotate", "").await;
     assert_eq!((status, position), (200, Some(before)));
     let (status, position, _) = node.ask(&token, "POST", "/auth/logout", "").await;

@@ -1,4 +1,4 @@
-//! Every route keeps to its contract, and the documents say what it is.
+//! Every route obeys its contract, and the documents match.
 
 use super::access_tests::{ask, paths};
 use super::{declared, every_route};
@@ -22,18 +22,17 @@ fn open() -> (TempDir, Arc<Server>) {
     (dir, open)
 }
 
-/// The routes that a client reaches: what is for nodes alone is refused before anything is looked
-/// at.
+/// The routes for clients: those for nodes only are refused before anything is checked.
 fn clients_routes() -> impl Iterator<Item = &'static Route> {
     every_route().filter(|route| route.needs != Needs::Node)
 }
 
-/// The first path of a route. No test here drops or empties a log: what it sends is refused.
+/// The first path of a route. No test here drops or empties a log: the requests are refused.
 fn path_of(route: &Route) -> String {
     paths(route).remove(0).0
 }
 
-/// The parameters of a route, if it has any to know.
+/// The known parameters of a route, if any.
 fn params(route: &Route) -> Option<Vec<&'static dyn AnyParam>> {
     match route.contract.query {
         Query::Known(known) | Query::OfFastPath(known) => Some(known.iter().collect()),
@@ -41,7 +40,7 @@ fn params(route: &Route) -> Option<Vec<&'static dyn AnyParam>> {
     }
 }
 
-/// Queries in which a parameter is what it cannot be.
+/// Queries with an invalid value for a parameter.
 fn bad(param: &dyn AnyParam) -> Vec<String> {
     let name = param.name();
     let twice = format!("{name}=1&{name}=1");
@@ -121,15 +120,15 @@ async fn every_route_takes_the_media_types_that_it_declares_and_no_others() {
             assert_ne!(told.status, 415, "{} {} {media}: {told:?}", route.method, route.path);
         }
         let takes_any = takes.media.iter().any(|(media, _)| *media == ANY);
-        // Nothing at all has no type that could be wrong.
+        // An empty body has no type that could be wrong.
         if takes_any || takes.presence == Presence::Optional {
             continue;
         }
         let told =
             ask(&open, route.method, &path_of(route), &[("content-type", "image/png")]).await;
         let what = format!("{} {}: {told:?}", route.method, route.path);
-        // A link without anything is told that it needs a URL, as clients of shorteners know it;
-        // and who has no account has no keys, whatever is sent.
+        // A link without a body gets "a URL is required", as clients of shorteners expect; and a
+        // caller without an account has no keys, whatever is sent.
         let refused = ["unsupported-media-type", "url-required", "no-accounts"];
         assert!(refused.iter().any(|slug| told.is_problem(slug)), "{what}");
     }
@@ -141,7 +140,7 @@ fn what_is_declared_is_of_one_piece() {
         let what = format!("{} {}", route.method, route.path);
         let segments = route.contract.segments.into_iter().flatten();
         let segments: Vec<_> = segments.map(|segment| format!("{{{}}}", segment.name())).collect();
-        // The name of a log in the path of another protocol is the router's to read.
+        // The router reads the name of a log in the path of another protocol.
         let is_read = |part: &&str| route.scope != Scope::Named || *part != "{log}";
         let in_path = route.path.split('/').filter(is_read).filter(|part| part.starts_with('{'));
         let in_path = in_path.map(|part| part.split_inclusive('}').next().expect("a name"));

@@ -1,4 +1,4 @@
-//! Faces that a program of its own adds to those here.
+//! Faces that an embedding program adds.
 
 use std::sync::{Arc, OnceLock};
 use wellspring_host::http::Host;
@@ -6,8 +6,8 @@ use wellspring_host::http::face::{BoundFace, Declaration, Face};
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::settings::NoSettings;
 
-/// A face of an embedding program: it comes behind the faces here. It has no section of settings;
-/// where it needs any it reads them itself.
+/// A face of an embedding program: it comes after the built-in ones. It has no section of settings;
+/// if it needs any it reads them itself.
 #[derive(Clone, Copy)]
 pub struct EmbeddedFace {
     declare: fn() -> Declaration,
@@ -41,8 +41,8 @@ impl EmbeddedFace {
 
 static EMBEDDED: OnceLock<Vec<EmbeddedFace>> = OnceLock::new();
 
-/// Adds faces to every server of this process. Only the first call counts, and only before anything
-/// has asked for the routes.
+/// Adds faces to every server of this process. Only the first call counts, and only before the
+/// routes are first used.
 pub(crate) fn embed(faces: Vec<EmbeddedFace>) {
     let _ = EMBEDDED.set(faces);
 }

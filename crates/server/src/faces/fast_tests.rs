@@ -1,4 +1,4 @@
-//! The fast paths of all faces: what they need, and that both stacks say the same of them.
+//! The fast paths of all faces: their needs, and the equality of both stacks.
 
 use crate::start;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn both_stacks_say_the_same_of_every_fast_path() {
     let dir = tempfile::tempdir().unwrap();
     let server = start::for_tests(dir.path(), &[]);
     let host = &server.host;
-    // Until its view answers, a redirect is the general stack's.
+    // Until its view is ready, the general stack answers redirects.
     while host.node.views().iter().any(|(.., progress)| progress.state != State::Live) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

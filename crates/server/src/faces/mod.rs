@@ -1,6 +1,5 @@
-//! All that clients are served: the list of the faces of the program, the only place that names
-//! them, and those that an embedding program adds. Each is a crate under `crates/faces` and takes
-//! from the host, never from another face.
+//! The faces of the program, named only here, and those that an embedding program adds. Each is a
+//! crate in `crates/faces` and depends on the host, never on another face.
 
 mod embedded;
 
@@ -13,10 +12,10 @@ use wellspring_host::http::face::{BoundFace, Declaration, Face, Surroundings};
 use wellspring_host::http::routes::{Route, Routes};
 use wellspring_host::kept_types::KeptEvents;
 
-/// Lists the faces, in the order in which their routes are looked through.
+/// Lists the faces, in matching order of their routes.
 macro_rules! faces {
     ($($name:ident: $face:ty,)*) => {
-        /// Every face as declared, in the order in which routes are looked through.
+        /// Every face as declared, in matching order of the routes.
         pub(crate) fn declared() -> &'static [Declaration] {
             static DECLARED: OnceLock<Vec<Declaration>> = OnceLock::new();
             DECLARED.get_or_init(|| {
@@ -36,13 +35,13 @@ macro_rules! faces {
             /// Checks the settings of each face.
             ///
             /// # Errors
-            /// A sentence about the first that is wrong.
+            /// A sentence about the first invalid setting.
             pub(crate) fn check(&self, around: Surroundings<'_>) -> Result<(), String> {
                 $(<$face as Face>::check(&self.$name, around)?;)*
                 Ok(())
             }
 
-            /// The URLs under which clients know the server because of a face.
+            /// The URLs by which clients know the server because of a face.
             pub(crate) fn own_urls(&self) -> Vec<&str> {
                 [$(<$face as Face>::own_url(&self.$name)),*].into_iter().flatten().collect()
             }
@@ -54,7 +53,7 @@ macro_rules! faces {
             }
         }
 
-        /// Limits of all faces that cannot be set.
+        /// Fixed limits of all faces.
         pub(crate) fn limits() -> Vec<(&'static str, usize)> {
             [$(<$face as Face>::LIMITS),*].concat()
         }
@@ -62,7 +61,7 @@ macro_rules! faces {
         /// Opens every face on a host.
         ///
         /// # Errors
-        /// A sentence about the first that does not open.
+        /// A sentence about the first that cannot be opened.
         pub(crate) fn open(settings: FaceSettings, host: &Arc<Host>) -> Result<Vec<BoundFace>, String> {
             let mut open = vec![$(BoundFace::new(<$face as Face>::open(settings.$name, host)?)),*];
             for face in embedded() {
@@ -73,7 +72,7 @@ macro_rules! faces {
     };
 }
 
-// Links come last, as their codes look like much else.
+// Links come last, because their codes match many paths.
 faces! {
     events: wellspring_face_events::EventFace,
     accounts: wellspring_face_accounts::AccountFace,
@@ -85,8 +84,7 @@ faces! {
     links: wellspring_face_links::LinkFace,
 }
 
-/// The routes of every face; with `dev` those that change or remove data without asking are served,
-/// too.
+/// The routes of every face; `dev` includes those that change or delete data without confirmation.
 pub(crate) fn routes(dev: bool) -> Routes {
     Routes::new(declared(), is_reserved, dev)
 }
@@ -96,7 +94,7 @@ pub(crate) fn every_route() -> impl Iterator<Item = &'static Route> {
     declared().iter().flat_map(|face| face.routes.iter().copied())
 }
 
-/// First segments of routes to come, and words that people expect not to lead away.
+/// First segments of future routes, and words that users expect not to redirect.
 const RESERVED: &[&str] = &[
     "about",
     "admin",
@@ -156,8 +154,8 @@ const RESERVED: &[&str] = &[
     "ws",
 ];
 
-/// Whether a word may not be a link's code, in any mix of cases: it is the first segment of a
-/// route, with `--dev-endpoints` or without, or is kept for one.
+/// Whether a word cannot be a link's code, in any case: it is the first segment of a route, with or
+/// without `--dev-endpoints`, or reserved for one.
 pub(crate) fn is_reserved(word: &str) -> bool {
     static WORDS: OnceLock<Vec<String>> = OnceLock::new();
     let words = WORDS.get_or_init(|| {
@@ -165,12 +163,12 @@ pub(crate) fn is_reserved(word: &str) -> bool {
         words.sort_unstable();
         words
     });
-    // Every redirect asks: nothing is allocated.
+    // Called for every redirect: it does not allocate.
     let lower = || word.bytes().map(|byte| byte.to_ascii_lowercase());
     words.binary_search_by(|known| known.bytes().cmp(lower())).is_ok()
 }
 
-/// The words for which [`is_reserved`] says yes, some of them twice.
+/// The words for which [`is_reserved`] is true, some of them twice.
 pub(crate) fn reserved_words() -> impl Iterator<Item = &'static str> {
     let of_routes = every_route().filter_map(|route| route.path.split('/').nth(1));
     let of_faces = declared().iter().flat_map(|face| face.reserved).copied();
@@ -306,7 +304,7 @@ mod tests {
         for word in ["Yci", "ee", "healthy", "abc"] {
             assert!(!is_reserved(word), "{word}");
         }
-        // A longer word could not be a code in any case.
+        // A longer word could never be a code.
         assert!(
             RESERVED
                 .iter()

@@ -70,7 +70,7 @@ fn every_kind_of_problem_is_explained_with_an_example_that_validates() {
         for text in [kind.meaning, kind.remedy] {
             assert!(text.ends_with('.') && text.len() > 10, "{}: {text}", kind.slug);
         }
-        let page = problem_page::json(kind);
+        let page: Value = serde_json::from_slice(&problem_page::page_json(kind)).expect("JSON");
         let found = faults(schemas, &schemas["ProblemType"], &page, kind.slug);
         assert!(found.is_empty(), "{found:?}");
         let example = &page["example"];

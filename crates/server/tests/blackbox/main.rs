@@ -107,6 +107,7 @@ mod otlp;
 mod ownership;
 mod postgres;
 mod race;
+mod readme;
 mod redirects;
 mod rubbish;
 mod server;

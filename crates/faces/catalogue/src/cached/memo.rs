@@ -1,14 +1,14 @@
-//! What a serving thread answered last.
+//! A serving thread's last answers.
 
 use crate::rendered::RenderedAnswer;
 use std::collections::HashMap;
 use wellspring_types::Position;
 
-/// Most answers that are kept, and most bytes of one.
+/// Most cached answers, and the largest size of one.
 const MOST_ANSWERS: usize = 256;
 const MOST_BYTES: usize = 64 << 10;
 
-/// Answers of a catalogue that has not changed since, by the words that were asked for.
+/// Answers of a catalogue that has not changed since, by the requested words.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     changed_at: Position,
@@ -16,7 +16,7 @@ pub(super) struct Memo {
 }
 
 impl Memo {
-    /// The answer to a word, if the last change of the catalogue still is this one.
+    /// The answer for a word, if the last change of the catalogue is still this one.
     pub(super) fn get(&mut self, word: &[u8], changed_at: Position) -> Option<&RenderedAnswer> {
         if self.changed_at != changed_at {
             self.answers.clear();
@@ -25,7 +25,7 @@ impl Memo {
         self.answers.get(word)
     }
 
-    /// Keeps an answer that a catalogue with this last change gave.
+    /// Caches an answer of a catalogue with this last change.
     pub(super) fn keep(&mut self, word: &[u8], changed_at: Position, rendered: &RenderedAnswer) {
         if self.changed_at != changed_at || self.answers.len() == MOST_ANSWERS {
             self.answers.clear();

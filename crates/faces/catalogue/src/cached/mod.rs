@@ -1,8 +1,8 @@
-//! Answers that are rendered once and served until an event changes what they show, by the fast
-//! path of both stacks.
+//! Answers that are rendered once and served until an event changes their content, by the fast path
+//! of both stacks.
 //!
-//! What was rendered hangs beside what it shows (`view/state.rs`). A serving thread keeps what it
-//! answered last, too, for as long as nothing at all has changed: then an answer takes no lock.
+//! Rendered answers are stored with the data they show (`view/state.rs`). A serving thread also
+//! caches its last answers while nothing at all has changed: then an answer takes no lock.
 
 mod memo;
 mod path;

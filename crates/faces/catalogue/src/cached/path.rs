@@ -22,7 +22,7 @@ use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Position;
 use wellspring_views::access::Role;
 
-/// The forms of the answers, by their places.
+/// The forms of the answers, by index.
 const FOUND: usize = 0;
 const NOT_MODIFIED: usize = 1;
 /// The headers that vary in both.
@@ -30,14 +30,14 @@ const VARYING: &[&str] = &["etag", "wellspring-position"];
 /// Caches may store the answer, and must ask before they use it (RFC 9111, 5.2.2.4).
 const CACHING: &str = "no-cache";
 
-/// Which answer is kept.
+/// The kinds of cached answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CachedAnswer {
-    /// Every item, as the bookstore's clients know it.
+    /// All items, for the bookstore's clients.
     Lookup,
-    /// An item, as the bookstore's clients know it.
+    /// An item, for the bookstore's clients.
     LookupItem,
-    /// The items of topics whose names hold a word.
+    /// Items of the topics whose names contain a word.
     Search,
     /// An item of the JSON interface.
     Item,
@@ -57,7 +57,7 @@ impl CachedAnswer {
         }
     }
 
-    /// What its targets begin with, and most characters of the word behind that.
+    /// Prefix of its targets, and the maximum length of the word after it.
     fn target(self) -> (&'static str, Option<usize>) {
         match self {
             CachedAnswer::Lookup => ("/lookup", None),
@@ -67,8 +67,8 @@ impl CachedAnswer {
         }
     }
 
-    /// Whether a word is one that is answered here. All else is the general stack's, which says
-    /// what is wrong with it.
+    /// Whether a word is answered here. The general stack handles everything else, including
+    /// errors.
     fn accepts(self, word: &[u8]) -> bool {
         match self {
             CachedAnswer::Lookup => word.is_empty(),
@@ -77,7 +77,7 @@ impl CachedAnswer {
         }
     }
 
-    /// The answer to a word, and the last event that changed it.
+    /// The answer for a word, and the last event that changed it.
     fn render(self, state: &State, word: &[u8]) -> Result<RenderedAnswer, NoAnswer> {
         let id = || item_of(word).unwrap_or_default();
         match self {
@@ -103,14 +103,14 @@ impl CachedAnswer {
     }
 }
 
-/// The item of a word: a number as we write it.
+/// The item of a word: a number in canonical form.
 fn item_of(word: &[u8]) -> Option<ItemId> {
     let is_number = (1..=10).contains(&word.len()) && word.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(word).ok().filter(|_| is_number && word[0] != b'0')?;
     digits.parse().ok()
 }
 
-/// What makes the path of an answer for a serving thread.
+/// Makes the path of an answer for a serving thread.
 pub(crate) fn fast_path(answer: CachedAnswer, view: &Arc<ViewSlot<Catalogue>>) -> Factory {
     let view = Arc::clone(view);
     Arc::new(move |_| {
@@ -119,26 +119,26 @@ pub(crate) fn fast_path(answer: CachedAnswer, view: &Arc<ViewSlot<Catalogue>>) -
     })
 }
 
-/// A thread's way to an answer.
+/// A thread's access to an answer.
 struct CachedPath {
     answer: CachedAnswer,
     view: Arc<ViewSlot<Catalogue>>,
     log: Rc<str>,
-    /// The view; another once the log has been emptied.
+    /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Catalogue>>>,
     memo: Memo,
 }
 
 /// What a head asks for besides the word.
 struct Conditions {
-    /// Not what has one of these entity tags.
+    /// Entity tags that the client has.
     if_none_match: Option<Box<[u8]>>,
-    /// Nothing older than this.
+    /// Least position of the answer.
     min_position: Position,
 }
 
 impl CachedPath {
-    /// The view. It is not there while the log is being emptied.
+    /// The view. Missing while the log is being emptied.
     fn renew(&mut self) {
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.view.live();
@@ -194,7 +194,7 @@ impl FastPath for CachedPath {
     fn understand(&mut self, head: &Head<'_>) -> Result<Conditions, Box<Problem>> {
         let min_position = match head.headers.get("wellspring-min-position") {
             None => 0,
-            // The general stack says what is wrong with it.
+            // The general stack reports the error.
             Some(digits) => std::str::from_utf8(digits)
                 .ok()
                 .and_then(|digits| digits.parse().ok())
@@ -218,7 +218,7 @@ impl FastPath for CachedPath {
                 problem::VIEW_NOT_READY.because("the view is being rebuilt"),
             );
         };
-        // The position first: what is read afterwards shows at least that.
+        // The position first: what is read afterwards is at least as fresh.
         let position = live.position();
         if position < conditions.min_position {
             return Outcome::Elsewhere(

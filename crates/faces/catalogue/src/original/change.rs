@@ -1,4 +1,4 @@
-//! Orders and updates: `true` if it was done, `false` if it could not be.
+//! Orders and updates: `true` if done, `false` if impossible.
 
 use crate::CatalogueFace;
 use crate::execute::{Execution, execute};
@@ -12,7 +12,7 @@ use wellspring_host::wire::param::{Param, Text};
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::RequestKey;
 
-/// How many are ordered.
+/// Number of units to order.
 pub(crate) static ORDERED: Param<Text> =
     Param::text("amount", "Number of units; 1 if it is missing or below 1.");
 
@@ -24,7 +24,7 @@ pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> An
     done(&face, &request, Command::Order { item, amount }, key).await
 }
 
-/// The amount of an order as the bookstore's clients write it.
+/// The amount of an order in the bookstore's format.
 fn ordered(amount: Option<&str>) -> Result<u32, Box<Problem>> {
     let Some(text) = amount.filter(|text| !text.is_empty()) else { return Ok(1) };
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -35,7 +35,7 @@ fn ordered(amount: Option<&str>) -> Result<u32, Box<Problem>> {
     if digits.len() < text.len() {
         return Ok(1);
     }
-    // More than there can be is not there either.
+    // An amount beyond the largest stock is not available either.
     Ok(text.parse().unwrap_or(u32::MAX).max(1))
 }
 
@@ -56,7 +56,7 @@ async fn stock(face: &CatalogueFace, request: &Request, sign: i64) -> Answer {
     done(face, request, Command::Stock { item, by }, key).await
 }
 
-/// The request's key, if it has one, with what is asked for.
+/// The request's key, if any, combined with the operation.
 fn keyed(request: &Request, asked: &str) -> Result<Option<RequestKey>, Box<Problem>> {
     let key = idempotency_key(request, KeyUse::Request)?;
     Ok(key.map(|key| RequestKey { key, digest: digest(asked.as_bytes()) }))

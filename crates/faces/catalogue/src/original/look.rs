@@ -1,4 +1,4 @@
-//! Looking around.
+//! Reading.
 
 use super::render::{self, NoAnswer, Renderer};
 use crate::CatalogueFace;
@@ -48,7 +48,7 @@ pub(crate) async fn search_topics(face: Arc<CatalogueFace>, mut request: Box<Req
     long(&face, &request, live, move |state, renderer| render::search(state, &word, renderer)).await
 }
 
-/// An answer that is not the fast path's: it is rendered on a thread that is there for it.
+/// An answer that the fast path leaves to a dedicated thread.
 async fn long(
     face: &Arc<CatalogueFace>,
     request: &Request,

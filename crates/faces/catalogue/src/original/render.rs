@@ -1,5 +1,4 @@
-//! Answers as the bookstore gives them: `{"ok":…,"result":…,"topics":[…]}`, prices as short
-//! numbers.
+//! Answers in the bookstore's format: `{"ok":…,"result":…,"topics":[…]}`, prices as short numbers.
 
 use crate::rendered::RenderedAnswer;
 use crate::view::{Item, ItemId, Rendering, State, Topic, TopicId, push_short_price};
@@ -7,17 +6,17 @@ use std::sync::Arc;
 use wellspring_host::wire::json::{push_list, push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem};
 
-/// Most items of one answer, and most topics: there are no pages here.
+/// Most items of one answer, and most topics: there is no paging here.
 const MOST_LISTED: usize = 10_000;
-/// Most of what a serving thread lists in an answer, and of topics that it looks through.
+/// Most entries that a serving thread lists in an answer, and most topics that it searches.
 const SHORT: usize = 1_000;
 
-/// Who renders an answer of many items.
+/// The thread that renders an answer of many items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renderer {
-    /// A serving thread, which others wait for.
+    /// A serving thread, which must be fast.
     ServingThread,
-    /// A thread that is there for it.
+    /// A dedicated thread.
     Elsewhere,
 }
 
@@ -26,7 +25,7 @@ pub(crate) enum Renderer {
 pub(crate) enum NoAnswer {
     /// The answer is too long for this renderer.
     TooLong,
-    /// There is none.
+    /// There is no answer.
     Problem(Box<Problem>),
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn all(state: &State, renderer: Renderer) -> Result<Arc<[u8]>, NoAnsw
     Ok(state.rendered_all(|| found(state.items_from(1), state.topics())))
 }
 
-/// Whether so many items, or topics if they are more, can be listed.
+/// Checks whether this many items, or topics if more, can be listed.
 fn check_listed(count: usize, renderer: Renderer) -> Result<(), NoAnswer> {
     match renderer {
         _ if count > MOST_LISTED => Err(NoAnswer::Problem(too_many(count))),
@@ -48,7 +47,7 @@ fn check_listed(count: usize, renderer: Renderer) -> Result<(), NoAnswer> {
     }
 }
 
-/// The items of the topics whose names hold a word, in either case.
+/// Items of the topics whose names contain a word, ignoring case.
 ///
 /// # Errors
 /// There are too many.
@@ -73,7 +72,7 @@ pub(crate) fn search(state: &State, word: &str, renderer: Renderer) -> Result<Ar
     }))
 }
 
-/// An item and its topic, or that there is none.
+/// An item and its topic, or that it does not exist.
 pub(crate) fn item(state: &State, id: ItemId) -> RenderedAnswer {
     let Some(item) = state.item(id) else {
         let content = b"{\"ok\":false,\"result\":null,\"topics\":[]}".to_vec();
@@ -144,7 +143,7 @@ mod tests {
     use wellspring_types::Position;
     use wellspring_views::view::{Recorded, View};
 
-    /// A topic that was added, whose number is its position.
+    /// An added topic, whose number is its index.
     struct AddedTopic(Position, String);
 
     impl Recorded for AddedTopic {

@@ -1,4 +1,4 @@
-//! What the bodies of requests hold.
+//! Parsing the bodies of requests.
 
 use crate::view::{
     Currency, ItemChanges, ItemId, MAX_STOCK, NewItem, TopicRef, description_fault, name_fault,
@@ -6,11 +6,11 @@ use crate::view::{
 };
 use wellspring_host::wire::json::{Cursor, Outcome, document, missing, once, rule, unknown};
 
-/// Largest body about one thing, in bytes: room for the longest description with every character
+/// Largest body about one object, in bytes: room for the longest description with every character
 /// escaped.
 pub(super) const MAX_BODY_BYTES: usize = 128 << 10;
 
-/// An item to be added, of this currency if it names none.
+/// An item to add, in this currency by default.
 pub(super) fn read_item(body: &[u8], default: Currency) -> Outcome<NewItem> {
     const KNOWN: &str = "sku, name, description, topic, price, currency, stock";
     document(body, |cursor| {
@@ -70,7 +70,7 @@ pub(super) fn read_changes(body: &[u8]) -> Outcome<ItemChanges> {
     })
 }
 
-/// By how many a stock is to change.
+/// The change of a stock.
 pub(super) fn read_stock(body: &[u8]) -> Outcome<i64> {
     document(body, |cursor| {
         let start = cursor.at();
@@ -86,7 +86,7 @@ pub(super) fn read_stock(body: &[u8]) -> Outcome<i64> {
     })
 }
 
-/// An item to be ordered, and how many of it.
+/// An item to order, and the amount.
 pub(super) fn read_order(body: &[u8]) -> Outcome<(ItemId, u32)> {
     document(body, |cursor| {
         let start = cursor.at();
@@ -169,7 +169,7 @@ fn read_topic(value: &mut Cursor<'_>) -> Outcome<TopicRef> {
     value.wrong("the number or the name of a topic")
 }
 
-/// A price is read as it is written, be it a number or a text: no binary fraction is made of it.
+/// A price is read exactly as written, as a number or a string: never as a binary fraction.
 fn read_price(value: &mut Cursor<'_>) -> Outcome<String> {
     if value.next_is(b'"') {
         return Ok(value.string()?.into_owned());
@@ -189,7 +189,8 @@ fn read_currency(value: &mut Cursor<'_>) -> Outcome<Currency> {
     )
 }
 
-/// Reads a body as each of these; tells which it is. For the fuzz targets.
+/// Parses a body as each of these; tells which succeed. For the fuzz targets.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn reads(body: &[u8]) -> [bool; 5] {
     [
         read_item(body, Currency::USD).is_ok(),

@@ -1,4 +1,4 @@
-//! Bulk: an item on each line, added or made what the line says. Every line names a SKU, so that
+//! Bulk: an item on each line, added or updated to match the line. Every line names a SKU, so that
 //! the same body can be sent again.
 
 use super::body;
@@ -14,7 +14,7 @@ use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{self, Problem, of_line_fault};
 use wellspring_log::CommitOn;
 
-/// What becomes of the stock of items that are there already.
+/// Handling of the stock of existing items.
 pub(crate) static KNOWN_STOCK: Param<Words<KnownStock>> = Param::words(
     "known_stock",
     "Stock of existing items in a bulk: kept, or set to the value in the line.",
@@ -22,10 +22,10 @@ pub(crate) static KNOWN_STOCK: Param<Words<KnownStock>> = Param::words(
     "keep",
 );
 
-/// Most lines that are decided on in one go.
+/// Most lines decided in one go.
 const BATCH_LINES: usize = 250;
 
-/// A bulk under way.
+/// A bulk in progress.
 struct Bulk<'a> {
     face: &'a CatalogueFace,
     known_stock: KnownStock,
@@ -35,12 +35,12 @@ struct Bulk<'a> {
     /// The numbers of the batch's lines.
     numbers: Vec<u64>,
     batch_bytes: usize,
-    /// Lines read so far, empty ones among them.
+    /// Lines read so far, including empty ones.
     lines: u64,
     done: LineCounts,
 }
 
-/// What has become of lines.
+/// The results of lines.
 #[derive(Debug, Default)]
 struct LineCounts {
     lines: u64,
@@ -104,7 +104,7 @@ impl Bulk<'_> {
             if self.batch.len() == BATCH_LINES {
                 self.submit().await?;
             }
-            // The batch and a long line hold memory like a body does.
+            // The batch and a long line occupy memory like a body.
             if let Err(problem) = body.charge(self.batch_bytes + lines.held_bytes()) {
                 return self.break_off(problem).await;
             }
@@ -122,15 +122,14 @@ impl Bulk<'_> {
         Ok(Command::Put(item, self.known_stock))
     }
 
-    /// Executes what stands before the line at fault, which is the next, then stops with its
-    /// problem.
+    /// Executes the lines before the faulty one, which is the next, then stops with its problem.
     async fn stop_at_line(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
         let line = self.lines + 1;
         self.submit().await?;
         Err(of_line(line, problem))
     }
 
-    /// Executes what was read whole, then stops with the problem of the body.
+    /// Executes the complete lines, then stops with the problem of the body.
     async fn break_off(&mut self, problem: Box<Problem>) -> Result<(), Box<Problem>> {
         self.submit().await?;
         Err(problem)

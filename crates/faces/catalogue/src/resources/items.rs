@@ -1,4 +1,4 @@
-//! Items: adding, changing, reading, page by page.
+//! Items: adding, changing, reading, listing.
 
 use super::body;
 use super::bulk;
@@ -21,10 +21,10 @@ use wellspring_host::wire::param::{Integer, IntegerOr, Param, Text, Words};
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::RequestKey;
 
-/// How many are on a page.
+/// Number of items on a page.
 pub(crate) static LIMIT: Param<IntegerOr> =
     Param::integer("limit", "Maximum number of entries on a page.", (1, 1000)).or(100);
-/// Where a page begins.
+/// Start of a page.
 pub(crate) static AFTER: Param<Integer> =
     Param::integer("after", "Start of the page: `next` of the previous page.", (0, u64::MAX));
 /// The topic of the items.
@@ -32,25 +32,25 @@ pub(crate) static TOPIC: Param<Integer> =
     Param::integer("topic", "Number of the topic.", (1, u32::MAX as u64));
 /// The SKU of the item.
 pub(crate) static SKU: Param<Text> = Param::text("sku", "SKU of the item.");
-/// Whether only what can be had is listed.
+/// Whether to list only items in stock.
 pub(crate) static IN_STOCK: Param<Words<bool>> = Param::words(
     "in_stock",
     "Whether to list only items in stock.",
     &[("true", true), ("false", false)],
     "false",
 );
-/// Whether withdrawn items are listed.
+/// Whether to list withdrawn items.
 pub(crate) static WITHDRAWN: Param<Words<bool>> = Param::words(
     "withdrawn",
     "Whether to include withdrawn items.",
     &[("true", true), ("false", false)],
     "false",
 );
-/// Items that are looked at for a page.
+/// Items examined for a page.
 const MAX_SCANNED: usize = 100_000;
-/// Items that are looked at with the lock held, and that a serving thread looks at for a page.
+/// Items examined under the lock, and by a serving thread for a page.
 const SCANNED_AT_A_TIME: usize = 1_000;
-/// Bytes after which no more are written with the lock held, or by a serving thread.
+/// Bytes after which writing stops under the lock, or on a serving thread.
 const BYTES_AT_A_TIME: usize = 64 << 10;
 /// Items that a serving thread puts on a page.
 const SHORT_PAGE: usize = 100;
@@ -62,7 +62,7 @@ pub(crate) async fn item(face: Arc<CatalogueFace>, mut request: Box<Request>) ->
     Ok(fast::serve(&face.host, &mut request, &format!("/v1/catalogue/items/{item}")).await)
 }
 
-/// `POST /v1/catalogue/items`: one, or with NDJSON many.
+/// `POST /v1/catalogue/items`: one item, or many with NDJSON.
 pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
@@ -88,7 +88,7 @@ pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
 pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     let item = request.segment(&segments::ITEM)?;
     let unless_changed_since = match request.headers.get("if-match") {
-        // What is no text is no entity tag of ours.
+        // A value that is not text matches none of our entity tags.
         Some(value) => if_match(value.to_str().unwrap_or("?"))?,
         None => None,
     };
@@ -120,7 +120,7 @@ pub(crate) async fn change_stock(face: Arc<CatalogueFace>, mut request: Box<Requ
     }
 }
 
-/// An item as it is now.
+/// The current item.
 fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId) -> Answer {
     let position = live.position();
     let folded = face.folded(live)?;
@@ -143,7 +143,7 @@ pub(crate) async fn prices(face: Arc<CatalogueFace>, request: Box<Request>) -> A
     Ok(Response::json(200, out).at(position))
 }
 
-/// A page that is asked for.
+/// A requested page.
 #[derive(Debug, Clone)]
 struct PageRequest {
     after: ItemId,
@@ -183,7 +183,7 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
         let folded = face.folded(&live)?;
         let mut page = PageSoFar::of(&wanted);
         while page.end == PageEnd::Scanned && page.scanned < most_scanned {
-            // The fold waits for readers: a short while only.
+            // The fold waits for readers, but only briefly.
             page.extend(&folded.read(), &wanted);
         }
         Ok::<_, Box<Problem>>(page)
@@ -198,24 +198,24 @@ pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Ans
     Ok(Response::json(200, page.written()).at(position))
 }
 
-/// Why a page has no more, so far.
+/// Why a page ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageEnd {
     /// It is full.
     Full,
-    /// There are no more.
+    /// There are no more items.
     Last,
-    /// What was looked at so far was enough for one request, or there is more to come.
+    /// The limit of examined items is reached, or more slices follow.
     Scanned,
 }
 
-/// A page that is being made.
+/// A page in progress.
 struct PageSoFar {
     out: Vec<u8>,
     listed: usize,
-    /// Items that were looked at.
+    /// Items examined.
     scanned: usize,
-    /// The last item that was looked at.
+    /// The last item examined.
     after: ItemId,
     end: PageEnd,
 }
@@ -226,7 +226,7 @@ impl PageSoFar {
         PageSoFar { out, listed: 0, scanned: 0, after: wanted.after, end: PageEnd::Scanned }
     }
 
-    /// Looks at some more items.
+    /// Examines some more items.
     fn extend(&mut self, state: &State, wanted: &PageRequest) {
         let mut items = candidates(state, wanted, self.after);
         let most_bytes = self.out.len() + BYTES_AT_A_TIME;
@@ -265,7 +265,7 @@ impl PageSoFar {
     }
 }
 
-/// The items behind where a page begins that may be on it.
+/// The candidates for a page, after its start.
 fn candidates<'a>(
     state: &'a State,
     wanted: &PageRequest,

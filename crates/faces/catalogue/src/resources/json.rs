@@ -46,7 +46,7 @@ pub(crate) fn push_item(out: &mut Vec<u8>, state: &State, id: ItemId, item: &Ite
     out.push(b'}');
 }
 
-/// Appends `,"name":"…"` with a moment.
+/// Appends `,"name":"…"` with a time.
 fn push_moment(out: &mut Vec<u8>, name: &str, us: u64) {
     out.extend_from_slice(format!(",\"{name}\":\"").as_bytes());
     push_rfc3339(out, us);
@@ -91,8 +91,7 @@ pub(super) fn push_order(
     out.push(b'}');
 }
 
-/// Appends what so many come to: up to 10^9 at 10^12 of the smallest unit, which 64 bits do not
-/// hold.
+/// Appends the total price: up to 10^9 at 10^12 of the smallest unit, which 64 bits do not hold.
 fn push_total(out: &mut Vec<u8>, price_minor: u64, amount: u32, currency: Currency) {
     let total = u128::from(price_minor) * u128::from(amount);
     let decimals = currency.decimals();
@@ -103,7 +102,7 @@ fn push_total(out: &mut Vec<u8>, price_minor: u64, amount: u32, currency: Curren
     }
 }
 
-/// Appends the prices of an item, the newest first.
+/// Appends the prices of an item, newest first.
 pub(super) fn push_prices(out: &mut Vec<u8>, id: ItemId, item: &Item) {
     out.extend_from_slice(format!("{{\"item\":{id},\"currency\":").as_bytes());
     push_string(out, item.currency.as_str());

@@ -18,16 +18,16 @@ use wellspring_host::wire::param::{Integer, IntegerOr, Param};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::RequestKey;
 
-/// Whose orders.
+/// The item of the orders.
 pub(crate) static ITEM: Param<Integer> =
     Param::integer("item", "Number of the item.", (1, u32::MAX as u64));
-/// Where a page ends.
+/// End of a page.
 pub(crate) static BEFORE: Param<Integer> = Param::integer(
     "before",
     "Only orders placed before this one: `next` of the previous page.",
     (1, u32::MAX as u64),
 );
-/// How many orders are on a page.
+/// Number of orders on a page.
 static LIMIT: &Param<IntegerOr> = &super::items::LIMIT;
 
 /// `POST /v1/catalogue/orders`.
@@ -58,13 +58,13 @@ pub(crate) async fn order(face: Arc<CatalogueFace>, request: Box<Request>) -> An
     told(&face, &live, item, order)
 }
 
-/// `DELETE /v1/catalogue/orders/{order}`: cancels it; what was ordered is in stock again.
+/// `DELETE /v1/catalogue/orders/{order}`: cancels it and returns its items to the stock.
 pub(crate) async fn cancel(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
     let (item, order) = request.segment(&ORDER)?;
     let cancelled = execute(&face, &request, Command::Cancel { item, order }, None).await?;
     match cancelled.outcome {
         Ok(_) => told(&face, &cancelled.live, item, order),
-        // There would be more in stock than there may be.
+        // The stock would exceed its maximum.
         Err(refusal @ Refusal::TooMany { .. }) => Err(of_refusal(&refusal).field("order")),
         Err(refusal) => Err(of_refusal(&refusal)),
     }
@@ -81,7 +81,7 @@ fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId, order: OrderNu
     Ok(Response::json(200, out).at(position))
 }
 
-/// `GET /v1/catalogue/orders`: those of an item, the newest first.
+/// `GET /v1/catalogue/orders`: those of an item, newest first.
 pub(crate) async fn list(face: Arc<CatalogueFace>, request: Box<Request>) -> Answer {
     let Some(id) = request.query(&ITEM)?.map(|item| item as ItemId) else {
         return Err(problem::INVALID

@@ -1,4 +1,4 @@
-//! The room without the feature: the same names with nothing behind them.
+//! The search room without the feature: the same names without an index.
 
 use crate::CatalogueFace;
 use crate::problems::SEARCH_NOT_BUILT;
@@ -23,7 +23,7 @@ impl SearchRoom {
     }
 }
 
-/// `GET /v1/catalogue/search`: says that there is none.
+/// `GET /v1/catalogue/search`: reports that there is no search.
 pub(crate) async fn search(_: Arc<CatalogueFace>, _: Box<Request>) -> Answer {
     Err(SEARCH_NOT_BUILT.because("this program was built without the feature search"))
 }

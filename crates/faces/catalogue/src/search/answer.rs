@@ -19,12 +19,12 @@ use wellspring_host::view::Live;
 use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem};
 
-/// What is asked for.
+/// A search request.
 struct SearchRequest {
     query: Query,
     topic: Option<TopicId>,
     after: usize,
-    /// Where the page ends.
+    /// End of the page.
     end: usize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn search(face: Arc<CatalogueFace>, request: Box<Request>) -> A
         until_indexed(&indexed, &live, wait, began + wait).await?;
         request.still_may()?;
     }
-    // Before the search: what is indexed by now it finds.
+    // Before the search, which finds everything indexed by now.
     let position = indexed.up_to(live.position());
     let out = job.search(move || answer(&face, &live, &indexed, &wanted)).await??;
     Ok(Response::json(200, out).at(position))
@@ -76,7 +76,7 @@ fn of_view(face: &CatalogueFace, live: &Arc<Live<Catalogue>>) -> Result<ViewInde
     Err(problem::VIEW_NOT_READY.because(why))
 }
 
-/// Waits until the index holds what the view shows now.
+/// Waits until the index has caught up with the view.
 async fn until_indexed(
     indexed: &ViewIndex,
     live: &Live<Catalogue>,
@@ -119,7 +119,7 @@ fn answer(
     let mut is_first = true;
     let mut analyzer = analyzer();
     for (id, score) in found.best.iter().skip(wanted.after) {
-        // Anew for each: marking what was found takes a while.
+        // Separately for each: marking matches takes a while.
         let state = folded.read();
         let Some(item) = state.item(*id) else { continue };
         // It may have changed since it was indexed.
@@ -133,7 +133,7 @@ fn answer(
         push_item(&mut out, &state, *id, item);
         let (name, description) = (item.name.clone(), item.description.clone());
         drop(state);
-        // Instead of the item's last brace.
+        // Replaces the item's last brace.
         out.pop();
         out.extend_from_slice(
             format!(",\"score\":{score:.3},\"highlights\":{{\"name\":").as_bytes(),

@@ -1,5 +1,4 @@
-//! The items that have changed and are not indexed yet: a bit an item, so there is room for all of
-//! them.
+//! Items that have changed and are not indexed yet: one bit per item, so there is room for all.
 
 use crate::view::ItemId;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,23 +14,23 @@ pub(super) struct Changes {
 #[derive(Debug, Default)]
 struct PendingItems {
     items: Bits,
-    /// Whether somebody waits for the next round.
+    /// Whether a caller waits for the next round.
     is_wanted: bool,
-    /// Whether a round is under way: what it took is not shown yet.
+    /// Whether a round is in progress: its items are not searchable yet.
     is_busy: bool,
     has_ended: bool,
 }
 
-/// What rouses the thread.
+/// What wakes the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndexerCall {
     /// Items have changed.
     Changed,
-    /// Somebody waits until they are indexed.
+    /// A caller waits until they are indexed.
     Wanted,
     /// Nothing for a while.
     Idle,
-    /// It is over.
+    /// The room is closed.
     End,
 }
 
@@ -40,7 +39,7 @@ impl Changes {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an item. For the fold's thread: it is a matter of nanoseconds.
+    /// Marks an item. Called on the fold's thread: it takes nanoseconds.
     pub(super) fn add(&self, item: ItemId) {
         let mut waiting = self.lock();
         let is_first = waiting.items.is_empty();
@@ -51,7 +50,7 @@ impl Changes {
         }
     }
 
-    /// Asks for a round now.
+    /// Requests a round now.
     pub(super) fn want(&self) {
         self.lock().is_wanted = true;
         self.bell.notify_one();
@@ -63,23 +62,23 @@ impl Changes {
         self.bell.notify_one();
     }
 
-    /// Whether it is over.
+    /// Whether the room is closed.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().has_ended
     }
 
-    /// Whether everything that was noted is shown.
+    /// Whether every marked item is searchable.
     pub(super) fn is_quiet(&self) -> bool {
         let waiting = self.lock();
         waiting.items.is_empty() && !waiting.is_busy
     }
 
-    /// Waits until there is something to do, at most so long.
+    /// Waits until there is something to do, at most this long.
     pub(super) fn wait(&self, most: Duration) -> IndexerCall {
         self.call(most, |waiting| !waiting.items.is_empty())
     }
 
-    /// Waits so long, or until somebody wants a round now.
+    /// Waits this long, or until a round is requested.
     pub(super) fn pause(&self, pause: Duration) -> IndexerCall {
         self.call(pause, |_| false)
     }
@@ -98,19 +97,19 @@ impl Changes {
         }
     }
 
-    /// Begins a round: gives up those who wait for it.
+    /// Starts a round; returns the waiting callers.
     pub(super) fn begin(&self) {
         let mut waiting = self.lock();
         waiting.is_wanted = false;
         waiting.is_busy = true;
     }
 
-    /// What has changed, in order.
+    /// The changed items, in order.
     pub(super) fn take(&self) -> Vec<ItemId> {
         std::mem::take(&mut self.lock().items).into_items()
     }
 
-    /// The round is shown.
+    /// The round is searchable.
     pub(super) fn finish(&self) {
         self.lock().is_busy = false;
     }

@@ -1,4 +1,4 @@
-//! A query in the engine's terms.
+//! A query in the search engine's terms.
 
 use super::index::{Fields, Match};
 use super::query::Query;
@@ -10,16 +10,15 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
-/// How much more a name counts than a description.
+/// Weight of a name relative to a description.
 const NAME_BOOST: f32 = 3.0;
-/// What a word counts that only begins as was typed, or is near to it. Whole words count by how
-/// rare they are.
+/// Score of a word that only starts with the typed one, or is similar to it. Whole words score by
+/// their rarity.
 const OTHER_WORD: f32 = 0.5;
-/// Shorter words are not forgiven a slip: too many others are near.
+/// Shorter words must match exactly: too many others are similar.
 pub(super) const SHORTEST_NEAR: usize = 4;
 
-/// A query for the index. All of what is looked for has to occur, each in the name or in the
-/// description.
+/// A query for the index. Every part must occur, each in the name or in the description.
 pub(super) fn compile(
     fields: Fields,
     query: &Query,
@@ -61,7 +60,7 @@ fn exactly(field: Field, word: &str) -> Box<dyn Compiled> {
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
 }
 
-/// Slips that a word is forgiven.
+/// Typos tolerated in a word.
 fn slips(word: &str, matched: Match) -> u8 {
     (matched == Match::Near && word.chars().count() >= SHORTEST_NEAR).into()
 }
@@ -81,7 +80,7 @@ fn begun_word(field: Field, beginning: &str, matched: Match) -> Box<dyn Compiled
     either(field, beginning, FuzzyTermQuery::new_prefix(term, slips(beginning, matched), true))
 }
 
-/// The word itself counts for what it is worth besides.
+/// The exact word has its own score in addition.
 fn either(field: Field, word: &str, others: FuzzyTermQuery) -> Box<dyn Compiled> {
     let others = BoostQuery::new(Box::new(others), OTHER_WORD);
     Box::new(BooleanQuery::union(vec![exactly(field, word), Box::new(others)]))

@@ -1,4 +1,4 @@
-//! What was found in a text, marked: HTML whose only tags are `<em>` and `</em>`.
+//! A text with the matches marked: HTML whose only tags are `<em>` and `</em>`.
 
 use super::index::Match;
 use super::near::{TypedPart, is_near};
@@ -6,20 +6,20 @@ use super::query::Query;
 use super::words::{Word, words};
 use tantivy::tokenizer::TextAnalyzer;
 
-/// Bytes of a long text that are shown, about.
+/// Approximate size of an excerpt in bytes.
 const EXCERPT_BYTES: usize = 240;
-/// Bytes in front of what was found, about.
+/// Approximate bytes before the first match.
 const BEFORE_BYTES: usize = 40;
 
-/// How much of a text is shown.
+/// The shown part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
-    /// Where most of it was found, or the beginning.
+    /// Around most matches, or the beginning.
     Excerpt,
 }
 
-/// A text with what was found marked.
+/// A text with the matches marked.
 pub(super) fn highlight(
     analyzer: &mut TextAnalyzer,
     query: &Query,
@@ -54,7 +54,7 @@ pub(super) fn highlight(
     out
 }
 
-/// Which words were looked for.
+/// The words that match the query.
 fn marked(words: &[Word], query: &Query, matched: Match) -> Vec<bool> {
     let is_it = |word: &str, typed: &str, whole: TypedPart| match matched {
         Match::Near if typed.chars().count() >= super::compile::SHORTEST_NEAR => {
@@ -84,7 +84,7 @@ fn marked(words: &[Word], query: &Query, matched: Match) -> Vec<bool> {
     marked
 }
 
-/// Where an excerpt begins and ends: between words, about what holds most of the marked ones.
+/// The range of an excerpt: at word boundaries, around most of the marked words.
 fn excerpt(text: &str, words: &[Word], marked: &[bool]) -> (usize, usize) {
     let hits: Vec<&Word> = words
         .iter()
@@ -112,7 +112,7 @@ fn excerpt(text: &str, words: &[Word], marked: &[bool]) -> (usize, usize) {
     };
     let ends = words.iter().map(|word| word.bytes.end).filter(|end| *end > from);
     let to = ends.take_while(|end| *end <= from + EXCERPT_BYTES).last();
-    // A word that is longer than an excerpt is cut.
+    // A word longer than an excerpt is cut.
     let to = to.unwrap_or_else(|| text.floor_char_boundary(from + EXCERPT_BYTES));
     let is_last = words.last().is_none_or(|word| word.bytes.end <= to);
     (from, if is_last && text.len() - to < BEFORE_BYTES { text.len() } else { to })

@@ -1,4 +1,4 @@
-//! The index: what it knows of an item, and how it is written and asked.
+//! The index: its fields, writing and searching.
 
 use super::compile::compile;
 use super::query::Query;
@@ -15,14 +15,14 @@ use tantivy::{
     Index, IndexReader, IndexWriter, Order, ReloadPolicy, TantivyDocument, TantivyError, Term,
 };
 
-/// Memory of what is written and not committed yet, in bytes.
+/// Memory for uncommitted entries, in bytes.
 const WRITER_BYTES: usize = 32 << 20;
-/// Share of deleted documents in a segment from which it is written anew.
+/// Share of deleted documents at which a segment is rewritten.
 const MOST_DELETED: f32 = 0.3;
 const ANALYZER: &str = "words";
 const ID: &str = "id";
 
-/// What is known of an item.
+/// The fields of an item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
     pub(super) id: Field,
@@ -31,7 +31,7 @@ pub(super) struct Fields {
     pub(super) description: Field,
 }
 
-/// The side that is asked.
+/// The reading side.
 #[derive(Clone)]
 pub(super) struct Searcher {
     fields: Fields,
@@ -39,7 +39,7 @@ pub(super) struct Searcher {
     files: RamDirectory,
 }
 
-/// The side that is written; there is one.
+/// The writing side; there is one.
 pub(super) struct Writer {
     fields: Fields,
     index: Index,
@@ -47,7 +47,7 @@ pub(super) struct Writer {
     reader: IndexReader,
 }
 
-/// What is known of an item that can be found.
+/// The searchable fields of an item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ItemText<'a> {
     pub(super) name: &'a str,
@@ -63,31 +63,31 @@ impl ItemText<'_> {
     }
 }
 
-/// An item as it is indexed. `None`: it is not to be found.
+/// An item as indexed. `None`: not searchable.
 pub(super) type Entry = (ItemId, Option<TantivyDocument>);
 
-/// Whether what an entry replaces may be in the index.
+/// Whether an earlier entry of the item may be in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EarlierEntry {
     Nothing,
     Perhaps,
 }
 
-/// How what was found answers to what was typed.
+/// How a result matches the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
-    /// It holds all of it.
+    /// It contains every part.
     Exact,
-    /// Nothing does; this holds what is at most one slip away from each longer word.
+    /// No item does; this one matches with at most one typo in each longer word.
     Near,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SearchHits {
-    /// The best, with their scores, the best first; of equals the one with the smaller number.
+    /// The best matches with their scores, best first; equal scores by number.
     pub(super) best: Vec<(ItemId, f32)>,
-    /// How many there are.
+    /// Total number of matches.
     pub(super) total: usize,
     pub(super) matched: Match,
 }
@@ -95,7 +95,7 @@ pub(super) struct SearchHits {
 /// An empty index.
 ///
 /// # Errors
-/// No memory, no threads.
+/// Lack of memory or threads.
 pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
     let mut schema = Schema::builder();
     let words = TextFieldIndexing::default()
@@ -127,7 +127,7 @@ pub(super) fn create() -> Result<(Writer, Searcher), TantivyError> {
 }
 
 impl Writer {
-    /// What is indexed of an item.
+    /// The index entry of an item.
     pub(super) fn entry(&self, id: ItemId, described: Option<ItemText<'_>>) -> Entry {
         let Some(described) = described else { return (id, None) };
         let Fields { id: number, topic, name, description } = self.fields;
@@ -139,8 +139,8 @@ impl Writer {
         (id, Some(document))
     }
 
-    /// Puts an entry in the place of what is there of its item. Shown by [`commit`](Self::commit).
-    /// May wait for what was put before.
+    /// Replaces the entry of an item. Visible after [`commit`](Self::commit). May wait for earlier
+    /// entries.
     pub(super) fn put(
         &self,
         (id, document): Entry,
@@ -155,13 +155,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Shows what was put.
+    /// Makes the new entries visible.
     pub(super) fn commit(&mut self) -> Result<(), TantivyError> {
         self.writer.commit()?;
         self.reader.reload()
     }
 
-    /// Lets go of segments that were merged since they were shown.
+    /// Releases segments that were merged since they became visible.
     pub(super) fn tidy(&self) -> Result<(), TantivyError> {
         let shown = self.reader.searcher().segment_readers().len();
         if self.index.searchable_segment_ids()?.len() != shown {
@@ -172,7 +172,7 @@ impl Writer {
 }
 
 impl Searcher {
-    /// The best items of a query, of this topic if one is given.
+    /// The best items for a query, optionally in this topic.
     pub(super) fn find(
         &self,
         query: &Query,
@@ -204,12 +204,12 @@ impl Searcher {
         Ok(SearchHits { best: best.collect(), total, matched })
     }
 
-    /// How many items can be found.
+    /// Number of searchable items.
     pub(super) fn items(&self) -> u64 {
         self.reader.searcher().num_docs()
     }
 
-    /// Bytes of the index in memory.
+    /// Memory of the index in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.total_mem_usage() as u64
     }

@@ -1,8 +1,7 @@
-//! Words that are one slip away from each other: a letter too many, one too few, another one, or
-//! two in the wrong order.
+//! Words that differ by one typo: an extra letter, a missing one, a wrong one, or two swapped.
 
-/// Whether `word` is, or with `TypedPart::Beginning` begins with, what is at most one slip away from
-/// `typed`.
+/// Whether `word` is, or with `TypedPart::Beginning` begins with, something at most one typo away
+/// from `typed`.
 pub(super) fn is_near(word: &str, typed: &str, whole: TypedPart) -> bool {
     let word: Vec<char> = word.chars().collect();
     let typed: Vec<char> = typed.chars().collect();
@@ -20,7 +19,7 @@ pub(super) fn is_near(word: &str, typed: &str, whole: TypedPart) -> bool {
     fits(0, 0) || fits(1, 0) || fits(0, 1) || fits(1, 1) || (is_turned() && fits(2, 2))
 }
 
-/// How much of a word was typed.
+/// Which part of a word was typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TypedPart {
     Word,

@@ -1,22 +1,21 @@
-//! What people type into a search box: plain words and "phrases". Whatever it is, it means
-//! something.
+//! Parsing search text: plain words and "phrases". Every text has a meaning.
 
-/// Longest text that is looked for, in bytes.
+/// Longest search text, in bytes.
 pub(super) const MAX_QUERY_BYTES: usize = 300;
 
-/// What is looked for: all of it has to occur. Words are as they are indexed.
+/// A query: every part must occur. Words are in their indexed form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Query {
-    /// Whole words, each once.
+    /// Whole words, without repetitions.
     pub(super) words: Vec<String>,
-    /// What a word begins with: the last one typed, if it is in no quotes.
+    /// A prefix: the last word typed, unless it is quoted.
     pub(super) beginning: Option<String>,
-    /// Words that stand beside each other, two and more.
+    /// Phrases of two and more words.
     pub(super) phrases: Vec<Vec<String>>,
 }
 
 impl Query {
-    /// Reads what was typed; `split` gives the words of a text. A quote without another begins no
+    /// Parses a search text; `split` returns the words of a text. An unmatched quote starts no
     /// phrase.
     pub(super) fn read(text: &str, mut split: impl FnMut(&str) -> Vec<String>) -> Query {
         let mut query = Query::default();
@@ -25,7 +24,7 @@ impl Query {
         while !rest.is_empty() {
             let (plain, behind) = rest.split_once('"').unwrap_or((rest, ""));
             let phrase = behind.split_once('"');
-            // Without another quote what is behind this one is plain, too.
+            // Without another quote the rest is plain, too.
             let plain = if phrase.is_none() { rest } else { plain };
             for word in split(plain) {
                 query.add_word(last.replace(word));
@@ -53,13 +52,13 @@ impl Query {
         }
     }
 
-    /// Whether nothing is looked for: there was no letter and no digit.
+    /// Whether the query is empty: there was no letter and no digit.
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty() && self.beginning.is_none() && self.phrases.is_empty()
     }
 }
 
-/// What is wrong with a text to look for; nothing if it may be.
+/// The fault of a search text, if any.
 pub(super) fn fault(text: &str) -> Option<String> {
     match () {
         () if text.trim().is_empty() => Some("q must not be empty".to_owned()),
@@ -70,8 +69,9 @@ pub(super) fn fault(text: &str) -> Option<String> {
     }
 }
 
-/// Reads a text that is looked for; tells its words and how many of them are in phrases, nothing if
-/// it is refused.
+/// Parses a search text; returns the number of words and of those in phrases, `None` if it is
+/// refused.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn reads(text: &str) -> Option<(Vec<String>, usize)> {
     if fault(text).is_some() {
         return None;

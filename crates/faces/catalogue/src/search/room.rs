@@ -1,4 +1,4 @@
-//! The thread that indexes, and what it has come to.
+//! The indexing thread and its state.
 
 use super::changes::{Changes, IndexerCall};
 use super::index::{self, EarlierEntry, ItemText, Searcher, Writer};
@@ -13,37 +13,37 @@ use wellspring_host::threads;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_log::Feed;
 
-/// How long changes are gathered before they are shown.
+/// How long changes are gathered before they are committed.
 const GATHER: Duration = Duration::from_millis(100);
-/// How often it is looked whether the log has been emptied.
+/// How often to check whether the log has been emptied.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long nothing is tried after the engine has failed.
+/// Pause after the engine has failed.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
-/// Items that are read from the view at a time, with its lock held.
+/// Items read from the view at a time, under its lock.
 const AT_A_TIME: usize = 256;
 
-/// The index of the catalogue. The thread ends when this is dropped.
+/// The full-text index. The thread ends when this is dropped.
 pub(crate) struct SearchRoom {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    /// Of the thread, whatever the view.
+    /// Wakes the thread, whatever the view.
     bell: Arc<Changes>,
     standing: Mutex<IndexState>,
 }
 
-/// How far the index is.
+/// The state of the index.
 #[derive(Clone)]
 pub(super) enum IndexState {
-    /// There is no view to be indexed yet.
+    /// There is no view yet.
     NoView,
     /// It is being built.
     Building { indexed: usize, items: usize },
-    /// It answers.
+    /// It is ready.
     Ready(ViewIndex),
-    /// The engine has failed; it is being built anew.
+    /// The engine has failed; the index is being rebuilt.
     Failed(String),
 }
 
@@ -58,10 +58,10 @@ pub(super) struct ViewIndex {
 }
 
 impl SearchRoom {
-    /// Begins to index whatever view there is.
+    /// Starts indexing the current view.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system provides no thread.
     pub(crate) fn open(views: &Arc<ViewSlot<Catalogue>>) -> Result<SearchRoom, String> {
         let standing = Mutex::new(IndexState::NoView);
         let shared = Arc::new(Shared { bell: Arc::default(), standing });
@@ -70,7 +70,7 @@ impl SearchRoom {
         Ok(SearchRoom { shared, thread: Some(thread) })
     }
 
-    /// How far the index is.
+    /// The state of the index.
     pub(super) fn standing(&self) -> IndexState {
         self.shared.standing().clone()
     }
@@ -110,10 +110,10 @@ impl ViewIndex {
         std::ptr::eq(self.live.as_ptr(), Arc::as_ptr(live))
     }
 
-    /// Up to where everything is indexed, if `folded` was the view's position before.
+    /// The position up to which everything is indexed, if `folded` was the view's position before.
     pub(super) fn up_to(&self, folded: u64) -> u64 {
         let indexed = self.position.head();
-        // What the fold changed up to there has been noted.
+        // The changes up to there have been marked.
         if self.changes.is_quiet() { indexed.max(folded) } else { indexed }
     }
 
@@ -152,25 +152,25 @@ impl Shared {
             };
             match self.bell.pause(after) {
                 IndexerCall::End => return,
-                // Who waited for an index that is gone is told so.
+                // Callers that waited for the old index are told so.
                 IndexerCall::Wanted => self.bell.begin(),
                 IndexerCall::Changed | IndexerCall::Idle => {}
             }
         }
     }
 
-    /// A view that answers.
+    /// The next view that is ready.
     fn next_view(&self, views: &Weak<ViewSlot<Catalogue>>) -> Option<Weak<Live<Catalogue>>> {
         let live = views.upgrade()?.live()?;
         let answers = live.folded().is_some() && !live.is_closed();
         answers.then(|| Arc::downgrade(&live))
     }
 
-    /// Indexes a view for as long as it is there.
+    /// Indexes a view while it exists.
     fn index(&self, live: &Weak<Live<Catalogue>>, position: &Feed) -> Result<(), TantivyError> {
         let (mut writer, searcher) = index::create()?;
         let changes = Arc::clone(&self.bell);
-        // What an earlier index left.
+        // Marks left by an earlier index.
         changes.begin();
         changes.take();
         changes.finish();
@@ -193,7 +193,7 @@ impl Shared {
         self.follow(live, &mut writer, position)
     }
 
-    /// Indexes all there is.
+    /// Indexes all items.
     fn build(
         &self,
         live: &Weak<Live<Catalogue>>,
@@ -206,7 +206,7 @@ impl Shared {
             {
                 let Some(live) = there(live) else { return Ok(ControlFlow::Break(())) };
                 let Some(folded) = live.folded() else { return Ok(ControlFlow::Break(())) };
-                // What comes later is noted as a change.
+                // Later events are marked as changes.
                 let up_to =
                     *shown.get_or_insert_with(|| (live.position(), folded.read().item_count()));
                 let state = folded.read();
@@ -230,7 +230,7 @@ impl Shared {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Indexes what changes.
+    /// Indexes changes.
     fn follow(
         &self,
         live: &Weak<Live<Catalogue>>,
@@ -249,7 +249,7 @@ impl Shared {
                 IndexerCall::Idle => writer.tidy()?,
                 IndexerCall::Changed | IndexerCall::Wanted => {
                     self.bell.begin();
-                    // Before the changes are taken: those up to there have been noted.
+                    // Before the changes are taken: those up to there have been marked.
                     let up_to = live.position();
                     let changed = self.bell.take();
                     round(folded, writer, &changed)?;
@@ -261,12 +261,12 @@ impl Shared {
     }
 }
 
-/// A view, as long as its log is there.
+/// A view, as long as its log exists.
 fn there(live: &Weak<Live<Catalogue>>) -> Option<Arc<Live<Catalogue>>> {
     live.upgrade().filter(|live| !live.is_closed())
 }
 
-/// Indexes items as they are now.
+/// Indexes the current state of items.
 fn round(folded: &Folded, writer: &mut Writer, changed: &[ItemId]) -> Result<(), TantivyError> {
     for some in changed.chunks(AT_A_TIME) {
         let entries: Vec<_> = {
@@ -275,7 +275,7 @@ fn round(folded: &Folded, writer: &mut Writer, changed: &[ItemId]) -> Result<(),
                 .map(|id| writer.entry(*id, state.item(*id).and_then(ItemText::of)))
                 .collect()
         };
-        // Not with the lock held: this may wait for what was put before.
+        // Not under the lock: this may wait for earlier entries.
         for entry in entries {
             writer.put(entry, EarlierEntry::Perhaps)?;
         }

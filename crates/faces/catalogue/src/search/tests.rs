@@ -1,4 +1,4 @@
-//! The index against a search through all items by other code.
+//! The index against an independent linear search.
 
 use super::index::{EarlierEntry, ItemText, Match, Searcher, Writer, create};
 use super::query::Query;
@@ -15,15 +15,14 @@ struct Text {
     withdrawn: bool,
 }
 
-/// What the oracle calls words.
+/// The words according to the oracle.
 fn words(text: &str) -> Vec<String> {
     let plain = text.to_lowercase().replace('è', "e").replace('û', "u").replace('é', "e");
     let words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
-/// Whether a text has all that is typed; `typed` as parts of words, phrases and whether the last is
-/// a beginning.
+/// Whether a text matches; `typed` as parts of words, phrases and whether the last is a prefix.
 fn has(item: &Text, typed: &[Part]) -> bool {
     let texts = [words(&item.name), words(&item.description)];
     let any = |is: &dyn Fn(&Vec<String>) -> bool| texts.iter().any(is);
@@ -31,7 +30,7 @@ fn has(item: &Text, typed: &[Part]) -> bool {
         Part::Word(word) => {
             let wanted = words(word);
             let last = wanted.len().saturating_sub(1);
-            // Words behind it that are none leave it the last.
+            // Trailing non-words do not change which word is last.
             let is_last = typed[at + 1..].iter().all(Part::is_nothing);
             wanted.iter().enumerate().all(|(i, wanted)| {
                 any(&|text| {
@@ -183,7 +182,7 @@ fn names_count_more_than_descriptions_and_whole_words_more_than_beginnings() {
     ]);
     let (found, total, _) = find(&searcher, "cooking", None);
     assert_eq!((found[0], total), (3, 3));
-    // Of equals the one that was added first.
+    // Among equals, the one added first.
     assert_eq!(find(&searcher, "\"pots\"", None).0, [5, 6, 2]);
 }
 

@@ -1,10 +1,9 @@
-//! The words of a text: runs of letters and digits in small letters, Latin ones without their
-//! accents.
+//! The words of a text: lower-case runs of letters and digits, Latin letters without accents.
 
 use std::ops::Range;
 use tantivy::tokenizer::{AsciiFoldingFilter, LowerCaser, SimpleTokenizer, TextAnalyzer};
 
-/// What finds the words of a text, for the index and for everything else.
+/// The tokenizer of the index and of everything else.
 pub(super) fn analyzer() -> TextAnalyzer {
     TextAnalyzer::builder(SimpleTokenizer::default())
         .filter(LowerCaser)
@@ -12,7 +11,7 @@ pub(super) fn analyzer() -> TextAnalyzer {
         .build()
 }
 
-/// A word, and the bytes of the text where it stands.
+/// A word and its range in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) word: String,
@@ -31,7 +30,7 @@ pub(super) fn words(analyzer: &mut TextAnalyzer, text: &str) -> Vec<Word> {
     words
 }
 
-/// The same without where they stand.
+/// The same without ranges.
 pub(super) fn split(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
     words(analyzer, text).into_iter().map(|word| word.word).collect()
 }

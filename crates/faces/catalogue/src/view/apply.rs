@@ -1,5 +1,5 @@
-//! One event after the other. Each thing knows the last event that changed it, so an event that is
-//! in it already changes nothing.
+//! Applies one event after the other. Each object knows the last event that changed it, so repeated
+//! events change nothing.
 
 use super::event::{Fact, ItemAdded, ItemId, TopicName};
 use super::item::Item;
@@ -8,7 +8,7 @@ use super::state::{Folded, State, Topic};
 use wellspring_types::Position;
 use wellspring_views::view::Recorded;
 
-/// What an event changed.
+/// The change made by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AppliedChange {
     Nothing,
@@ -64,7 +64,7 @@ impl State {
         applied.unwrap_or(AppliedChange::Nothing)
     }
 
-    /// Whether a name may be a topic's.
+    /// Whether a topic may have this name.
     fn is_free(&self, name: &str) -> bool {
         rules::name_fault(name).is_none() && !self.topic_names.contains_key(name)
     }
@@ -100,9 +100,9 @@ impl State {
         Some(())
     }
 
-    /// Whether there was a topic of this id before the event at this position.
+    /// Whether a topic of this id existed before the event at this position.
     fn had_topic(&self, topic: u32, position: Position) -> bool {
-        // A snapshot may know topics that were added later.
+        // A snapshot may contain topics that were added later.
         self.topic(topic).is_some_and(|topic| topic.added_at < position)
     }
 

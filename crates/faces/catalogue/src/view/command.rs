@@ -1,4 +1,4 @@
-//! What clients want of a catalogue, what becomes of it, and why it is refused.
+//! The commands of a catalogue, their outcomes, and the reasons for refusals.
 
 use super::event::{ItemId, OrderNumber, TopicId};
 use super::money::Currency;
@@ -16,22 +16,22 @@ pub(crate) enum Command {
         topic: TopicId,
         name: String,
     },
-    /// Adds an item that is not there.
+    /// Adds a new item.
     Add(NewItem),
-    /// Adds an item, or makes the one of that SKU what is said here.
+    /// Adds an item, or updates the one with that SKU.
     Put(NewItem, KnownStock),
-    /// Changes an item; only if its last change was at this position, if one is named.
+    /// Changes an item; only if its last change was at this position, if one is given.
     Change {
         item: ItemId,
         changes: ItemChanges,
         unless_changed_since: Option<Position>,
     },
-    /// Puts items in stock, or takes them out.
+    /// Adds items to the stock, or takes them out.
     Stock {
         item: ItemId,
         by: i64,
     },
-    /// Orders items, all of them or none.
+    /// Orders items, all or none.
     Order {
         item: ItemId,
         amount: u32,
@@ -42,25 +42,25 @@ pub(crate) enum Command {
     },
 }
 
-/// What becomes of the stock of an item that is there already.
+/// Handling of the stock of an existing item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KnownStock {
-    /// It stays: what was sold meanwhile stays sold.
+    /// It is kept: items sold meanwhile stay sold.
     Keep,
-    /// It is what is said: somebody has counted.
+    /// It is set: someone has counted.
     Set,
 }
 
-/// Which topic an item is in.
+/// The topic of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TopicRef {
     /// The one with this id.
     Id(TopicId),
-    /// The one with this name; it is added if there is none.
+    /// The one with this name; added if it does not exist.
     Name(String),
 }
 
-/// An item to be added, its texts and numbers checked.
+/// An item to add, with checked values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewItem {
     pub(crate) sku: Option<String>,
@@ -72,39 +72,39 @@ pub(crate) struct NewItem {
     pub(crate) stock: u32,
 }
 
-/// What is to change of an item. Texts and numbers are checked.
+/// The changes of an item, with checked values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ItemChanges {
     pub(crate) name: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) topic: Option<TopicRef>,
-    /// A decimal: of which currency is for the item to say.
+    /// A decimal in the item's currency.
     pub(crate) price: Option<String>,
     pub(crate) withdrawn: Option<bool>,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Added or renamed, or found as it was to be.
+    /// Added or renamed, or already as requested.
     Topic(TopicId),
     /// Added.
     Added(ItemId),
     /// Changed.
     Item(ItemId),
-    /// Found as it was to be.
+    /// Already as requested.
     Unchanged(ItemId),
     Ordered {
         item: ItemId,
         order: OrderNumber,
     },
-    /// Not ordered: there are so many only. A retry under the same key is told the same.
+    /// Not ordered: only this many are in stock. A retry with the same key gets the same answer.
     SoldOut {
         item: ItemId,
         amount: u32,
         stock: u32,
     },
-    /// By now or before.
+    /// Now or earlier.
     Cancelled {
         item: ItemId,
         order: OrderNumber,
@@ -129,7 +129,7 @@ pub(crate) enum Refusal {
     /// The item's price is in this currency.
     Currency(Currency),
     Price(String),
-    /// More is to be taken out of stock than there is.
+    /// More is to be taken out than the stock holds.
     TooFew {
         stock: u32,
         by: i64,
@@ -138,7 +138,7 @@ pub(crate) enum Refusal {
         stock: u32,
         by: i64,
     },
-    /// The item was changed since the client saw it.
+    /// The item has changed since the client read it.
     Changed(ItemId),
     Full,
 }

@@ -1,4 +1,4 @@
-//! What a command comes to, given what is folded and what is on its way.
+//! Decides a command, given the fold and the pending decisions.
 
 use super::command::{Command, ItemChanges, KnownStock, NewItem, Outcome, Refusal, TopicRef};
 use super::event::{
@@ -14,7 +14,7 @@ use wellspring_views::view::Decision;
 
 type DecisionResult = Result<Decision<Outcome>, Refusal>;
 
-/// A decision under way.
+/// A decision in progress.
 struct DecisionDraft<'a> {
     state: &'a State,
     staged: &'a StagedChanges,
@@ -41,7 +41,7 @@ pub(super) fn decide(state: &State, staged: &StagedChanges, command: &Command) -
 }
 
 impl<'a> DecisionDraft<'a> {
-    /// An item as it stands, nothing of which anybody else may have changed meanwhile.
+    /// The current item, with a condition that no one else changes it.
     fn see(&mut self, item: ItemId) -> Result<SeenItem<'a>, Refusal> {
         let seen = self.staged.see(self.state, item).ok_or(Refusal::UnknownItem(item))?;
         self.guard(item_boundary(item));
@@ -81,7 +81,7 @@ impl<'a> DecisionDraft<'a> {
         Ok(Outcome::Topic(topic))
     }
 
-    /// The topic that is meant; it is added if it is named and not there.
+    /// The topic meant; it is added if it is named and does not exist.
     fn topic(&mut self, topic: &'a TopicRef) -> Result<TopicId, Refusal> {
         match topic {
             TopicRef::Id(id) if self.staged.has_topic(self.state, *id) => Ok(*id),
@@ -125,7 +125,7 @@ impl<'a> DecisionDraft<'a> {
             return Err(Refusal::Currency(seen.item.currency));
         }
         let topic = self.topic(&new.topic)?;
-        // What is being described may be anything by then.
+        // It may have changed by the time of the description.
         let differs = |is_other: bool| is_other || seen.is_being_described();
         let changed = ItemChanged {
             item: id,
@@ -147,7 +147,7 @@ impl<'a> DecisionDraft<'a> {
         Ok(self.changed(id))
     }
 
-    /// What became of an item that was there.
+    /// The outcome for an existing item.
     fn changed(&self, id: ItemId) -> Outcome {
         if self.facts.is_empty() { Outcome::Unchanged(id) } else { Outcome::Item(id) }
     }

@@ -1,5 +1,5 @@
-//! The events of a catalogue, as they are written and read. A log may hold any of them from any
-//! source: what makes no sense is no fact.
+//! The events of a catalogue, read and written. A log may contain any event from any source:
+//! nonsense is ignored.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -21,12 +21,12 @@ const ITEM_PRICED: &str = "CatalogueItemPriced";
 const STOCK_CHANGED: &str = "CatalogueStockChanged";
 const ORDER_PLACED: &str = "CatalogueOrderPlaced";
 const ORDER_CANCELLED: &str = "CatalogueOrderCancelled";
-/// Changes nothing: it keeps the answer "sold out" for a retry under the same key.
+/// Changes nothing: it preserves the answer "sold out" for a retry with the same key.
 const ORDER_REFUSED: &str = "CatalogueOrderRefused";
 
-/// What all these types begin with.
+/// The common prefix of these types.
 pub(crate) const PREFIX: &str = "Catalogue";
-/// The types of events that the catalogue reads, or answers from.
+/// The event types that the catalogue reads, or answers from.
 pub(crate) const TYPES: [&str; 9] = [
     TOPIC_ADDED,
     TOPIC_RENAMED,
@@ -38,7 +38,7 @@ pub(crate) const TYPES: [&str; 9] = [
     ORDER_CANCELLED,
     ORDER_REFUSED,
 ];
-/// Those that say which items and topics there are.
+/// Those that define items and topics.
 const STRUCTURE: [&str; 3] = [TOPIC_ADDED, TOPIC_RENAMED, ITEM_ADDED];
 /// Those that change one item.
 const OF_AN_ITEM: [&str; 5] =
@@ -71,7 +71,7 @@ pub(crate) struct ItemAdded<'a> {
     pub(crate) stock: u32,
 }
 
-/// What is there changes.
+/// Changes of an item's description.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ItemChanged<'a> {
@@ -94,7 +94,7 @@ pub(crate) struct ItemPriced {
     pub(crate) price_minor: u64,
 }
 
-/// More of an item, or less.
+/// A change of a stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StockChanged {
@@ -102,7 +102,7 @@ pub(crate) struct StockChanged {
     pub(crate) by: i64,
 }
 
-/// So many of an item were sold at this price each.
+/// This many units of an item were sold at this price each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrderPlaced {
@@ -112,7 +112,7 @@ pub(crate) struct OrderPlaced {
     pub(crate) price_minor: u64,
 }
 
-/// An order no longer stands, and its items are in stock again.
+/// An order was cancelled, and its items are back in stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrderCancelled {
@@ -122,7 +122,7 @@ pub(crate) struct OrderCancelled {
     pub(crate) amount: u32,
 }
 
-/// An order that could not be.
+/// An order that could not be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrderRefused {
@@ -131,7 +131,7 @@ pub(crate) struct OrderRefused {
     pub(crate) stock: u32,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fact<'a> {
     TopicAdded(TopicName<'a>),
@@ -145,26 +145,27 @@ pub(crate) enum Fact<'a> {
     OrderRefused(OrderRefused),
 }
 
-/// The tag of what concerns an item.
+/// The tag of an item.
 pub(crate) fn item_tag(item: ItemId) -> String {
     format!("item:{item}")
 }
 
-/// The tag of what concerns a topic.
+/// The tag of a topic.
 fn topic_tag(topic: TopicId) -> String {
     format!("topic:{topic}")
 }
 
 impl<'a> Fact<'a> {
-    /// What an event of this type, with these tags and data, says; `None` if that is nothing here.
-    /// What concerns an item has to carry its tag: by that the conditions of decisions find it.
+    /// The content of an event with this type, these tags and data; `None` if it means nothing
+    /// here. An event about an item must carry its tag, by which the conditions of decisions find
+    /// it.
     pub(crate) fn of<'t>(
         event_type: &str,
         mut tags: impl Iterator<Item = &'t str>,
         data: &'a [u8],
     ) -> Option<Fact<'a>> {
         fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> Option<T> {
-            // An object: an array of the same values is none of ours.
+            // An object: serde would also accept an array of the same values.
             let is_object = data.trim_ascii_start().starts_with(b"{");
             is_object.then(|| serde_json::from_slice(data).ok())?
         }
@@ -187,7 +188,7 @@ impl<'a> Fact<'a> {
         has_tag.then_some(fact)
     }
 
-    /// The item that it concerns, if it is about one.
+    /// The item concerned, if any.
     pub(super) fn item(&self) -> Option<ItemId> {
         match self {
             Fact::TopicAdded(_) | Fact::TopicRenamed(_) => None,
@@ -201,7 +202,7 @@ impl<'a> Fact<'a> {
         }
     }
 
-    /// The event that says it.
+    /// The event for it.
     pub(crate) fn event(&self) -> Event {
         let order_tag = |item, order| format!("order:{item}-{order}");
         match self {
@@ -230,7 +231,7 @@ impl<'a> Fact<'a> {
     }
 }
 
-/// Whether a tag is this number behind these letters, written as we write it.
+/// Whether a tag is this prefix followed by this number, in canonical form.
 fn is_number_after(tag: &str, letters: &str, number: u32) -> bool {
     let Some(digits) = tag.strip_prefix(letters) else { return false };
     !digits.starts_with('0') && digits.parse() == Ok(number) && !digits.starts_with('+')
@@ -240,13 +241,12 @@ fn event(event_type: &str, tags: Vec<String>, data: &impl Serialize) -> Event {
     view::event(event_type, tags, view::json(data))
 }
 
-/// What nobody else may have appended when items or topics are added or renamed.
+/// The foreign events that a decision about new or renamed items or topics excludes.
 pub(crate) fn structure_boundary() -> QueryItem {
     QueryItem::new(&STRUCTURE, &[])
 }
 
-/// What nobody else may have appended when an item is changed, ordered or cancelled: that item's
-/// events alone.
+/// The foreign events that a decision about an item excludes: only those of that item.
 pub(crate) fn item_boundary(item: ItemId) -> QueryItem {
     QueryItem::new(&OF_AN_ITEM, &[&item_tag(item)])
 }

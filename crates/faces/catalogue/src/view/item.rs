@@ -1,4 +1,4 @@
-//! An item, and what its events make of it.
+//! An item and the effect of its events.
 
 use super::event::{Fact, ItemAdded, OrderNumber, TopicId};
 use super::money::{Currency, MAX_PRICE_MINOR};
@@ -6,7 +6,7 @@ use super::rules;
 use std::sync::OnceLock;
 use wellspring_types::Position;
 
-/// Most prices of an item that are kept: the last ones.
+/// Most prices stored per item: the latest ones.
 pub(crate) const MAX_PRICES: usize = 1_000;
 
 /// An item as it is folded.
@@ -18,22 +18,22 @@ pub(crate) struct Item {
     pub(crate) topic: TopicId,
     pub(crate) currency: Currency,
     pub(crate) standing: ItemState,
-    /// Where it was added.
+    /// Position of the event that added it.
     pub(crate) added_at: Position,
-    /// When, µs since 1970 UTC.
+    /// Time of that, in µs since 1970 UTC.
     pub(crate) added_at_us: u64,
     /// The last event that changed it.
     pub(crate) changed_at: Position,
-    /// When, µs since 1970 UTC.
+    /// Time of that, in µs since 1970 UTC.
     pub(crate) changed_at_us: u64,
-    /// Its prices since when, oldest first; at least one.
+    /// Its prices with their times, oldest first; at least one.
     pub(crate) prices: Vec<Price>,
-    /// Its orders by their numbers.
+    /// Its orders by number.
     pub(crate) orders: Vec<Order>,
     pub(super) rendered: Renderings,
 }
 
-/// A price, and when it was set.
+/// A price and the time it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Price {
     pub(crate) minor: u64,
@@ -46,36 +46,36 @@ pub(crate) struct Price {
 pub(crate) struct Order {
     pub(crate) amount: u32,
     pub(crate) state: OrderState,
-    /// The price of one when it was placed.
+    /// The unit price when it was placed.
     pub(crate) price_minor: u64,
     /// µs since 1970 UTC.
     pub(crate) placed_at_us: u64,
 }
 
-/// Whether an order stands.
+/// The state of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OrderState {
     Placed,
     Cancelled,
 }
 
-/// In what form an item is rendered.
+/// The forms in which an item is rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rendering {
-    /// As the bookstore's clients know it.
+    /// For the bookstore's clients.
     Original,
-    /// As the JSON interface has it.
+    /// For the JSON interface.
     Resource,
 }
 
-/// What was rendered of an item, once asked for, until an event changes it.
+/// The renderings of an item, made on demand and valid until an event changes it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Renderings([OnceLock<KeptRendering>; 2]);
 
-/// What an item was rendered to.
+/// A rendering of an item.
 #[derive(Debug, Clone)]
 pub(super) struct KeptRendering {
-    /// The last change of its topic then: its name is in it.
+    /// The last change of its topic then, whose name it contains.
     pub(super) topic_changed_at: Position,
     pub(super) bytes: Box<[u8]>,
 }
@@ -91,26 +91,26 @@ impl Renderings {
     }
 }
 
-/// What orders depend on.
+/// The part of an item that orders depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ItemState {
-    /// How many there are to be had.
+    /// Units in stock.
     pub(crate) stock: u32,
-    /// How many are ordered, cancelled orders left out. With the stock: how many were ever put in,
-    /// less those taken out.
+    /// Units ordered, without cancelled orders. Together with the stock: all units ever put in,
+    /// minus those taken out.
     pub(crate) sold: u64,
-    /// The price of one.
+    /// The unit price.
     pub(crate) price_minor: u64,
-    /// Whether it cannot be had any more.
+    /// Whether it is withdrawn from sale.
     pub(crate) withdrawn: bool,
-    /// Orders ever placed.
+    /// Number of orders ever placed.
     pub(crate) orders: OrderNumber,
 }
 
-/// What an event of an item changes of its standing.
+/// The change that an event makes to an item's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Name, description or topic, and perhaps whether it can be had.
+    /// Name, description or topic, and perhaps withdrawal.
     Described {
         withdrawn: Option<bool>,
     },
@@ -125,7 +125,7 @@ pub(crate) enum Change {
         amount: u32,
         price_minor: u64,
     },
-    /// `amount`: that of the order, which stands.
+    /// `amount`: that of the order, which is active.
     Cancelled {
         order: OrderNumber,
         amount: u32,
@@ -133,7 +133,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// What an event changes of the item that it is about.
+    /// The effect of an event on its item.
     pub(super) fn of(fact: &Fact<'_>) -> Option<Change> {
         Some(match fact {
             Fact::ItemChanged(fact) => Change::Described { withdrawn: fact.withdrawn },
@@ -156,8 +156,7 @@ impl Change {
 }
 
 impl ItemState {
-    /// What a change makes of it; `None` if that makes no sense. Decisions and the fold both go by
-    /// this.
+    /// The result of a change; `None` if it makes no sense. Used by decisions and by the fold.
     pub(crate) fn after(self, change: Change) -> Option<ItemState> {
         let stocked = |by: i64| {
             let stock = i64::from(self.stock).checked_add(by)?;
@@ -191,7 +190,7 @@ impl ItemState {
 }
 
 impl Item {
-    /// A new item; `None` if what is said of it breaks a rule.
+    /// A new item; `None` if a value breaks a rule.
     pub(super) fn added(fact: &ItemAdded<'_>, position: Position, at_us: u64) -> Option<Item> {
         let currency = Currency::parse(&fact.currency)?;
         let is_fine = rules::name_fault(&fact.name).is_none()
@@ -222,13 +221,13 @@ impl Item {
         })
     }
 
-    /// An order that was placed.
+    /// A placed order.
     pub(crate) fn order(&self, order: OrderNumber) -> Option<&Order> {
         self.orders.get(usize::try_from(order).ok()?.checked_sub(1)?)
     }
 
-    /// What an event of this item changes; `None` if it is none, or makes no sense. Whether there
-    /// is the topic that it names is not known here.
+    /// The change an event of this item makes; `None` if it makes none, or no sense. Whether the
+    /// topic it names exists is not checked here.
     pub(super) fn change(&self, fact: &Fact<'_>) -> Option<Change> {
         let change = Change::of(fact)?;
         let makes_sense = match (change, fact) {
@@ -247,7 +246,7 @@ impl Item {
         makes_sense.then_some(change)
     }
 
-    /// Puts a change into effect that makes sense. Names are not its business.
+    /// Applies a valid change. Names are handled elsewhere.
     pub(super) fn put(
         &mut self,
         change: Change,

@@ -1,14 +1,15 @@
-//! Who is told of items that were added, or described otherwise: search, where it is built in.
+//! Listeners to items that were added or whose description changed: the search, where it is built
+//! in.
 
 use super::event::ItemId;
 #[cfg(feature = "search")]
 use std::sync::{Mutex, PoisonError};
 
-/// Told of an item that changed, on the fold's thread.
+/// Called for a changed item, on the fold's thread.
 #[cfg(feature = "search")]
 pub(crate) type ChangesListener = Box<dyn Fn(ItemId) -> ListenerState + Send>;
 
-/// Whether a listener is told of the next change.
+/// Whether a listener stays registered.
 #[cfg(feature = "search")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListenerState {
@@ -29,14 +30,14 @@ impl Listeners {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    /// Tells them of an item.
+    /// Notifies them of an item.
     #[cfg(feature = "search")]
     pub(super) fn tell(&self, item: ItemId) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| listener(item) == ListenerState::On);
     }
 
-    /// Tells nobody.
+    /// Does nothing.
     #[cfg(not(feature = "search"))]
     pub(super) fn tell(&self, _item: ItemId) {}
 }

@@ -1,8 +1,8 @@
 //! The catalogue as a view: decide, fold, answer. No clock, no disk, no HTTP.
 //!
-//! A decision about an item names that item's events and no others', so orders of other items never
-//! meet it; orders of one item are decided on top of each other and share a barrier. Items and
-//! topics are numbered without gaps, an item's orders too, so everything has a place of its own.
+//! The condition of a decision about an item covers that item's events only, so orders of other
+//! items never interfere; orders of one item are decided on top of each other and share a barrier.
+//! Items, topics and an item's orders are numbered without gaps.
 
 mod apply;
 mod command;

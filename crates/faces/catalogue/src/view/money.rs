@@ -1,12 +1,12 @@
-//! Prices: whole numbers of a currency's smallest unit, and exact decimals in texts. No binary
-//! fraction is ever made of one.
+//! Prices: integers in a currency's smallest unit, and exact decimals as strings. Never binary
+//! fractions.
 
 use std::fmt;
 
 /// The greatest price, in smallest units.
 pub(crate) const MAX_PRICE_MINOR: u64 = 1_000_000_000_000;
 
-/// The codes of ISO 4217 that are in use (list one of 2024, funds and metals left out).
+/// The ISO 4217 codes in use (list one of 2024, without funds and metals).
 const CODES: &str = "\
 AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY \
 COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR \
@@ -14,20 +14,21 @@ IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL 
 MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD \
 SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD \
 XOF XPF YER ZAR ZMW ZWG";
-/// Those without a smaller unit.
+/// Those without decimals.
 const WHOLE: &str = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF";
-/// Those with a thousandth.
+/// Those with three decimals.
 const THOUSANDTHS: &str = "BHD IQD JOD KWD LYD OMR TND";
 
-/// A currency by its code of ISO 4217.
+/// A currency by its ISO 4217 code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Currency([u8; 3]);
 
 impl Currency {
     /// The US dollar.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) const USD: Currency = Currency(*b"USD");
 
-    /// The currency of a code in capital letters.
+    /// The currency of a code in upper case.
     pub(crate) fn parse(code: &str) -> Option<Currency> {
         let is_known = CODES.split(' ').any(|known| known == code);
         is_known.then(|| code.as_bytes().try_into().ok().map(Currency))?
@@ -38,7 +39,7 @@ impl Currency {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// How many decimals of it there are.
+    /// Number of its decimals.
     pub(crate) fn decimals(self) -> usize {
         let is_in = |codes: &str| codes.split(' ').any(|code| code == self.as_str());
         match () {
@@ -74,7 +75,7 @@ impl fmt::Display for PriceFault {
     }
 }
 
-/// Reads a price: digits, and perhaps a point and further digits.
+/// Parses a price: digits, optionally a point and further digits.
 pub(crate) fn parse_price(text: &str, currency: Currency) -> Result<u64, PriceFault> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
@@ -111,7 +112,7 @@ pub(crate) fn push_price(out: &mut Vec<u8>, minor: u64, currency: Currency) {
     }
 }
 
-/// A price as short as it is exact: `19.9`.
+/// A price without trailing zeros: `19.9`.
 pub(crate) fn push_short_price(out: &mut Vec<u8>, minor: u64, currency: Currency) {
     push_price(out, minor, currency);
     if currency.decimals() > 0 {

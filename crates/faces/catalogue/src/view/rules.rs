@@ -1,5 +1,5 @@
-//! What names, descriptions, amounts and stocks may be. Decisions refuse what breaks a rule, and
-//! the fold passes over events of others that do.
+//! The rules for names, descriptions, amounts and stocks. Decisions refuse violations, and the fold
+//! ignores foreign events with them.
 
 /// Longest name of an item or a topic, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 300;
@@ -14,7 +14,7 @@ pub(crate) const MAX_ITEMS: usize = 100_000_000;
 /// Most topics.
 pub(crate) const MAX_TOPICS: usize = 10_000;
 
-/// What is wrong with a name; nothing if it may be.
+/// The fault of a name, if any.
 pub(crate) fn name_fault(name: &str) -> Option<String> {
     match () {
         () if name.trim().is_empty() => Some("must not be empty".to_owned()),
@@ -24,7 +24,7 @@ pub(crate) fn name_fault(name: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with a description; nothing if it may be.
+/// The fault of a description, if any.
 pub(crate) fn description_fault(description: &str) -> Option<String> {
     let is_bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
     match () {
@@ -36,7 +36,7 @@ pub(crate) fn description_fault(description: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with a SKU; nothing if it may be. It stands in a tag and in paths.
+/// The fault of a SKU, if any. SKUs are used in tags and paths.
 pub(crate) fn sku_fault(sku: &str) -> Option<String> {
     let is_fine = |b: u8| b.is_ascii_alphanumeric() || b"-_.:+".contains(&b);
     let fits = (1..=MAX_SKU_BYTES).contains(&sku.len()) && sku.bytes().all(is_fine);

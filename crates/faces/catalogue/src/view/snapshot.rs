@@ -1,4 +1,4 @@
-//! A catalogue as bytes.
+//! The snapshot of a catalogue.
 //!
 //! ```text
 //! items_at, number of items
@@ -8,9 +8,9 @@
 //!     number of orders; each: amount, cancelled, price, placed µs − added µs
 //! topics_at, number of topics, each: name, added at, changed at − added at
 //! ```
-//! It is written by a reader while the fold goes on, so items may be later than `items_at`, and
-//! topics later than items. What has an effect here already knows it (`apply.rs`). Topics come
-//! last: none is missing that an item names.
+//! A reader writes it while the fold continues, so items may be later than `items_at`, and topics
+//! later than items. Objects know their last change, so repeated events have no effect
+//! (`apply.rs`). Topics come last: none that an item names is missing.
 
 use super::event::{ItemAdded, ItemId, TopicId};
 use super::item::{Item, MAX_PRICES, Order, OrderState, Price};
@@ -21,7 +21,7 @@ use std::io::{self, Read, Write};
 use wellspring_views::view::SnapshotFault;
 use wellspring_views::view::packed::{Input, put, put_bytes};
 
-/// Items that are written at a time with the lock held.
+/// Items written at a time under the lock.
 const ITEMS_AT_A_TIME: usize = 256;
 
 pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
@@ -36,7 +36,7 @@ pub(super) fn encode(folded: &Folded, out: &mut impl Write) -> io::Result<()> {
     while written < count {
         bytes.clear();
         {
-            // Only copied meanwhile: the device may be slow.
+            // Only copied under the lock: the device may be slow.
             let state = folded.read();
             let some = count.min(written + ITEMS_AT_A_TIME);
             state.items[written..some].iter().try_for_each(|item| put_item(&mut bytes, item))?;

@@ -1,8 +1,7 @@
-//! What is decided and not folded yet.
+//! Decisions that are not folded yet.
 //!
-//! What changes a number must count once, be it folded by now or not. Each change on its way
-//! therefore knows its position, and counts as long as the item's last folded change lies before
-//! it.
+//! A change of a number must count once, folded or not. Each pending change therefore knows its
+//! position, and counts as long as the item's last folded change is before it.
 
 use super::event::{Fact, ItemId, TopicId};
 use super::item::{Change, Item, ItemState};
@@ -11,7 +10,7 @@ use std::collections::HashMap;
 use wellspring_types::Position;
 use wellspring_views::view::Ticket;
 
-/// Decisions on their way.
+/// Pending decisions.
 #[derive(Debug, Default)]
 pub(crate) struct StagedChanges {
     changes: HashMap<ItemId, Vec<StagedChange>>,
@@ -20,7 +19,7 @@ pub(crate) struct StagedChanges {
     tickets: HashMap<Ticket, Entry>,
 }
 
-/// What a ticket stands for.
+/// The changes of a ticket.
 #[derive(Debug, Default)]
 struct Entry {
     events: u32,
@@ -32,14 +31,14 @@ struct Entry {
 #[derive(Debug)]
 struct StagedChange {
     ticket: Ticket,
-    /// Its place among the events of its ticket, from 0.
+    /// Its index among the events of its ticket.
     place: u32,
     /// Its position once it has one.
     at: Option<Position>,
     change: Change,
 }
 
-/// An item to be added.
+/// An item to add.
 #[derive(Debug)]
 struct StagedItem {
     ticket: Ticket,
@@ -47,7 +46,7 @@ struct StagedItem {
     item: Item,
 }
 
-/// A topic to be added or renamed.
+/// A topic to add or rename.
 #[derive(Debug)]
 struct StagedTopic {
     ticket: Ticket,
@@ -57,17 +56,17 @@ struct StagedTopic {
 
 /// An item as a decision sees it.
 pub(super) struct SeenItem<'a> {
-    /// As it is folded, or as it is to be added.
+    /// As folded, or as it will be added.
     pub(super) item: &'a Item,
     pub(super) standing: ItemState,
-    /// Whether anything on its way changes it.
+    /// Whether a pending decision changes it.
     pub(super) is_changing: bool,
-    /// Changes on their way, oldest first.
+    /// Pending changes, oldest first.
     pending: Vec<Change>,
 }
 
 impl SeenItem<'_> {
-    /// The amount of an order; `None` if there is none of this number.
+    /// The amount of an order; `None` if there is no such order.
     pub(super) fn order(&self, order: u32) -> Option<OrderSeen> {
         let is_cancelled = |change: &Change| matches!(change, Change::Cancelled { order: other, .. } if *other == order);
         let is_cancelled = self.pending.iter().any(is_cancelled);
@@ -101,7 +100,7 @@ pub(super) enum OrderSeen {
 }
 
 impl StagedChanges {
-    /// An item with all that is on its way; `None` if there is none, not even on its way.
+    /// An item with all pending changes; `None` if it does not exist, not even pending.
     pub(super) fn see<'a>(&'a self, state: &'a State, id: ItemId) -> Option<SeenItem<'a>> {
         let staged = || self.items.iter().find(|staged| staged.id == id).map(|staged| &staged.item);
         let item = state.item(id).or_else(staged)?;
@@ -111,7 +110,7 @@ impl StagedChanges {
         for staged in self.changes.get(&id).into_iter().flatten().filter(is_pending) {
             seen.is_changing = true;
             seen.pending.push(staged.change);
-            // What was decided makes sense on top of what it was decided on.
+            // A pending change is valid on top of its basis.
             if let Some(standing) = seen.standing.after(staged.change) {
                 seen.standing = standing;
             } else {
@@ -141,7 +140,7 @@ impl StagedChanges {
 
     /// The topic of a name.
     pub(super) fn topic_of_name(&self, state: &State, name: &str) -> Option<TopicId> {
-        // What a topic is on its way to be called hides what it is called.
+        // A pending name of a topic hides its current one.
         let named = |id: TopicId| self.topics.iter().rev().find(|staged| staged.id == id);
         let staged = self.topics.iter().rev().find(|staged| staged.name == name);
         let staged = staged.map(|staged| staged.id);
@@ -150,12 +149,12 @@ impl StagedChanges {
         folded.or(staged)
     }
 
-    /// Whether there is a topic, if only on its way.
+    /// Whether a topic exists, at least pending.
     pub(super) fn has_topic(&self, state: &State, id: TopicId) -> bool {
         state.topic(id).is_some() || self.topics.iter().any(|staged| staged.id == id)
     }
 
-    /// Notes what was decided, in the order of the events.
+    /// Records a decision, in the order of its events.
     pub(super) fn stage(&mut self, fact: &Fact<'_>, ticket: Ticket) {
         let StagedChanges { changes, items, topics, tickets } = self;
         let entry = tickets.entry(ticket).or_default();
@@ -172,7 +171,7 @@ impl StagedChanges {
             }
             Fact::ItemAdded(fact) => {
                 entry.has_structure = true;
-                // Positions begin at 1: whatever changes it comes later.
+                // Positions start at 1: every change comes later.
                 if let Some(item) = Item::added(fact, 0, 0) {
                     items.push(StagedItem { ticket, id: fact.item, item });
                 }
@@ -195,7 +194,7 @@ impl StagedChanges {
         }
     }
 
-    /// Notes where the events of a ticket are.
+    /// Records the positions of a ticket's events.
     pub(super) fn placed(&mut self, ticket: Ticket, last: Position) {
         let Some(entry) = self.tickets.get(&ticket) else { return };
         let first = last + 1 - Position::from(entry.events);
@@ -207,7 +206,7 @@ impl StagedChanges {
         }
     }
 
-    /// Forgets what a ticket stands for.
+    /// Removes the changes of a ticket.
     pub(super) fn settle(&mut self, ticket: Ticket) {
         let Some(entry) = self.tickets.remove(&ticket) else { return };
         for id in entry.items {

@@ -1,8 +1,7 @@
-//! What is folded of a catalogue, behind one lock: every answer shows the catalogue at one
-//! position.
+//! The fold of a catalogue, behind one lock: every answer shows the catalogue at one position.
 //!
-//! Readers share the lock; the fold takes it alone for one event at a time. What is rendered hangs
-//! beside what it shows and is dropped by the event that changes that, so it is never older than
+//! Readers share the lock; the fold takes it exclusively for one event at a time. Renderings are
+//! stored with their data and dropped by the event that changes it, so they are never older than
 //! the rest.
 
 use super::event::{ItemId, TopicId};
@@ -16,13 +15,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wellspring_types::Position;
 
-/// Bytes of what is rendered of items that are kept: beyond that answers are rendered each time.
+/// Most bytes of stored renderings of items: beyond that, answers are rendered each time.
 const MOST_RENDERED_BYTES: usize = 256 << 20;
-/// Answers to searches of topics that are kept until the next change, and the bytes of all of them.
+/// Stored answers to topic searches, valid until the next change, and their total bytes.
 const MOST_SEARCHES: usize = 1_000;
 const MOST_SEARCH_BYTES: usize = 16 << 20;
 
-/// The readers' side.
+/// The reading side.
 #[derive(Default)]
 pub(crate) struct Folded {
     /// The last event that changed anything.
@@ -37,14 +36,14 @@ pub(crate) struct Topic {
     pub(crate) name: Box<str>,
     pub(crate) added_at: Position,
     pub(crate) changed_at: Position,
-    /// Its items, withdrawn ones among them.
+    /// Its items, including withdrawn ones.
     pub(crate) items: BTreeSet<ItemId>,
 }
 
 /// A catalogue.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// By id, from 1. Boxed, so that growing moves pointers only, and readers wait for little.
+    /// By id, from 1. Boxed, so that growing only moves pointers and readers wait briefly.
     #[allow(clippy::vec_box)]
     pub(super) items: Vec<Box<Item>>,
     /// The last event that added an item.
@@ -57,7 +56,7 @@ pub(crate) struct State {
     pub(super) topic_names: HashMap<Box<str>, TopicId>,
     /// The last event that changed anything.
     pub(super) changed_at: Position,
-    /// Bytes of what is rendered of items.
+    /// Bytes of renderings of items.
     rendered_bytes: AtomicUsize,
     all: OnceLock<Arc<[u8]>>,
     searches: Mutex<Searches>,
@@ -97,14 +96,14 @@ impl State {
         self.topics.iter().enumerate().map(|(at, topic)| (at as TopicId + 1, topic))
     }
 
-    /// Items with their ids, from `from` on, withdrawn ones among them.
+    /// Items with their ids, starting with `from`, including withdrawn ones.
     pub(crate) fn items_from(&self, from: ItemId) -> impl Iterator<Item = (ItemId, &Item)> {
         let from = place(from.max(1)).unwrap_or(usize::MAX).min(self.items.len());
         let items = self.items[from..].iter().enumerate();
         items.map(move |(at, item)| ((from + at) as ItemId + 1, &**item))
     }
 
-    /// How many items there are, withdrawn ones among them.
+    /// Number of items, including withdrawn ones.
     pub(crate) fn item_count(&self) -> usize {
         self.items.len()
     }
@@ -124,13 +123,13 @@ impl State {
         self.changed_at
     }
 
-    /// The last event that changed what an item's answers show: its own, or its topic's name.
+    /// The last event that changed an item's answers: its own, or its topic's name.
     pub(crate) fn item_changed_at(&self, item: &Item) -> Position {
         let topic = self.topic(item.topic).map_or(0, |topic| topic.changed_at);
         item.changed_at.max(topic)
     }
 
-    /// What an item was rendered to, or is now. It is kept while there is room.
+    /// The rendering of an item, made on demand. It is stored while there is room.
     pub(crate) fn rendered<'a>(
         &'a self,
         item: &'a Item,
@@ -142,7 +141,7 @@ impl State {
         if let Some(rendered) = slot.get() {
             return match rendered.topic_changed_at == topic_changed_at {
                 true => Cow::Borrowed(&rendered.bytes),
-                // Its topic has another name: it is kept again once the item itself has changed.
+                // Its topic was renamed: it is stored again once the item itself has changed.
                 false => Cow::Owned(render()),
             };
         }
@@ -158,23 +157,23 @@ impl State {
         slot.get().map_or(Cow::Borrowed(&[]), |rendered| Cow::Borrowed(&rendered.bytes))
     }
 
-    /// Notes that so many bytes of what was rendered are gone.
+    /// Records that renderings of this size are gone.
     pub(super) fn dropped(&mut self, bytes: usize) {
         *self.rendered_bytes.get_mut() -= bytes;
     }
 
-    /// What everything was rendered to, or is now.
+    /// The rendering of everything, made on demand.
     pub(crate) fn rendered_all(&self, render: impl FnOnce() -> Vec<u8>) -> Arc<[u8]> {
         Arc::clone(self.all.get_or_init(|| render().into()))
     }
 
-    /// What a search came to, if nothing has changed since.
+    /// The stored answer to a search, if nothing has changed since.
     pub(crate) fn known_search(&self, word: &str) -> Option<Arc<[u8]>> {
         let searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
         searches.found.get(word).map(Arc::clone)
     }
 
-    /// What a search comes to, kept until something changes.
+    /// The answer to a search, stored until the next change.
     pub(crate) fn rendered_search(
         &self,
         word: &str,
@@ -194,7 +193,7 @@ impl State {
         found
     }
 
-    /// Notes that an event changed something.
+    /// Records a change by an event.
     pub(super) fn changed(&mut self, position: Position) {
         self.changed_at = self.changed_at.max(position);
         self.all = OnceLock::new();
@@ -206,21 +205,19 @@ impl State {
 }
 
 impl Folded {
-    /// What is folded of a snapshot.
+    /// The fold of a snapshot.
     pub(super) fn of(state: State) -> Folded {
         let changed_at = AtomicU64::new(state.changed_at);
         Folded { changed_at, state: RwLock::new(state), listeners: Listeners::default() }
     }
 
-    /// The catalogue as it is. The fold waits meanwhile: to be held for as long as an answer takes
-    /// to render.
+    /// The current catalogue. The fold waits meanwhile: hold it only while rendering an answer.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
-        // Poisoned by a panic of the fold: the view has failed then, and says so.
+        // Poisoned by a panic of the fold: the view has failed then, and reports it.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last event that changed anything; what was read at the same number is what is folded
-    /// now.
+    /// The last event that changed anything; data read at the same number is still current.
     pub(crate) fn changed_at(&self) -> Position {
         self.changed_at.load(Ordering::Acquire)
     }
@@ -229,13 +226,12 @@ impl Folded {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows that there was a change. To be called with the lock held by whoever changed something.
+    /// Publishes a change. Call it under the lock.
     pub(super) fn publish(&self, state: &State) {
         self.changed_at.store(state.changed_at, Ordering::Release);
     }
 
-    /// Has somebody told of every item that is added from now on, or described otherwise, on the
-    /// fold's thread.
+    /// Registers a listener for items added or described anew, called on the fold's thread.
     #[cfg(feature = "search")]
     pub(crate) fn listen(&self, listener: ChangesListener) {
         self.listeners.add(listener);

@@ -1,4 +1,4 @@
-//! How a document says to reach a Kafka cluster.
+//! The connection settings of a Kafka cluster in a document.
 
 use super::{FieldFault, MAX_LIST, checked, fault};
 use crate::secrets;
@@ -11,7 +11,7 @@ use wellspring_kafka::{SaslMechanism, Tls};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TlsDocument {
-    /// With the authorities this machine trusts, or not at all.
+    /// With the authorities this machine trusts, or without TLS.
     Plain(bool),
     /// With these.
     With(TlsFiles),
@@ -25,7 +25,7 @@ pub(crate) struct TlsFiles {
     ca_file: Option<PathBuf>,
 }
 
-/// A user and the name of the secret that is its password.
+/// A user and the name of the secret with its password.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SaslDocument {
@@ -34,7 +34,7 @@ pub(crate) struct SaslDocument {
     password_secret: String,
 }
 
-/// The name of a topic, as brokers take it.
+/// A topic name that brokers accept.
 pub(super) fn topic(field: &str, text: &str) -> Result<String, FieldFault> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let ok = (1..=249).contains(&text.len()) && text.bytes().all(fits);
@@ -44,7 +44,7 @@ pub(super) fn topic(field: &str, text: &str) -> Result<String, FieldFault> {
     fault(field, "must be 1 to 249 of letters, digits, '.', '_' and '-'")
 }
 
-/// Puts the fields of a connection together.
+/// Combines the fields of a connection.
 pub(super) fn connection(
     brokers: &[String],
     tls: Option<&TlsDocument>,

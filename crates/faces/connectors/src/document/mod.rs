@@ -1,5 +1,5 @@
-//! Definitions as documents: a body of `PUT`, or a table of the configuration. What a document says
-//! is checked here, and told with the field at fault.
+//! Definitions as documents: a body of `PUT`, or a table of the configuration. Documents are
+//! checked here, and faults name their field.
 
 mod kafka;
 mod sink;
@@ -24,9 +24,9 @@ const MAX_TEXT_BYTES: usize = 2_048;
 /// A field of a document that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldFault {
-    /// Path of the field, such as `sasl.mechanism`; empty for the whole.
+    /// Path of the field, such as `sasl.mechanism`; empty for the whole document.
     pub(crate) field: String,
-    /// What is wrong with it, as a sentence that begins with what it has to be.
+    /// The fault, as a sentence about the field.
     pub(crate) detail: String,
 }
 
@@ -50,7 +50,7 @@ impl FieldFault {
     }
 }
 
-/// Reads a document into a struct of its fields.
+/// Parses a document into a struct of its fields.
 fn read<'de, D, S>(source: S) -> Result<D, FieldFault>
 where
     D: Deserialize<'de>,
@@ -64,13 +64,13 @@ where
     })
 }
 
-/// Reads the body of a request.
+/// Parses the body of a request.
 ///
 /// # Errors
-/// The body is not JSON, or a field is not what it has to be.
+/// The body is not JSON, or a field is invalid.
 pub(crate) fn read_body<D: DeserializeOwned>(body: &[u8]) -> Result<D, Box<Problem>> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    // A struct would be read from an array as well.
+    // Serde would also read a struct from an array.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let read = if is_object { read(&mut reader) } else { fault("", "must be an object") };
     let whole = read.and_then(|document| match reader.end() {
@@ -83,12 +83,12 @@ pub(crate) fn read_body<D: DeserializeOwned>(body: &[u8]) -> Result<D, Box<Probl
     })
 }
 
-/// Reads a table of the configuration.
+/// Parses a table of the configuration.
 pub(crate) fn read_value<D: DeserializeOwned>(value: Value) -> Result<D, FieldFault> {
     read(value)
 }
 
-/// The query of a document; every event, if it has none.
+/// The query of a document; by default every event.
 fn query_of(value: Option<&Value>) -> Result<Query, FieldFault> {
     let Some(value) = value else { return Ok(Query::all()) };
     let text = value.to_string();
@@ -100,14 +100,14 @@ fn query_of(value: Option<&Value>) -> Result<Query, FieldFault> {
     })
 }
 
-/// The query as it is stored and shown.
+/// The query as stored and shown.
 fn query_document(query: &Query) -> Value {
     let mut out = Vec::new();
     push_query(&mut out, query);
     serde_json::from_slice(&out).unwrap_or_default()
 }
 
-/// A text that has to be there.
+/// A required string.
 fn required(field: &str, text: Option<&String>) -> Result<String, FieldFault> {
     match text {
         None => fault(field, "is missing"),
@@ -115,7 +115,7 @@ fn required(field: &str, text: Option<&String>) -> Result<String, FieldFault> {
     }
 }
 
-/// A text of a length that makes sense.
+/// A string of reasonable length.
 fn checked(field: &str, text: &str) -> Result<String, FieldFault> {
     if text.is_empty() {
         return fault(field, "must not be empty");
@@ -129,7 +129,7 @@ fn checked(field: &str, text: &str) -> Result<String, FieldFault> {
     Ok(text.to_owned())
 }
 
-/// The name of a connector: it becomes part of tags, file names and Kafka's transactional ids.
+/// The name of a connector, which becomes part of tags, file names and Kafka's transactional ids.
 pub(crate) fn check_name(name: &str) -> Result<(), FieldFault> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let ok = (1..=48).contains(&name.len()) && name.bytes().all(fits) && !name.starts_with('-');
@@ -139,7 +139,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), FieldFault> {
     fault("name", "must be 1 to 48 characters a-z, 0-9 and -, and must not start with -")
 }
 
-/// Refuses fields that mean nothing beside the others.
+/// Refuses fields that cannot be combined with the others.
 fn refuse_beside(fields: &[(&str, bool)], why: &str) -> Result<(), FieldFault> {
     match fields.iter().find(|(_, is_there)| *is_there) {
         Some((field, _)) => fault(field, why),

@@ -13,28 +13,28 @@ use wellspring_connectors::sink::{
 use wellspring_connectors::webhook::{check_header, check_url};
 use wellspring_host::names::{MAIN, NAME_RULE, SYSTEM_LOG, is_name};
 
-/// The topic in which Kafka sinks keep their cursors, if the definition names no other.
+/// The default topic for cursors of Kafka sinks.
 const CURSOR_TOPIC: &str = "wellspring.cursors";
-/// Requests at a time of a webhook.
+/// Concurrent requests of a webhook.
 const IN_FLIGHT: (usize, usize) = (64, 1_024);
-/// Time of a request of a webhook, in ms: the default, and the most.
+/// Timeout of a webhook's request, in ms: the default, and the maximum.
 const TIMEOUT_MS: (u64, u64) = (10_000, 300_000);
 
-/// What a sink is told to do, as a client writes it. `brokers` and `topic` make it a Kafka sink,
+/// The definition of a sink, as a client writes it. `brokers` and `topic` make it a Kafka sink,
 /// `url` a webhook.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SinkDocument {
-    /// The log it reads; `main` if it is not there.
+    /// The log it reads; by default `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
-    /// The events it delivers; all of them if it is not there.
+    /// The events it delivers; by default all.
     #[serde(skip_serializing_if = "Option::is_none")]
     query: Option<Value>,
-    /// `beginning`, `now`, or the position behind which it begins.
+    /// `beginning`, `now`, or the position after which it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Value>,
-    /// The name before the colon of the tag whose value is the key.
+    /// The part before the colon of the tag whose value is the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     partition_by: Option<String>,
     /// `data` or `cloudevents`.
@@ -76,7 +76,7 @@ pub(crate) struct SinkDocument {
 }
 
 impl SinkDocument {
-    /// What it says, or the first field that breaks a rule.
+    /// The parsed definition, or the first field at fault.
     pub(crate) fn definition(&self) -> Result<SinkDefinition, FieldFault> {
         let target = match (&self.brokers, &self.url) {
             (Some(_), Some(_)) => {
@@ -113,7 +113,7 @@ impl SinkDocument {
         })
     }
 
-    /// The document with its query in one form, as it is stored and shown.
+    /// The document with a normalised query, as stored and shown.
     pub(crate) fn stored(mut self) -> Result<Value, FieldFault> {
         if self.query.is_some() {
             self.query = Some(query_document(&query_of(self.query.as_ref())?));
@@ -217,7 +217,7 @@ pub(crate) fn start_of(from: Option<&Value>) -> Result<StartAt, FieldFault> {
     }
 }
 
-/// The name of a log that may be read or written by a connector.
+/// The name of a log that a connector may read or write.
 pub(super) fn log_name(field: &str, name: &str) -> Result<String, FieldFault> {
     if name == SYSTEM_LOG {
         return fault(field, "must not be system, which holds accounts and the audit");

@@ -1,4 +1,4 @@
-//! Documents of sinks: what they mean, and which field is at fault.
+//! Documents of sinks: their meaning, and the field at fault.
 
 use super::*;
 use crate::document::{read_body, read_value};

@@ -9,11 +9,11 @@ use wellspring_connectors::sink::StartAt;
 use wellspring_connectors::source::{RecordData, SourceDefinition, Template};
 use wellspring_host::names::MAIN;
 
-/// What a source is told to do, as a client writes it.
+/// The definition of a source, as a client writes it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SourceDocument {
-    /// The log it appends to; `main` if it is not there.
+    /// The log it appends to; by default `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     log: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub(crate) struct SourceDocument {
 }
 
 impl SourceDocument {
-    /// What it says, or the first field that breaks a rule.
+    /// The parsed definition, or the first field at fault.
     pub(crate) fn definition(&self) -> Result<SourceDefinition, FieldFault> {
         let Some(brokers) = &self.brokers else { return fault("brokers", "is missing") };
         let template =
@@ -78,7 +78,7 @@ impl SourceDocument {
         })
     }
 
-    /// The document as it is stored and shown.
+    /// The document as stored and shown.
     pub(crate) fn stored(self) -> Result<Value, FieldFault> {
         serde_json::to_value(&self).or_else(|error| fault("", error.to_string()))
     }

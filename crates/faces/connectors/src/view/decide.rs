@@ -1,4 +1,4 @@
-//! Commands about connectors, decided.
+//! Deciding commands about connectors.
 
 use super::event::{COMMANDED, Change, DefinedData, write};
 use super::state::{Connector, ConnectorKey, Connectors, Origin};
@@ -8,71 +8,71 @@ use wellspring_views::view::Decision;
 
 /// Most connectors.
 pub(crate) const MAX_CONNECTORS: usize = 64;
-/// Most events that one sink is told to skip and has not reached yet.
+/// Most pending skips of one sink.
 pub(crate) const MAX_SKIPS: usize = 10_000;
 
 /// A command about one connector.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
-    /// Which.
+    /// The connector.
     pub(crate) key: ConnectorKey,
-    /// What.
+    /// The action.
     pub(crate) action: Action,
 }
 
-/// What is wanted.
+/// An action on a connector.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// It is to do this.
+    /// Define it.
     Define {
-        /// A document.
+        /// Its document.
         definition: Value,
-        /// Who says so.
+        /// Who defines it.
         origin: Origin,
-        /// The id of one that is not there yet.
+        /// The id, if it is new.
         id: String,
-        /// Where a sink begins that is not there yet.
+        /// The start of a new sink.
         start: Position,
     },
-    /// It is to be no more.
+    /// Remove it.
     Remove {
-        /// Whether it stands in the configuration, which then is the place to remove it from.
+        /// Whether it is still in the configuration, from which it then must be removed.
         is_configured: bool,
     },
-    /// It is not to run.
+    /// Pause it.
     Pause,
-    /// It is to run, or to try again.
+    /// Resume or restart it.
     Resume,
-    /// It is to pass over an event.
+    /// Skip an event.
     Skip(Position),
-    /// It is to begin somewhere else.
+    /// Move it to another position.
     Reset {
-        /// Behind which position.
+        /// The position after which it continues.
         start: Position,
     },
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It came to be.
+    /// It was created.
     Created,
     /// It was changed.
     Changed,
-    /// It is so already.
+    /// It was already so.
     Unchanged,
 }
 
 /// Why a command is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no such connector.
+    /// No such connector.
     NotFound,
     /// It is defined in the configuration.
     Configured,
-    /// There are [`MAX_CONNECTORS`].
+    /// The limit of [`MAX_CONNECTORS`] is reached.
     TooMany,
-    /// There are [`MAX_SKIPS`] of it.
+    /// The limit of [`MAX_SKIPS`] is reached.
     TooManySkips,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn decide(
         (Action::Remove { .. }, Some(_)) => (Some(Change::Removed), Outcome::Changed),
         (Action::Pause, Some(known)) if known.is_paused => (None, Outcome::Unchanged),
         (Action::Pause, Some(_)) => (Some(Change::Paused), Outcome::Changed),
-        // Also of one that is not paused: it may have stopped.
+        // Also for one that is not paused: it may have stopped.
         (Action::Resume, Some(_)) => (Some(Change::Resumed), Outcome::Changed),
         (Action::Skip(position), Some(known)) if known.skip.contains(position) => {
             (Some(Change::Resumed), Outcome::Unchanged)
@@ -126,7 +126,7 @@ pub(super) fn decide(
     })
 }
 
-/// One that is there is to do something, perhaps something else.
+/// Defines an existing connector, perhaps differently.
 fn redefine(
     known: &Connector,
     definition: &Value,

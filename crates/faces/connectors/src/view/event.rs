@@ -1,4 +1,4 @@
-//! The events of connectors, as they are written and read. What makes no sense is no fact.
+//! The events of connectors, read and written. Nonsense is ignored.
 
 use super::state::{Connector, ConnectorKey, Origin};
 use serde::{Deserialize, Serialize};
@@ -8,24 +8,24 @@ use wellspring_connectors::Cursor;
 use wellspring_types::{Event, Position};
 use wellspring_views::view::{Recorded, event, json};
 
-/// A connector came to be, or is told something else.
+/// A connector was created or redefined.
 const DEFINED: &str = "ConnectorDefined";
-/// It is no more.
+/// It was removed.
 const REMOVED: &str = "ConnectorRemoved";
-/// It is not to run.
+/// It was paused.
 const PAUSED: &str = "ConnectorPaused";
-/// It is to run, from a fresh start.
+/// It was resumed or restarted.
 const RESUMED: &str = "ConnectorResumed";
-/// It passes over an event.
+/// It skips an event.
 const SKIPPED: &str = "ConnectorSkipped";
-/// It begins somewhere else.
+/// It was moved to another position.
 const RESET: &str = "ConnectorReset";
-/// It has got so far.
+/// It has advanced.
 const ADVANCED: &str = "ConnectorAdvanced";
 
 /// All of them.
 pub(super) const TYPES: [&str; 7] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET, ADVANCED];
-/// Those that come of commands.
+/// Those that result from commands.
 pub(super) const COMMANDED: [&str; 6] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET];
 
 /// Data of [`DEFINED`].
@@ -33,7 +33,7 @@ pub(super) const COMMANDED: [&str; 6] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIP
 pub(super) struct DefinedData {
     pub(super) definition: Value,
     pub(super) origin: Origin,
-    /// Of the first definition alone, and so are the rest.
+    /// Only in the first definition, like the rest.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) id: String,
     #[serde(default)]
@@ -41,7 +41,7 @@ pub(super) struct DefinedData {
 }
 
 impl DefinedData {
-    /// The connector that comes to be.
+    /// The new connector.
     pub(super) fn connector(self, position: Position) -> Connector {
         Connector {
             definition: self.definition,
@@ -76,7 +76,7 @@ struct AdvancedData {
     anchor: u32,
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     Defined(DefinedData),
@@ -88,7 +88,7 @@ pub(super) enum Change {
     Advanced { generation: u64, position: Position, anchor: u32 },
 }
 
-/// The event that says it.
+/// The event for a change.
 pub(super) fn write(key: &ConnectorKey, change: &Change) -> Event {
     let tag = key.to_string();
     let nothing = || b"{}".to_vec();
@@ -110,13 +110,13 @@ pub(super) fn write(key: &ConnectorKey, change: &Change) -> Event {
     event(event_type, vec![tag], data)
 }
 
-/// The event that a connector has got so far.
+/// The event that a connector has advanced.
 pub(crate) fn advanced(key: &ConnectorKey, cursor: Cursor) -> Event {
     let Cursor { generation, position, anchor } = cursor;
     write(key, &Change::Advanced { generation, position, anchor })
 }
 
-/// What an event says, and of which connector.
+/// The content of an event, and its connector.
 pub(super) fn read(event: &impl Recorded) -> Option<(ConnectorKey, Change)> {
     let key = event.tags().find_map(ConnectorKey::of_tag)?;
     let data = event.data();

@@ -1,6 +1,6 @@
-//! The view of connectors: what each is told to do and, unless its destination keeps that, how far
-//! it has got. Folded from the log `system`, so that every node knows the same and a new leader
-//! goes on where the last one was.
+//! The view of connectors: their definitions and, unless the destination stores it, their progress.
+//! Folded from the log `system`, so that all nodes agree and a new leader continues where the last
+//! one was.
 
 mod decide;
 mod event;
@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_types::Query;
 use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
 
-/// What is folded, shared by the fold and its readers.
+/// The fold, shared with its readers.
 #[derive(Debug, Default)]
 pub(crate) struct Folded(Mutex<Connectors>);
 
 impl Folded {
-    /// A look at it.
+    /// Reads it.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Connectors) -> T) -> T {
         look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -34,7 +34,7 @@ impl View for ConnectorView {
     const VERSION: u32 = 1;
 
     type Folded = Folded;
-    /// Nothing: a decision that meets another one on its way is a conflict, and is decided again.
+    /// Nothing: a decision that meets a pending one is a conflict, and is decided again.
     type Staged = ();
     type Command = Command;
     type Context = ();

@@ -1,4 +1,4 @@
-//! What is folded: each connector by its kind and name.
+//! The fold: each connector by its kind and name.
 
 use super::event::Change;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use std::fmt;
 use wellspring_connectors::Cursor;
 use wellspring_types::Position;
 
-/// Whether a connector leads out of a log or into one.
+/// The direction of a connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ConnectorKind {
-    /// From a log to somewhere else.
+    /// From a log to a destination.
     Sink,
-    /// From somewhere else into a log.
+    /// From elsewhere into a log.
     Source,
 }
 
@@ -28,7 +28,7 @@ impl ConnectorKind {
     }
 }
 
-/// Names a connector. Its text, `sink:orders`, is the tag of its events.
+/// The key of a connector. Its text, `sink:orders`, is the tag of its events.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectorKey {
     /// Its kind.
@@ -48,7 +48,7 @@ impl ConnectorKey {
         ConnectorKey { kind: ConnectorKind::Source, name: name.to_owned() }
     }
 
-    /// Reads the tag of an event.
+    /// Parses the tag of an event.
     pub(super) fn of_tag(tag: &str) -> Option<ConnectorKey> {
         let (kind, name) = tag.split_once(':')?;
         match kind {
@@ -65,42 +65,43 @@ impl fmt::Display for ConnectorKey {
     }
 }
 
-/// Who defined a connector, and may change what it is told to do.
+/// Who defined a connector, and may change its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Origin {
     /// A client.
     Api,
-    /// The configuration of the server. It runs only where it stands there.
+    /// The server's configuration. The connector runs only while it is in there.
     Configuration,
 }
 
 /// A connector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Connector {
-    /// What it is told to do, as a document.
+    /// Its definition, as a document.
     pub(crate) definition: Value,
     /// Who defined it.
     pub(crate) origin: Origin,
-    /// Drawn when it was first defined: tells it from one of the same name elsewhere or earlier.
+    /// Generated at its first definition: tells it from others of the same name elsewhere or
+    /// earlier.
     pub(crate) id: String,
-    /// Number of times it was told where to begin, from 1.
+    /// Number of times its start was set, from 1.
     pub(crate) generation: u64,
-    /// A sink: behind which position it begins in this generation.
+    /// A sink: the position after which this generation begins.
     pub(crate) start: Position,
-    /// Whether it is not to run.
+    /// Whether it is paused.
     pub(crate) is_paused: bool,
-    /// Events that it passes over.
+    /// Events that it skips.
     pub(crate) skip: BTreeSet<Position>,
-    /// How far it has got, if its destination does not keep that.
+    /// Its progress, unless the destination stores that.
     pub(crate) cursor: Option<StoredCursor>,
-    /// Position of the last command about it: a connector that runs is started anew when it grows.
+    /// Position of its last command: a running connector is restarted when this grows.
     pub(crate) revision: Position,
     /// Position of the last event about it.
     pub(crate) applied: Position,
 }
 
-/// A cursor as it is stored.
+/// A stored cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredCursor {
     pub(crate) position: Position,
@@ -108,7 +109,7 @@ pub(crate) struct StoredCursor {
 }
 
 impl Connector {
-    /// How far it has got, if its destination does not keep that.
+    /// Its progress, unless the destination stores that.
     pub(crate) fn cursor(&self) -> Option<Cursor> {
         let StoredCursor { position, anchor } = self.cursor?;
         Some(Cursor { generation: self.generation, position, anchor })
@@ -137,8 +138,7 @@ impl Connectors {
         self.by_key.len()
     }
 
-    /// Folds a change. What it is about and is not there is passed over, and so is what has been
-    /// folded already.
+    /// Folds a change. Changes of unknown connectors, and those folded already, are ignored.
     pub(super) fn apply(&mut self, (key, change): (ConnectorKey, Change), position: Position) {
         let tag = key.to_string();
         let existing = self.by_key.get_mut(&tag);

@@ -5,7 +5,7 @@ use crate::view::decide::{Action, Command, Outcome, Refusal};
 use serde_json::json;
 use wellspring_types::Event;
 
-/// An event as it lies in a log.
+/// An event as stored in a log.
 struct LoggedEvent {
     position: u64,
     event: Event,
@@ -98,7 +98,7 @@ fn told_a_lot() -> History {
 fn folding_anew_from_any_snapshot_gives_the_same_and_twice_changes_nothing() {
     let whole = told_a_lot();
     for cut in 0..=whole.events.len() {
-        // A snapshot that holds more than its position says: everything behind it is applied again.
+        // A snapshot with more than its position says: everything after it is applied again.
         for again_from in 0..=cut {
             let mut history = History::new();
             whole.events[..cut].iter().for_each(|event| history.view.apply(event));
@@ -125,7 +125,7 @@ fn a_reset_begins_a_generation_and_forgets_cursor_and_skips() {
     let reset = history.get(&key).unwrap();
     assert_eq!((reset.generation, reset.start, reset.cursor()), (2, 3, None));
     assert!(reset.skip.is_empty());
-    // A cursor of the earlier generation comes late.
+    // A late cursor of the previous generation.
     history.append(advanced(&key, cursor));
     assert_eq!(history.get(&key).unwrap().cursor(), None);
 }

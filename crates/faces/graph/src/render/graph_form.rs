@@ -7,7 +7,7 @@ use wellspring_cypher::value::{NodeId, RelationshipId, Value};
 
 use super::push_string;
 
-/// What a row holds, with the ends of its relationships.
+/// The entities of a row, with the ends of its relationships.
 #[derive(Default)]
 struct Entities {
     nodes: BTreeSet<NodeId>,
@@ -78,7 +78,7 @@ fn push_relationship(out: &mut Vec<u8>, id: RelationshipId, place: &Place<'_>) {
     }
     out.push(b'{');
     push_ids(out, ["id", "elementId"], (5, id.number()), place);
-    // One that was deleted in its own transaction has neither type nor ends any more.
+    // One deleted in its own transaction has neither type nor ends any more.
     if let Ok(relationship) = place.transaction.relationship(id) {
         out.extend_from_slice(b",\"type\":");
         push_string(out, &place.transaction.text(relationship.relationship_type));

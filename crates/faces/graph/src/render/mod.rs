@@ -1,4 +1,4 @@
-//! Results as JSON, in the forms of Neo4j's HTTP API (recorded from 5.26).
+//! Results as JSON, in the formats of Neo4j's HTTP API (recorded from 5.26).
 
 mod graph_form;
 mod value;
@@ -15,12 +15,12 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     wellspring_host::wire::json::push_string(out, text);
 }
 
-/// Appends a float as JSON, which has no word for those that are not finite.
+/// Appends a float as JSON, which cannot express non-finite ones.
 fn push_float(out: &mut Vec<u8>, float: f64) {
     if !float.is_finite() {
         return push_string(out, &wellspring_cypher::value::float_text(float));
     }
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = CompactFormatter.write_f64(out, float);
 }
 
@@ -28,7 +28,7 @@ fn push_integer(out: &mut Vec<u8>, integer: impl std::fmt::Display) {
     let _ = write!(out, "{integer}");
 }
 
-/// Appends what `push` appends for each, with commas between.
+/// Appends what `push` appends for each, separated by commas.
 fn push_joined<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
@@ -42,14 +42,14 @@ fn push_joined<T>(
     }
 }
 
-/// Begins the result of a statement.
+/// Appends the start of a statement's result.
 pub(crate) fn begin_result(out: &mut Vec<u8>, columns: &[Arc<str>]) {
     out.extend_from_slice(b"{\"columns\":[");
     push_joined(out, columns, |out, column| push_string(out, column));
     out.extend_from_slice(b"],\"data\":[");
 }
 
-/// Appends a row, or its beginning if it makes the result longer than `most`.
+/// Appends a row, or a part of it if the result would exceed `most`.
 pub(crate) fn push_row(
     out: &mut Vec<u8>,
     row: &[Value],
@@ -90,7 +90,7 @@ pub(crate) fn push_row(
     out.push(b'}');
 }
 
-/// Ends the result of a statement.
+/// Appends the end of a statement's result.
 pub(crate) fn end_result(out: &mut Vec<u8>, statistics: Option<&Statistics>) {
     out.push(b']');
     if let Some(statistics) = statistics {
@@ -121,7 +121,7 @@ fn push_statistics(out: &mut Vec<u8>, statistics: &Statistics) {
         ("nodes_deleted", nodes_deleted),
         ("properties_set", properties_set),
         ("relationships_created", relationships_created),
-        // Neo4j's word, which its clients know.
+        // Neo4j's term, which its clients know.
         ("relationship_deleted", relationships_deleted),
         ("labels_added", labels_added),
         ("labels_removed", labels_removed),

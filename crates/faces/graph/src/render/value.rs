@@ -7,13 +7,12 @@ use wellspring_cypher::temporal;
 use wellspring_cypher::value::{NodeId, Path, Point, RelationshipId, Value, from_property};
 use wellspring_graph::{Name, Transaction, Value as Property};
 
-/// Where entities are looked up, and the name of the database in their ids.
+/// Where entities are looked up, and the database's name in their ids.
 pub(super) struct Place<'a> {
     pub(super) transaction: &'a Transaction,
     pub(super) database: &'a str,
-    /// How long the result may become. A value that many share, or a node that stands in a list a
-    /// million times, is small in memory and large as a text: what is longer is not written to its
-    /// end.
+    /// Size limit of the result. A shared value, or a node that is a million times in a list, is
+    /// small in memory and large as text: longer results are not completed.
     pub(super) most: usize,
 }
 
@@ -23,8 +22,8 @@ impl Place<'_> {
         out.len() > self.most
     }
 
-    /// Appends a value: of nodes and relationships their properties, of a path those of its parts
-    /// in order.
+    /// Appends a value: the properties of nodes and relationships, those of a path's parts in
+    /// order.
     pub(super) fn push(&self, out: &mut Vec<u8>, value: &Value) {
         if self.is_full(out) {
             return;
@@ -61,7 +60,7 @@ impl Place<'_> {
             Value::Point(point) => push_point(out, point),
             Value::Bytes(bytes) => {
                 out.push(b'[');
-                // As Java has them, signed.
+                // Signed, as in Java.
                 push_joined(out, bytes.iter(), |out, byte| push_integer(out, byte.cast_signed()));
                 out.push(b']');
             }
@@ -69,8 +68,8 @@ impl Place<'_> {
         }
     }
 
-    /// Appends what is said beside a value: of entities which they are, of anything else null.
-    /// Those in lists and maps are told one after the other.
+    /// Appends the `meta` of a value: the identity of entities, null for anything else. Those in
+    /// lists and maps are written one after the other.
     pub(super) fn push_meta(&self, out: &mut Vec<u8>, value: &Value) {
         if self.is_full(out) {
             return;
@@ -113,17 +112,17 @@ impl Place<'_> {
         let _ = write!(out, ",\"type\":\"{kind}\",\"deleted\":{is_gone}}}");
     }
 
-    /// Appends an entity's id for clients: `4:DATABASE:7` of a node, `5:…` of a relationship.
+    /// Appends an entity's id for clients: `4:DATABASE:7` for a node, `5:…` for a relationship.
     pub(super) fn push_element_id(&self, out: &mut Vec<u8>, (kind, number): (u8, u64)) {
         push_string(out, &format!("{kind}:{}:{number}", self.database));
     }
 
-    /// Appends the properties of a node, none of one that was deleted.
+    /// Appends the properties of a node, none of a deleted one.
     pub(super) fn push_node_properties(&self, out: &mut Vec<u8>, id: NodeId) {
         self.push_properties(out, self.transaction.node_properties(id).unwrap_or_default());
     }
 
-    /// Appends the properties of a relationship, none of one that was deleted.
+    /// Appends the properties of a relationship, none of a deleted one.
     pub(super) fn push_relationship_properties(&self, out: &mut Vec<u8>, id: RelationshipId) {
         self.push_properties(out, self.transaction.relationship_properties(id).unwrap_or_default());
     }

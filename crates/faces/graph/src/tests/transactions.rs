@@ -65,7 +65,7 @@ fn queries_take_no_more_memory_together_than_they_may() {
     let message = begun.content["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("together"), "{message}");
     assert_eq!(graphs.run("MATCH (n) RETURN count(n)", json!({})), Ok(vec![json!([0])]));
-    // What was taken has been given back.
+    // All memory has been returned.
     let fits = "UNWIND range(1, 3000) AS i CREATE (:N {i: i})";
     for _ in 0..5 {
         assert_eq!(graphs.run(fits, json!({})), Ok(vec![]));
@@ -99,7 +99,7 @@ fn of_two_open_transactions_that_read_what_the_other_wrote_one_is_committed() {
     assert_eq!(on, Ok(vec![json!([1])]));
 }
 
-/// Tasks of one thread come between each other at every wait.
+/// Tasks of one thread interleave at every wait.
 async fn race(graphs: &Graphs, clients: usize, requests: usize, statement: &str) {
     let body = json!({"statements": [{"statement": statement}]}).to_string();
     let one = || async {

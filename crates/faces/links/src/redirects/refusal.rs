@@ -39,8 +39,7 @@ pub(crate) fn of_lookup(code: Code, lookup: Lookup) -> Result<(), Box<Problem>> 
         Lookup::Expired => (&problems::LINK_EXPIRED, "has expired"),
         Lookup::Refused => (
             &problems::LINK_REFUSED,
-            "leads where the settings of this server allow no link \
-                                       to lead",
+            "leads where the settings of this server allow no link to lead",
         ),
     };
     Err(kind.because(format!("the link {code} {what}")))

@@ -13,7 +13,7 @@ use crate::numbers::{
 use crate::table::Table;
 
 /// The five forms, by number.
-pub const FORMS: [Form; 5] = [
+pub(crate) const FORMS: [Form; 5] = [
     Form {
         number: 1,
         shows: "metrics, percentile spreads, and two concurrency levels compared",

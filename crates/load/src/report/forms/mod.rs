@@ -18,7 +18,7 @@ use crate::page::Page;
 use crate::result::Report;
 use crate::table::Table;
 
-pub use descriptions::FORMS;
+pub(crate) use descriptions::FORMS;
 
 /// A form: what it shows, and of what it is made.
 #[derive(Clone, Copy)]

@@ -113,7 +113,7 @@ fn ratio_ticks(furthest: f64) -> Vec<(f64, String)> {
             let percent = (step - 1.0) * 100.0;
             (format!("+{percent:.0}%"), format!("−{:.0}%", (1.0 - 1.0 / step) * 100.0))
         } else {
-            (format!("× {step:.0}"), format!("÷ {step:.0}"))
+            (format!("{step:.0}×"), format!("1/{step:.0}×"))
         };
         ticks.extend([(step, up), (1.0 / step, down)]);
     }
@@ -155,7 +155,9 @@ mod tests {
             "Change from A to B: look",
             "<th scope=\"col\">endpoint</th>",
             "&lt;b&gt;book&lt;/b&gt;",
-        ] {}
+        ] {
+            assert!(page.contains(part), "{part} is not in\n{page}");
+        }
         assert_eq!(page.matches("<svg").count(), 3, "all together, and each endpoint");
         for forbidden in ["<script", "<img", "href=", "url(", "@import", "<b>book"] {
             assert!(!page.contains(forbidden), "{forbidden}");

@@ -1,5 +1,5 @@
-//! A shell as the server's, in the small: decisions on top of each other, folds at any moment,
-//! others' events between.
+//! A small version of the server's shell: decisions on top of each other, folds at any time,
+//! foreign events in between.
 
 use super::super::command::{ItemChanges, KnownStock, NewItem, TopicRef};
 use super::super::event::{
@@ -11,15 +11,15 @@ use super::*;
 use proptest::prelude::*;
 use wellspring_types::QueryItem;
 
-/// What happens next.
+/// A step of a history.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Command(Command),
-    /// Somebody else appends an event.
+    /// A foreign event is appended.
     Foreign(Event),
-    /// So many events are folded.
+    /// This many events are folded.
     Fold(usize),
-    /// What is folded is forgotten by the decisions.
+    /// Folded decisions are forgotten.
     Sweep,
 }
 
@@ -80,7 +80,7 @@ impl Shell {
             return Some(decision.outcome);
         }
         Catalogue::stage(&mut self.staged, &decision, ticket);
-        // As `host/view/deciding.rs` has it.
+        // As in `host/view/deciding.rs`.
         let own_last = |item| {
             let own = self.open.iter().rev().find(|open| open.unless.contains(item));
             own.map_or(self.swept, |open| self.swept.max(open.last))
@@ -103,14 +103,14 @@ impl Shell {
         let last = self.log.len() as Position;
         Catalogue::placed(&mut self.staged, ticket, last);
         self.open.push(Open { ticket, last, unless: decision.unless });
-        // Whatever was decided and appended is a fact.
+        // Everything decided and appended is valid.
         let before = super::folded(&self.log[..first - 1]);
         for at in first..=self.log.len() {
             let stored = &self.log[at - 1];
             let mut state = before.folded().write();
             let applied =
                 state.apply(&facts_of(stored).unwrap(), stored.position, stored.recorded_at_us());
-            assert_ne!(applied, super::super::apply::Applied::Nothing, "{stored:?}");
+            assert_ne!(applied, super::super::apply::AppliedChange::Nothing, "{stored:?}");
         }
         Some(decision.outcome)
     }
@@ -184,7 +184,7 @@ fn any_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Events as anybody may append them: most make no sense, or only here and there.
+/// Arbitrary foreign events: most make no sense, or only in some states.
 fn any_foreign() -> impl Strategy<Value = Event> {
     let item = || 1u32..5;
     let fact = prop_oneof![

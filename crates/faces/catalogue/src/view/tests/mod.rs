@@ -39,7 +39,7 @@ impl Recorded for StoredFact {
     }
 }
 
-/// All that answers can show, in one order.
+/// All visible state, in one order.
 fn dump(state: &State) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "changed at {}", state.changed_at());

@@ -1,4 +1,4 @@
-//! The catalogue folded as plainly as can be, from JSON, by other code.
+//! A plain, independent model of the catalogue, folded from JSON.
 
 use super::*;
 use serde_json::Value;
@@ -17,7 +17,7 @@ struct ModelItem {
     price: u64,
     put_in: i64,
     withdrawn: bool,
-    /// Amount, and whether it stands.
+    /// Amount, and whether it is active.
     orders: BTreeMap<u64, (i64, bool)>,
 }
 

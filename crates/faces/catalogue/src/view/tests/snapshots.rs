@@ -1,11 +1,11 @@
-//! Snapshots that are taken while the fold goes on, and bytes that are none.
+//! Snapshots taken while the fold continues, and invalid bytes.
 
 use super::history::{Shell, any_step};
 use super::*;
 use proptest::prelude::*;
 use std::io::Write;
 
-/// A disk that folds further events whenever it is written to.
+/// A disk that triggers further folding with each write.
 struct FoldingDisk<'a> {
     bytes: Vec<u8>,
     view: &'a mut dyn FnMut(),
@@ -37,7 +37,7 @@ proptest! {
         steps.iter().for_each(|step| shell.step(step));
         let log = shell.log;
         let position = from.index(log.len() + 1);
-        // The position is taken first, and the fold goes on.
+        // The position is taken first, and the fold continues.
         let mut next = log.len().min(position + behind);
         let mut live = folded(&log[..next]);
         let shared = Arc::clone(live.folded());
@@ -69,7 +69,7 @@ proptest! {
         prop_assert!(Catalogue::decode(&mut &bytes[..bytes.len() - 1]).is_err());
         let at = spoilt.index(bytes.len());
         bytes[at] ^= by;
-        // The host's checksum finds this first.
+        // The host's checksum would find this first.
         let _ = Catalogue::decode(&mut &bytes[..]);
     }
 }
