@@ -5,7 +5,7 @@ Rules: a course id is defined once; a course takes no more students than its
 capacity, which may change; a student joins at most ten courses, each once.
 A subscription is one event with two tags, so no saga and no large aggregate is
 needed: the decision reads exactly the events its rules depend on, and only a
-change to those makes it look again.
+change to those makes it start over.
 """
 
 import wellspring

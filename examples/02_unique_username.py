@@ -3,7 +3,7 @@
 
 The username is a tag, so "is it free?" is a projection over the few events that
 carry it. Closing an account or changing its name gives the old name back, but
-only after three days, so that nobody can take over a name that just became free.
+only after three days, so that a name that just became free cannot be taken over.
 """
 
 import wellspring

@@ -1,12 +1,12 @@
-"""A small client for Wellspring's HTTP API, and what the examples share to tell their stories.
+"""A small client for Wellspring's HTTP API, and the helpers that the examples share.
 
-Python 3.9 or newer, standard library only. The server is looked for at
-WELLSPRING_URL (default http://127.0.0.1:4000). WELLSPRING_TOKEN is shown to
-it, if it is set: a token or an API key, for a server that has accounts.
+Python 3.9 or newer, standard library only. WELLSPRING_URL is the server
+(default http://127.0.0.1:4000). WELLSPRING_TOKEN, if set, is a token or an API
+key for a server with accounts.
 
-The whole of a decision on a dynamic consistency boundary is `Log.decide`:
-project, decide, append under the condition the projection came with, and if
-somebody else was faster, look again.
+`Log.decide` is a complete decision on a dynamic consistency boundary: project,
+decide, append under the condition that came with the projection, and start
+over if another writer got there first.
 """
 
 import contextlib
@@ -27,15 +27,15 @@ TIMEOUT_SECONDS = 30
 
 
 class Refused(Exception):
-    """A business rule says no. Looking again would not help."""
+    """A business rule refuses. Retrying would not help."""
 
 
 class Conflict(Exception):
-    """Something that the decision was based on has changed: the append was not made."""
+    """Events that the decision was based on have changed: nothing was appended."""
 
 
 class HttpError(Exception):
-    """Any other answer that is not a success, with the server's explanation."""
+    """Any other unsuccessful answer, with the server's explanation."""
 
     def __init__(self, status, problem):
         self.status = status
@@ -44,7 +44,7 @@ class HttpError(Exception):
 
 
 class Decision:
-    """What a projection request answers: the states, and the condition that protects a decision made on them."""
+    """The answer of a projection: the states, and the condition that protects a decision based on them."""
 
     def __init__(self, answer):
         self.states = answer["states"]
@@ -86,7 +86,7 @@ class Log:
     def append(self, events, condition=None, key=None):
         """Appends all events or none. Raises Conflict if the condition fails.
 
-        The key makes a repetition safe: the same key and body get the first answer again.
+        The key makes a retry safe: the same key and body get the first answer again.
         """
         body = {"events": events}
         if condition is not None:
@@ -111,8 +111,8 @@ class Log:
     def decide(self, projections, decision):
         """Projects, lets `decision(states)` return events (or raise Refused), appends them.
 
-        When the append condition fails, the states were out of date: both are done
-        again. Returns what the append answered; None if there was nothing to append.
+        If the append condition fails, the states were out of date, and both steps are
+        repeated. Returns the append's answer, or None if there was nothing to append.
         """
         for attempt in range(ATTEMPTS):
             known = self.project(projections)
@@ -148,7 +148,7 @@ class Log:
         return answer
 
     def _exchange(self, method, path, payload, headers):
-        """One request. A connection that the server has closed meanwhile is opened anew, once:
+        """One request. A connection that the server has closed meanwhile is reopened, once:
         repeating is safe because reads change nothing and appends carry a key."""
         fresh = getattr(self._thread, "connection", None) is None
         try:
@@ -173,13 +173,13 @@ class Log:
 
 
 def pause(attempt):
-    """Waits a little, longer each time and never the same, so that rivals do not meet again."""
+    """Backs off: longer each time, with jitter, so that rivals do not collide again."""
     time.sleep(random.uniform(0, min(0.001 * 2**attempt, 0.05)))
 
 
 @contextlib.contextmanager
 def fresh_log(example):
-    """A log of its own for one run of an example, dropped at the end."""
+    """A log of its own for one run of an example, deleted at the end."""
     log = Log(f"example-{example}-{uuid.uuid4().hex[:8]}")
     try:
         log.create()
@@ -193,7 +193,7 @@ def fresh_log(example):
 
 
 def race(actions):
-    """Runs all actions at the same moment, each in a thread; gives their results, or what they raised."""
+    """Runs all actions at the same moment, each in a thread; returns their results or exceptions."""
     results = [None] * len(actions)
     barrier = threading.Barrier(len(actions))
 
@@ -201,7 +201,7 @@ def race(actions):
         barrier.wait()
         try:
             results[i] = action()
-        except Exception as fault:  # handed to the caller, who knows which ones are expected
+        except Exception as fault:  # the caller knows which ones are expected
             results[i] = fault
 
     threads = [threading.Thread(target=run, args=pair) for pair in enumerate(actions)]
@@ -216,7 +216,7 @@ def race(actions):
 
 
 def succeeded(results):
-    """Those results of a race that are no refusal."""
+    """The results of a race that are not refusals."""
     return [result for result in results if not isinstance(result, Exception)]
 
 

@@ -1,4 +1,4 @@
-//! Compiles the plants in: see `crates/log/src/plants.rs`.
+//! Enables the planted bugs: see `crates/log/src/plants.rs`.
 
 fn main() {
     println!("cargo::rustc-cfg=wellspring_plants");

@@ -1,8 +1,8 @@
-//! What is asked of the nodes, and what was answered.
+//! The clients: their requests to the nodes, and the answers.
 
 use crate::facts::{AttemptId, BASE, FACTS, LEASE, News, OpId, SOURCE, UNIQUE};
 use crate::node::{Node, Running};
-use crate::reads::Read;
+use crate::reads::PendingRead;
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,67 +31,67 @@ impl Mailbox {
     }
 }
 
-/// What a client wants.
+/// The goal of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
     /// Events.
     Plain,
-    /// Events, answered when they are staged.
+    /// Appends events, answered once they are staged.
     Accepted,
-    /// The one event with this tag.
+    /// Appends the only event with this tag.
     Unique(String),
-    /// Events, once, however often they are asked for with this request key.
+    /// Appends events exactly once, however often they are requested with this key.
     Keyed(String),
-    /// Events, once, however often they are asked for with these ids.
+    /// Appends events exactly once, however often they are requested with these ids.
     WithIds,
-    /// The next piece of a source.
+    /// Appends the next piece of a source.
     Piece(String, u64),
-    /// A link.
+    /// Creates a link.
     Link(String),
-    /// Events while a lease is held.
+    /// Appends events while holding a lease.
     Fenced(String),
-    /// An event that another will rest on.
+    /// Appends an event that another will depend on.
     Base(String),
-    /// An event decided on top of another that was staged, and worth nothing without it.
+    /// Appends an event decided on top of a staged one and useless without it.
     Resting(String),
 }
 
-/// What is known of what a client wants.
+/// The state of an operation.
 #[derive(Debug)]
 pub struct Op {
-    /// What.
+    /// The goal.
     pub want: Want,
-    /// How many events, and how much data each has.
+    /// Number of events.
     pub events: u64,
-    /// Bytes of data of each.
+    /// Size of each event's data in bytes.
     pub bytes: usize,
-    /// Its first attempt.
+    /// The first attempt.
     pub first: AttemptId,
-    /// Whether it is over: nothing more will be tried.
+    /// Whether it is over: no further attempts will be made.
     pub over: bool,
 }
 
-/// What is known of an attempt.
+/// The state of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptState {
-    /// It was not answered yet.
+    /// It has not been answered.
     Waiting,
-    /// It was answered.
+    /// It has been answered.
     Answered,
-    /// The process that had it is dead.
+    /// Its process is dead.
     Orphaned,
 }
 
-/// One attempt at what a client wants.
+/// One attempt at an operation.
 #[derive(Debug)]
 pub struct Attempt {
-    /// At what.
+    /// The operation.
     pub op: OpId,
-    /// At which node.
+    /// The node.
     pub node: usize,
-    /// At which of its processes.
+    /// The node's process.
     pub life: u64,
-    /// How it stands.
+    /// Its state.
     pub state: AttemptState,
 }
 
@@ -106,21 +106,21 @@ struct SourceKnown {
 /// All clients.
 #[derive(Default)]
 pub struct Clients {
-    /// What they want.
+    /// Their operations.
     pub ops: Vec<Op>,
-    /// What they tried.
+    /// Their attempts.
     pub attempts: Vec<Attempt>,
-    /// Reads that wait to be confirmed.
-    pub reads: Vec<Read>,
-    /// The last position anybody was told is durable.
+    /// Reads waiting for confirmation.
+    pub reads: Vec<PendingRead>,
+    /// The last position reported as durable to any client.
     pub floor: Position,
-    /// Links that somebody was told are there.
+    /// Links reported as created.
     pub links: Vec<String>,
-    /// The tokens of leases, as they were granted.
+    /// Lease tokens in the order granted.
     pub tokens: Vec<u64>,
-    /// Events that another is to rest on: tag, node, process, setbacks when they were staged.
+    /// Events that others may depend on: tag, node, process, setback count when they were staged.
     bases: Vec<(String, usize, u64, u64)>,
-    /// The grant that a client holds of a process of a node.
+    /// The grant that a client holds from a process of a node.
     grants: BTreeMap<(usize, u64, String), u64>,
     sources: BTreeMap<String, SourceKnown>,
 }
@@ -128,7 +128,7 @@ pub struct Clients {
 const SOURCES: u64 = 2;
 
 impl World {
-    /// A client wants something new, of a node.
+    /// Starts a new operation at a node.
     pub(crate) fn ask_something(&mut self, node: usize) {
         let wants = self.clients.ops.len() as u64;
         let want = match self.dice.weighted(&[20, 5, 25, 25, 10, 20, 15, 10, 15, 15]) {
@@ -172,7 +172,7 @@ impl World {
         self.attempt(self.clients.ops.len() as OpId - 1, node);
     }
 
-    /// Tries what a client wants at a node.
+    /// Attempts an operation at a node.
     fn attempt(&mut self, op: OpId, node: usize) {
         let id = self.clients.attempts.len();
         let life = self.nodes[node].life;
@@ -212,11 +212,11 @@ impl World {
         }
     }
 
-    /// The request; `None` if there is nothing to ask for.
+    /// The request of an operation; `None` if there is nothing to request.
     fn append_of(&mut self, op: OpId, attempt: AttemptId, node: usize) -> Option<Append> {
         let Op { want, events, bytes, first, .. } = &self.clients.ops[op as usize];
         let (want, of, bytes) = (want.clone(), *events, *bytes);
-        // A retry by ids is known by its being the same, byte for byte.
+        // A retry by ids is recognized by equal bytes.
         let attempt = if want == Want::WithIds { *first } else { attempt };
         let mut append = Append::default();
         let mut wanted: Vec<Event> = Vec::new();
@@ -277,7 +277,7 @@ impl World {
         (!append.events.is_empty()).then_some(append)
     }
 
-    /// A lease at a node: granted now, or before.
+    /// A lease at a node, granted now or earlier.
     fn grant_of(&mut self, lease: &str, node: usize) -> Option<(u64, u64)> {
         let ttl_us = self.mood.lead_timeout.as_micros() as u64;
         let key = (node, self.nodes[node].life, lease.to_owned());
@@ -289,13 +289,12 @@ impl World {
         Some((grant, self.clients.tokens[grant as usize]))
     }
 
-    /// Tries again what came to nothing or was not answered, at any node.
+    /// Retries a discarded or unanswered operation at any node.
     pub(crate) fn try_again(&mut self, node: usize) {
         let candidates: Vec<OpId> = (self.clients.ops.iter().enumerate())
             .filter(|(_, op)| {
                 let repeatable = matches!(op.want, Want::Keyed(_) | Want::WithIds);
-                // A client that lost its patience asks another node while the first still works on
-                // it.
+                // An impatient client tries another node while the first still works on it.
                 repeatable && !op.over
             })
             .map(|(op, _)| op as OpId)
@@ -306,7 +305,7 @@ impl World {
         }
     }
 
-    /// Takes the answers that a node has given.
+    /// Collects the answers of a node.
     pub(crate) fn collect(&mut self, node: usize) {
         for (attempt, answer) in self.nodes[node].mailbox.drain() {
             self.answered(node, attempt, answer);
@@ -355,8 +354,8 @@ impl World {
         self.news.push(News::Answered { node, attempt: id, answer, head });
     }
 
-    /// Where a source stands, as far as a node knows. What it does not know, the condition of the
-    /// next piece does.
+    /// The state of a source as far as a node knows. The condition of the next piece covers what it
+    /// does not know.
     fn look_up_source(&mut self, source: &str, node: usize) {
         let mut known = SourceKnown::default();
         if let Some(log) = &self.nodes[node].log {
@@ -384,7 +383,7 @@ impl World {
         attempts.chain(reads.map(|read| format!("a read that must show {}", read.floor))).collect()
     }
 
-    /// Nobody will hear from a process that is dead.
+    /// A dead process will not answer any more.
     pub(crate) fn orphan(&mut self, node: usize) {
         let life = self.nodes[node].life;
         let orphans: Vec<AttemptId> = (self.clients.attempts.iter().enumerate())
@@ -410,11 +409,11 @@ impl World {
         self.clients.reads.retain(|read| read.node != node);
     }
 
-    /// A client wants to read what is there now, and nothing less.
+    /// Starts a read that must show everything acknowledged so far.
     pub(crate) fn ask_to_confirm(&mut self, node: usize) {
         let floor = self.clients.floor;
         let Node { life, log: Some(log), .. } = &self.nodes[node] else { return };
-        let mut read = Read::new(node, *life, log.clone(), floor);
+        let mut read = PendingRead::new(node, *life, log.clone(), floor);
         self.say(format_args!("n{node}: a read that must show {floor}"));
         match read.poll() {
             Some(answer) => self.confirmed(&read, answer),
@@ -422,7 +421,7 @@ impl World {
         }
     }
 
-    /// Looks whether reads at a node are confirmed.
+    /// Checks whether reads at a node are confirmed.
     pub(crate) fn poll_reads(&mut self, node: usize) {
         let reads = std::mem::take(&mut self.clients.reads);
         for mut read in reads {
@@ -433,7 +432,11 @@ impl World {
         }
     }
 
-    fn confirmed(&mut self, read: &Read, answer: Result<Position, wellspring_log::NotConfirmed>) {
+    fn confirmed(
+        &mut self,
+        read: &PendingRead,
+        answer: Result<Position, wellspring_log::NotConfirmed>,
+    ) {
         let node = read.node;
         match &answer {
             Ok(head) => {
@@ -444,7 +447,7 @@ impl World {
         self.news.push(News::Confirmed { node, floor: read.floor, answer });
     }
 
-    /// A client follows a link that somebody was told is there.
+    /// Follows a link that was reported as created.
     pub(crate) fn follow_a_link(&mut self, node: usize) {
         if self.clients.links.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A node's clock: it runs with the world's time, and its wall clock may be set.
+//! A node's clock: it runs with the world's time, and its wall clock can be set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -15,13 +15,13 @@ pub struct NodeClock {
 }
 
 impl NodeClock {
-    /// A clock of the world with this time.
+    /// A clock driven by the world's time.
     #[must_use]
     pub fn new(world_us: Arc<AtomicU64>, monotonic_origin_us: u64) -> NodeClock {
         NodeClock { world_us, monotonic_origin_us, wall_offset_us: AtomicI64::new(0) }
     }
 
-    /// Sets the wall clock on or back.
+    /// Sets the wall clock forward or back.
     pub fn step_wall(&self, by_us: i64) {
         self.wall_offset_us.fetch_add(by_us, Ordering::Relaxed);
     }

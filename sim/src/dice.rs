@@ -1,11 +1,11 @@
-//! Where chance comes from: a seed.
+//! A seeded pseudo-random generator.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall as the seed says.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)
@@ -20,22 +20,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Any number below `n`; 0 if that is 0.
+    /// A number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.draw() % n.max(1)
     }
 
-    /// An index of something that has `n` items.
+    /// An index into `n` items.
     pub fn index(&mut self, n: usize) -> usize {
         self.below(n as u64) as usize
     }
 
-    /// Whether something happens that happens so often in 1,000 times.
+    /// Whether an event with this probability (in permille) occurs.
     pub fn chance(&mut self, permille: u64) -> bool {
         self.below(1000) < permille
     }
 
-    /// One of several things, by weight: its index.
+    /// A weighted choice; returns its index.
     pub fn weighted(&mut self, weights: &[u64]) -> usize {
         let mut drawn = self.below(weights.iter().sum());
         for (i, weight) in weights.iter().enumerate() {

@@ -1,55 +1,54 @@
-//! What was seen in a log, and what happened in a step: all that invariants are told.
+//! Events as read from a log, and what happened in a step: the input of invariants.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use wellspring_log::{AppendError, Appended, NotConfirmed, RecordView, Role};
 use wellspring_types::Position;
 
-/// Names what a client wants, however often it is tried.
+/// Identifies a client's operation, however often it is attempted.
 pub type OpId = u64;
-/// Names one attempt at it, at one node.
+/// Identifies one attempt at an operation, at one node.
 pub type AttemptId = usize;
 
-/// Metadata that every event of the simulation carries: op, attempt, index, number of events, which
-/// piece or grant.
+/// Metadata of every simulated event: op, attempt, index, number of events, piece or grant.
 pub const FACTS: &str = "facts";
-/// Tag of the events of which there may be one only.
+/// Tag prefix of events that must be unique.
 pub const UNIQUE: &str = "unique:";
-/// Tag of the events of a source.
+/// Tag prefix of the events of a source.
 pub const SOURCE: &str = "source:";
 
-/// Tag of an event, and of the one that rests on it.
+/// Tag prefix of an event and of one that depends on it.
 pub const BASE: &str = "base:";
-/// Tag of the events that were appended under a lease.
+/// Tag prefix of events appended under a lease.
 pub const LEASE: &str = "lease:";
 
-/// An event as it was read at a node.
+/// An event as read at a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// Where.
+    /// Its position.
     pub position: Position,
-    /// What was wanted.
+    /// The operation.
     pub op: OpId,
-    /// By which attempt.
+    /// The attempt.
     pub attempt: AttemptId,
-    /// Which of the request's events it is.
+    /// Its index in the request.
     pub index: u64,
-    /// How many the request has.
+    /// The request's number of events.
     pub of: u64,
-    /// The tag there may be one of.
+    /// Its unique tag, if any.
     pub unique: Option<String>,
-    /// The source, and which of its pieces this is.
+    /// The source and the number of this piece.
     pub piece: Option<(String, u64)>,
-    /// The lease that was held, and by which grant.
+    /// The lease and the grant.
     pub grant: Option<(String, u64)>,
     /// When it was recorded, µs since 1970 UTC.
     pub recorded_at_us: u64,
-    /// Over every byte of it.
+    /// Hash of all its bytes.
     pub hash: u64,
 }
 
 impl Fact {
-    /// What an event says; `None` if no client of the simulation wrote it.
+    /// Parses an event; `None` if no simulated client wrote it.
     #[must_use]
     pub fn read(record: &RecordView<'_>) -> Option<Fact> {
         let facts = record.metadata().find(|(key, _)| *key == FACTS)?.1;
@@ -85,92 +84,92 @@ impl Fact {
 pub enum News {
     /// A node shows an event.
     Seen {
-        /// Which node.
+        /// The node.
         node: usize,
         /// The event.
         fact: Fact,
     },
-    /// A node shows an event that no client wrote, or cannot read what it shows.
+    /// A node shows an event that no client wrote, or cannot read its events.
     Unreadable {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// What was found.
+        /// The problem.
         what: String,
     },
-    /// Somebody who subscribed to everything was told of another event than the next.
+    /// A subscriber to all events received another event than the next one.
     Told {
-        /// At which node.
+        /// The node.
         node: usize,
-        /// Which; 0 if of none, although there is one.
+        /// The position received; 0 for none although there is one.
         position: Position,
-        /// Which one is next.
+        /// The expected position.
         expected: Position,
     },
     /// An attempt was answered.
     Answered {
-        /// At which node.
+        /// The node.
         node: usize,
-        /// Which attempt.
+        /// The attempt.
         attempt: AttemptId,
-        /// With what.
+        /// The answer.
         answer: Result<Appended, AppendError>,
-        /// The node's head then.
+        /// The node's head at that time.
         head: Position,
     },
-    /// A process ended as it should, and left an attempt or a read without an answer.
+    /// A process ended regularly and left an attempt or a read unanswered.
     Unanswered {
-        /// At which node.
+        /// The node.
         node: usize,
-        /// What.
+        /// The attempt or read.
         what: String,
     },
     /// A read was confirmed, or could not be.
     Confirmed {
-        /// At which node.
+        /// The node.
         node: usize,
-        /// The last position anybody had been told was durable when it was asked for.
+        /// The last position reported as durable to any client when the read was started.
         floor: Position,
         /// The answer.
         answer: Result<Position, NotConfirmed>,
     },
     /// A link was followed at a node.
     Followed {
-        /// At which node.
+        /// The node.
         node: usize,
-        /// Which link.
+        /// The link.
         alias: String,
         /// Whether it led anywhere.
         led: bool,
-        /// Up to where the node's view had been folded.
+        /// How far the node's view was folded.
         folded: Position,
     },
-    /// What a node is to the log.
+    /// A node's role and progress.
     Stands {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// Which of its processes.
+        /// Its process.
         life: u64,
         /// Its role.
         role: Role,
         /// Its head.
         head: Position,
-        /// The place up to which it has applied.
+        /// The place up to which it has applied entries.
         place: u64,
     },
-    /// What a node's view had come to at a position.
+    /// The state of a node's view at a position.
     Folded {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// Up to where.
+        /// How far it is folded.
         position: Position,
-        /// Over the whole of it.
+        /// Hash of the whole view.
         hash: u64,
     },
-    /// A node that should have opened its copy did not.
+    /// A node failed to open its copy.
     NotOpened {
-        /// Which node.
+        /// The node.
         node: usize,
-        /// What was said.
+        /// The error.
         why: String,
     },
 }

@@ -1,21 +1,21 @@
-//! The end of a history: everything works again, and everybody gets what was promised.
+//! The end of a history: all faults are removed, and every promise must be fulfilled.
 
 use crate::clients::AttemptState;
 use crate::node::{Running, Trouble};
 use crate::world::World;
 use wellspring_log::shared::EngineLeader::{NotThisNode, ThisNode};
 use wellspring_log::shared::simulated::{Stage, UnderWay};
-use wellspring_log::{Claims, Did, Role};
+use wellspring_log::{Claims, Role, TurnProgress};
 
-/// How long everything has to work before it must have come right: so many lead timeouts, and so
-/// long. A reader that meets damage in many segments waits a second for each to be mended.
+/// Time until everything must have recovered: a number of lead timeouts, and at least the second
+/// figure. A reader that finds damage in many segments waits a second for the repair of each.
 const TIMEOUTS: u64 = 40;
 const LEAST_US: u64 = 30_000_000;
-/// Rounds of turns in each lead timeout.
+/// Rounds of turns per lead timeout.
 const ROUNDS: u64 = 40;
 
 impl World {
-    /// Takes away every fault; what is under way lands, late.
+    /// Removes all faults; offers in flight land late.
     pub fn heal(&mut self) {
         let elected = self.dice.index(self.nodes.len());
         self.elected = elected;
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// One round in which everything works. Whether all is quiet and well now, or what is not.
+    /// One round without faults. Returns whether everything is quiet and well.
     ///
     /// # Errors
     /// What is still missing.
@@ -52,12 +52,12 @@ impl World {
         self.tell_somebody();
         for node in 0..self.nodes.len() {
             self.engine.show(node as u64, u64::MAX >> 1);
-            while self.turn(node, 64) == Did::Something {}
+            while self.turn(node, 64) == TurnProgress::Something {}
         }
         self.is_well()
     }
 
-    /// Where nobody claims untold, somebody is told if nobody leads.
+    /// With claims on request only, asks a node to lead if none does.
     fn tell_somebody(&mut self) {
         let leads = |role| matches!(role, Role::Leading { .. } | Role::Claiming { .. });
         let mut logs = self.nodes.iter().filter_map(|node| node.log.as_ref());
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Rounds in which it must have come right.
+    /// Number of rounds within which everything must have recovered.
     #[must_use]
     pub fn patience(&self) -> u64 {
         let round_us = self.mood.lead_timeout.as_micros() as u64 / ROUNDS;
@@ -90,10 +90,10 @@ impl World {
         let mut leader = None;
         let mut heads = Vec::new();
         for node in &self.nodes {
-            let Some(log) = &node.log else { return Err(format!("n{} does not run", node.id)) };
+            let Some(log) = &node.log else { return Err(format!("n{} is not running", node.id)) };
             heads.push(log.head());
             if node.learned < log.head() {
-                return Err(format!("n{} cannot read what is after {}", node.id, node.learned));
+                return Err(format!("n{} cannot read events after {}", node.id, node.learned));
             }
             if log.staged_bytes() > 0 {
                 return Err(format!("n{}: {} bytes stay staged", node.id, log.staged_bytes()));
@@ -115,7 +115,7 @@ impl World {
             let role = node.log.as_ref().map(|log| log.role());
             match role {
                 Some(Role::Following { leader: Some(of) }) if of.epoch == epoch => {}
-                // Its disk has forgotten who leads, and no beat says so.
+                // Its disk has lost the leader's identity, and no heartbeat reveals it.
                 Some(Role::Following { leader: None }) if self.mood.claims == Claims::WhenTold => {}
                 role => return Err(format!("n{} does not follow n{leader}: {role:?}", node.id)),
             }
@@ -135,8 +135,8 @@ impl World {
         }
     }
 
-    /// Everything is shut down and begins again, on segments alone: indexes are made anew, and
-    /// damage that nobody has met until now is found.
+    /// Shuts everything down and restarts it on segments alone: indexes are rebuilt, and damage
+    /// that no reader has met is found.
     pub fn restart_all(&mut self) {
         self.step += 1;
         self.say(format_args!("everything is shut down, and begins again without indexes"));
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// After all is well: everybody reads once more what is there now, and a request goes through.
+    /// After recovery: every node confirms a read, and a request succeeds.
     pub fn last_requests(&mut self) {
         for node in 0..self.nodes.len() {
             self.ask_to_confirm(node);

@@ -1,17 +1,19 @@
-//! A seeded world of several nodes of one shared log, on one thread: simulated disks that crash,
-//! rot and fill up, a simulated shared log that delays, loses, repeats and reorders, clocks that
-//! jump, processes that pause, die and come back, and clients that want things done once. After
-//! every step every [invariant](invariants) is checked; then everything is healed, and progress
-//! demanded.
+//! A seeded simulation of several nodes of one shared log, on one thread: simulated disks that
+//! crash, rot and fill up, a simulated shared log that delays, loses, repeats and reorders, clocks
+//! that jump, processes that pause, die and restart, and clients with exactly-once requests. After
+//! every step every [invariant](invariants) is checked; finally all faults are removed, and
+//! progress is required.
 //!
 //! The same seed gives the same trace, byte for byte.
 //!
-//! - [`run`]: one seed, from beginning to verdict.
-//! - [`world`]: what there is; [`steps`]: what may happen to it; [`heal`]: how it ends.
+//! - [`run`]: runs one seed to its verdict.
+//! - [`world`]: the state; [`steps`]: the possible steps; [`heal`]: the recovery at the end.
 //! - [`node`]: a process with its disk and its clock.
-//! - [`clients`]: what is asked of the nodes, and what was answered.
-//! - [`facts`]: what was seen in a log, and what happened in a step, as invariants are told it.
-//! - [`mood`]: what kind of history a seed is.
+//! - [`clients`]: the clients' requests and the answers.
+//! - [`facts`]: events read from a log, and what happened in a step: the input of invariants.
+//! - [`mood`]: the mixture of faults of a seed.
+
+#![forbid(unsafe_code)]
 
 pub mod clients;
 pub mod clock;

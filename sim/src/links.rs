@@ -1,5 +1,5 @@
-//! The view of links at a node: decided on the log of whoever leads, folded and followed
-//! everywhere.
+//! The view of links at a node: decides on the leader's log, and is folded and queried on every
+//! node.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -10,19 +10,19 @@ use wellspring_views::links::{
 };
 use wellspring_views::view::{Recorded, View};
 
-/// The view at a node, and up to where it is folded.
+/// The view at a node and how far it is folded.
 #[derive(Default)]
 pub struct LinksAt {
     view: Links,
-    /// Everything up to here is in it.
+    /// Everything up to this position is folded.
     pub folded: Position,
-    /// An attempt that was decided on this view and is not settled: the next waits for it.
+    /// An unsettled attempt decided on this view; the next one waits for it.
     pub deciding: Option<usize>,
 }
 
-struct Stored<'a>(RecordView<'a>);
+struct StoredEvent<'a>(RecordView<'a>);
 
-impl Recorded for Stored<'_> {
+impl Recorded for StoredEvent<'_> {
     fn position(&self) -> Position {
         self.0.position()
     }
@@ -49,7 +49,7 @@ fn code(alias: &str) -> Code {
 }
 
 impl LinksAt {
-    /// Folds what the log shows.
+    /// Folds new events of the log.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -58,16 +58,16 @@ impl LinksAt {
         let options = ReadOptions { after: Some(self.folded), ..ReadOptions::default() };
         let mut events = snapshot.read(&Links::concern(), options);
         while let Some(record) = events.next()? {
-            self.view.apply(&Stored(record));
+            self.view.apply(&StoredEvent(record));
         }
         self.folded = snapshot.head();
         Ok(())
     }
 
-    /// The events that make a link, and on what condition.
+    /// The events that create a link, and their condition.
     ///
     /// # Errors
-    /// Why there can be no such link.
+    /// Why the link cannot be created.
     pub fn decide(
         &self,
         alias: &str,
@@ -95,7 +95,7 @@ impl LinksAt {
         self.view.folded().lookup(code(alias), 0, &mut location) == Lookup::Found
     }
 
-    /// Over all of it.
+    /// Hash of the whole view.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut bytes = Vec::new();

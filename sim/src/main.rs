@@ -1,5 +1,7 @@
 //! `cargo run -p wellspring-sim -- --seeds A..B [--reproduce N] [--plant BUG] [--threads N]`
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +16,15 @@ wellspring-sim --plants                                   lists the bugs that ca
 
 With a planted bug it is an error if no seed finds it.";
 
-struct Asked {
+struct Arguments {
     seeds: std::ops::Range<u64>,
     reproduce: Option<u64>,
     plant: Option<Plant>,
     threads: usize,
 }
 
-fn asked() -> Result<Asked, String> {
-    let mut asked = Asked { seeds: 0..100, reproduce: None, plant: None, threads: 2 };
+fn asked() -> Result<Arguments, String> {
+    let mut asked = Arguments { seeds: 0..100, reproduce: None, plant: None, threads: 2 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -68,8 +70,8 @@ fn report(seed: u64, plant: Option<Plant>, outcome: &Outcome) {
     println!("reproduce: cargo run -p wellspring-sim -- --reproduce {seed}{plant}");
 }
 
-/// Runs the seeds on several threads, a seed each; the first that fails, and what all came to.
-fn run_all(asked: &Asked) -> (Option<(u64, Outcome)>, u64, u64, u64) {
+/// Runs the seeds on several threads; returns the first failure and the totals.
+fn run_all(asked: &Arguments) -> (Option<(u64, Outcome)>, u64, u64, u64) {
     let next = AtomicU64::new(asked.seeds.start);
     let sums = [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)];
     let failed: Mutex<Option<(u64, Outcome)>> = Mutex::new(None);

@@ -1,53 +1,53 @@
-//! What kind of history a seed is. Each has its own mixture of faults: a history in which
-//! everything goes wrong all the time reaches less than many in which two or three things do.
+//! The mixture of faults of a seed. A history with all faults at once reaches less than many
+//! histories with two or three kinds each.
 
 use crate::dice::Dice;
 use std::time::Duration;
 use wellspring_log::shared::simulated::Settings;
 use wellspring_log::shared::{Claims, SharedLimits};
 
-/// The odds of one history. Weights are relative; permilles are of 1,000.
+/// The probabilities of one history. Weights are relative; probabilities are in permille.
 #[derive(Debug, Clone)]
 pub struct Mood {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// What the engine is like.
+    /// The engine's properties.
     pub engine: Settings,
-    /// After so long a silence a leader is taken for gone.
+    /// Silence after which a leader is considered gone.
     pub lead_timeout: Duration,
-    /// Whether nodes claim the lead by themselves.
+    /// Whether nodes claim the lead on their own.
     pub claims: Claims,
-    /// How many steps before everything is healed.
+    /// Number of steps before all faults are removed.
     pub steps: u64,
-    /// Longest time between two steps, usually.
+    /// Usual maximum time between two steps.
     pub tick_us: u64,
-    /// Offers that get lost.
+    /// Lost offers.
     pub lose: u64,
-    /// Offers that are repeated.
+    /// Repeated offers.
     pub duplicate: u64,
-    /// Offers, outcomes and questions of which the node is told that nothing is known.
+    /// Offers, outcomes and questions reported as unknown.
     pub unknown: u64,
-    /// Offers that are overtaken.
+    /// Overtaken offers.
     pub reorder: u64,
-    /// Weight of processes that pause.
+    /// Weight of pausing a process.
     pub pause: u64,
-    /// Weight of processes that die.
+    /// Weight of killing a process.
     pub crash: u64,
-    /// Of those that die: those whose disk rots meanwhile.
+    /// Of the killed ones: those whose disk rots meanwhile.
     pub rot: u64,
-    /// Weight of nodes cut off from the engine.
+    /// Weight of disconnecting a node from the engine.
     pub cut_off: u64,
-    /// Weight of wall clocks that are set.
+    /// Weight of setting a wall clock.
     pub clock_step: u64,
-    /// Weight of disks that fill up, or of other trouble with them.
+    /// Weight of disk trouble.
     pub disk_trouble: u64,
-    /// Weight of a node told to take the lead.
+    /// Weight of asking a node to take the lead.
     pub take_lead: u64,
-    /// Weight of a node told to give it up.
+    /// Weight of asking a node to resign.
     pub resign: u64,
-    /// Weight of processes that end as they should.
+    /// Weight of shutting a process down.
     pub leave: u64,
-    /// Requests with data that needs several parts or a segment of its own.
+    /// Requests with data that needs several parts or a separate segment.
     pub large: u64,
 }
 
@@ -67,15 +67,14 @@ impl Mood {
         let compares = dice.chance(300);
         let limits = SharedLimits {
             entry_bytes: [4096, 4096, 8192, 1 << 20][dice.index(4)],
-            // An engine that compares refuses whatever is offered before the last offer has been
-            // seen.
+            // An engine that compares refuses every offer made before the last one has been seen.
             window: if compares { 1 } else { [1, 2, 5, 8][dice.index(4)] },
             lead_timeout_min: Duration::from_millis(10),
         };
         let engine = Settings { limits, compares, elects: dice.chance(150) };
         let claims = if dice.chance(200) { Claims::WhenTold } else { Claims::BySilence };
         if claims == Claims::WhenTold {
-            // Nobody would ever lead.
+            // Otherwise no node would ever lead.
             take_lead += 10;
         }
         let lead_timeout_us = [20_000, 100_000, 400_000][dice.index(3)];

@@ -12,12 +12,12 @@ use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{Driver, Log, OpenError, Options, SharedOptions, Subscription};
 use wellspring_types::{Position, Query};
 
-/// Whether a node's process runs.
+/// The state of a node's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Running {
-    /// It does.
+    /// It is running.
     Yes,
-    /// It is stopped and will go on.
+    /// It is paused and will continue.
     Paused,
     /// It is being shut down.
     Leaving,
@@ -25,31 +25,31 @@ pub enum Running {
     Dead,
 }
 
-/// What may be wrong with a disk for a while.
+/// Temporary trouble with a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     /// Nothing.
     None,
-    /// It takes so many bytes more.
+    /// It accepts a limited number of further bytes.
     Full {
-        /// How many.
+        /// The number of bytes.
         room: u64,
     },
-    /// So many files more can be opened.
+    /// A limited number of further files can be opened.
     FewFiles {
-        /// How many.
+        /// The number of files.
         more: usize,
     },
-    /// A barrier fails, once.
+    /// One barrier fails.
     BarrierFails {
-        /// Barriers before it.
+        /// Number of barriers before it.
         after: u64,
     },
 }
 
 /// A node.
 pub struct Node {
-    /// Which.
+    /// Its number.
     pub id: usize,
     /// Its disk.
     pub storage: SimulatedStorage,
@@ -59,28 +59,28 @@ pub struct Node {
     pub log: Option<Log>,
     /// Whether it gets turns.
     pub running: Running,
-    /// How many processes it has had.
+    /// Number of its processes so far.
     pub life: u64,
-    /// Where answers arrive.
+    /// Collects the answers.
     pub mailbox: Mailbox,
-    /// Whether it is cut off from the engine.
+    /// Whether it is disconnected from the engine.
     pub cut_off: bool,
-    /// What is wrong with its disk.
+    /// The trouble with its disk.
     pub trouble: Trouble,
-    /// Whether bytes of its disk have changed: reads may meet damage, until it is mended.
+    /// Whether bytes of its disk have changed: reads may find damage until it is repaired.
     pub rotten: bool,
-    /// Events up to here were read for the invariants.
+    /// Events up to this position were read for the invariants.
     pub learned: Position,
     /// Its view.
     pub links: LinksAt,
-    /// Somebody who wants to hear of every event.
+    /// A subscription to all events.
     pub subscription: Option<Subscription>,
-    /// The last event that one was told of.
+    /// The last position that the subscription returned.
     pub told: Position,
 }
 
 impl Node {
-    /// A node whose process has not begun.
+    /// A node whose process has not started.
     #[must_use]
     pub fn new(id: usize, clock: NodeClock, dice: &mut Dice) -> Node {
         Node {
@@ -101,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Begins a process on what the disk holds.
+    /// Starts a process on the disk's content.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -139,10 +139,10 @@ impl Node {
         Ok(())
     }
 
-    /// The process dies, and the power fails: the disk keeps what it keeps.
+    /// Kills the process with a power loss: the disk keeps what is durable.
     pub fn crash(&mut self, engine: &SimulatedLog) {
         let left = self.storage.crash();
-        // What the old process does while it is taken apart reaches nobody.
+        // What the old process does during its destruction has no effect.
         engine.disconnect(self.id as u64);
         self.mailbox = Mailbox::default();
         self.log = None;
@@ -155,7 +155,7 @@ impl Node {
         self.set_trouble(self.trouble);
     }
 
-    /// The process ends as it should.
+    /// Starts shutting the process down.
     pub fn leave(&mut self) {
         self.running = Running::Leaving;
         if let Some(log) = &self.log {
@@ -163,30 +163,30 @@ impl Node {
         }
     }
 
-    /// The process has ended, and its last answers were taken.
+    /// The process has ended, and its last answers were collected.
     pub fn has_left(&mut self) {
         self.running = Running::Dead;
         self.log = None;
         self.subscription = None;
     }
 
-    /// The indexes of a dead node are lost.
+    /// Removes the indexes of a dead node.
     pub fn remove_indexes(&mut self, dice: &mut Dice) {
         let mut files = self.storage.contents();
         files.retain(|name, _| !name.ends_with(".idx"));
         self.storage = SimulatedStorage::with_contents(dice.draw(), &files);
-        // All segments are read now, and what is damaged is fetched again before anybody reads.
+        // All segments are read now, and damage is repaired before any read.
         self.rotten = false;
     }
 
-    /// The disk of a dead node is replaced by an empty one.
+    /// Replaces the disk of a dead node by an empty one.
     pub fn replace_disk(&mut self, dice: &mut Dice) {
         self.storage = SimulatedStorage::new(dice.draw());
         self.rotten = false;
         self.set_trouble(self.trouble);
     }
 
-    /// Makes trouble of the disk, or ends it.
+    /// Starts or ends disk trouble.
     pub fn set_trouble(&mut self, trouble: Trouble) {
         self.trouble = trouble;
         let mut faults = Faults::default();
@@ -204,7 +204,7 @@ impl Node {
         self.storage.set_faults(faults);
     }
 
-    /// A bit of a segment or an index changes while the process runs: where.
+    /// Flips a bit of a segment or an index of a running process; returns where.
     pub fn rot_in_place(&mut self, dice: &mut Dice) -> Option<String> {
         let files = self.storage.contents();
         let is_read = |name: &&String| name.ends_with(".seg") || name.ends_with(".idx");
@@ -218,7 +218,7 @@ impl Node {
         Some(format!("a bit of {name} at {at}"))
     }
 
-    /// Bytes of a file of a dead node change: which.
+    /// Damages bytes of a file of a dead node; returns which.
     pub fn rot(&mut self, dice: &mut Dice) -> Option<String> {
         let mut files = self.storage.contents();
         let names: Vec<String> = files

@@ -6,25 +6,25 @@ use std::task::{Context, Poll, Waker};
 use wellspring_log::{Log, NotConfirmed};
 use wellspring_types::Position;
 
-/// A read that waits to be confirmed.
-pub struct Read {
-    /// At which node.
+/// A read waiting for confirmation.
+pub struct PendingRead {
+    /// The node.
     pub node: usize,
-    /// At which of its processes.
+    /// The node's process.
     pub life: u64,
-    /// The last position anybody had been told was durable when it began.
+    /// The last position reported as durable to any client when it started.
     pub floor: Position,
     confirm: Pin<Box<dyn Future<Output = Result<Position, NotConfirmed>>>>,
 }
 
-impl Read {
+impl PendingRead {
     /// Asks a node to confirm its end.
     #[must_use]
-    pub fn new(node: usize, life: u64, log: Log, floor: Position) -> Read {
-        Read { node, life, floor, confirm: Box::pin(async move { log.confirm().await }) }
+    pub fn new(node: usize, life: u64, log: Log, floor: Position) -> PendingRead {
+        PendingRead { node, life, floor, confirm: Box::pin(async move { log.confirm().await }) }
     }
 
-    /// The answer, if it is there.
+    /// The answer, once available.
     pub fn poll(&mut self) -> Option<Result<Position, NotConfirmed>> {
         match self.confirm.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Some(answer),

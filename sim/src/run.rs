@@ -1,4 +1,4 @@
-//! One seed, from beginning to verdict.
+//! Runs one seed to its verdict.
 
 use crate::invariants::{self, Invariant};
 use crate::trace::Trace;
@@ -8,22 +8,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use wellspring_log::plants::{Plant, plant};
 
-/// What was found.
+/// A broken promise.
 #[derive(Debug, Clone)]
 pub struct Violation {
-    /// Which promise was broken.
+    /// The invariant.
     pub invariant: &'static str,
-    /// How.
+    /// How it was broken.
     pub what: String,
-    /// In which step.
+    /// The step.
     pub step: u64,
 }
 
-/// What became of a seed.
+/// The result of a seed.
 pub struct Outcome {
     /// The whole history.
     pub trace: String,
-    /// What was found, if anything.
+    /// The violation, if any.
     pub violation: Option<Violation>,
     /// Steps taken.
     pub steps: u64,
@@ -35,14 +35,14 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Has panics told to [`run`] instead of being printed. Once per process.
+/// Makes panics available to [`run`] instead of printing them. Called once per process.
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| {
         PANIC.with(|panic| *panic.borrow_mut() = Some(info.to_string().replace('\n', " ")));
     }));
 }
 
-/// Runs a seed with this bug planted, or none. A panic is a violation.
+/// Runs a seed with this planted bug, or none. A panic is a violation.
 #[must_use]
 pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
     let trace = Rc::new(RefCell::new(Trace::new(aloud)));
@@ -54,7 +54,7 @@ pub fn run(seed: u64, bug: Option<Plant>, aloud: bool) -> Outcome {
         reached.1 = world.engine.end().0;
         result
     }));
-    // Nodes that broke a promise are not taken apart: they may do anything then.
+    // Nodes that broke a promise are not destroyed, because their behaviour is arbitrary.
     match result {
         Ok(Ok(())) => drop(world),
         _ => std::mem::forget(world),
@@ -102,7 +102,7 @@ fn history(
     Ok(())
 }
 
-/// Everything works from here on: how long until all is well again?
+/// Runs without faults; returns how long recovery took.
 fn recover(
     world: &mut World,
     invariants: &mut Invariants,

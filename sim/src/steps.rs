@@ -1,10 +1,10 @@
-//! What may happen in a step.
+//! The possible steps.
 
 use crate::facts::News;
 use crate::node::{Running, Trouble};
 use crate::world::World;
-use wellspring_log::Did;
 use wellspring_log::OpenError;
+use wellspring_log::TurnProgress;
 use wellspring_log::shared::EngineLeader;
 use wellspring_log::shared::simulated::{Landing, Stage, UnderWay};
 
@@ -63,7 +63,7 @@ impl World {
     }
 
     fn client(&mut self, node: usize) {
-        // Most clients know where to go.
+        // Most clients know the leader.
         let leads =
             |node: &crate::node::Node| node.log.as_ref().is_some_and(|log| log.role().leads());
         let leaders: Vec<usize> =
@@ -82,15 +82,16 @@ impl World {
         }
     }
 
-    /// A process runs for a while.
+    /// Lets a process run for a while.
     pub(crate) fn turns(&mut self, node: usize) {
         let most = 1 + self.dice.below(8);
         self.turn(node, most);
     }
 
-    /// A process runs for so many turns, or until it has nothing to do. Whether it did anything.
-    pub(crate) fn turn(&mut self, node: usize, most: u64) -> Did {
-        let mut did = Did::Nothing;
+    /// Lets a process run for this many turns, or until it is idle. Returns whether it did
+    /// anything.
+    pub(crate) fn turn(&mut self, node: usize, most: u64) -> TurnProgress {
+        let mut did = TurnProgress::Nothing;
         if self.nodes[node].running != Running::Yes {
             return did;
         }
@@ -103,16 +104,16 @@ impl World {
                 self.say(format_args!("n{node}: {after:?}"));
             }
             self.collect(node);
-            if turn.did == Did::Nothing {
+            if turn.did == TurnProgress::Nothing {
                 break;
             }
-            did = Did::Something;
+            did = TurnProgress::Something;
         }
         self.poll_reads(node);
         did
     }
 
-    /// Everybody catches up with everything that stands.
+    /// Lets every node catch up with all entries.
     fn everybody(&mut self) {
         for node in 0..self.nodes.len() {
             self.engine.show(node as u64, u64::MAX >> 1);
@@ -126,7 +127,7 @@ impl World {
         self.turns(node);
     }
 
-    /// The engine does something about what is under way.
+    /// The engine acts on an operation in flight.
     fn engine_decides(&mut self) {
         for _ in 0..=self.dice.below(3) {
             let under_way = self.engine.under_way();
@@ -221,7 +222,7 @@ impl World {
         }
     }
 
-    /// A process ends as it should.
+    /// Shuts a process down.
     pub(crate) fn leave(&mut self, node: usize) {
         if self.nodes[node].running != Running::Yes {
             return;
@@ -236,7 +237,7 @@ impl World {
         self.orphan(node);
     }
 
-    /// Begins a process on a node that has none.
+    /// Starts a process on a node without one.
     pub(crate) fn start(&mut self, node: usize) {
         match self.nodes[node].start(&self.engine, &self.mood, &mut self.dice) {
             Ok(()) => {
@@ -250,7 +251,7 @@ impl World {
             Err(error) => {
                 self.say(format_args!("n{node}: does not begin: {error}"));
                 let at = &self.nodes[node];
-                // What a troubled disk or an engine out of reach does not allow is allowed later.
+                // An error caused by disk trouble or an unreachable engine is expected.
                 let is_expected = matches!(error, OpenError::Io { .. })
                     && (at.trouble != Trouble::None || at.cut_off);
                 if !is_expected {
@@ -303,7 +304,7 @@ impl World {
         self.say(format_args!("n{node}: trouble with its disk: {trouble:?}"));
     }
 
-    /// The engine elects another node, and the others hear of that by and by.
+    /// The engine elects another node, and the nodes learn of it gradually.
     fn elect(&mut self, node: usize) {
         self.say(format_args!("n{node}: is elected"));
         self.engine.elect(node as u64, EngineLeader::ThisNode);

@@ -1,8 +1,8 @@
-//! What happened, line by line.
+//! The trace of a history, line by line.
 
 use std::fmt::Write as _;
 
-/// The lines of a history so far.
+/// The lines so far.
 #[derive(Debug, Default)]
 pub struct Trace {
     text: String,
@@ -10,7 +10,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of a history that has not begun. `aloud`: whether each line is printed as it is written.
+    /// An empty trace. `aloud`: whether each line is printed immediately.
     #[must_use]
     pub fn new(aloud: bool) -> Trace {
         Trace { text: String::new(), aloud }
@@ -25,7 +25,7 @@ impl Trace {
         }
     }
 
-    /// All of it.
+    /// The whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

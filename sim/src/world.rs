@@ -1,4 +1,4 @@
-//! What there is.
+//! The state of the simulation.
 
 use crate::clients::Clients;
 use crate::clock::NodeClock;
@@ -17,11 +17,11 @@ use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::{ReadError, ReadOptions};
 use wellspring_types::Query;
 
-/// Everything: nodes, engine, clients, time.
+/// The whole state: nodes, engine, clients, time.
 pub struct World {
-    /// Whence chance comes.
+    /// The source of randomness.
     pub dice: Dice,
-    /// What kind of history this is.
+    /// The mixture of faults.
     pub mood: Mood,
     /// The nodes.
     pub nodes: Vec<Node>,
@@ -31,9 +31,9 @@ pub struct World {
     pub clients: Clients,
     /// What happened in this step.
     pub news: Vec<News>,
-    /// Steps so far.
+    /// Number of steps so far.
     pub step: u64,
-    /// Who is to lead when everything is healed, if that has to be said.
+    /// The node to lead after recovery, if a node must be asked.
     pub elected: usize,
     now_us: Arc<AtomicU64>,
     trace: Rc<RefCell<Trace>>,
@@ -74,18 +74,18 @@ impl World {
         self.trace.borrow_mut().line(self.step, self.now_us(), what);
     }
 
-    /// The time.
+    /// The current time.
     #[must_use]
     pub fn now_us(&self) -> u64 {
         self.now_us.load(Ordering::Relaxed)
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn pass(&mut self, us: u64) {
         self.now_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// Learns what the nodes show now, for the invariants.
+    /// Reads what the nodes show now, for the invariants.
     pub fn observe(&mut self) {
         for at in 0..self.nodes.len() {
             self.observe_node(at);
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// What somebody is told who subscribed to everything at a node.
+    /// Reads from the subscription to all events at a node.
     fn hear_subscription(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let Node { log: Some(log), subscription: Some(subscription), .. } = node else { return };
@@ -157,7 +157,7 @@ impl World {
                     self.news.push(News::Unreadable { node: at, what });
                     return;
                 }
-                // It is mended while reads go on.
+                // It is repaired while reads continue.
                 Err(ReadError::Corrupt(_)) if node.rotten => return,
                 Err(error) => {
                     self.news.push(News::Unreadable { node: at, what: error.to_string() });

@@ -1,4 +1,4 @@
-//! The simulator finds what is planted, finds nothing else, and does the same twice.
+//! The simulator finds every planted bug, finds nothing else, and is deterministic.
 
 use wellspring_log::plants::Plant;
 use wellspring_sim::run::{catch_panics, run};

@@ -1,6 +1,6 @@
 //! `wellspring append`: one event, by hand.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::import::ndjson;
 use crate::problem::Problem;
 use crate::shell;
@@ -14,37 +14,46 @@ use wellspring_types::{DataKind, Event, limits};
 
 /// What `wellspring append` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes: 0 appended, 1 the condition failed or an id or key is taken, 64 or 2 usage or no such log, 65 bad data,
-66 no such file, 69 server not reachable or full, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+Prints the position of the event. A --fail-if-... option makes the append conditional: it fails with \
+exit code 1 if the log already holds a matching event.
 
-Example, a name that may be claimed once:
-  wellspring append --type UsernameClaimed --tag username:ada --fail-if-type UsernameClaimed --fail-if-tag username:ada")]
+Example: a name that can be claimed only once
+  wellspring append --type UsernameClaimed --tag username:ada \\
+    --fail-if-type UsernameClaimed --fail-if-tag username:ada")]
 pub struct AppendArgs {
-    #[command(flatten)]
-    target: Target,
-    /// The event's type.
+    /// Type of the event
     #[arg(long = "type", value_name = "TYPE")]
     event_type: String,
-    /// A tag, usually key:value; repeats.
+    /// Tag, usually key:value; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// The payload: JSON, @FILE, or - for standard input.
+    /// Payload: JSON, @FILE, or - for standard input
     #[arg(long, default_value = "{}", allow_hyphen_values = true)]
     data: String,
-    /// A UUID of your own; makes trying again safe.
+    /// Id of the event, a UUID; makes a retry safe [default: none]
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
-    /// Metadata; repeats.
+    /// Metadata; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     metadata: Vec<String>,
-    /// Fails if there is an event of one of these types (and with all --fail-if-tag); repeats.
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    condition: ConditionArgs,
+}
+
+/// The condition of an append.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Condition")]
+struct ConditionArgs {
+    /// Fail if an event has one of these types (and all --fail-if-tag); repeatable
     #[arg(long, value_name = "TYPE")]
     fail_if_type: Vec<String>,
-    /// Fails if there is an event with all of these tags (and one of --fail-if-type); repeats.
+    /// Fail if an event has all of these tags (and one --fail-if-type); repeatable
     #[arg(long, value_name = "TAG")]
     fail_if_tag: Vec<String>,
-    /// With --fail-if-type or --fail-if-tag: only events after this position count.
+    /// Ignore events up to this position in the condition [default: 0]
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
 }
@@ -63,12 +72,12 @@ pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
     match done["first"].as_u64() {
         Some(position) => super::say(&position.to_string())?,
         None => {
-            let message = "the server's answer names no position; the event may be in the log";
+            let message = "the server's answer has no position; the event may be in the log";
             return Err(Failure::new(Code::Unavailable, message));
         }
     }
     if done["replayed"].as_bool() == Some(true) {
-        eprintln!("an event with this id was there already; nothing was added");
+        eprintln!("An event with this id is already in the log; nothing was added.");
     }
     Ok(())
 }
@@ -76,9 +85,7 @@ pub(crate) fn run(args: &AppendArgs) -> Result<(), Failure> {
 fn body(args: &AppendArgs) -> Result<Vec<u8>, Failure> {
     let text = payload(&args.data)?;
     let data: &RawValue = serde_json::from_str(&text).map_err(|error| {
-        Failure::data(format!(
-            "--data is not JSON: {error}; a text needs quotes: --data '\"text\"'"
-        ))
+        Failure::data(format!("--data is not JSON: {error}; put text in quotes: --data '\"text\"'"))
     })?;
     let id = args.id.as_deref().map(|id| ndjson::uuid("--id", id)).transpose();
     let id = id.map_err(|fault| Failure::usage(fault.to_string()))?;
@@ -98,18 +105,17 @@ fn body(args: &AppendArgs) -> Result<Vec<u8>, Failure> {
     let mut body = b"{\"events\":[".to_vec();
     push_event(&mut body, &event);
     body.push(b']');
-    if !(args.fail_if_type.is_empty() && args.fail_if_tag.is_empty()) {
-        let item = serde_json::json!({ "types": args.fail_if_type, "tags": args.fail_if_tag });
+    if !(args.condition.fail_if_type.is_empty() && args.condition.fail_if_tag.is_empty()) {
+        let item = serde_json::json!({ "types": args.condition.fail_if_type, "tags": args.condition.fail_if_tag });
         let mut condition = serde_json::json!({ "failIfEventsMatch": { "items": [item] } });
-        if let Some(after) = args.after {
+        if let Some(after) = args.condition.after {
             condition["after"] = after.into();
         }
         body.extend_from_slice(format!(",\"condition\":{condition}").as_bytes());
-    } else if let Some(after) = args.after {
+    } else if let Some(after) = args.condition.after {
         return Err(Failure::usage(format!(
-            "--after {after} belongs to a condition, and none is given: only events after that position \
-             count for it. Add --fail-if-type or --fail-if-tag, which say what must not be there, or leave \
-             --after out; an event always goes to the end of the log"
+            "--after {after} is part of a condition, and there is none. Add --fail-if-type or --fail-if-tag, \
+             or leave --after out; an event is always appended at the end of the log"
         )));
     }
     body.push(b'}');
@@ -141,10 +147,10 @@ fn refusal(args: &AppendArgs, answer: &Answer) -> Failure {
     let problem = Problem::of(answer);
     if let Some(conflict) = &problem.conflict {
         let at = conflict.position;
-        let types = args.fail_if_type.iter().map(|name| ("--type", name.clone()));
-        let tags = args.fail_if_tag.iter().map(|tag| ("--tag", tag.clone()));
+        let types = args.condition.fail_if_type.iter().map(|name| ("--type", name.clone()));
+        let tags = args.condition.fail_if_tag.iter().map(|tag| ("--tag", tag.clone()));
         let query: Vec<_> = types.chain(tags).collect();
-        let instead = match args.after {
+        let instead = match args.condition.after {
             Some(after) => format!("--after {at} instead of --after {after}"),
             None => format!("--after {at} added to the same command"),
         };
@@ -153,14 +159,14 @@ fn refusal(args: &AppendArgs, answer: &Answer) -> Failure {
             format!(
                 "not appended: the event at position {at} matches the condition.\n  \
                  Look at it:       wellspring tail{}{} --after {}\n  \
-                 Decide again; if the event is still right, append it with {instead}",
+                 Decide again; if the event is still valid, append it with {instead}",
                 args.target.flags(),
                 shell::flags(&query),
                 at.saturating_sub(1)
             ),
         );
     }
-    let Failure { code, message } = args.target.refusal(&problem, Code::Data);
+    let Failure { code, message } = args.target.refusal(&problem, InputKind::Data);
     Failure::new(code, format!("not appended: {message}"))
 }
 

@@ -2,8 +2,8 @@
 //! never from the command line: every user of a machine can read that.
 
 use crate::exit::{Code, Failure};
-use crate::kept_login;
 use crate::secret;
+use crate::stored_login;
 use std::env::{self, VarError};
 use std::fs::File;
 use std::io::Read;
@@ -12,29 +12,29 @@ use wellspring_host::client::authorization::Authorization;
 use wellspring_host::client::endpoint::Endpoint;
 use zeroize::Zeroizing;
 
-/// Where a token or an API key may stand.
+/// Variable that may hold a token or an API key.
 const VARIABLE: &str = "WELLSPRING_TOKEN";
 /// Longest token that is read, in bytes.
 const MAX_BYTES: u64 = 8_192;
 
-/// What to show a server that has accounts.
+/// The credentials to send to a server that has accounts.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Credentials")]
 pub(crate) struct Credentials {
-    /// A file with a token or an API key; otherwise the variable WELLSPRING_TOKEN, if it is set, or
-    /// what `wellspring login` keeps.
+    /// File with a token or an API key [default: $WELLSPRING_TOKEN, or the stored login]
     #[arg(long, value_name = "FILE", conflicts_with = "user", global = true)]
     token_file: Option<PathBuf>,
-    /// Logs in as this account; the password is asked for on the terminal.
+    /// Log in as this account; asks for the password on the terminal
     #[arg(long, value_name = "NAME", global = true)]
     user: Option<String>,
-    /// A file with the password of --user, instead of the terminal; - is standard input.
-    #[arg(long, value_name = "FILE", requires = "user", global = true)]
+    /// File with the password of --user; - is standard input
+    #[arg(long, value_name = "FILE", requires = "user", global = true, hide_short_help = true)]
     user_password_file: Option<PathBuf>,
 }
 
 impl Credentials {
     /// The same, with the password of `account` from this file, if that is the account of --user
-    /// and nothing says yet where its password is.
+    /// and no file is named for its password yet.
     pub(crate) fn with_password_of(&self, account: &str, file: &Path) -> Option<Credentials> {
         let is_open = self.user.as_deref() == Some(account) && self.user_password_file.is_none();
         is_open.then(|| Credentials { user_password_file: Some(file.to_owned()), ..self.clone() })
@@ -54,8 +54,8 @@ impl Credentials {
         .collect()
     }
 
-    /// What to show to this server; `None`: nothing. May ask on the terminal. Without any of the
-    /// options and the variable it is the token that `wellspring login` keeps for it.
+    /// The credentials to send to this server, if any. May ask on the terminal. Without options and
+    /// variable it is the token that `wellspring login` stored for that server.
     ///
     /// # Errors
     /// A file that cannot be read, something that is no token, a terminal that is not there, a
@@ -66,7 +66,7 @@ impl Credentials {
     ) -> Result<Option<Authorization>, Failure> {
         if let Some(user) = &self.user {
             if user.is_empty() || user.contains(|c: char| c == ':' || c.is_control()) {
-                return Err(Failure::usage("--user: not an account's name"));
+                return Err(Failure::usage("--user: not a valid account name"));
             }
             let password = match &self.user_password_file {
                 Some(path) => secret::of_file("--user-password-file", path)?,
@@ -82,14 +82,14 @@ impl Credentials {
             Ok(token) if token.trim().is_empty() => Ok(None),
             Ok(token) => bearer(token, VARIABLE).map(Some),
             Err(VarError::NotPresent) => {
-                Ok(kept_login::token_for(endpoint)?.map(Authorization::Bearer))
+                Ok(stored_login::token_for(endpoint)?.map(Authorization::Bearer))
             }
             Err(VarError::NotUnicode(_)) => Err(no_token(VARIABLE)),
         }
     }
 }
 
-/// Whether the variable decides what is shown, so that no login is looked for.
+/// Whether the variable is set, so that no stored login is used.
 pub(crate) fn variable_is_set() -> bool {
     env::var_os(VARIABLE).is_some()
 }
@@ -123,19 +123,21 @@ fn no_token(from: &str) -> Failure {
     ))
 }
 
-/// What to do about an answer with this status and problem, if it is about credentials; begins with
-/// a separator.
+/// Advice on an answer with this status and problem, if it is about credentials; begins with a
+/// separator.
 pub(crate) fn hint(status: u16, slug: &str) -> &'static str {
     match status {
         403 if slug == "wrong-password" => {
-            "; nothing was changed. It is read from --current-password-file, from --user-password-file if \
-             --user names the same account, or asked for"
+            "; nothing was changed. The current password is read from --current-password-file, or from \
+             --user-password-file if --user names the same account, or asked for"
         }
         401 => {
-            "; put a token or an API key into WELLSPRING_TOKEN, name a file that holds one \
-             (--token-file), name an account (--user), or log in once (`wellspring login`)"
+            "; set WELLSPRING_TOKEN to a token or an API key, name a file that holds one \
+             (--token-file) or an account (--user), or log in first (`wellspring login`)"
         }
-        403 => "; show credentials of an account that may (WELLSPRING_TOKEN, --token-file, --user)",
+        403 => {
+            "; use credentials of an account with access (WELLSPRING_TOKEN, --token-file, --user)"
+        }
         _ => "",
     }
 }
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gives_a_token_and_nothing_is_shown() {
+    fn a_token_is_read_from_a_file_and_never_printed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         let read = |text: &str| {

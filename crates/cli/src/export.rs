@@ -1,14 +1,16 @@
 //! `wellspring export`: the events of a log as a file, whole or not at all.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::import::Format;
 use crate::import::cloudevents::{
     ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, RECORDED_AT_ATTRIBUTE, TAGS_ATTRIBUTE,
 };
 use crate::import::csv_rows::EXPORT_COLUMNS;
 use crate::interrupt::on_interrupt;
+use crate::lines::{LineEnd, LineReader};
+use crate::numbers::{counted, grouped, megabytes};
 use crate::problem::Problem;
-use crate::progress::{Progress, counted, grouped, megabytes};
+use crate::progress::Progress;
 use crate::query::{QueryArgs, add_parameter};
 use crate::target::Target;
 use crate::wire::{RecordedEvent, push_string};
@@ -20,37 +22,40 @@ use std::sync::{Arc, OnceLock};
 use wellspring_host::client::message::Head;
 use wellspring_host::client::{Request, Stream};
 use wellspring_host::clock::parse_rfc3339;
-use wellspring_types::limits::MAX_REQUEST_BYTES;
 
 /// What `wellspring export` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-The events are those the log held when the export began. FILE is written as FILE.part and gets its name when it is \
-whole. If the connection is cut the export fails and says where to go on (--after); then, and at Ctrl-C, neither \
-is left behind.
+#[command(after_long_help = "\
+Exports the events that the log held when the export began. FILE is written as FILE.part and renamed \
+when it is complete. If the connection breaks, the export fails and says where to continue (--after); \
+then, and after Ctrl-C, no file is left behind.
 
-Exit codes: 0 done, 64 or 2 usage or no such log, 69 server not reachable or the stream broke off, \
-74 the file cannot be written, 77 credentials missing or not enough, 130 interrupted, 141 the reader of the output has gone.")]
+Examples:
+  wellspring export -o all.ndjson.gz
+  wellspring export --tag customer:7 --format csv | head")]
 pub struct ExportArgs {
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    query: QueryArgs,
-    /// Only events after this position.
-    #[arg(long, value_name = "POSITION")]
-    after: Option<u64>,
-    /// How events are written; `import` reads all of them back. Otherwise the name of FILE tells:
-    /// .csv, .cloudevents (and .gz after it); any other name, and standard output, is NDJSON.
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-    /// Writes to this file, in place of one of that name, and not to standard output; compressed if
-    /// it ends in .gz. - is standard output.
+    /// Write to this file instead of standard output (-); .gz compresses
+    ///
+    /// The file replaces one of the same name. A name that ends in .gz is compressed.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Format of the events [default: by the name of FILE, else ndjson]
+    ///
+    /// Names that end in .csv or .cloudevents (before .gz) select that format. `import` reads all
+    /// formats back.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    #[command(flatten)]
+    query: QueryArgs,
+    /// Only events after this position [default: 0]
+    #[arg(long, value_name = "POSITION")]
+    after: Option<u64>,
+    #[command(flatten)]
+    target: Target,
 }
 
 impl ExportArgs {
-    /// The format, as given or as the name of the file tells.
+    /// The format, as given or by the name of the file.
     fn format(&self) -> Format {
         let told = || Format::of_name(&self.output.as_ref()?.to_string_lossy());
         self.format.or_else(told).unwrap_or(Format::Ndjson)
@@ -64,7 +69,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     on_interrupt(move || {
         if let Some(part) = unfinished.get() {
             let _ = fs::remove_file(part);
-            eprintln!("\ninterrupted: no file was written");
+            eprintln!("\nInterrupted; no file was written.");
         }
     });
     let stream = open(args)?;
@@ -74,7 +79,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         let _ = part.set(unfinished.clone());
     }
     let mut progress = Progress::start("export", None);
-    // A bar and a terminal full of events would overwrite one another.
+    // A progress bar would overwrite events on the same terminal.
     let quiet = args.output.is_none();
     let copied = copy(stream, args.format(), &mut output, &mut |bytes, events| {
         if !quiet {
@@ -86,7 +91,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     output.finish()?;
     let seconds = progress.seconds();
     eprintln!(
-        "exported {}, {}, in {seconds:.1} s: {} events/s",
+        "Exported {}, {}, in {seconds:.1} s: {} events/s",
         counted(events, "event", "events"),
         megabytes(bytes),
         grouped((events as f64 / seconds) as u64)
@@ -117,13 +122,13 @@ pub(crate) fn events_stream(
     Err(refused(target, &head, body).0)
 }
 
-/// What the server says instead of events, and after how many seconds to try again, if it says so.
+/// The refusal that came instead of events, and after how many seconds to try again, if it says so.
 pub(crate) fn refused(target: &Target, head: &Head, body: impl Read) -> (Failure, Option<u64>) {
     let mut bytes = Vec::new();
     // A problem that is cut off still has its status.
     let _ = body.take(1 << 20).read_to_end(&mut bytes);
     let problem = Problem::of_head(head, &bytes);
-    (target.refusal(&problem, Code::Usage), problem.retry_after_s)
+    (target.refusal(&problem, InputKind::Arguments), problem.retry_after_s)
 }
 
 /// Copies events; returns how many, and the bytes written.
@@ -163,7 +168,7 @@ fn copy(
 
 /// Events of an NDJSON answer, each a line; checks that they are whole and in order.
 pub(crate) struct EventLines<R> {
-    source: R,
+    lines: LineReader<R>,
     line: Vec<u8>,
     last: u64,
 }
@@ -171,27 +176,24 @@ pub(crate) struct EventLines<R> {
 impl<R: BufRead> EventLines<R> {
     /// Events of an answer's body.
     pub(crate) fn new(source: R) -> EventLines<R> {
-        EventLines { source, line: Vec::new(), last: 0 }
+        EventLines { lines: LineReader::new(source), line: Vec::new(), last: 0 }
     }
 
     /// The next event, as it came and as read.
     pub(crate) fn next(&mut self) -> Result<Option<(&str, RecordedEvent<'_>)>, Failure> {
         self.line.clear();
-        let mut limited = self.source.by_ref().take(2 * MAX_REQUEST_BYTES as u64);
-        let read = limited.read_until(b'\n', &mut self.line);
+        let read = self.lines.read_into(&mut self.line);
         let last = self.last;
         let cut = |why: &str| {
             let message = format!(
-                "the stream broke off after position {last}: {why}; go on from there with --after {last}"
+                "the stream broke off after position {last}: {why}; continue from there with --after {last}"
             );
             Failure::new(Code::Unavailable, message)
         };
-        read.map_err(|error| cut(&error.to_string()))?;
-        if self.line.is_empty() {
-            return Ok(None);
-        }
-        if self.line.pop() != Some(b'\n') {
-            return Err(cut("the last line has no end"));
+        match read.map_err(|broken| cut(&broken.what))? {
+            None => return Ok(None),
+            Some(LineEnd::Cut) => return Err(cut("the last line is incomplete")),
+            Some(LineEnd::Whole) => drop(self.line.pop()),
         }
         let line = std::str::from_utf8(&self.line).map_err(|_| cut("a line is not UTF-8"))?;
         let event = RecordedEvent::parse(line).map_err(|what| cut(&what))?;
@@ -212,7 +214,7 @@ fn push_cloudevent(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     };
     let tag = |key: &str| event.tags.iter().find_map(|tag| tag.0.strip_prefix(key));
     let given = event.id.as_ref().map(|id| id.0.to_string());
-    // An event nobody named is named by its position, which is as unique.
+    // An event without an id is identified by its position, which is as unique.
     let id = event.metadata_value(ID_METADATA).or(given);
     member("specversion", "1.0");
     member("id", &id.unwrap_or_else(|| event.position.to_string()));
@@ -302,9 +304,8 @@ fn push_csv(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
     out.push(b'\n');
 }
 
-/// Where the file of an export belongs: at the end of a symbolic link that has the name. The file
-/// is renamed to its name when it is whole, so a device, a pipe or a folder of that name would be
-/// lost.
+/// The path of an export, symbolic links resolved. The file is renamed to it when it is complete,
+/// which would replace a device, a pipe or a folder of that name.
 fn place_of(path: &Path) -> Result<PathBuf, Failure> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(path.to_owned()) };
     let usage = |why: &str| {
@@ -314,21 +315,19 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
     if found.is_symlink() {
         return match fs::canonicalize(path) {
             Ok(place) => place_of(&place),
-            Err(_) => {
-                usage("is a symbolic link that leads nowhere; remove it or name another file")
-            }
+            Err(_) => usage("is a dangling symbolic link; remove it or name another file"),
         };
     }
     if !found.is_file() {
         return usage(
-            "is no file, and an export would take its place; to write into it, leave -o out and \
+            "is not a regular file, and an export would replace it; to write into it, omit -o and \
              redirect standard output",
         );
     }
     Ok(path.to_owned())
 }
 
-/// Where an export goes. A file gets its name only when it is whole.
+/// Where an export goes. A file gets its name only when it is complete.
 struct Output {
     writer: Box<dyn Finish>,
     name: String,
@@ -430,7 +429,7 @@ mod tests {
     const LINE: &str = r#"{"position":7,"type":"T","tags":["source:/s","subject:b"],"data":{"a":"x, \"y\""},"id":"018f5c3e-9b2a-7c11-8d3e-0123456789ab","metadata":{"k":"v"},"recorded_at":"2026-01-01T00:00:00.000000Z"}"#;
 
     #[test]
-    fn an_export_takes_the_place_of_a_file_alone() {
+    fn an_export_replaces_regular_files_only() {
         use std::os::unix::net::UnixListener;
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);

@@ -2,7 +2,8 @@
 //! without a server, and without writing to it.
 
 use crate::exit::{Code, Failure};
-use crate::progress::{Progress, counted, megabytes};
+use crate::numbers::{counted, megabytes};
+use crate::progress::Progress;
 use crate::wire::push_event;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -17,42 +18,44 @@ const MAX_LOOKS: usize = 8;
 /// Which log, in which folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
-    /// The server's data folder.
-    #[arg(long, env = "WELLSPRING_DATA", default_value = "./data")]
+    /// The server's data folder
+    #[arg(long, env = "WELLSPRING_DATA", default_value = "./data", value_name = "DIR")]
     data: PathBuf,
-    /// Name of the log.
+    /// Name of the log
     #[arg(long, default_value = "main")]
     log: String,
 }
 
 /// What `wellspring inspect` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Reads files and never writes; the server may go on running. What it is just writing may then look cut short or \
-damaged: look again, or ask `wellspring verify`.
+#[command(after_long_help = "\
+Reads files and never writes; the server may keep running. What the server is writing at that moment \
+can look truncated or damaged: run the command again, or use `wellspring verify`.
 
-Exit codes: 0 done, 1 damaged, or no event at one of the positions, 64 or 2 usage, 66 no such log.")]
+Exits with 1 if there is no event at one of the positions.
+
+Examples:
+  wellspring inspect               the segment files of the log main
+  wellspring inspect 17 18         the events at positions 17 and 18")]
 pub struct InspectArgs {
-    #[command(flatten)]
-    place: Place,
-    /// Shows the events at these positions.
+    /// Show the events at these positions
     #[arg(value_name = "POSITION")]
     positions: Vec<Position>,
-    /// Lists segment files (also if nothing else is asked for).
+    /// List segment files; the default without positions and --batches
     #[arg(long)]
     segments: bool,
-    /// Lists batches, that is, what became durable together.
+    /// List batches: groups of events that became durable together
     #[arg(long)]
     batches: bool,
+    #[command(flatten)]
+    place: Place,
 }
 
 /// What `wellspring verify` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Reads files and never writes; the server may go on running. Damage is reported when two looks find it at the same place, so \
-what a server is writing is not taken for it, and a damaged log is read twice.
-
-Exit codes: 0 sound, 1 damaged, 64 or 2 usage, 66 no such log, 74 a file cannot be read.")]
+#[command(after_long_help = "\
+Reads files and never writes; the server may keep running. Damage is reported only if two passes find \
+it at the same place, so a write in progress is not mistaken for damage.")]
 pub struct VerifyArgs {
     #[command(flatten)]
     place: Place,
@@ -62,19 +65,25 @@ impl Place {
     fn dir(&self) -> Result<PathBuf, Failure> {
         let dir = self.data.join("logs").join(&self.log);
         if self.log.is_empty() || self.log.contains(['/', '\\']) || self.log.starts_with('.') {
-            return Err(Failure::usage(format!("--log {}: not a name of a log", self.log)));
+            return Err(Failure::usage(format!(
+                "--log {:?} is not a valid name of a log",
+                self.log
+            )));
         }
-        if !dir.is_dir() {
-            let message = format!(
-                "there is no log {} in {} (no folder {}); name the data folder with --data",
-                self.log,
-                self.data.display(),
-                dir.display()
-            );
-            return Err(Failure::new(Code::NoInput, message));
-        }
-        Ok(dir)
+        if dir.is_dir() { Ok(dir) } else { Err(no_such_log(&self.data, &self.log)) }
     }
+}
+
+/// A data folder has no such log (the command names something that does not exist), or the folder
+/// is not a data folder (its input cannot be opened).
+pub(crate) fn no_such_log(data: &Path, log: &str) -> Failure {
+    let logs = data.join("logs");
+    if logs.is_dir() {
+        let (data, dir) = (data.display(), logs.join(log));
+        return Failure::usage(format!("no log {log} in {data} (no folder {})", dir.display()));
+    }
+    let message = format!("{} is not a data folder; name it with --data", data.display());
+    Failure::new(Code::NoInput, message)
 }
 
 impl From<OpenError> for Failure {
@@ -93,7 +102,7 @@ fn say(out: &mut Out, line: &str) -> Result<(), Failure> {
     writeln!(out, "{line}").map_err(|error| Failure::output("standard output", &error))
 }
 
-/// Shows what was asked for.
+/// Runs `inspect`.
 pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     let dir = args.place.dir()?;
     let segments = inspect::segments(&dir)?;
@@ -115,7 +124,7 @@ fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure>
     say(out, "segment\tfirst\tepoch\tbytes\tindex")?;
     for segment in segments {
         let index = match segment.index {
-            IndexFile::Present { events } => format!("{events} events"),
+            IndexFile::Present { events } => counted(events.into(), "event", "events"),
             IndexFile::Shared => "shared".to_owned(),
             IndexFile::Missing => "none".to_owned(),
         };
@@ -148,7 +157,7 @@ fn show_batches(dir: &Path, segments: &[SegmentFile], out: &mut Out) -> Result<(
         })?;
         written?;
         if scanned.tail == recover::Tail::Torn {
-            let what = "ends with a write that was cut short (never acknowledged)";
+            let what = "ends with an incomplete write (never acknowledged)";
             say(out, &format!("{} {what}", segment.name))?;
         }
     }
@@ -157,7 +166,7 @@ fn show_batches(dir: &Path, segments: &[SegmentFile], out: &mut Out) -> Result<(
 
 /// One event as JSON; its segment is scanned from its beginning, indexes are not trusted here.
 fn event_at(dir: &Path, segments: &[SegmentFile], position: Position) -> Result<String, Failure> {
-    let missing = || Failure::new(Code::Refused, format!("there is no event at {position}"));
+    let missing = || Failure::new(Code::Refused, format!("no event at position {position}"));
     let segment = segments.iter().rfind(|segment| segment.base <= position).ok_or_else(missing)?;
     let failed =
         |error| Failure::from(OpenError::Io { doing: format!("opening {}", segment.name), error });
@@ -200,7 +209,7 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
     json
 }
 
-/// Checks everything and says what was found.
+/// Checks everything and prints the report.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let dir = args.place.dir()?;
     let report = checked(&dir)?;
@@ -211,7 +220,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "{} is damaged in {}, listed above; keep the folder as it is and restore a backup beside it",
+        "{} is damaged in {}, listed above; keep the folder unchanged and restore a backup elsewhere",
         dir.display(),
         counted(report.damage.len() as u64, "place", "places")
     );
@@ -229,9 +238,9 @@ pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
     Ok(report?)
 }
 
-/// What was found, with the damage that two looks at the same place agree on. A server may be
-/// writing meanwhile: then one look can see the end of what is being written and not its beginning.
-/// What is damaged is damaged at the next look, too.
+/// The report, with the damage that two passes find at the same place. A server may be writing
+/// meanwhile: then one pass can see the end of a write and not its beginning. Real damage is found
+/// by the next pass, too.
 fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Report, OpenError> {
     let mut report = look()?;
     for _ in 1..MAX_LOOKS {
@@ -252,7 +261,7 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
     Ok(report)
 }
 
-/// What a check found, in words.
+/// A report, in words.
 pub(crate) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} and {}, {}; {} compared",
@@ -263,12 +272,12 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
         counted(report.indexes, "index", "indexes")
     )];
     for index in &report.stale_indexes {
-        lines.push(format!("index {index} is missing or stale: harmless, it is made anew"));
+        lines.push(format!("index {index} is missing or stale: harmless, it will be rebuilt"));
     }
     if report.torn_end {
         lines.push(
-            "the end is cut short, by a crash or because a server is writing it: harmless, it was never \
-             acknowledged"
+            "the last write is incomplete, after a crash or because a server is writing: harmless, it was \
+             never acknowledged"
                 .to_owned(),
         );
     }
@@ -276,7 +285,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
         lines.push(format!("DAMAGED: {damage}"));
     }
     let verdict =
-        if report.is_sound() { "sound: every event is there and unchanged" } else { "NOT SOUND" };
+        if report.is_sound() { "sound: every event is present and unchanged" } else { "NOT SOUND" };
     lines.push(verdict.to_owned());
     lines
 }
@@ -302,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_no_damage_and_what_stays_is() {
+    fn an_unfinished_write_is_no_damage_and_lasting_damage_is() {
         let at = |offset: u64, looks_so_far: usize| Corruption {
             file: "1.seg".to_owned(),
             offset,

@@ -1,13 +1,15 @@
-//! Ctrl-C: say where things stand, then leave with the code that shells expect; or come to an end
-//! by oneself.
+//! Ctrl-C: either a last message and the exit code that shells expect, or an orderly end.
 
 use crate::exit::{Code, Failure};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, a polite kill or a terminal that is closed, for who comes to an end by itself.
+/// Ctrl-C, SIGTERM or a closed terminal, for a command that ends by itself.
 pub(crate) struct Interrupts {
     came: Receiver<()>,
 }
@@ -17,39 +19,16 @@ impl Interrupts {
     ///
     /// # Errors
     /// The system gives no thread or signal handler.
-    #[allow(clippy::disallowed_methods)] // this thread only waits for a signal
     pub(crate) fn begin() -> Result<Interrupts, Failure> {
-        let failed =
-            |what: &str| Failure::new(Code::Unavailable, format!("no signal handler: {what}"));
         let (tell, came) = mpsc::channel();
-        let (tell_begun, begun) = mpsc::channel();
-        let wait = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let Ok(runtime) = runtime else { return };
-            runtime.block_on(async {
-                let mut signals = match Signals::begin(&[
-                    SignalKind::terminate(),
-                    SignalKind::interrupt(),
-                    SignalKind::hangup(),
-                ]) {
-                    Ok(signals) => signals,
-                    Err(error) => return drop(tell_begun.send(Err(error.to_string()))),
-                };
-                let _ = tell_begun.send(Ok(()));
-                loop {
-                    signals.next().await;
-                    if tell.send(()).is_err() {
-                        return;
-                    }
-                }
-            });
+        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+        let on_signal = move || match tell.send(()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
         };
-        let spawned = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
-        spawned.map_err(|error| failed(&error.to_string()))?;
-        match begun.recv() {
-            Ok(Ok(())) => Ok(Interrupts { came }),
-            Ok(Err(error)) => Err(failed(&error)),
-            Err(_) => Err(failed("no runtime")),
+        match listen(&kinds, on_signal) {
+            Ok(()) => Ok(Interrupts { came }),
+            Err(why) => Err(Failure::new(Code::Unavailable, format!("no signal handler: {why}"))),
         }
     }
 
@@ -60,53 +39,79 @@ impl Interrupts {
 
     /// Whether one comes within this time; waits that long if none does.
     pub(crate) fn came_within(&self, time: Duration) -> bool {
-        // Without its thread nobody could end this any more.
+        // Without its thread nothing could end this any more.
         !matches!(self.came.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 }
 
-/// From now on Ctrl-C (or a polite kill) calls `last_words` and ends the process with 130.
+/// From now on Ctrl-C (or SIGTERM) calls `last_words` and ends the process with 130.
 /// If the system gives no thread or signal handler, Ctrl-C simply ends the process.
-#[allow(clippy::disallowed_methods)] // this thread only waits for a signal
 pub(crate) fn on_interrupt(last_words: impl FnOnce() + Send + 'static) {
-    let (tell_begun, begun) = mpsc::channel::<()>();
+    let mut last_words = Some(last_words);
+    let _ = listen(&[SignalKind::terminate(), SignalKind::interrupt()], move || {
+        if let Some(last_words) = last_words.take() {
+            last_words();
+        }
+        std::process::exit(Code::Interrupted as i32);
+    });
+}
+
+/// A flag that Ctrl-C or a polite kill sets, for a measurement that ends early and is reported. The
+/// second one ends the process with 130. If the system gives no thread or signal handler, the first
+/// one simply ends the process.
+pub(crate) fn stop_flag() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let _ = listen(&[SignalKind::terminate(), SignalKind::interrupt()], move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(Code::Interrupted as i32);
+        }
+        ControlFlow::Continue(())
+    });
+    stop
+}
+
+/// Calls `on_signal` for every signal of these kinds, on a thread of its own, until it breaks off.
+/// Returns when it listens: what came before would end the process unheard.
+///
+/// # Errors
+/// A phrase: the system gives no thread or signal handler.
+#[allow(clippy::disallowed_methods)] // a thread of the shell: it does nothing but wait for a signal
+fn listen(
+    kinds: &[SignalKind],
+    mut on_signal: impl FnMut() -> ControlFlow<()> + Send + 'static,
+) -> Result<(), String> {
+    let kinds = kinds.to_vec();
+    let (tell_begun, begun) = mpsc::channel();
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
         runtime.block_on(async {
-            if let Ok(mut signals) =
-                Signals::begin(&[SignalKind::terminate(), SignalKind::interrupt()])
-            {
-                drop(tell_begun);
-                signals.next().await;
-                last_words();
-                std::process::exit(Code::Interrupted as i32);
+            let signals = kinds.iter().map(|&kind| signal(kind)).collect::<Result<Vec<_>, _>>();
+            let _ = tell_begun.send(signals.as_ref().map(drop).map_err(ToString::to_string));
+            let Ok(mut signals) = signals else { return };
+            loop {
+                any(&mut signals).await;
+                if on_signal().is_break() {
+                    return;
+                }
             }
         });
     };
-    let _ = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
-    // Its end of the channel goes when it listens, or never will: what comes before would end the
-    // process unheard.
-    let _ = begun.recv();
+    let spawned = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait);
+    spawned.map_err(|error| error.to_string())?;
+    begun.recv().unwrap_or_else(|_| Err("no runtime".to_owned()))
 }
 
-/// Signals that are waited for.
-struct Signals(Vec<Signal>);
-
-impl Signals {
-    fn begin(kinds: &[SignalKind]) -> std::io::Result<Signals> {
-        kinds.iter().map(|&kind| signal(kind)).collect::<Result<_, _>>().map(Signals)
-    }
-
-    async fn next(&mut self) {
-        std::future::poll_fn(|context| {
-            let mut ready = false;
-            for signal in &mut self.0 {
-                ready |= signal.poll_recv(context).is_ready();
-            }
-            if ready { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
+/// Waits for any of the signals.
+async fn any(signals: &mut [Signal]) {
+    std::future::poll_fn(|context| {
+        let mut ready = false;
+        for signal in &mut *signals {
+            ready |= signal.poll_recv(context).is_ready();
+        }
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }

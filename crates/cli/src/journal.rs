@@ -1,10 +1,10 @@
-//! `wellspring journal`: copies of shared logs in a data folder, looked at without asking a server,
-//! and set aside while none runs.
+//! `wellspring journal`: copies of shared logs in a data folder, checked without a server, and set
+//! aside while none runs.
 
 use crate::confirmation;
 use crate::exit::{Code, Failure, say};
-use crate::inspect::{checked, lines};
-use crate::progress::counted;
+use crate::inspect::{checked, lines, no_such_log};
+use crate::numbers::counted;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,20 @@ const SET_ASIDE: &str = ".set-aside-";
 
 /// What `wellspring journal` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A server that is started with --journal keeps a copy of each log in its data folder; the log itself is in the journal,
-for instance in PostgreSQL. A copy that has another past than its log is detached: it can be read and takes nothing in.
-Its server says so in its log lines and at /health/ready. `reset-copy` has that server fetch it again.
+#[command(after_long_help = "\
+A server started with --journal keeps a copy of each log in its data folder; the log itself is in the \
+journal, for example in PostgreSQL. A copy whose history differs from that of its log is detached: it \
+can be read but accepts nothing. The server reports this in its log lines and at /health/ready. \
+`reset-copy` makes that server fetch the log again.
 
-`check` only reads: the server may run. It names the id of each shared log (\"of the cluster …\"), drawn when that log was
-founded: each log has its own, the same on all nodes. \"indexes compared\" counts the sealed segments whose index was
-built again from their events and found equal; the newest segment has none yet. `reset-copy` needs the server stopped.
-
-Exit codes: 0 done, 1 damaged, not a copy, or not confirmed, 64 or 2 usage, 66 no such folder or log, 69 a running
-server holds what reset-copy is to set aside, 74 a file cannot be read or renamed.
+`check` only reads; the server may keep running. It names the id of each shared log (\"of the cluster \
+...\"), assigned when the log was founded: each log has its own, the same on all nodes. \"indexes \
+compared\" counts the sealed segments whose index was rebuilt from their events and found equal; the \
+newest segment has none yet. `reset-copy` requires the server to be stopped.
 
 Examples:
-  wellspring journal check --data ./data                       what each log in it is, and whether it is sound
-  wellspring journal reset-copy --data ./data --log main       asks; --yes does not")]
+  wellspring journal check --data ./data
+  wellspring journal reset-copy --data ./data --log main")]
 pub struct JournalArgs {
     #[command(subcommand)]
     what: JournalCommand,
@@ -39,24 +38,27 @@ pub struct JournalArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum JournalCommand {
-    /// Says what each log in a data folder is: a log of files or a copy, of what, how far; and
-    /// checks it. The server may run.
+    /// Say what each log in a data folder is, and check it
+    ///
+    /// A log is either a log of files or a copy of a shared log: of which one, and up to where. The
+    /// server may keep running.
     Check {
         #[command(flatten)]
         data: Data,
-        /// This log only.
+        /// Check this log only [default: all]
         #[arg(long, value_parser = name)]
         log: Option<String>,
     },
-    /// Sets a copy aside, so that the next start fetches it again. Deletes nothing. The server is
-    /// stopped first.
+    /// Set a copy aside, so that the next start fetches the log again
+    ///
+    /// Deletes nothing. Stop the server first.
     ResetCopy {
         #[command(flatten)]
         data: Data,
-        /// Which log's copy.
+        /// Name of the log
         #[arg(long, value_parser = name)]
         log: String,
-        /// Does not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -65,13 +67,17 @@ enum JournalCommand {
 /// Which data folder.
 #[derive(Debug, clap::Args)]
 struct Data {
-    /// The server's data folder.
-    #[arg(long, env = "WELLSPRING_DATA", default_value = "./data")]
+    /// The server's data folder
+    #[arg(long, env = "WELLSPRING_DATA", default_value = "./data", value_name = "DIR")]
     data: PathBuf,
 }
 
 fn name(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err(format!("a log's name is {NAME_RULE}")) }
+    if is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("not a valid name of a log: {NAME_RULE}"))
+    }
 }
 
 impl Data {
@@ -82,15 +88,7 @@ impl Data {
     /// The folder of a log.
     fn dir(&self, log: &str) -> Result<PathBuf, Failure> {
         let dir = self.logs().join(log);
-        if dir.is_dir() {
-            return Ok(dir);
-        }
-        let message = format!(
-            "there is no log {log} in {} (no folder {}); name the data folder with --data",
-            self.data.display(),
-            dir.display()
-        );
-        Err(Failure::new(Code::NoInput, message))
+        if dir.is_dir() { Ok(dir) } else { Err(no_such_log(&self.data, log)) }
     }
 
     /// The names of all folders of logs, in order.
@@ -98,7 +96,7 @@ impl Data {
         let logs = self.logs();
         let failed = |error: io::Error| {
             let message = format!(
-                "{} is no data folder (--data): {}: {error}",
+                "{} is not a data folder (--data): {}: {error}",
                 self.data.display(),
                 logs.display()
             );
@@ -114,7 +112,7 @@ impl Data {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &JournalArgs) -> Result<(), Failure> {
     match &args.what {
         JournalCommand::Check { data, log } => check(data, log.as_deref()),
@@ -122,7 +120,7 @@ pub(crate) fn run(args: &JournalArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether what lies in a folder is as it was written.
+/// Whether a folder is undamaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Soundness {
     Sound,
@@ -144,14 +142,11 @@ fn check(data: &Data, log: Option<&str>) -> Result<(), Failure> {
                 damaged.push(name.as_str());
             }
         } else if name.contains(SET_ASIDE) {
-            say(&format!("{name}: a copy that was set aside; no start looks at it"))?;
+            say(&format!("{name}: a copy that was set aside; the server ignores it"))?;
         }
     }
     if logs == 0 {
-        return Err(Failure::new(
-            Code::NoInput,
-            format!("there is no log in {}", data.data.display()),
-        ));
+        return Err(Failure::new(Code::NoInput, format!("no logs in {}", data.data.display())));
     }
     if damaged.is_empty() {
         return Ok(());
@@ -184,23 +179,20 @@ fn check_one(dir: &Path) -> Result<Soundness, Failure> {
         "  {}",
         match holding {
             Holding::Copy(_) => {
-                "the next start cuts off what is damaged, and what comes after it, and fetches it again"
+                "the next start drops everything from the damage on and fetches it again"
             }
-            _ =>
-                "there is no other copy of it: keep the folder as it is and restore a backup beside it",
+            _ => "no other copy exists: keep the folder unchanged and restore a backup elsewhere",
         }
     ))?;
     Ok(Soundness::Damaged)
 }
 
-/// What a folder holds, in words.
+/// The content of a folder, in words.
 fn describe(holding: &Holding) -> Vec<String> {
     let CopyFound { of, head, epoch, place } = match holding {
-        Holding::Nothing => return vec!["nothing of a log yet".to_owned()],
+        Holding::Nothing => return vec!["empty: no log yet".to_owned()],
         Holding::Files => {
-            return vec![
-                "a log of files: it is led by the server that opens this folder".to_owned(),
-            ];
+            return vec!["a log of files, owned by the server that opens this folder".to_owned()];
         }
         Holding::Copy(found) => found,
     };
@@ -209,19 +201,19 @@ fn describe(holding: &Holding) -> Vec<String> {
         Some(CopyOf { cluster, log, .. }) => {
             lines.push(format!("a copy of the shared log {log} of the cluster {cluster}"));
         }
-        None if *head == 0 => lines.push("a copy of a shared log, with nothing in it yet".to_owned()),
+        None if *head == 0 => lines.push("a copy of a shared log, still empty".to_owned()),
         None => lines.push(
-            "a copy of a shared log; the file journal, which says of which, is missing or damaged: harmless, \
-             the shared log says so, too"
+            "a copy of a shared log; the file journal, which names it, is missing or damaged: harmless, the \
+             shared log names it, too"
                 .to_owned(),
         ),
     }
     lines.push(match head {
-        0 => "no event yet".to_owned(),
-        _ => format!("head {head}, of epoch {epoch}, at place {} of the shared log", place.0),
+        0 => "no events yet".to_owned(),
+        _ => format!("head {head}, epoch {epoch}, at place {} of the shared log", place.0),
     });
     if let Some(leader) = of.as_ref().and_then(|of| of.leader.as_ref()) {
-        lines.push(format!("seen to lead last: {leader}"));
+        lines.push(format!("last known leader: {leader}"));
     }
     lines
 }
@@ -231,16 +223,16 @@ fn reset_copy(data: &Data, log: &str, yes: bool) -> Result<(), Failure> {
     refuse_what_is_no_copy(log, &dir)?;
     if !yes {
         let what = format!(
-            "The copy of {log} in {} is set aside, and the next start fetches the log again from the journal \
-             that it is started with. Events that only this copy has will not be in it.",
+            "This sets aside the copy of {log} in {}; the next start fetches the log again from its journal. \
+             Events that only this copy has will not be in it.",
             dir.display()
         );
         confirmation::ask_for(&what, log)?;
     }
     let aside = set_aside(&data.logs(), log)?;
     say(&format!(
-        "{} is now {}; the next start fetches {log} again. What is in it stays readable (`wellspring inspect \
-         --data {} --log {aside}`); remove it when nobody needs it any more",
+        "Renamed {} to {}; the next start fetches {log} again. The old copy stays readable (`wellspring \
+         inspect --data {} --log {aside}`); remove it when it is no longer needed.",
         dir.display(),
         data.logs().join(&aside).display(),
         data.data.display()
@@ -250,8 +242,8 @@ fn reset_copy(data: &Data, log: &str, yes: bool) -> Result<(), Failure> {
 fn refuse_what_is_no_copy(log: &str, dir: &Path) -> Result<(), Failure> {
     let what = match inspect::holding(dir)? {
         Holding::Copy(_) => return Ok(()),
-        Holding::Files => "is a log of files, and this folder is all there is of it",
-        Holding::Nothing => "holds nothing of a log",
+        Holding::Files => "is a log of files, and this folder is its only copy",
+        Holding::Nothing => "holds no log",
     };
     let message = format!("{log} in {} {what}; nothing was changed", dir.display());
     Err(Failure::new(Code::Refused, message))
@@ -268,18 +260,19 @@ fn set_aside(logs: &Path, log: &str) -> Result<String, Failure> {
     storage.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => Failure::new(
             Code::Unavailable,
-            format!("a running server holds {}; stop it first. Nothing was changed", dir.display()),
+            format!(
+                "{} is in use by a running server; stop it first. Nothing was changed",
+                dir.display()
+            ),
         ),
         _ => failed("locking")(error),
     })?;
-    // Looked at again, now that nobody else can change it.
+    // Checked again, now that no other process can change it.
     refuse_what_is_no_copy(log, &dir)?;
     let mut names = (1..).map(|number: u32| format!("{log}{SET_ASIDE}{number}"));
     let aside = names.find(|name| !logs.join(name).exists()).unwrap_or_default();
     fs::rename(&dir, logs.join(&aside)).map_err(failed("renaming"))?;
-    File::open(logs)
-        .and_then(|logs| logs.sync_all())
-        .map_err(failed("making durable what became of"))?;
+    File::open(logs).and_then(|logs| logs.sync_all()).map_err(failed("syncing the folder of"))?;
     Ok(aside)
 }
 
@@ -334,7 +327,7 @@ mod tests {
         assert_eq!(found.of.as_ref().map(|of| of.log.as_str()), Some("main"));
         let words = describe(&Holding::Copy(found)).join("\n");
         for expected in
-            ["a copy of the shared log main of the cluster ", "head 1, of epoch ", "lead last: a "]
+            ["a copy of the shared log main of the cluster ", "head 1, epoch ", "known leader: a "]
         {
             assert!(words.contains(expected), "{words}");
         }
@@ -393,8 +386,8 @@ mod tests {
         check(&data, Some("main")).unwrap();
         fs::create_dir(folder.path().join("logs/empty")).unwrap();
         assert_eq!(refused(&data, "empty"), Code::Refused);
-        assert_eq!(refused(&data, "absent"), Code::NoInput);
-        assert_eq!(check(&data, Some("absent")).unwrap_err().code, Code::NoInput);
+        assert_eq!(refused(&data, "absent"), Code::Usage);
+        assert_eq!(check(&data, Some("absent")).unwrap_err().code, Code::Usage);
     }
 
     #[test]

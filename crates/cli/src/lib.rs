@@ -1,9 +1,11 @@
-//! The tools beside the server: `import`, `export`, `append`, `tail`, `log` and `top` speak HTTP to
-//! a running one; `inspect` and `verify` read a data folder offline, `journal` sets copies in it
-//! aside; `user` and `token` do either.
+//! The tools: `import`, `export`, `append`, `tail`, `log` and `top` speak HTTP to a running server;
+//! `inspect` and `verify` read a data folder offline, `journal` sets copies in it aside; `user` and
+//! `token` do either.
 //!
-//! Nothing here reaches into the server's own modules: a tool can do what any client can do, no
-//! more. But for accounts offline, which no client can have before the first start.
+//! Nothing here reaches into the server's own modules: a tool can do what any client can do. The
+//! exception is accounts offline, which no client can create before the first start.
+
+#![forbid(unsafe_code)]
 
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
@@ -14,6 +16,8 @@ mod append;
 #[cfg(target_os = "linux")]
 mod bench;
 mod cluster;
+#[cfg(target_os = "linux")]
+mod colour;
 mod confirmation;
 mod connector;
 mod credentials;
@@ -24,9 +28,10 @@ mod import;
 mod inspect;
 mod interrupt;
 mod journal;
-mod kept_login;
+mod lines;
 mod login;
 mod logs;
+mod numbers;
 mod problem;
 mod progress;
 mod query;
@@ -36,6 +41,7 @@ mod shell;
 mod span;
 mod sse;
 mod state_folder;
+mod stored_login;
 mod table;
 mod tail;
 mod target;
@@ -43,54 +49,56 @@ mod target;
 pub mod top;
 mod wire;
 
-use exit::Failure;
-pub use exit::say;
+pub use exit::{Failure, say};
 use std::process::ExitCode;
 use wellspring_host::settings::Origins;
+
+/// What the program exits with if its command line cannot be understood.
+pub const USAGE: u8 = exit::Code::Usage as u8;
 
 /// The tools of the command line.
 #[derive(Debug, clap::Subcommand)]
 pub enum Tool {
-    /// Puts events from a file into a log; running it again adds nothing twice.
+    /// Import events from a file; repeating an import adds nothing twice
     Import(import::ImportArgs),
-    /// Writes the events of a log to a file or to standard output.
+    /// Export the events of a log to a file or standard output
     Export(export::ExportArgs),
-    /// Appends one event, on a condition if wanted.
+    /// Append one event, optionally under a condition
     Append(append::AppendArgs),
-    /// Shows the newest events, and follows what comes with -f.
+    /// Show the newest events; -f follows new ones
     Tail(tail::TailArgs),
-    /// Logs in at a server: the token is kept for the other commands.
+    /// Log in to a server and store the token for the other commands
     Login(login::LoginArgs),
-    /// Ends the token that `login` keeps.
+    /// Revoke the token stored by `login`
     Logout(login::LogoutArgs),
-    /// Makes, lists and deletes logs.
+    /// Create, list and delete logs
     Log(logs::LogArgs),
-    /// Manages accounts: who there is and what each may.
+    /// Manage accounts and their roles
     User(accounts::UserArgs),
-    /// Manages API keys.
+    /// Manage API keys
     Token(accounts::TokenArgs),
-    /// Shows what lies in a data folder: events, segments, batches. Needs no server.
+    /// Show the events, segments and batches in a data folder, without a server
     Inspect(inspect::InspectArgs),
-    /// Reads every byte of a log and checks all there is to check. Needs no server.
+    /// Check every byte of a log in a data folder, without a server
     Verify(inspect::VerifyArgs),
-    /// Several nodes that are one service: their state, who leads, their key, three of them to try.
+    /// Manage a service of several nodes: status, leader, key, demo
     Cluster(cluster::ClusterArgs),
-    /// Sinks: what carries events to Kafka or to webhooks.
+    /// Manage sinks, which deliver events to Kafka or webhooks
     Sink(connector::SinkArgs),
-    /// Sources: what carries records of Kafka into a log.
+    /// Manage sources, which append records from Kafka to a log
     Source(connector::SourceArgs),
-    /// Looks at the copies of shared logs in a data folder, and sets one aside.
+    /// Check the copies of shared logs in a data folder, or set one aside
     Journal(journal::JournalArgs),
-    /// Load-tests any HTTP service, and says whether the figures can be trusted.
+    /// Load-test any HTTP service and judge whether the figures can be trusted
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
-    /// Shows what a running server is doing, once a second.
+    /// Show live figures of a running server
     #[cfg(target_os = "linux")]
     Top(top::TopArgs),
 }
 
 impl Tool {
-    /// Whether variables that begin with `WELLSPRING_` mean something to it.
+    /// Whether it reads variables that begin with `WELLSPRING_`.
     pub fn reads_variables(&self) -> bool {
         match self {
             #[cfg(target_os = "linux")]
@@ -100,8 +108,8 @@ impl Tool {
     }
 }
 
-/// Runs one tool to its end. What went wrong has been said on standard error, with where a flag
-/// that is wrong was given.
+/// Runs one tool to its end. A failure has been reported on standard error, with the place where a
+/// wrong flag was given.
 pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
     let done = match tool {
         Tool::Import(args) => import::run(&args),

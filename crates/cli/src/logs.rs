@@ -4,10 +4,11 @@ use crate::answer::read;
 use crate::cluster::document::ClusterDocument;
 use crate::cluster::status::PATH as STATUS;
 use crate::confirmation;
-use crate::exit::{Code, Failure, say};
+use crate::exit::{Failure, InputKind, say_lines};
+use crate::numbers::counted;
 use crate::problem::Problem;
-use crate::progress::counted;
 use crate::server::Server;
+use crate::table::table;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wellspring_host::client::endpoint::percent_encode;
@@ -16,17 +17,15 @@ use wellspring_host::names::{NAME_RULE, is_name};
 
 /// What `wellspring log` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A log is an order of its own: positions, conditions and leases of one know nothing of another. The log main is there
-from the first start. Making and deleting takes an admin, if there are accounts.
-
-Exit codes: 0 done, 1 refused or not confirmed, 64 or 2 usage or no such log, 69 server not reachable or full,
-77 credentials missing or not enough.
+#[command(after_long_help = "\
+Each log is an order of its own: positions, conditions and leases of one log are independent of the \
+others. The log main exists from the first start. If the server has accounts, creating and deleting \
+logs requires an admin.
 
 Examples:
-  wellspring log create orders                  makes it; if it is there already, nothing happens
+  wellspring log create orders      no change if it exists
   wellspring log list
-  wellspring log delete orders                  asks; --yes does not")]
+  wellspring log delete orders      asks for confirmation; --yes does not")]
 pub struct LogArgs {
     #[command(flatten)]
     server: Server,
@@ -36,34 +35,39 @@ pub struct LogArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum LogCommand {
-    /// Makes a log; one that is there stays as it is.
+    /// Create a log; an existing one is left unchanged
     Create {
-        /// 1 to 63 of a-z, 0-9, _ and -, starting with a letter or a digit.
+        /// 1 to 63 of a-z, 0-9, _ and -, starting with a letter or a digit
         #[arg(value_parser = name)]
         name: String,
     },
-    /// Lists the logs that one may read.
+    /// List the logs that you may read
     List {
-        /// A JSON object a line.
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Deletes a log with every event in it, for ever.
+    /// Delete a log with all its events, permanently
+    #[command(visible_alias = "drop")]
     Delete {
-        /// Which.
+        /// Name of the log
         #[arg(value_parser = name)]
         name: String,
-        /// Does not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
 fn name(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err(format!("a log's name is {NAME_RULE}")) }
+    if is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("not a valid name of a log: {NAME_RULE}"))
+    }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &LogArgs) -> Result<(), Failure> {
     let mut client = args.server.client()?;
     match &args.what {
@@ -90,8 +94,8 @@ struct Row {
 fn create(client: &mut Client, name: &str) -> Result<(), Failure> {
     let answer = ask(client, "PUT", name, &path(name))?;
     match answer.head.status {
-        201 => eprintln!("the log {name} is made"),
-        _ => eprintln!("there is a log {name} already; nothing was changed"),
+        201 => eprintln!("Created log {name}."),
+        _ => eprintln!("Log {name} already exists; nothing was changed."),
     }
     Ok(())
 }
@@ -104,45 +108,52 @@ fn list(client: &mut Client, json: bool) -> Result<(), Failure> {
     }
     let answer = ask(client, "GET", "", "/v1/logs")?;
     let Logs { logs } = read(&answer.body)?;
-    let mut lines = Vec::new();
-    if !json {
-        lines.push("log\thead\tdisk_bytes\ttypes\ttags".to_owned());
+    if json {
+        return say_lines(&logs.iter().map(|log| log.get().to_owned()).collect::<Vec<_>>());
     }
-    for log in logs {
-        lines.push(if json { log.get().to_owned() } else { line(&read(log.get().as_bytes())?) });
-    }
-    if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
+    let rows: Vec<Row> =
+        logs.iter().map(|log| read(log.get().as_bytes())).collect::<Result<_, _>>()?;
+    say_lines(&table(&["LOG", "HEAD", "DISK BYTES", "TYPES", "TAGS"], rows.iter().map(cells)))
 }
 
-fn line(row: &Row) -> String {
+fn cells(row: &Row) -> Vec<String> {
     let Row { name, head, disk_bytes, types, more_types, tags, more_tags } = row;
-    let more = |more: &bool| if *more { "+" } else { "" };
-    format!("{name}\t{head}\t{disk_bytes}\t{types}{}\t{tags}{}", more(more_types), more(more_tags))
+    let or_more = |count: &u64, more: &bool| format!("{count}{}", if *more { "+" } else { "" });
+    vec![
+        name.clone(),
+        head.to_string(),
+        disk_bytes.to_string(),
+        or_more(types, more_types),
+        or_more(tags, more_tags),
+    ]
 }
 
 fn delete(client: &mut Client, name: &str, yes: bool) -> Result<(), Failure> {
     if !yes {
-        // A log that is not there needs no confirmation.
+        // A log that does not exist needs no confirmation.
         let row: Row = read(&ask(client, "GET", name, &path(name))?.body)?;
         let events = counted(row.head, "event", "events");
-        confirmation::ask_for(&format!("The log {name} ends for ever, with {events}."), name)?;
+        confirmation::ask_for(
+            &format!("This deletes log {name} with {events}, permanently."),
+            name,
+        )?;
     }
     let confirmed = format!("{}?confirm={}", path(name), percent_encode(name));
     ask(client, "DELETE", name, &confirmed)?;
     let left = left_in_journal(client);
-    eprintln!("the log {name} is deleted with every event that was in it{left}");
+    eprintln!("Deleted log {name} with all its events{left}.");
     Ok(())
 }
 
-/// What a deleted log leaves behind where several nodes share a journal, in words.
+/// What remains of a deleted log where several nodes share a journal, in words.
 fn left_in_journal(client: &mut Client) -> String {
     let answer = ask(client, "GET", "", STATUS);
     match answer.and_then(|answer| ClusterDocument::read(&answer.body)) {
         Ok(ClusterDocument { node: Some(_), journal, .. }) => format!(
-            ", on all nodes; its entries and rows stay in the journal ({journal}) until they are deleted there \
+            ", on all nodes. Its entries and rows stay in the journal ({journal}) until they are deleted there \
              (docs/cluster.md, SQL over the events)"
         ),
-        // Alone, or an older server, or one that says no more to this client.
+        // A single node, an older server, or a client without access.
         _ => String::new(),
     }
 }
@@ -158,14 +169,15 @@ fn ask(client: &mut Client, method: &str, name: &str, path: &str) -> Result<Answ
     }
     let problem = Problem::of(&answer);
     Err(match problem.slug() {
-        "log-not-found" => Failure::usage(format!("there is no log {name}")),
-        _ => Failure::new(problem.code(Code::Refused), problem.sentence()),
+        "log-not-found" => Failure::usage(format!("log {name} does not exist")),
+        _ => Failure::new(problem.code(InputKind::Arguments), problem.sentence()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Code;
     use wellspring_host::client::test_server::{Reply, TestServer};
 
     #[test]
@@ -174,7 +186,7 @@ mod tests {
             br#"{"name":"a","head":7,"disk_bytes":9,"segments":1,"types":2,"tags":10000,"more_types":false,"more_tags":true}"#,
         )
         .unwrap();
-        assert_eq!(line(&row), "a\t7\t9\t2\t10000+");
+        assert_eq!(cells(&row), ["a", "7", "9", "2", "10000+"]);
         assert_eq!(read::<Row>(b"<html>").unwrap_err().code, Code::Unavailable);
     }
 

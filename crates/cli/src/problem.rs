@@ -1,7 +1,7 @@
 //! Errors of the server (RFC 9457), as the tools show them.
 
 use crate::credentials::hint;
-use crate::exit::Code;
+use crate::exit::{Code, InputKind};
 use serde::Deserialize;
 use wellspring_host::client::Answer;
 use wellspring_host::client::message::Head;
@@ -27,9 +27,9 @@ pub(crate) struct Problem {
     pub(crate) added: u64,
     /// … and events that were in the log already.
     pub(crate) known: u64,
-    /// Position of the event that is in the way.
+    /// Position of the conflicting event.
     pub position: Option<u64>,
-    /// What offends an append condition.
+    /// What violates an append condition.
     pub(crate) conflict: Option<Conflict>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.
     retry: serde_json::Value,
@@ -43,7 +43,7 @@ pub(crate) struct Problem {
     pub(crate) retry_after_s: Option<u64>,
 }
 
-/// What offends an append condition.
+/// What violates an append condition.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Conflict {
     /// Position of the newest event that does.
@@ -77,7 +77,7 @@ impl Problem {
         self.kind.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What is wrong, without the number of the line that a bulk's problem begins with.
+    /// What is wrong, without the line number at the beginning of a bulk's problem.
     pub(crate) fn detail_of_line(&self) -> &str {
         let detail = self.detail.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
         match detail {
@@ -93,23 +93,18 @@ impl Problem {
             || self.retry.as_str() == Some("same")
     }
 
-    /// What a tool exits with that was told this; `of_rule` if what was sent breaks a rule, which
-    /// is wrong data or a wrong command.
-    pub(crate) fn code(&self, of_rule: Code) -> Code {
-        match self.status {
-            401 | 403 => Code::Denied,
-            404 => Code::Usage,
-            400 if self.slug() == "tls-required" => Code::Usage,
-            409 => Code::Refused,
-            408 | 429 => Code::Unavailable,
-            422 if self.is_of_flag => Code::Usage,
-            400..=499 => of_rule,
-            _ => Code::Unavailable,
+    /// The exit code of a tool that gets this answer.
+    pub(crate) fn code(&self, input: InputKind) -> Code {
+        match self.slug() {
+            // The address has the wrong scheme.
+            "tls-required" => Code::Usage,
+            _ if self.is_of_flag => Code::of_status(self.status, InputKind::Arguments),
+            _ => Code::of_status(self.status, input),
         }
     }
 
-    /// The same in terms of the command line: flags stand where the server names members of the
-    /// body that they set.
+    /// The same in terms of the command line: with flags in place of the members of the body that
+    /// they set.
     pub(crate) fn in_flags(mut self) -> Problem {
         const FLAGS: [(&str, &str); 3] = [
             ("expires_in_s", "--expires (in seconds)"),
@@ -130,7 +125,7 @@ impl Problem {
         format!("{}{}", self.without_hint(), hint(self.status, self.slug()))
     }
 
-    /// The same without what to do about credentials.
+    /// The same without advice about credentials.
     pub(crate) fn without_hint(&self) -> String {
         let what = [&self.detail, &self.title].into_iter().find(|text| !text.is_empty());
         let told = match what {
@@ -164,23 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn a_status_has_one_exit_code() {
-        for (status, code) in [
-            (401, Code::Denied),
-            (403, Code::Denied),
-            (404, Code::Usage),
-            (409, Code::Refused),
-            (422, Code::Data),
-            (429, Code::Unavailable),
-            (503, Code::Unavailable),
-        ] {
-            assert_eq!(Problem::read(status, b"{}").code(Code::Data), code, "{status}");
-        }
+    fn a_flag_at_fault_is_a_wrong_command() {
         let flag = Problem::read(422, br#"{"field":"expires_in_s"}"#);
-        assert_eq!(flag.clone().code(Code::Data), Code::Data, "a member of a body");
-        assert_eq!(flag.in_flags().code(Code::Data), Code::Usage, "--expires");
+        assert_eq!(flag.clone().code(InputKind::Data), Code::Data, "a member of a body");
+        assert_eq!(flag.in_flags().code(InputKind::Data), Code::Usage, "--expires");
         let tls = Problem::read(400, br#"{"type":"/problems/tls-required"}"#);
-        assert_eq!(tls.code(Code::Data), Code::Usage);
+        assert_eq!(tls.code(InputKind::Data), Code::Usage);
     }
 
     #[test]

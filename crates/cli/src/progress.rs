@@ -1,5 +1,6 @@
-//! How a long job shows that it moves: a bar on a terminal, else a line every few seconds.
+//! Progress of a long job: a bar on a terminal, otherwise a line every few seconds.
 
+use crate::numbers::grouped;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use wellspring_log::{Clock, SystemClock};
@@ -18,7 +19,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins; `total_bytes` is what the job's input holds, if that is known.
+    /// Starts; `total_bytes` is the size of the input, if known.
     pub(crate) fn start(doing: &'static str, total_bytes: Option<u64>) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| bar(doing, total_bytes));
         let now = SystemClock.monotonic_us();
@@ -35,7 +36,7 @@ impl Progress {
         (SystemClock.monotonic_us() - self.started_us).max(1) as f64 / 1e6
     }
 
-    /// Tells how far it is.
+    /// Shows how far it has come.
     pub(crate) fn update(&mut self, bytes: u64, count: u64) {
         let rate = grouped((count as f64 / self.seconds()) as u64);
         let message = format!("{} {}, {rate}/s", grouped(count), self.things);
@@ -48,14 +49,14 @@ impl Progress {
         if now - self.line_us >= LINE_EVERY_US {
             self.line_us = now;
             let part = match self.total_bytes {
-                Some(total) if total > 0 => format!(" ({} %)", bytes * 100 / total),
+                Some(total) if total > 0 => format!(" ({}%)", bytes * 100 / total),
                 _ => String::new(),
             };
             eprintln!("{}: {message}{part}", self.doing);
         }
     }
 
-    /// Says something in between, without tearing the bar.
+    /// Writes a line without breaking the bar.
     pub(crate) fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
@@ -63,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -76,7 +77,7 @@ fn bar(doing: &'static str, total_bytes: Option<u64>) -> ProgressBar {
         Some(total) => (
             ProgressBar::new(total),
             // Fits into 80 columns.
-            "{prefix} [{bar:20}] {percent:>3} %  {msg}, ETA {eta}",
+            "{prefix} [{bar:20}] {percent:>3}%  {msg}, ETA {eta}",
         ),
         None => (ProgressBar::new_spinner(), "{prefix} {spinner} {msg}  {bytes}  {elapsed}"),
     };
@@ -85,49 +86,4 @@ fn bar(doing: &'static str, total_bytes: Option<u64>) -> ProgressBar {
     }
     bar.set_prefix(doing);
     bar
-}
-
-/// A number of things: `1 event`, `252,484 events`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { many })
-}
-
-/// A number with its thousands apart: `252,484`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Bytes for people: `31.1 MB`.
-pub(crate) fn megabytes(bytes: u64) -> String {
-    if bytes < 100_000 {
-        return format!("{} bytes", grouped(bytes));
-    }
-    format!("{:.1} MB", bytes as f64 / 1e6)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_is_not_many() {
-        let indexes = [0, 1, 2, 1_000].map(|number| counted(number, "index", "indexes"));
-        assert_eq!(indexes, ["0 indexes", "1 index", "2 indexes", "1,000 indexes"]);
-    }
-
-    #[test]
-    fn numbers_read_well() {
-        let texts = [0, 12, 999, 1000, 252_484, 1_000_000].map(grouped);
-        assert_eq!(texts, ["0", "12", "999", "1,000", "252,484", "1,000,000"]);
-        assert_eq!(megabytes(31_053_850), "31.1 MB");
-        assert_eq!(megabytes(1500), "1,500 bytes");
-    }
 }

@@ -5,13 +5,13 @@ use wellspring_host::client::endpoint::percent_encode;
 /// Which events.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct QueryArgs {
-    /// Only events of this type; given several times: of any of them.
+    /// Only events of this type; repeatable: any of the types
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only events with this tag; given several times: with all of them.
+    /// Only events with this tag; repeatable: all of the tags
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// A whole query as JSON: {"items":[{"types":[…],"tags":[…]},…]}.
+    /// A query as JSON: {"items":[{"types":[…],"tags":[…]},…]}
     #[arg(long, value_name = "JSON", conflicts_with_all = ["types", "tags"])]
     query: Option<String>,
 }

@@ -12,15 +12,15 @@ use zeroize::Zeroizing;
 /// asked for twice.
 ///
 /// # Errors
-/// No terminal, no file, two that differ, or one that breaks a rule.
+/// No terminal, no file, two passwords that differ, or one that breaks a rule.
 pub(crate) fn new_password(file: Option<&Path>, of: &str) -> Result<Zeroizing<String>, Failure> {
     let password = match file {
         Some(path) => of_file("--password-file", path)?,
         None => {
-            let password = ask(&format!("New password of {of}: "), "--password-file")?;
+            let password = ask(&format!("New password for {of}: "), "--password-file")?;
             check(&password)?;
-            if ask("The same again: ", "--password-file")? != password {
-                return Err(Failure::data("the two differ; nothing was changed"));
+            if ask("Repeat new password: ", "--password-file")? != password {
+                return Err(Failure::data("passwords do not match; nothing was changed"));
             }
             password
         }
@@ -33,7 +33,7 @@ fn check(password: &str) -> Result<(), Failure> {
     password::check(password).map_err(|fault| Failure::data(fault.to_string()))
 }
 
-/// The password in a file that an option names.
+/// The password in a file named by an option.
 ///
 /// # Errors
 /// It cannot be read, or is too long to be one.
@@ -49,7 +49,7 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
         Some("-") => Box::new(io::stdin()),
         _ => Box::new(File::open(path).map_err(failed)?),
     };
-    // Room for all that may come, so that it never moves and leaves a copy behind.
+    // Allocated at once, so that growth leaves no copy behind.
     let most = password::MAX_BYTES + 3;
     let mut text = Zeroizing::new(String::with_capacity(most));
     source.take(most as u64).read_to_string(&mut text).map_err(failed)?;
@@ -58,18 +58,17 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
     Ok(Zeroizing::new(line.to_owned()))
 }
 
-/// Asks on the terminal, whatever standard input is, and shows nothing of what is typed. `option`
-/// names a file instead.
+/// Asks on the terminal, whatever standard input is, without echo. `option` names a file instead.
 ///
 /// # Errors
-/// There is no terminal; it was given up.
+/// There is no terminal; the user gave up.
 pub(crate) fn ask(prompt: &str, option: &str) -> Result<Zeroizing<String>, Failure> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {
         let asked = prompt.trim_end_matches([' ', ':']);
         Failure::usage(format!(
-            "there is no terminal to ask on ({asked}); name a file that holds it: {option} FILE, or \
-             {option} - for standard input"
+            "cannot ask for it without a terminal ({asked}); name a file that holds it: {option} \
+             FILE, or {option} - for standard input"
         ))
     })?;
     let failed =
@@ -86,8 +85,8 @@ pub(crate) fn ask(prompt: &str, option: &str) -> Result<Zeroizing<String>, Failu
     }
 }
 
-/// A terminal that neither shows what is typed nor makes signals of it, so that it is never left
-/// in that state: Ctrl-C is a byte like others.
+/// A terminal without echo and without signals, so that it is never left in that state: Ctrl-C is a
+/// byte like any other.
 struct Silent<'a> {
     terminal: &'a File,
     before: Termios,
@@ -110,7 +109,7 @@ impl Drop for Silent<'_> {
     }
 }
 
-/// A line as it is typed, with the keys that correct it; `None`: it was given up.
+/// A line as typed, with the keys that correct it; `None` if the user gave up.
 fn read_typed(
     bytes: impl Iterator<Item = io::Result<u8>>,
 ) -> io::Result<Option<Zeroizing<String>>> {
@@ -119,7 +118,7 @@ fn read_typed(
         match byte? {
             b'\r' | b'\n' => {
                 let text = std::str::from_utf8(&line);
-                let text = text.map_err(|_| io::Error::other("what was typed is not UTF-8"))?;
+                let text = text.map_err(|_| io::Error::other("the input is not UTF-8"))?;
                 return Ok(Some(Zeroizing::new(text.to_owned())));
             }
             // Ctrl-C, Ctrl-D, Ctrl-\

@@ -1,4 +1,4 @@
-//! Which server a tool talks to, and as whom.
+//! The server a tool talks to, and the credentials it sends.
 
 use crate::credentials::Credentials;
 use crate::exit::Failure;
@@ -6,13 +6,14 @@ use wellspring_host::client::Client;
 use wellspring_host::client::endpoint::Endpoint;
 use wellspring_host::client::trust::Trust;
 
-/// The server that is meant if none is named.
+/// The server, unless another is named.
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:4000";
 
-/// Which server, whom to trust, and what to show to it.
+/// The server, the authorities to trust, and the credentials to send.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct Server {
-    /// Address of the server.
+    /// Address of the server
     #[arg(long, env = "WELLSPRING_URL", default_value = DEFAULT_URL, global = true)]
     pub(crate) url: String,
     #[command(flatten)]
@@ -25,8 +26,8 @@ impl Server {
     /// A client for it; nothing is sent yet.
     ///
     /// # Errors
-    /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
-    /// credentials bring.
+    /// Usage, if the address is not valid or the TLS options cannot be used; a failure of the
+    /// credentials.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let endpoint = endpoint(&self.url)?;
         let authorization = self.credentials.authorization(&endpoint)?;
@@ -45,7 +46,7 @@ impl Server {
 /// The server at an address.
 ///
 /// # Errors
-/// Usage, if it is none.
+/// Usage, if the address is not valid.
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
     Endpoint::parse(url).map_err(Failure::usage)
 }

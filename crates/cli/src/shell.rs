@@ -1,8 +1,8 @@
-//! Commands that a message advises, written so that a shell takes them as they are meant.
+//! Commands in messages, quoted for a POSIX shell.
 
 use std::borrow::Cow;
 
-/// A word as a POSIX shell reads it back: as it stands if nothing in it means anything there.
+/// A word quoted for a POSIX shell, if it needs quotes.
 pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@,+%".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -13,7 +13,7 @@ pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
 
 /// Flags with their values, each with a space before it.
 pub(crate) fn flags(flags: &[(&str, String)]) -> String {
-    // A value that looks like a flag has to be joined to its own.
+    // A value that looks like a flag must be joined to its flag.
     let joint = |value: &str| if value.starts_with('-') { '=' } else { ' ' };
     flags.iter().map(|(flag, value)| format!(" {flag}{}{}", joint(value), quoted(value))).collect()
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_back_what_was_meant() {
+    fn a_shell_reads_back_the_same_words() {
         for word in
             ["plain", "a:b=c", "", "two words", "it's", "$HOME", "`x`", "\"", "ä", "a\nb", "*"]
         {

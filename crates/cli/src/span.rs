@@ -1,11 +1,11 @@
-//! When a key ends, as people write it.
+//! Expiry times, as people write them.
 
 use wellspring_host::clock::parse_rfc3339;
 
-/// When something ends.
+/// When something expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It does not by itself.
+    /// Never.
     Never,
     /// So many seconds from now.
     In(u64),
@@ -42,7 +42,7 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     };
     let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>());
     let seconds = number.and_then(Result::ok).and_then(|number| number.checked_mul(factor));
-    // A hundred years, as the server has it.
+    // A hundred years, as on the server.
     seconds.filter(|&seconds| seconds <= 3_155_760_000).ok_or_else(wrong)
 }
 

@@ -1,4 +1,4 @@
-//! Where the tools keep what they remember from one command to the next, for its owner alone.
+//! The folder in which the tools keep state between commands, private to its owner.
 
 use std::env;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folder for one kind of it, e.g. `logins`; it may not exist yet. `None`: the environment
-/// names no place. State, not configuration: people put their configuration under version control.
+/// The folder for one kind of state, e.g. `logins`; it may not exist yet. `None` if the environment
+/// names no place. State, not configuration: people put configuration under version control.
 pub(crate) fn of(kind: &str) -> Option<PathBuf> {
-    // A path that is not absolute is to be ignored, says the specification.
+    // The specification says to ignore relative paths.
     let absolute =
         |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute());
     let state = absolute("XDG_STATE_HOME")
@@ -17,7 +17,7 @@ pub(crate) fn of(kind: &str) -> Option<PathBuf> {
     Some(state.join("wellspring").join(kind))
 }
 
-/// Makes a folder and those it lies in, with mode 0700; one that is there stays as it is.
+/// Creates a folder and its parents with mode 0700; existing ones are left unchanged.
 ///
 /// # Errors
 /// Those of the system.
@@ -25,14 +25,13 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Puts a file with this content and mode 0600 in the place of one that may be there: whole, or not
-/// at all. Its folder has to be there. Whoever reads meanwhile sees the old content or the new.
+/// Writes a file with this content and mode 0600, replacing an existing one atomically. Its folder must exist. A concurrent reader sees the old content or the new.
 ///
 /// # Errors
-/// Those of the system. The old file is as it was then.
+/// Those of the system. The old file is unchanged then.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
-    // One that a process with this number left behind when it was killed.
+    // One left behind by a killed process with the same id.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -44,7 +43,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    // A new file: neither its mode nor where it leads is anybody else's choice.
+    // A new file: no other user can have chosen its mode or its target.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(content)?;
     file.sync_all()
@@ -69,7 +68,7 @@ mod tests {
         let path = folder.join("a.json");
         replace(&path, b"first").unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"first".to_vec(), 0o600));
-        // What others may read does not stay so, and what a killed process left is in nobody's way.
+        // A file readable by others becomes private, and what a killed process left is no obstacle.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let left = path.with_extension(format!("{}.unfinished", std::process::id()));
         fs::write(&left, "half").unwrap();

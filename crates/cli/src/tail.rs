@@ -1,6 +1,6 @@
-//! `wellspring tail`: events as lines, and those to come as they come.
+//! `wellspring tail`: events as lines, and new ones as they are appended.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::export::{EventLines, events_stream, refused};
 use crate::interrupt::on_interrupt;
 use crate::problem::Problem;
@@ -16,44 +16,46 @@ use wellspring_host::client::{Client, ClientError, Request};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Longest time that a server is left alone because it says so.
+/// Longest pause that a server can ask for.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 
-/// Newest events that are shown if nothing is said.
+/// Number of newest events shown by default.
 const DEFAULT_LINES: u64 = 10;
 /// Most of them: a page.
 const MAX_LINES: u64 = 1_000;
 
 /// What `wellspring tail` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes: 0 done, 64 or 2 usage or no such log, 69 server not reachable (with -f: before it ever was), \
-77 credentials missing or not enough, 130 interrupted, 141 the reader of the output has gone.")]
+#[command(after_long_help = "\
+Examples:
+  wellspring tail -f --type OrderPlaced
+  wellspring tail --after 100 -n 50        the 50 events after position 100")]
 pub struct TailArgs {
-    #[command(flatten)]
-    target: Target,
-    #[command(flatten)]
-    query: QueryArgs,
-    /// Shows what comes, too, until Ctrl-C; connects again by itself and misses nothing.
+    /// Keep following new events until Ctrl-C; reconnects without gaps
     #[arg(short, long)]
     follow: bool,
-    /// Begins with so many of the newest events, at most 1000 [default: 10]. With --after or
-    /// --from-start: ends after so many, of any number.
+    /// Number of newest events, up to 1000 [default: 10]
+    ///
+    /// With --after or --from-start: stop after so many events [default: no limit].
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<u64>,
-    /// Begins after this position instead.
+    /// Start after this position instead
     #[arg(long, value_name = "POSITION")]
     after: Option<u64>,
-    /// Begins with the first event instead.
+    /// Start with the first event instead
     #[arg(long, conflicts_with = "after")]
     from_start: bool,
-    /// Prints events as the JSON the server sends.
+    #[command(flatten)]
+    query: QueryArgs,
+    /// Print events as JSON, one per line, as the server sends them
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    target: Target,
 }
 
 impl TailArgs {
-    /// The position from which on events are shown, if one is given.
+    /// The position to start after, if one is given.
     fn start(&self) -> Option<u64> {
         if self.from_start { Some(0) } else { self.after }
     }
@@ -63,13 +65,13 @@ impl TailArgs {
     fn check(&self) -> Result<(), Failure> {
         match (self.lines, self.start()) {
             (Some(_), Some(_)) if self.follow => Err(Failure::usage(
-                "-n with -f says how many of the newest events come first, --after and --from-start say \
-                 where to begin instead: give one of them. Without -f, -n goes with both and ends after so \
-                 many events",
+                "with -f, -n is the number of newest events to start with, and --after and --from-start \
+                 name another start: give one of them. Without -f they combine: -n then limits the number \
+                 of events",
             )),
             (Some(lines), None) if lines > MAX_LINES => Err(Failure::usage(format!(
-                "-n {lines}: shows at most {MAX_LINES} of the newest events; from a position on (--after, \
-                 --from-start) it may be any number"
+                "-n {lines}: at most {MAX_LINES} of the newest events can be shown; with --after or --from-start \
+                 any number"
             ))),
             _ => Ok(()),
         }
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &TailArgs) -> Result<(), Failure> {
     }
 }
 
-/// Prints what there is after a position, up to as many events as are asked for.
+/// Prints the events after a position, up to the number asked for.
 fn from(
     args: &TailArgs,
     client: &mut Client,
@@ -130,7 +132,7 @@ struct Page<'a> {
     head: u64,
 }
 
-/// Prints the newest events and returns the head they were read at, where following goes on.
+/// Prints the newest events and returns the head they were read at, where following continues.
 fn newest(
     args: &TailArgs,
     client: &mut Client,
@@ -149,16 +151,19 @@ fn newest(
         }
         let problem = Problem::of(&answer);
         match (answer.head.status, problem.retry_after_s) {
-            // Who follows has time.
+            // A follower can wait.
             (429, Some(seconds)) if args.follow => {
                 eprintln!("wellspring: {}", problem.sentence());
                 std::thread::sleep(Duration::from_secs(seconds.max(1)).min(LONGEST_REST));
             }
-            _ => return Err(args.target.refusal(&problem, Code::Usage)),
+            _ => return Err(args.target.refusal(&problem, InputKind::Arguments)),
         }
     };
     let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(|error| {
-        Failure::new(Code::Unavailable, format!("the server sent no page of events ({error})"))
+        Failure::new(
+            Code::Unavailable,
+            format!("the server did not send a page of events ({error})"),
+        )
     })?;
     let wanted = usize::try_from(most).unwrap_or(usize::MAX);
     for raw in page.events.iter().take(wanted).rev() {
@@ -175,12 +180,12 @@ enum End {
     Final(Failure),
 }
 
-/// A subscription that may be taken up again.
+/// A subscription that can be resumed.
 struct Break {
     /// Whether it had delivered something.
     delivered: bool,
     why: String,
-    /// How long the server wants to be left alone.
+    /// The pause that the server asked for.
     rest: Option<Duration>,
 }
 
@@ -203,7 +208,7 @@ fn follow(
     loop {
         match subscription(args, client, printer, &mut cursor, &mut ever_connected) {
             End::Final(failure) => return Err(failure),
-            // Who says when to come again is there.
+            // A server that says when to retry is there.
             End::Again(Break { why, rest: None, .. }) if !ever_connected => {
                 return Err(Failure::new(Code::Unavailable, why));
             }
@@ -211,9 +216,9 @@ fn follow(
                 if delivered {
                     (pause, quiet) = (FIRST_PAUSE, false);
                 }
-                // Once is enough for an outage.
+                // One message per outage.
                 if !quiet {
-                    eprintln!("wellspring: {why}; connecting again from position {cursor}");
+                    eprintln!("wellspring: {why}; reconnecting from position {cursor}");
                     quiet = true;
                 }
                 std::thread::sleep(rest.map_or(pause, |rest| rest.min(LONGEST_REST)).max(pause));
@@ -258,7 +263,7 @@ fn subscription(
             Ok(None) => return Break::end(delivered, "the server ended the stream"),
             Err(error) => return Break::end(delivered, error.to_string()),
         };
-        // Named messages are no events, but may tell how far the server has looked.
+        // Named messages are not events, but may say how far the server has read.
         if !matches!(message.event.as_str(), "" | "message") {
             *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
             continue;
@@ -266,7 +271,7 @@ fn subscription(
         let printed = RecordedEvent::parse(&message.data)
             .map_err(|what| Failure::new(Code::Unavailable, what))
             .and_then(|event| {
-                // After a reconnection a server may repeat what it is not sure we have.
+                // After a reconnection a server may repeat events.
                 if event.position > *cursor {
                     printer.print(&message.data, &event)?;
                     *cursor = event.position;

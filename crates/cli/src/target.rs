@@ -1,6 +1,6 @@
 //! The server and the log that a tool talks to.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Failure, InputKind};
 use crate::problem::Problem;
 use crate::server::Server;
 use crate::shell;
@@ -8,25 +8,26 @@ use wellspring_host::client::Client;
 use wellspring_host::client::endpoint::percent_encode;
 use wellspring_host::names::{NAME_RULE, is_name};
 
-/// The log that is meant if none is named.
+/// The log, unless another is named.
 const DEFAULT_LOG: &str = "main";
 
-/// Which server and which log a tool talks to.
+/// The server and the log that a tool talks to.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
-    #[command(flatten)]
-    pub(crate) server: Server,
-    /// Name of the log.
+    /// Name of the log
     #[arg(long, default_value = DEFAULT_LOG)]
     pub(crate) log: String,
+    // Last: options behind it would stand under its heading.
+    #[command(flatten)]
+    pub(crate) server: Server,
 }
 
 impl Target {
     /// A client for the server; nothing is sent yet.
     ///
     /// # Errors
-    /// Usage, if the address is not one, or TLS cannot be spoken as asked for; whatever the
-    /// credentials bring.
+    /// Usage, if the address is not valid or the TLS options cannot be used; a failure of the
+    /// credentials.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         self.server.client()
     }
@@ -43,25 +44,25 @@ impl Target {
         shell::flags(&flags)
     }
 
-    /// A refusal of a request about the log. `of_rule` is for what was sent, if that breaks a rule.
-    pub(crate) fn refusal(&self, problem: &Problem, of_rule: Code) -> Failure {
+    /// A refusal of a request about the log.
+    pub(crate) fn refusal(&self, problem: &Problem, input: InputKind) -> Failure {
         match problem.slug() {
             "log-not-found" => self.no_log(),
-            _ => Failure::new(problem.code(of_rule), problem.sentence()),
+            _ => Failure::new(problem.code(input), problem.sentence()),
         }
     }
 
-    /// The server has no such log: how to make it, if a log can have this name.
+    /// The server has no such log: how to create it, if the name is valid.
     pub(crate) fn no_log(&self) -> Failure {
         let Target { server, log } = self;
         if !is_name(log) {
             return Failure::usage(format!(
-                "--log {log:?}: no log can have this name: {NAME_RULE}"
+                "--log {log:?} is not a valid name of a log: {NAME_RULE}"
             ));
         }
         let flags = shell::flags(&server.flags());
         Failure::usage(format!(
-            "there is no log {log}; make it (as an admin, if there are accounts) with: \
+            "log {log} does not exist; create it (as an admin, if there are accounts) with: \
              wellspring log create {log}{flags}"
         ))
     }

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use wellspring_types::valid::join_path;
 use wellspring_types::{DataKind, Event};
 
 /// What is wrong with one event of the input.
@@ -47,13 +48,13 @@ impl From<wellspring_types::Invalid> for Fault {
 pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// Reads an object; a member that stands twice is a fault.
+    /// Reads an object; a repeated member is a fault.
     pub(crate) fn parse(text: &'a str) -> Result<Fields<'a>, Fault> {
         let fields: Fields<'a> = serde_json::from_str(text)
             .map_err(|error| Fault::of("", format!("must be one JSON object ({error})")))?;
         for (i, (name, _)) in fields.0.iter().enumerate() {
             if fields.0[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Fault::of(&**name, "stands twice; give it once"));
+                return Err(Fault::of(&**name, "appears twice; remove one"));
             }
         }
         Ok(fields)
@@ -105,7 +106,7 @@ pub(crate) fn strings(field: &str, raw: &RawValue) -> Result<Vec<String>, Fault>
 pub(crate) fn string_map(field: &str, raw: &RawValue) -> Result<Vec<(String, String)>, Fault> {
     let fields = Fields::parse(raw.get()).map_err(|fault| Fault::of(field, fault.what))?;
     let pair = |(name, value): (Cow<'_, str>, &RawValue)| {
-        let value = string(&format!("{field}.{name}"), value)?;
+        let value = string(&join_path(field, &name), value)?;
         Ok((name.into_owned(), value))
     };
     fields.0.into_iter().map(pair).collect()

@@ -1,6 +1,7 @@
 //! How long to wait before the next attempt.
 
 use std::time::Duration;
+use wellspring_types::random::SplitMix64;
 
 /// Waits that double from attempt to attempt up to a bound, each shortened at random by up to a
 /// half so that many connectors do not come back at the same moment.
@@ -9,15 +10,14 @@ pub struct Backoff {
     first: Duration,
     longest: Duration,
     attempts: u32,
-    /// State of a SplitMix64; any value is as good.
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Backoff {
     /// Waits of about `first` at the beginning and of `longest` at most.
     #[must_use]
     pub fn new(first: Duration, longest: Duration, seed: u64) -> Backoff {
-        Backoff { first, longest, attempts: 0, random: seed }
+        Backoff { first, longest, attempts: 0, random: SplitMix64::new(seed) }
     }
 
     /// How long to wait now.
@@ -25,12 +25,7 @@ impl Backoff {
         let factor = 1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX);
         self.attempts = self.attempts.saturating_add(1);
         let whole = self.first.saturating_mul(factor).min(self.longest);
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = (mixed >> 40) as f64 / (1_u64 << 24) as f64;
-        whole.mul_f64(1.0 - share / 2.0)
+        whole.mul_f64(1.0 - self.random.unit() / 2.0)
     }
 
     /// Something succeeded: the next wait is a first one.

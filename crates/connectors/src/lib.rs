@@ -11,6 +11,8 @@
 //! This crate has no HTTP server and no settings: its caller provides definitions and logs and
 //! observes the progress ([`Status`]).
 
+#![forbid(unsafe_code)]
+
 mod backoff;
 mod connection;
 mod control;

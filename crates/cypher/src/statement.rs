@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::{
-    Budget, Context, Names, Parameters, Patterns, Random, StatementTime, Subqueries,
-};
+use crate::context::{Budget, Context, Names, Parameters, Patterns, StatementTime, Subqueries};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::execute;
 use crate::ir::{SchemaChange, StatementBody};
@@ -13,6 +11,7 @@ use crate::procedure::Procedures;
 use crate::syntax;
 use crate::value::Value;
 use wellspring_graph::{Statistics, Transaction};
+use wellspring_types::random::SplitMix64;
 
 pub use crate::execute::Flow;
 
@@ -171,7 +170,7 @@ fn run_query(
         parameters: environment.parameters,
         database: environment.database,
         time: environment.time,
-        random: &mut Random::new(environment.seed),
+        random: &mut SplitMix64::new(environment.seed),
         budget,
         patterns: Patterns::default(),
         names: Names::default(),

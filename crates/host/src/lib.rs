@@ -4,6 +4,8 @@
 //! A host knows no face. A program opens one with the routes of its faces ([`serve::open`]), opens
 //! these on it, and serves ([`serve::serve`]).
 
+#![forbid(unsafe_code)]
+
 #[macro_use] // before all that say something
 mod stderr;
 

@@ -1,14 +1,15 @@
 //! The door through which randomness enters the server.
 
-use std::fs::File;
-use std::io::{self, Read};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use std::io;
 
 /// Random bytes of the operating system's, good enough for keys.
 ///
 /// # Errors
-/// The system's: there is no `/dev/urandom`.
+/// The system has none.
 pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| io::Error::other("the system gives no random bytes"))?;
     Ok(bytes)
 }

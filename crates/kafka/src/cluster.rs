@@ -1,134 +1,134 @@
-//! The seam: what Wellspring asks of Kafka.
+//! The interface to Kafka.
 
 use crate::fault::Fault;
 use crate::record::{OutgoingRecord, Record};
 use std::time::Duration;
 
-/// How long a topic keeps what is in it.
+/// How long a topic retains records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
-    /// For ever, as far as time goes.
+    /// Without a time limit.
     Unlimited,
-    /// Until a record's time is so long ago.
+    /// Until a record is this old.
     Limited(Duration),
 }
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicDescription {
-    /// Its id. A topic that is deleted and made again has another.
+    /// Its id. A topic that is deleted and created again has another.
     pub id: [u8; 16],
     /// Number of its partitions, from 1; they are numbered from 0.
     pub partitions: i32,
-    /// Number of copies of the partition that has fewest.
+    /// The smallest number of replicas of any partition.
     pub replicas: usize,
-    /// The largest batch it takes, in bytes as compressed.
+    /// Maximum size of a batch, in compressed bytes.
     pub max_message_bytes: usize,
-    /// How long it keeps records.
+    /// How long it retains records.
     pub retention: Retention,
-    /// Whether it keeps the last record of each key for ever, and others not.
+    /// Whether it is compacted: keeps only the last record of each key.
     pub is_compacted: bool,
 }
 
-/// A topic to make.
+/// A topic to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTopic {
     /// Its name: 1 to 249 of letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// Number of partitions, from 1; `None`: as the brokers are set.
+    /// Number of partitions, from 1; `None`: the brokers' default.
     pub partitions: Option<i32>,
-    /// Copies of each partition, from 1; `None`: as the brokers are set.
+    /// Number of replicas of each partition, from 1; `None`: the brokers' default.
     pub replicas: Option<i16>,
-    /// Settings of its own, such as `cleanup.policy`.
+    /// Topic settings, such as `cleanup.policy`.
     pub settings: Vec<(String, String)>,
 }
 
-/// What became of a topic that was to be made.
+/// The result of creating a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
-    /// It was made.
+    /// It was created.
     Created,
-    /// One of this name was there, and is as it was.
+    /// A topic with this name existed and is unchanged.
     Existed,
 }
 
-/// Where a partition begins and ends.
+/// The range of offsets in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetRange {
-    /// Offset of the first record that is kept.
+    /// Offset of the first retained record.
     pub first: i64,
-    /// Offset of the record to come, open transactions counted.
+    /// Offset of the next record, including open transactions.
     pub end: i64,
 }
 
-/// A Kafka cluster. Calls block, for a minute at most.
+/// A Kafka cluster. Calls block, for at most a minute.
 pub trait Cluster: Send + Sync {
-    /// The id that the cluster drew when it was made.
+    /// The cluster's id, which it chose at its creation.
     ///
     /// # Errors
-    /// A [`Fault`]; its kind says whether a retry helps. So do all below.
+    /// A [`Fault`], whose kind says whether a retry helps; the same holds for all methods below.
     fn id(&self) -> Result<String, Fault>;
 
-    /// Describes a topic as it is now.
+    /// Describes a topic.
     ///
     /// # Errors
-    /// [`FaultKind::NoTopic`](crate::FaultKind::NoTopic) if there is none.
+    /// [`FaultKind::NoTopic`](crate::FaultKind::NoTopic) if it does not exist.
     fn topic(&self, name: &str) -> Result<TopicDescription, Fault>;
 
-    /// Makes a topic unless there is one of this name.
+    /// Creates a topic unless one with this name exists.
     ///
     /// # Errors
     /// A [`Fault`].
     fn create_topic(&self, topic: &NewTopic) -> Result<Creation, Fault>;
 
-    /// Where a partition begins and ends, whatever is committed.
+    /// The offsets of a partition, including uncommitted records.
     ///
     /// # Errors
     /// A [`Fault`].
     fn offsets(&self, topic: &str, partition: i32) -> Result<OffsetRange, Fault>;
 
-    /// A producer of transactions. From here on any other with the same transactional id is fenced,
-    /// and what it left open is ended.
+    /// A transactional producer. From now on any other producer with the same transactional id is
+    /// fenced, and its open transaction is aborted.
     ///
     /// # Errors
     /// A [`Fault`].
     fn transactional_producer(&self, transactional_id: &str) -> Result<Box<dyn Producer>, Fault>;
 
-    /// A producer whose records come once each and in order of a partition while it lives.
+    /// A producer whose records arrive exactly once and in order within a partition while it lives.
     ///
     /// # Errors
     /// A [`Fault`].
     fn idempotent_producer(&self) -> Result<Box<dyn Producer>, Fault>;
 
-    /// A reader of what is committed in some partitions, each from an offset on; it belongs to no
-    /// group.
+    /// A reader of committed records in some partitions, each from an offset on; it belongs to no
+    /// consumer group.
     ///
     /// # Errors
-    /// [`FaultKind::OutOfRange`](crate::FaultKind::OutOfRange) if a partition does not hold the
-    /// offset to begin at, nor ends there.
+    /// [`FaultKind::OutOfRange`](crate::FaultKind::OutOfRange) if a partition neither holds the
+    /// start offset nor ends there.
     fn reader(&self, topic: &str, starts: &[(i32, i64)]) -> Result<Box<dyn Reader>, Fault>;
 }
 
-/// Delivers records. After any error it is spent: whoever goes on makes another and finds out what
-/// was delivered.
+/// Delivers records. After an error it is unusable: create another one and determine what was
+/// delivered.
 pub trait Producer: Send {
-    /// Delivers records, to all in-sync copies, before it returns: by a transactional producer all
-    /// or none of them, by another each by itself.
+    /// Delivers records to all in-sync replicas before it returns: a transactional producer all or
+    /// none, any other each individually.
     ///
     /// # Errors
-    /// [`FaultKind::InDoubt`](crate::FaultKind::InDoubt): perhaps all were delivered (without
-    /// transactions: some). Any other: of a transaction none was. No retry with this producer
-    /// helps.
+    /// [`FaultKind::InDoubt`](crate::FaultKind::InDoubt): possibly all were delivered (without
+    /// transactions: some). Any other: none of a transaction was. A retry with this producer does
+    /// not help.
     fn deliver(&mut self, records: Vec<OutgoingRecord>) -> Result<(), Fault>;
 }
 
 /// Reads partitions in order.
 pub trait Reader: Send {
-    /// Records that come next, in order of each partition, waiting up to `timeout` for one; none if
-    /// none came.
+    /// The next records, in order within each partition, waiting up to `timeout` for one; empty if
+    /// none arrived.
     ///
     /// # Errors
-    /// [`FaultKind::TopicRecreated`](crate::FaultKind::TopicRecreated), about a second after it
-    /// happened at the latest. After an error the reader is spent.
+    /// [`FaultKind::TopicRecreated`](crate::FaultKind::TopicRecreated) within about a second of its
+    /// recreation. After an error the reader is unusable.
     fn poll(&mut self, timeout: Duration) -> Result<Vec<Record>, Fault>;
 }

@@ -1,28 +1,28 @@
-//! How to reach a cluster.
+//! How to connect to a cluster.
 
 use std::fmt;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// How a client proves who it is.
+/// The authentication mechanism of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaslMechanism {
-    /// The password itself: over TLS alone.
+    /// The password itself: only over TLS.
     Plain,
-    /// A proof of the password, with SHA-256.
+    /// A challenge-response proof of the password, with SHA-256.
     ScramSha256,
-    /// A proof of the password, with SHA-512.
+    /// A challenge-response proof of the password, with SHA-512.
     ScramSha512,
 }
 
-/// A user and its password.
+/// A user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sasl {
-    /// How it is proved.
+    /// The mechanism.
     pub mechanism: SaslMechanism,
     /// The user.
     pub user: String,
-    /// The password, wiped when it is dropped.
+    /// The password, wiped on drop.
     pub password: Zeroizing<String>,
 }
 
@@ -38,20 +38,20 @@ impl fmt::Debug for Sasl {
 /// TLS to the brokers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tls {
-    /// PEM file of authorities to trust instead of those this machine trusts.
+    /// PEM file of certificate authorities that replace those trusted by this machine.
     pub ca_file: Option<PathBuf>,
 }
 
-/// How to reach a cluster.
+/// How to connect to a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// `host:port` of brokers to begin with; they name the others.
+    /// Bootstrap brokers as `host:port`; they report the others.
     pub brokers: Vec<String>,
-    /// TLS; `None`: in the clear.
+    /// TLS; `None`: plain text.
     pub tls: Option<Tls>,
-    /// Who we are; `None`: nobody.
+    /// The credentials; `None`: no authentication.
     pub sasl: Option<Sasl>,
-    /// What brokers call us in their logs and quotas.
+    /// The client's name in the brokers' logs and quotas.
     pub client_id: String,
 }
 

@@ -1,34 +1,34 @@
-//! What can go wrong between us and a cluster, by what its caller has to do.
+//! Faults of a cluster, classified by what the caller must do.
 
 use std::fmt;
 
-/// What a fault asks of its caller.
+/// What a fault requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// The cluster is not reachable, or not ready now. Nothing was delivered; a retry helps.
+    /// The cluster is unreachable or not ready. Nothing was delivered; a retry helps.
     Unavailable,
-    /// Nobody knows whether it was delivered. Whoever needs to know looks into the topic.
+    /// It is unknown whether the records were delivered; the topic shows it.
     InDoubt,
-    /// Another producer has taken this one's transactional id. A retry fights with it.
+    /// Another producer has taken this one's transactional id. A retry would fence it in turn.
     Fenced,
-    /// A record, or a batch, is larger than the topic or the broker takes. A retry does not help.
+    /// A record or batch exceeds the limit of the topic or broker. A retry does not help.
     TooLarge,
-    /// The credentials are wrong, or may not do this. A retry does not help.
+    /// The credentials are wrong or lack a permission. A retry does not help.
     Forbidden,
-    /// There is no such topic.
+    /// The topic does not exist.
     NoTopic,
-    /// The topic was deleted and made again: what was known of its offsets means nothing.
+    /// The topic was deleted and created again: known offsets are invalid.
     TopicRecreated,
-    /// The offset asked for is not in the partition any more, or not yet.
+    /// The requested offset is no longer in the partition, or not yet.
     OutOfRange,
-    /// Settings are wrong, or the cluster answers what it must not. A retry does not help.
+    /// Settings are wrong, or the cluster violates the protocol. A retry does not help.
     Unusable,
 }
 
-/// Something that went wrong. Its words name no credential.
+/// A fault. Its text contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What it asks of the caller.
+    /// What it requires of the caller.
     pub kind: FaultKind,
     /// What happened, as a sentence without its full stop.
     pub detail: String,

@@ -1,7 +1,9 @@
-//! Kafka as Wellspring needs it: producers whose batches are all there or not, readers that assign
-//! themselves partitions, and what a topic is. Calls block and are bounded in time, as whoever
-//! makes them has a thread of its own. Behind the seam ([`Cluster`], [`Producer`], [`Reader`]) is
-//! `krafka` (feature `client`, decision 0034), or a cluster in memory (feature `simulated`).
+//! Kafka as Wellspring uses it: producers that deliver batches completely or not at all, readers
+//! with assigned partitions, and topic metadata. Calls block with a timeout, because each caller
+//! has its own thread. The implementation behind [`Cluster`], [`Producer`] and [`Reader`] is
+//! `krafka` (feature `client`, decision 0034) or a cluster in memory (feature `simulated`).
+
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "client")]
 mod client;

@@ -1,13 +1,13 @@
-//! The partition of a key, as Kafka's own clients choose it, so that others who key a topic the
-//! same way put their records beside ours.
+//! Assigns keys to partitions as Kafka's own clients do, so that other producers with the same keys
+//! use the same partitions.
 
-/// The hash that Kafka's clients partition by: MurmurHash2, 32 bits, with their seed
+/// The hash of Kafka's partitioner: MurmurHash2, 32 bits, with Kafka's seed
 /// (`org.apache.kafka.common.utils.Utils.murmur2`).
 #[must_use]
 pub fn murmur2(key: &[u8]) -> i32 {
     const SEED: u32 = 0x9747_b28c;
     const M: u32 = 0x5bd1_e995;
-    // Kafka's arithmetic is of 32 bits; keys of 4 GiB do not exist.
+    // Kafka uses 32-bit arithmetic; keys of 4 GiB do not exist.
     let mut hash = SEED ^ key.len() as u32;
     let mut words = key.chunks_exact(4);
     for word in &mut words {
@@ -27,10 +27,10 @@ pub fn murmur2(key: &[u8]) -> i32 {
     (hash ^ (hash >> 15)).cast_signed()
 }
 
-/// The partition of a key, of so many: that of Kafka's default partitioner.
+/// The partition of a key, given their number, as chosen by Kafka's default partitioner.
 ///
 /// # Panics
-/// Without partitions: no topic is without.
+/// If there are no partitions, which no topic allows.
 #[must_use]
 pub fn partition_of(key: &[u8], partitions: i32) -> i32 {
     assert!(partitions > 0, "a topic has partitions");

@@ -1,21 +1,20 @@
-//! Records as they go out and as they come in.
+//! Records to deliver and records read.
 
 use bytes::Bytes;
 
-/// A header of a record: its name, and its value if it has one. Names may repeat.
+/// A header of a record: its name and optional value. Names may repeat.
 pub type Header = (String, Option<Bytes>);
 
-/// A record of a topic, as it was read.
+/// A record read from a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The partition it lies in.
+    /// Its partition.
     pub partition: i32,
-    /// Its place there. Offsets grow, but not by one: markers of transactions and compaction leave
-    /// gaps.
+    /// Its offset. Offsets ascend with gaps, because of transaction markers and compaction.
     pub offset: i64,
-    /// When it was made or appended (as the topic is set), in ms since 1970 UTC.
+    /// Its creation or append time (depending on the topic), in ms since 1970 UTC.
     pub timestamp_ms: i64,
-    /// Its key, if it has one.
+    /// Its key, if any.
     pub key: Option<Bytes>,
     /// Its value; `None` is a tombstone.
     pub value: Option<Bytes>,
@@ -28,11 +27,11 @@ pub struct Record {
 pub struct OutgoingRecord {
     /// The topic.
     pub topic: String,
-    /// The partition, which the caller chooses ([`partition_of`](crate::partition_of)).
+    /// The partition, chosen by the caller ([`partition_of`](crate::partition_of)).
     pub partition: i32,
-    /// Time of the record in ms since 1970 UTC. Retention of the topic counts from it.
+    /// The record's time in ms since 1970 UTC, which determines its retention.
     pub timestamp_ms: i64,
-    /// Its key, if it is to have one.
+    /// Its key, if any.
     pub key: Option<Bytes>,
     /// Its value; `None` is a tombstone.
     pub value: Option<Bytes>,

@@ -1,5 +1,4 @@
-//! Brokers of the tests' own, started by test-servers/kafka.sh. For tests alone: what does not work
-//! panics.
+//! Brokers started by the tests through test-servers/kafka.sh. For tests only: failures panic.
 
 use crate::connection::ConnectionSettings;
 use std::io::Write as _;
@@ -10,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const NOT_INSTALLED: i32 = 3;
 
-/// A broker. It is gone when it is dropped, or when the tests' process is.
+/// A broker that ends when it is dropped, or with the tests' process.
 pub struct Broker {
     dir: PathBuf,
-    /// `host:port` where it listens in the clear.
+    /// Its plain-text `host:port`.
     pub address: String,
-    /// Where it listens with TLS and SASL.
+    /// Its `host:port` with TLS and SASL.
     pub secure: Option<String>,
-    /// Whom to trust there.
+    /// The CA file for that.
     pub ca: Option<PathBuf>,
 }
 
@@ -31,13 +30,13 @@ fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
     Err((output.status.code().unwrap_or(-1), said))
 }
 
-/// Starts a broker, with further options of the script; `Err` says why there is none.
+/// Starts a broker, with additional options of the script; `Err` says why there is none.
 ///
 /// # Errors
 /// Java or Maven is not installed, or Kafka cannot be fetched.
 ///
 /// # Panics
-/// The broker does not start.
+/// If the broker does not start.
 pub fn start(options: &[&str]) -> Result<Broker, String> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +69,7 @@ impl Broker {
         &self.dir
     }
 
-    /// A connection in the clear.
+    /// A plain-text connection.
     #[must_use]
     pub fn connection(&self) -> ConnectionSettings {
         ConnectionSettings {
@@ -93,12 +92,12 @@ impl Broker {
         self.script("kill", &[]);
     }
 
-    /// Starts it again on the same port, and waits until it answers.
+    /// Restarts it on the same port, and waits until it responds.
     pub fn start_again(&self) {
         self.script("start", &[]);
     }
 
-    /// Runs Kafka's own tool for topics.
+    /// Runs Kafka's own topic tool.
     pub fn topics(&self, arguments: &[&str]) {
         let mut more =
             vec!["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", &self.address];
@@ -113,18 +112,18 @@ impl Drop for Broker {
     }
 }
 
-/// Says loudly that a test is skipped.
+/// Reports visibly that a test is skipped.
 ///
 /// # Panics
-/// With `WELLSPRING_ENGINES=required`: it must not be.
+/// With `WELLSPRING_ENGINES=required`, which forbids skipping.
 pub fn skip(test: &str, why: &str) {
     let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
     assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
-    // Past the capture of the tests' output.
+    // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }
 
-/// The broker that tests share, each with topics of its own. `None`: the test is skipped.
+/// The broker shared by tests, each of which has its own topics. `None`: the test is skipped.
 pub fn broker(test: &str) -> Option<&'static Broker> {
     static SHARED: OnceLock<Result<Broker, String>> = OnceLock::new();
     match SHARED.get_or_init(|| start(&[])) {
@@ -136,7 +135,7 @@ pub fn broker(test: &str) -> Option<&'static Broker> {
     }
 }
 
-/// A broker of a test's own. `None`: the test is skipped.
+/// A separate broker for one test. `None`: the test is skipped.
 pub fn own(test: &str, options: &[&str]) -> Option<Broker> {
     match start(options) {
         Ok(broker) => Some(broker),

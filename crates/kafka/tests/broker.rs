@@ -8,7 +8,7 @@ use wellspring_kafka::{
     Reader, Record, Retention, Sasl, SaslMechanism, Tls, partition_of,
 };
 
-/// Longer than anything here takes.
+/// Longer than any operation here takes.
 const WAIT: Duration = Duration::from_secs(2);
 
 fn connect(broker: &Broker) -> KafkaCluster {
@@ -26,7 +26,7 @@ fn topic(cluster: &KafkaCluster, name: &str, partitions: i32, settings: &[(&str,
     assert_eq!(cluster.create_topic(&new), Ok(Creation::Created));
 }
 
-/// Records `from..to`, keyed in turns by seven keys.
+/// Records `from..to`, cycling through seven keys.
 fn records(topic: &str, partitions: i32, from: u32, to: u32) -> Vec<OutgoingRecord> {
     let record = |n: u32| {
         let key = format!("key-{}", n % 7);
@@ -42,7 +42,7 @@ fn records(topic: &str, partitions: i32, from: u32, to: u32) -> Vec<OutgoingReco
     (from..to).map(record).collect()
 }
 
-/// Reads until so many have come; then makes sure that no more do.
+/// Reads this many records, then checks that no more arrive.
 fn read(reader: &mut dyn Reader, count: usize) -> Vec<Record> {
     let mut all = Vec::new();
     for _ in 0..20 {
@@ -57,7 +57,7 @@ fn read(reader: &mut dyn Reader, count: usize) -> Vec<Record> {
 
 fn reader(cluster: &KafkaCluster, topic: &str, partitions: i32) -> Box<dyn Reader> {
     let starts: Vec<(i32, i64)> = (0..partitions).map(|partition| (partition, 0)).collect();
-    // A broker that has just come back is not ready for every question at once, and says so.
+    // A broker that has just restarted is not ready for every request at once, and says so.
     for _ in 0..100 {
         match cluster.reader(topic, &starts) {
             Ok(reader) => return reader,
@@ -154,7 +154,7 @@ fn what_is_too_large_is_refused_and_nothing_of_its_transaction_is_there() {
     let cluster = connect(broker);
     topic(&cluster, "small", 1, &[("max.message.bytes", "2000")]);
     let mut batch = records("small", 1, 0, 3);
-    // Noise, as what repeats is compressed to nothing.
+    // Noise, because repetitive data compresses to nothing.
     let mut noise = 1_u32;
     let large: Vec<u8> = (0..50_000)
         .map(|_| {
@@ -196,7 +196,7 @@ fn offsets_count_what_is_not_committed_and_a_place_that_is_gone_is_told() {
     assert_eq!((empty.first, empty.end), (0, 0));
     let mut producer = cluster.transactional_producer("ranges-1").expect("a producer");
     producer.deliver(records("ranges", 1, 0, 10)).expect("delivered");
-    // The mark of the commit comes a moment after the producer is told.
+    // The commit marker appears shortly after the producer gets its answer.
     let ends = || cluster.offsets("ranges", 0).expect("a range").end;
     assert!((0..200).any(|_| ends() == 11), "ten records and the mark of the commit");
     let fault = cluster.reader("ranges", &[(0, 5_000)]).err().expect("a fault");
@@ -213,7 +213,7 @@ fn a_broker_that_is_killed_and_comes_back_loses_nothing_that_was_delivered() {
     producer.deliver(records("killed", 2, 0, 100)).expect("delivered");
     broker.kill();
     broker.start_again();
-    // What it was in the middle of decides whether this one may go on; another always may.
+    // Whether this producer can continue depends on what it was doing; a new one always can.
     if producer.deliver(records("killed", 2, 100, 200)).is_err() {
         let mut next = cluster.transactional_producer("killed-1").expect("a producer");
         next.deliver(records("killed", 2, 100, 200)).expect("delivered");

@@ -8,9 +8,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellspring_load::engine::{Target, Unobserved, run};
+<<<<<<< HEAD
 use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
 use wellspring_load::workload::Source;
+=======
+use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
+use wellspring_load::scenario::{FixedSource, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
+>>>>>>> w21-a
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut target = Target::parse(&url)?;
     target.resolve()?;
     let request =
-        FixedRequest { method: "GET".into(), path: target.path.clone(), ..FixedRequest::default() };
+        OwnedRequest { method: "GET".into(), path: target.path.clone(), ..OwnedRequest::default() };
     let source = Arc::new(FixedSource::new(request, Statuses::default())?);
     let settings = Settings {
         url: target.url(),

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::io::Cursor;
 
 /// The largest value told apart from larger ones: one hour, in nanoseconds.
-pub const LARGEST_NS: u64 = 3_600_000_000_000;
+pub(crate) const LARGEST_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of every recorded value.
-pub const SIGNIFICANT_DIGITS: u8 = 3;
+pub(crate) const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// A distribution of durations in nanoseconds. Its size does not depend on how many were recorded.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl Histogram {
 
     /// Counts one duration `times` times.
     #[inline]
-    pub fn record_n(&mut self, value_ns: u64, times: u64) {
+    pub(crate) fn record_n(&mut self, value_ns: u64, times: u64) {
         if times == 0 {
             return;
         }
@@ -81,38 +81,38 @@ impl Histogram {
 
     /// The exact sum of all durations, in nanoseconds.
     #[must_use]
-    pub fn sum_ns(&self) -> u128 {
+    pub(crate) fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
 
     /// The smallest duration, exact; `None` if empty.
     #[must_use]
-    pub fn min_ns(&self) -> Option<u64> {
+    pub(crate) fn min_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.min_ns)
     }
 
     /// The largest duration, exact; `None` if empty.
     #[must_use]
-    pub fn max_ns(&self) -> Option<u64> {
+    pub(crate) fn max_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max_ns)
     }
 
     /// The exact mean from sum and count, in nanoseconds; `None` if empty.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // durations and counts stay far below 2^53
-    pub fn mean_ns(&self) -> Option<f64> {
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
     /// The mean as the buckets tell it, for check C2; `None` if empty.
     #[must_use]
-    pub fn bucket_mean_ns(&self) -> Option<f64> {
+    pub(crate) fn bucket_mean_ns(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.counts.mean())
     }
 
     /// The standard deviation as the buckets tell it, in nanoseconds; `None` if empty.
     #[must_use]
-    pub fn stdev_ns(&self) -> Option<f64> {
+    pub(crate) fn stdev_ns(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.counts.stdev())
     }
 
@@ -134,7 +134,7 @@ impl Histogram {
     /// Whether quantile `q` may be printed: at least ten values lie beyond it (check C4).
     #[must_use]
     #[allow(clippy::cast_precision_loss)]
-    pub fn quantile_supported(&self, q: f64) -> bool {
+    pub(crate) fn quantile_supported(&self, q: f64) -> bool {
         // A hair of tolerance: 1000 × (1 − 0.99) is 10.000000000000009 or 9.99…, by rounding.
         self.count() as f64 * (1.0 - q) >= 10.0 - 1e-6
     }
@@ -143,12 +143,6 @@ impl Histogram {
     #[must_use]
     pub fn printable_quantile_ns(&self, q: f64) -> Option<u64> {
         self.quantile_supported(q).then(|| self.quantile_ns(q)).flatten()
-    }
-
-    /// The share of durations of at most `value_ns`, 0 to 1; 0 if empty.
-    #[must_use]
-    pub fn share_at_most(&self, value_ns: u64) -> f64 {
-        if self.is_empty() { 0.0 } else { self.counts.quantile_below(value_ns) }
     }
 
     /// The non-empty buckets in rising order: highest equivalent value in nanoseconds, and count.

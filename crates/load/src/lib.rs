@@ -6,7 +6,7 @@
 //! is rendered and which the checks judge.
 
 pub mod check;
-pub mod clock;
+mod clock;
 pub mod compare;
 pub mod driver;
 pub mod engine;
@@ -17,14 +17,15 @@ pub mod null_server;
 pub mod numbers;
 pub mod page;
 pub mod plan;
-pub mod random;
+pub mod prometheus;
+mod random;
 pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod selftest;
 pub mod stats;
 pub mod table;
-pub mod target;
+mod target;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod workload;

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 pub const NOT_AVAILABLE: &str = "n/a";
 
 /// The quantiles reports list, in rising order.
-pub const QUANTILES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
+pub(crate) const QUANTILES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
 /// A whole number: `12,345`.
 pub fn count(number: impl TryInto<u64>) -> String {
@@ -160,7 +160,7 @@ pub fn change(ratio: f64) -> String {
 /// A range of changes given as ratios: `−9.8…+9.8%`, or with a factor where the upper end is
 /// tenfold or more: `−95%…18.2×`.
 #[must_use]
-pub fn change_range(low: f64, high: f64, decimals: usize) -> String {
+pub(crate) fn change_range(low: f64, high: f64, decimals: usize) -> String {
     let percent = |ratio: f64| signed((ratio - 1.0) * 100.0, decimals);
     let end = |ratio: f64| {
         if ratio < 10.0 { format!("{}%", percent(ratio)) } else { factor(ratio) }
@@ -202,7 +202,7 @@ pub fn factor(ratio: f64) -> String {
 
 /// A p value: `< 0.001`, `0.012`, `0.35`.
 #[must_use]
-pub fn p_value(p: f64) -> String {
+pub(crate) fn p_value(p: f64) -> String {
     match p {
         p if p < 0.001 => "< 0.001".into(),
         p if p < 0.1 => format!("{p:.3}"),
@@ -237,13 +237,13 @@ pub fn short_quantile(histogram: &Histogram, q: f64) -> String {
 
 /// A duration or `n/a`.
 #[must_use]
-pub fn optional_duration(ns: Option<u64>) -> String {
+pub(crate) fn optional_duration(ns: Option<u64>) -> String {
     optional_mean(ns.map(|ns| ns as f64))
 }
 
 /// A mean duration or `n/a`.
 #[must_use]
-pub fn optional_mean(ns: Option<f64>) -> String {
+pub(crate) fn optional_mean(ns: Option<f64>) -> String {
     ns.map_or_else(|| NOT_AVAILABLE.to_owned(), duration)
 }
 

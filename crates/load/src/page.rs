@@ -31,7 +31,7 @@ impl Page {
     }
 
     /// A heading of the third level.
-    pub fn small_heading(&mut self, text: impl Into<String>) {
+    pub(crate) fn small_heading(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::SmallHeading(text.into()));
     }
 

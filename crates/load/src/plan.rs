@@ -27,14 +27,14 @@ pub struct Plan {
 #[derive(Clone, Debug, Default)]
 pub struct TlsTerms {
     /// Which server certificates are accepted.
-    pub accepted: Accepted,
+    pub accepted: TrustedCertificates,
     /// What is shown to servers that ask for a client certificate.
     pub shown: Option<Arc<dyn ResolvesClientCert>>,
 }
 
 /// Which server certificates are accepted.
 #[derive(Clone, Debug, Default)]
-pub enum Accepted {
+pub enum TrustedCertificates {
     /// Those of the authorities this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` are
     /// heeded).
     #[default]
@@ -49,7 +49,7 @@ impl TlsTerms {
     /// Accepts any certificate and shows none.
     #[must_use]
     pub fn accepting_any() -> Self {
-        TlsTerms { accepted: Accepted::Any, shown: None }
+        TlsTerms { accepted: TrustedCertificates::Any, shown: None }
     }
 }
 

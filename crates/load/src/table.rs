@@ -171,7 +171,7 @@ impl Table {
 
 /// The text in the colour of its tone.
 #[must_use]
-pub fn paint(text: &str, tone: Tone, color: Color) -> String {
+pub(crate) fn paint(text: &str, tone: Tone, color: Color) -> String {
     let code = match (color, tone) {
         (Color::Plain, _) | (_, Tone::Neutral) => return text.to_owned(),
         (Color::Ansi, Tone::Good) => "32",
@@ -213,7 +213,7 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
 
 /// Text from outside as Markdown that shows it as it is.
 #[must_use]
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let text = visible(text);
     let characters: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());

@@ -1,4 +1,7 @@
 //! Where requests go: a URL taken apart and its addresses.
+//!
+//! Path and query are kept as they are written, because they may hold placeholders and because
+//! what is measured is what was asked for: dot segments and braces stay.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -64,7 +67,7 @@ impl Target {
         };
         let (host, port) =
             split_port(host_port).ok_or_else(|| wrong("the port is not a number"))?;
-        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        if !is_host(host) {
             return Err(wrong("the host is missing or malformed"));
         }
         let port = match port {
@@ -107,11 +110,23 @@ impl Target {
         Ok(())
     }
 
+    /// The host as URLs have it: IPv6 in brackets.
+    #[must_use]
+    pub(crate) fn bracketed_host(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+
+    /// Scheme, host and port, e.g. `https://shop.example:8443`.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority())
+    }
+
     /// What `Host` or `:authority` says: the port is left out where it is the scheme's own.
     #[must_use]
     pub fn authority(&self) -> String {
-        let host =
-            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = self.bracketed_host();
         if self.port == if self.tls { 443 } else { 80 } {
             host
         } else {
@@ -122,8 +137,7 @@ impl Target {
     /// The URL without credentials.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.tls { "https" } else { "http" };
-        format!("{scheme}://{}{}", self.authority(), self.path)
+        format!("{}{}", self.origin(), self.path)
     }
 
     /// Whether it is this machine, as far as the address tells; `None` before [`Target::resolve`].
@@ -138,6 +152,16 @@ impl Target {
         };
         (!self.addresses.is_empty()).then(|| self.addresses.iter().any(loopback))
     }
+}
+
+/// Whether `host` is a name or an address, which of IPv6 may have a zone behind `%`.
+fn is_host(host: &str) -> bool {
+    let punctuation = if host.contains(':') { "-._:%" } else { "-._" };
+    let letter = |c: char| match c.is_ascii() {
+        true => c.is_ascii_alphanumeric() || punctuation.contains(c),
+        false => !c.is_whitespace() && !c.is_control(),
+    };
+    !host.is_empty() && host.chars().all(letter)
 }
 
 /// Host and port of an authority without credentials; `None` if brackets do not match.
@@ -180,6 +204,7 @@ mod tests {
             ("h:81", "h", 81, "/", "h:81"),
             ("http://h?x", "h", 80, "/?x", "h"),
             ("http://[::1]:8080/", "::1", 8080, "/", "[::1]:8080"),
+            ("http://me:p@w@[::1]/p", "::1", 80, "/p", "[::1]"),
             ("HTTP://h/ü", "h", 80, "/%C3%BC", "h"),
         ] {
             let target = Target::parse(url).unwrap();
@@ -200,6 +225,9 @@ mod tests {
             ("http://h:0/", "port"),
             ("http://h:70000/", "port"),
             ("http://h/a b", "percent-encoded"),
+            ("http://a b/", "host"),
+            ("http://a{b/", "host"),
+            ("http://a%20b/", "host"),
             ("http://[::1/", "port"),
         ] {
             let error = Target::parse(url).unwrap_err().to_string();

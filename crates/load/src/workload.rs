@@ -32,6 +32,35 @@ pub trait Source: Send + Sync {
     fn workload(&self, worker: u32, workers: u32, seed: u64) -> Box<dyn Workload>;
 }
 
+/// A request that owns its parts, as a user or a scenario gives it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedRequest {
+    /// Method, e.g. `GET`.
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: String,
+    /// Header fields, without `Host`, `Content-Length` and those of the connection.
+    pub headers: Vec<(String, String)>,
+    /// Body, or nothing.
+    pub body: Vec<u8>,
+}
+
+impl OwnedRequest {
+    /// Its name in reports: method and path without the query.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let path = self.path.split('?').next().unwrap_or_default();
+        format!("{} {path}", self.method)
+    }
+
+    /// To be sent for an endpoint; `fixed` as in [`Request`].
+    #[must_use]
+    pub fn borrowed(&self, endpoint: u16, fixed: Option<u32>) -> Request<'_> {
+        let OwnedRequest { method, path, headers, body } = self;
+        Request { endpoint, fixed, method, path, headers, body }
+    }
+}
+
 /// Something that is asked and reported on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {

@@ -1,10 +1,10 @@
-//! The log in a program's own process: `cargo run --release -p wellspring-log --example embedded
+//! The log embedded in a program: `cargo run --release -p wellspring-log --example embedded
 //! [FOLDER]`.
 //!
-//! Opens a log, lets threads race for seats in a course, reads the outcome back
-//! and follows what comes. `bench` as second argument measures appends instead.
+//! Opens a log, lets threads race for seats in a course, reads the outcome back and follows new
+//! events. `bench` as second argument measures appends instead.
 
-#![allow(clippy::disallowed_methods)] // an example may look at the clock
+#![allow(clippy::disallowed_methods)] // an example may use the clock
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn encode(events: &[Event]) -> Result<EncodedEvents, Box<dyn Error>> {
     Ok(encoded)
 }
 
-/// Subscribes a student if fewer than `seats` are taken; looks again when somebody was faster.
+/// Subscribes a student if fewer than `seats` are taken; retries after a conflict.
 fn subscribe(log: &Log, student: u32, seats: usize) -> Result<bool, Box<dyn Error>> {
     let taken = Query::item(&["Subscribed"], &["course:rust"]);
     loop {

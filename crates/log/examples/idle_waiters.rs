@@ -1,6 +1,6 @@
-//! What idle waiters cost: appends one event at a time while subscriptions to other things, and
-//! tasks that wait for positions far ahead, stand idle. Prints processor time and wall time for
-//! each append, beside the same with nobody waiting, and how many wake-ups there were.
+//! The cost of idle waiters: appends one event at a time while subscriptions to other events, and
+//! tasks that wait for positions far ahead, are idle. Prints processor time and wall time per
+//! append, with and without waiters, and the number of wake-ups.
 //!
 //! `cargo run --release -p wellspring-log --example idle_waiters`
 
@@ -24,7 +24,7 @@ impl Wake for Counting {
     }
 }
 
-/// Processor time of this process so far, in ms.
+/// Processor time used by this process, in ms.
 fn processor_ms() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();

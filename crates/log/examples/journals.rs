@@ -1,11 +1,11 @@
-//! What the journal over a shared log costs, measured beside that of files, both in a folder in
-//! memory:
+//! The cost of the journal over a shared log compared with the journal of files, both in a folder
+//! in memory:
 //!
 //! ```text
 //! cargo run --release -p wellspring-log --example journals
 //! ```
 //!
-//! In turns, so that the machine's moods meet both. See `docs/benchmarks.md`.
+//! The runs alternate, so that variations of the machine affect both. See `docs/benchmarks.md`.
 
 #![allow(missing_docs, clippy::disallowed_methods)] // a measurement
 
@@ -30,7 +30,7 @@ fn append(n: u64) -> Append {
     Append { events, ..Append::default() }
 }
 
-/// A new folder in memory. It is removed when it is dropped.
+/// A new folder in memory, removed on drop.
 fn folder() -> (tempfile::TempDir, Arc<DiskStorage>) {
     let dir = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let storage = DiskStorage::create(dir.path()).expect("a folder");
@@ -59,7 +59,7 @@ fn lead(log: &Log) {
     }
 }
 
-/// Appends a second, of so many clients.
+/// Appends per second with this many clients.
 fn rate(log: &Log, clients: u64) -> f64 {
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
@@ -81,7 +81,7 @@ fn rate(log: &Log, clients: u64) -> f64 {
     done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Events a second that a node takes in which was not there when they were appended.
+/// Events per second that a node applies after it was away.
 fn follow_rate(world: &SimulatedLog, head: u64) -> f64 {
     let begun = Instant::now();
     let (_dir, log) = shared(world, 2);
@@ -93,8 +93,8 @@ fn follow_rate(world: &SimulatedLog, head: u64) -> f64 {
     rate
 }
 
-/// Time from a claim of another node until this one follows, with a full active segment and batches
-/// staged; the longest read meanwhile.
+/// Time from another node's claim until this node follows, with a full active segment and staged
+/// batches; and the longest read meanwhile.
 fn step_down(world: &SimulatedLog, leader: &Log) -> (Duration, Duration) {
     let (_dir, other) = shared(world, 3);
     while !matches!(other.role(), Role::Following { .. }) || other.head() < leader.head() {

@@ -1,24 +1,24 @@
-//! Events and their bytes, counted together.
+//! Numbers of events and bytes, counted together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of events and their bytes as encoded for the log.
+/// A number of events and their encoded size in the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Events.
     pub events: u64,
-    /// Bytes, encoded.
+    /// Encoded size in bytes.
     pub bytes: u64,
 }
 
 impl Amount {
-    /// Both numbers added.
+    /// The sum of both numbers.
     #[must_use]
     pub fn plus(self, other: Amount) -> Amount {
         Amount { events: self.events + other.events, bytes: self.bytes + other.bytes }
     }
 
-    /// Both numbers subtracted, 0 at least.
+    /// The difference of both numbers, at least 0.
     #[must_use]
     pub fn minus(self, other: Amount) -> Amount {
         Amount {
@@ -28,7 +28,7 @@ impl Amount {
     }
 }
 
-/// An [`Amount`] that one thread adds to and any may read.
+/// An [`Amount`] that one thread adds to and any thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     events: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Adds. Only one thread may: a plain load and store cost no bus lock.
+    /// Adds without a bus lock, by a plain load and store; for the only thread that adds.
     #[inline]
     pub(crate) fn add_alone(&self, events: u64, bytes: u64) {
         self.events.store(self.events.load(Ordering::Relaxed) + events, Ordering::Release);

@@ -1,4 +1,4 @@
-//! A request to append, and what may come of it: the words that the log and its sequencer share.
+//! Append requests and their outcomes: the types that the log and its sequencer share.
 
 use crate::error::AppendError;
 use crate::lease::Fence;
@@ -9,29 +9,29 @@ use wellspring_types::{AppendCondition, Position};
 /// When an append is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ack {
-    /// When it survives a power loss (under [`Sync::Always`](crate::Sync::Always)).
+    /// Once it survives a power loss (under [`Sync::Always`](crate::Sync::Always)).
     #[default]
     Durable,
-    /// When it is staged in memory: a crash may lose it.
+    /// Once it is staged in memory: a crash can lose it.
     Accepted,
 }
 
 /// A request to append.
 #[derive(Debug, Clone, Default)]
 pub struct Append {
-    /// What to append: at least one event.
+    /// The events to append, at least one.
     pub events: EncodedEvents,
-    /// What must not have happened.
+    /// The append condition.
     pub condition: Option<AppendCondition>,
     /// When to answer.
     pub ack: Ack,
-    /// Makes a retry safe.
+    /// Makes retries safe.
     pub key: Option<RequestKey>,
     /// A lease that must still be held.
     pub fence: Option<Fence>,
 }
 
-/// What an append came to.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// Position of its first event.
@@ -44,66 +44,66 @@ pub struct Appended {
     pub replayed: bool,
 }
 
-/// An append as its [`RequestKey`] remembers it.
+/// An append as stored under its [`RequestKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRequest {
     /// Position of its first event.
     pub first: Position,
-    /// Number of its events, at least 1; they follow one another.
+    /// Number of its events, at least 1, at consecutive positions.
     pub events: u64,
-    /// What its caller gave as digest.
+    /// The digest that its caller supplied.
     pub digest: [u8; 16],
 }
 
-/// What an append was decided on, as far as the log cannot see it in the append itself.
-/// `Basis::default()` is right for an append that rests on its condition alone.
+/// The state that an append was decided on, as far as the append does not say so itself.
+/// `Basis::default()` is right for an append that depends only on its condition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Basis {
-    /// The number of setbacks at which the staged appends it rests on were placed
-    /// ([`Staged::Placed`]). If another setback has dropped what was staged since, the append is
-    /// refused with [`AppendError::SetBack`].
+    /// The setback count at which the staged appends it depends on were placed
+    /// ([`Staged::Placed`]). If a later setback has discarded staged appends, the append is refused
+    /// with [`AppendError::SetBack`].
     pub setbacks: Option<u64>,
-    /// The request key is known not to be in the log up to this position; 0 if nothing is known.
+    /// The request key is known to be absent from the log up to this position; 0 if nothing is
+    /// known.
     pub key_absent_through: Position,
 }
 
-/// Called once, on a thread of the log or of the caller, with the outcome. Must not block.
+/// Called once with the outcome, on a thread of the log or of the caller. Must not block.
 pub type Completion = Box<dyn FnOnce(Result<Appended, AppendError>) + Send>;
 
-/// What became of an append that was to be staged.
+/// The result of staging an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Staged {
     /// `done` has been called.
     Answered,
-    /// Its events have these positions, unless what is staged comes to nothing. `done` is called
-    /// when that is known, after a commit.
+    /// Its events have these positions, unless they are discarded. `done` is called after a commit,
+    /// when the outcome is known.
     Placed {
         /// Position of its first event.
         first: Position,
         /// Position of its last event.
         last: Position,
-        /// The number of setbacks so far: what must not be stored unless this append is names it as
-        /// its [`Basis`].
+        /// The current setback count, to be passed in the [`Basis`] of appends that depend on this
+        /// one.
         setbacks: u64,
     },
-    /// It has no positions. It met the staged event of another append, which refuses it or of which
-    /// it looks like a retry; `done` is called when it is known what becomes of that event, after a
-    /// commit.
+    /// It has no positions: a staged event of another append refuses it, or makes it look like a
+    /// retry. `done` is called after a commit, when that event's outcome is known.
     WaitsFor {
-        /// Position of that event.
+        /// The event's position.
         position: Position,
     },
 }
 
-/// An append that was not judged because its [`Work`](crate::Work) ended first. Nothing was done:
-/// it may be staged again.
+/// An append that was not judged because its [`Work`](crate::Work) stopped first. It had no effect
+/// and can be staged again.
 #[must_use = "its completion waits for an answer"]
 pub struct Unjudged {
-    /// The append as it was given.
+    /// The append.
     pub append: Append,
-    /// Has not been called.
+    /// The completion, which has not been called.
     pub done: Completion,
-    /// Why the work ended.
+    /// Why the work stopped.
     pub stopped: Stopped,
 }
 

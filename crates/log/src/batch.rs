@@ -1,5 +1,5 @@
-//! A batch: the unit that is made durable. All events of one group commit, so
-//! all events of every request in it, are there after a crash or none is.
+//! A batch: the unit of durability. After a crash, either all events of a group commit exist (and
+//! so all events of each request in it) or none.
 //!
 //! | at | size | field |
 //! |---|---|---|
@@ -13,11 +13,11 @@
 //! | 32 | 8 | epoch of the writer |
 //! | 40 | 8 | recorded at, µs since 1970 UTC, of the last event |
 //! | 48 | 4 | header CRC of the previous batch in the segment, 0 for the first |
-//! | 52 | 4 | everything before this offset was behind a barrier when the batch was written |
+//! | 52 | 4 | everything before this offset was durable when the batch was written |
 //! | 56 | 8 | place of its entry in the [shared log](crate::shared) that this is a copy of, else 0 |
 //!
-//! The body CRC is the commit marker. The zero-slice count tells a torn write
-//! (sectors that never arrived read as zeros) from rotten bytes; see `recover`.
+//! The body CRC is the commit marker. The zero-slice count distinguishes a torn write (sectors that
+//! never arrived read as zeros) from bit rot; see `recover`.
 
 use crate::record::{read_u32, read_u64};
 use crate::shared::Place;
@@ -28,10 +28,10 @@ pub const BATCH_HEADER_BYTES: usize = 64;
 /// First four bytes of every batch. A record length never reaches 2^31, so the two cannot be
 /// confused.
 pub const BATCH_MAGIC: u32 = 0xb5a7_c4d1;
-/// The unit a disk is assumed to write wholly or not at all.
+/// The unit that a disk is assumed to write atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// The header of a batch, decoded.
+/// A decoded batch header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
     /// Position of its first event.
@@ -42,23 +42,22 @@ pub struct BatchHeader {
     pub body_bytes: u32,
     /// CRC32C of the records.
     pub body_crc: u32,
-    /// Sector slices of the batch that were all zero when it was written.
+    /// Number of sector slices of the batch that were all zero when it was written.
     pub zero_slices: u32,
     /// Epoch of its writer.
     pub epoch: u64,
     /// When its last event was recorded, µs since 1970 UTC.
     pub recorded_at_us: u64,
-    /// Header CRC of the batch before it in the segment.
+    /// Header CRC of the previous batch in the segment.
     pub previous_crc: u32,
-    /// Offset in the segment before which everything was durable when this was written.
+    /// Offset in the segment before which everything was durable when this batch was written.
     pub synced_to: u32,
-    /// Where the entry that brought it stands in the shared log; [`Place`]`(0)` in a log of files.
+    /// Place of its entry in the shared log; [`Place`]`(0)` in a log of files.
     pub place: Place,
 }
 
 impl BatchHeader {
-    /// Encodes the header; the last four bytes of the result's CRC field chain the next batch to
-    /// this one.
+    /// Encodes the header. Its CRC field chains the next batch to this one.
     #[must_use]
     pub fn encode(&self, salt: u64) -> [u8; BATCH_HEADER_BYTES] {
         let mut bytes = [0u8; BATCH_HEADER_BYTES];
@@ -112,15 +111,15 @@ impl BatchHeader {
     }
 }
 
-/// The checksum of an encoded header. The salt is random per segment and never
-/// leaves the disk, so no client can send bytes that would pass for a header.
+/// The checksum of an encoded header. The salt is random per segment and never leaves the disk, so
+/// no client can send bytes that pass for a header.
 #[must_use]
 pub fn header_crc(bytes: &[u8; BATCH_HEADER_BYTES], salt: u64) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[8..]), &salt.to_le_bytes())
 }
 
-/// How many of the pieces into which sector borders cut `bytes`, which lie at
-/// `offset` of the file, are all zero.
+/// The number of all-zero pieces when `bytes`, which lie at `offset` in the file, are split at
+/// sector boundaries.
 #[must_use]
 pub fn zero_slices(bytes: &[u8], offset: u64) -> u32 {
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! What can go wrong, and whether a retry helps.
+//! Errors, and whether a retry helps.
 
 use crate::role::Leader;
 use crate::work::Stopped;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use wellspring_types::{Conflict, Invalid, Position};
 
-/// Damage found in stored bytes. Retrying does not help; `wellspring verify` tells more.
+/// Damage in stored bytes. A retry does not help; `wellspring verify` reports the extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corruption {
     /// The file, relative to the log's folder.
@@ -26,7 +26,7 @@ impl fmt::Display for Corruption {
 /// Why a log could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// Another process holds the folder. Retry when it has stopped.
+    /// Another process has locked the folder. Retry once it has stopped.
     Locked {
         /// The folder.
         dir: String,
@@ -40,18 +40,18 @@ pub enum OpenError {
         /// Its version.
         version: u32,
     },
-    /// The folder belongs to another kind of log, or to another one. Retrying does not help.
+    /// The folder belongs to another kind of log, or to another log. A retry does not help.
     OtherJournal {
         /// The folder.
         dir: String,
         /// What it holds.
         what: String,
     },
-    /// The file system refused. A retry helps if its cause has gone.
+    /// The file system refused. A retry helps once the cause is gone.
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the file system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -65,7 +65,7 @@ impl fmt::Display for OpenError {
             OpenError::Corrupt(corruption) => corruption.fmt(f),
             OpenError::UnknownVersion { file, version } => write!(
                 f,
-                "{file} has format version {version}, which this program does not know; use the version that wrote it or a newer one"
+                "{file} has format version {version}, which this version does not support; use the version that wrote it or a newer one"
             ),
             OpenError::OtherJournal { dir, what } => write!(f, "{dir} does not fit: {what}"),
             OpenError::Io { doing, error } => write!(f, "{doing}: {error}"),
@@ -75,20 +75,20 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why a read gave no (further) events. Never is a short answer given instead.
+/// Why a read ended without an answer. A partial answer is never returned instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadError {
-    /// Stored bytes are damaged. Retrying does not help.
+    /// Stored bytes are damaged. A retry does not help.
     Corrupt(Corruption),
     /// The file system refused. A retry may help.
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the file system said.
+        /// The system's error.
         error: String,
     },
-    /// The caller's [`Work`](crate::Work) ended before the answer was found. Retrying with more
-    /// time or steps may help; a cursor goes on from where it stopped.
+    /// The caller's [`Work`](crate::Work) stopped before the answer was found. A retry with more
+    /// time or steps may help; a cursor continues from where it stopped.
     Stopped(Stopped),
 }
 
@@ -111,69 +111,70 @@ impl From<Corruption> for ReadError {
 }
 
 impl ReadError {
-    /// An I/O failure while `doing` something.
+    /// An I/O error of the operation `doing`.
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> ReadError {
         ReadError::Io { doing: doing.into(), error: error.to_string() }
     }
 }
 
-/// Why an append was not made.
+/// Why an append was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendError {
-    /// The append condition failed. Read again, decide again, then retry.
+    /// The append condition failed. Read again and decide again before retrying.
     Conflict(Conflict),
-    /// The input breaks a rule. Retrying does not help.
+    /// The input violates a rule. A retry does not help.
     Invalid(Invalid),
-    /// The request key was used before with another body. Retrying does not help.
+    /// The request key was used before with another body. A retry does not help.
     KeyReused {
         /// First position of the request that used the key.
         first: Position,
     },
-    /// An event id is already in the log, but not as part of this same request. Retrying does not
-    /// help.
+    /// An event id is already in the log, from another request. A retry does not help.
     IdReused {
         /// Index of the event in the request.
         event: usize,
         /// Position of the event that has the id.
         position: Position,
     },
-    /// The lease of the fence has expired or has another holder. Take the lease again, read again.
+    /// The fence's lease has expired or has another holder. Acquire the lease again and read again.
     LeaseLost,
-    /// Too much is staged already, or more comes in than the condition can be judged against.
-    /// Nothing was done; retry after a short while.
+    /// Too much is staged, or new events arrive faster than the condition can be judged. The append
+    /// had no effect; retry shortly.
     Overloaded,
-    /// No room on the device. Nothing was done; retry when there is room.
+    /// The device is full. The append had no effect; retry once there is room.
     StorageFull,
-    /// The system refused what the journal needs (descriptors, memory, a read of the device) before
-    /// anything was written. Nothing was done; retry after a short while.
+    /// The system refused a resource that the journal needs (descriptors, memory, a read) before
+    /// anything was written. The append had no effect; retry shortly.
     Unavailable {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// What the append was decided on came to nothing before it was staged
-    /// ([`Basis`](crate::Basis)). Nothing was done; read again, decide again, then retry.
+    /// The staged events that the append was decided on were discarded before it was staged
+    /// ([`Basis`](crate::Basis)). The append had no effect; read again and decide again before
+    /// retrying.
     SetBack,
-    /// The journal failed while this append was under way: it may or may not be
-    /// in the log after recovery. Retry with the same request key or event ids.
+    /// The journal failed while this append was in progress: recovery may or may not keep it. Retry
+    /// with the same request key or event ids.
     Unknown {
         /// What failed.
         reason: String,
     },
-    /// This node does not lead the log. Nothing was done; retry at the node that does, or after a
-    /// while if none is known.
+    /// This node does not lead the log. The append had no effect; retry at the leader, or later if
+    /// none is known.
     NotLeading {
-        /// Who leads, as far as this node knows.
+        /// The leader, as far as this node knows.
         leader: Option<Leader>,
     },
-    /// The log no longer takes appends (journal failed earlier, or closed). Nothing was done.
+    /// The log no longer accepts appends (the journal failed earlier, or the log is closed). The
+    /// append had no effect.
     Closed {
         /// Why.
         reason: String,
     },
-    /// An index or segment could not be read while judging the condition. Nothing was done.
+    /// An index or segment could not be read while judging the condition. The append had no effect.
     Read(ReadError),
-    /// The caller's [`Work`](crate::Work) ended before the condition was judged. Nothing was done.
-    /// Retrying with more time or steps may help; a smaller condition does.
+    /// The caller's [`Work`](crate::Work) stopped before the condition was judged. The append had
+    /// no effect. A retry with more time or steps may help, as does a smaller condition.
     Stopped(Stopped),
 }
 
@@ -201,10 +202,10 @@ impl fmt::Display for AppendError {
             AppendError::Overloaded => write!(f, "too many appends are waiting to become durable"),
             AppendError::StorageFull => write!(f, "no space left on the device"),
             AppendError::Unavailable { reason } => {
-                write!(f, "the journal could not accept the append now: {reason}")
+                write!(f, "the journal is temporarily unavailable: {reason}")
             }
             AppendError::SetBack => {
-                write!(f, "the append was based on events that were not stored; decide again")
+                write!(f, "the events that the append was decided on were discarded; decide again")
             }
             AppendError::Unknown { reason } => {
                 write!(f, "the outcome is unknown: {reason}")
@@ -224,29 +225,30 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// Why the end of a log is not confirmed: this process cannot tell that nobody has appended what it
-/// does not know. What it has can be read all the same. A retry helps once its cause has gone.
+/// Why the end of a log cannot be confirmed: other processes may have appended events that this one
+/// does not know. Known events can still be read. A retry helps once the cause is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotConfirmed {
-    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it is
-    /// closed.
+    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it
+    /// is closed.
     Closed {
         /// Why.
         reason: String,
     },
-    /// The end of the shared log could not be found out: the engine did not answer, or not in time.
+    /// The end of the shared log could not be determined: the engine did not respond, or not in
+    /// time.
     Unreachable {
-        /// What was said.
+        /// The engine's error.
         reason: String,
     },
-    /// The copy and the shared log have different pasts, or the shared log cannot be used any more.
+    /// The copy and the shared log have different histories, or the shared log is no longer usable.
     Detached {
-        /// What was found.
+        /// The finding.
         reason: String,
     },
-    /// The folder is not this process' any more: it was removed, renamed or replaced.
+    /// The folder no longer belongs to this process: it was removed, renamed or replaced.
     FolderLost {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }
@@ -256,13 +258,13 @@ impl fmt::Display for NotConfirmed {
         match self {
             NotConfirmed::Closed { reason } => write!(f, "the log accepts no appends: {reason}"),
             NotConfirmed::Unreachable { reason } => {
-                write!(f, "the end of the shared log could not be found out: {reason}")
+                write!(f, "the end of the shared log could not be determined: {reason}")
             }
             NotConfirmed::Detached { reason } => {
                 write!(f, "this copy is detached from the shared log: {reason}")
             }
             NotConfirmed::FolderLost { reason } => {
-                write!(f, "the folder of the log is not where it was: {reason}")
+                write!(f, "the folder of the log has been moved or removed: {reason}")
             }
         }
     }

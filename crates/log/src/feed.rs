@@ -1,8 +1,7 @@
-//! The head, or another position that only grows, as something to wait for:
-//! blocking, or from any async runtime.
+//! Waiting for the head, or another position that only grows: blocking, or from any async runtime.
 //!
-//! Waiters are kept by the position that they wait to see passed: a move of the head looks at those
-//! alone whose position is passed, and at none if there are none, however many wait.
+//! Waiters are sorted by position: when the head moves, only the waiters whose position it passed
+//! are visited.
 
 use crate::threads::{Signal, lock};
 use crate::waiters::{Line, Rest, Slots, Ticket, TooManyWaiters, Wakers};
@@ -15,11 +14,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Tells when the head moves. Clones are the same feed.
+/// Announces moves of the head. Clones share one feed.
 ///
-/// [`Log::feed`](crate::Log::feed) gives a log's. Other positions that only grow (how far a view
-/// has folded, say) are waited for with a feed made with [`Feed::at`]; "head" is then that
-/// position.
+/// [`Log::feed`](crate::Log::feed) returns a log's feed. [`Feed::at`] creates one for another
+/// growing position (how far a view has folded, say); "head" is then that position.
 #[derive(Debug, Clone, Default)]
 pub struct Feed {
     shared: Arc<Shared>,
@@ -29,7 +27,7 @@ pub struct Feed {
 struct Shared {
     head: AtomicU64,
     closed: AtomicBool,
-    /// Waiters in lines; the publisher takes the lock only if there are any.
+    /// Number of waiters; the publisher takes the lock only if it is not zero.
     waiting: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
@@ -37,7 +35,7 @@ struct Shared {
 #[derive(Debug)]
 struct Waiters {
     slots: Slots,
-    /// By the position that is to be passed. None is empty.
+    /// Waiters by the position that must be passed. No line is empty.
     lines: BTreeMap<Position, Line>,
 }
 
@@ -47,29 +45,29 @@ impl Default for Waiters {
     }
 }
 
-/// Whom to wake.
+/// The waiters to wake.
 #[derive(Debug, Clone, Copy)]
-enum Awaited {
-    /// Waiters for positions before this one.
+enum WakeTarget {
+    /// Those for positions before this one.
     Before(Position),
     /// All waiters.
     Any,
 }
 
-impl Awaited {
+impl WakeTarget {
     fn includes(self, position: Position) -> bool {
         match self {
-            Awaited::Before(head) => position < head,
-            Awaited::Any => true,
+            WakeTarget::Before(head) => position < head,
+            WakeTarget::Any => true,
         }
     }
 }
 
 impl Feed {
-    /// Most tasks that may wait at a time; threads are not counted.
+    /// Maximum number of waiting tasks; threads are not counted.
     pub const MAX_WAITERS: usize = 1 << 16;
 
-    /// A feed that stands at `position` and moves when [`publish`](Self::publish) is called.
+    /// A feed at `position` that moves when [`publish`](Self::publish) is called.
     #[must_use]
     pub fn at(position: Position) -> Feed {
         let feed = Feed::default();
@@ -77,61 +75,61 @@ impl Feed {
         feed
     }
 
-    /// The head: last published position, 0 if the log is empty.
+    /// The head: the last published position, 0 if the log is empty.
     #[must_use]
     pub fn head(&self) -> Position {
         self.shared.head.load(Ordering::Acquire)
     }
 
-    /// Moves the head and wakes the waiters whose position it has passed; a lower head than before
-    /// changes nothing. Everything that a reader may look at up to it must be in place: what was
-    /// done before this call is visible to every thread that sees the head.
+    /// Moves the head and wakes the waiters whose position it passed; a lower head has no effect.
+    /// Everything that readers may access up to the head must be in place: writes before this call
+    /// are visible to every thread that sees the head.
     ///
-    /// The feed of a log is moved by the log alone.
+    /// Only the log moves its own feed.
     pub fn publish(&self, head: Position) {
         self.advance(head);
         self.wake_passed();
     }
 
-    /// The first half of [`publish`](Self::publish), which wakes nobody and so may be called with
-    /// a lock held.
+    /// The first half of [`publish`](Self::publish). It wakes no waiter, so it may be called with a
+    /// lock held.
     pub(crate) fn advance(&self, head: Position) {
-        // Sequentially consistent with `waiting`: either the publisher sees the
-        // waiter, or the waiter (which registers, then looks again) sees the head.
+        // Sequentially consistent with `waiting`: either the publisher sees the waiter, or the
+        // waiter (which registers, then checks again) sees the head.
         self.shared.head.fetch_max(head, Ordering::SeqCst);
     }
 
     /// The second half of [`publish`](Self::publish).
     pub(crate) fn wake_passed(&self) {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
-            self.wake(Awaited::Before(self.shared.head.load(Ordering::SeqCst)));
+            self.wake(WakeTarget::Before(self.shared.head.load(Ordering::SeqCst)));
         }
     }
 
-    /// Says that the head will not move again, and wakes everyone who waits. To be called after
-    /// the last [`publish`](Self::publish).
+    /// Declares that the head will not move again, and wakes all waiters. To be called after the
+    /// last [`publish`](Self::publish).
     pub fn close(&self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.rouse();
     }
 
-    /// Ends every wait without moving the head, so that all look again at whatever else they wait
-    /// for.
+    /// Ends every wait without moving the head, so that all waiters check their other conditions.
     pub fn rouse(&self) {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
-            self.wake(Awaited::Any);
+            self.wake(WakeTarget::Any);
         }
     }
 
     /// Wakes outside the lock.
     #[cold]
-    fn wake(&self, awaited: Awaited) {
+    fn wake(&self, awaited: WakeTarget) {
         let mut wakers = match awaited {
-            // In pieces, so that no waiter that registers meanwhile waits long for it. It ends: a
-            // waiter that registers for one of these positions now sees that the head is past it.
-            Awaited::Before(_) => Wakers::default(),
-            // At once: waiters that were woken may register again for the same position.
-            Awaited::Any => Wakers::unbounded(),
+            // In batches, so that a waiter registering meanwhile does not wait long for the lock.
+            // This terminates: a waiter that registers for one of these positions now sees that the
+            // head has passed it.
+            WakeTarget::Before(_) => Wakers::default(),
+            // All at once: woken waiters may register again for the same position.
+            WakeTarget::Any => Wakers::unbounded(),
         };
         loop {
             let mut waiters = lock(&self.shared.waiters);
@@ -159,7 +157,7 @@ impl Feed {
             || self.shared.closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until the head is past `position`, the log closes, everyone is
+    /// Waits until the head passes `position`, the log closes, all waiters are
     /// [roused](Self::rouse), or `timeout` passes; returns the head.
     pub fn wait_past(&self, position: Position, timeout: Duration) -> Position {
         if self.is_past(position) || timeout.is_zero() {
@@ -173,31 +171,31 @@ impl Feed {
         self.head()
     }
 
-    /// A future that gives the head once it is past `position`, the log is closed, or everyone is
-    /// [roused](Self::rouse). It waits from its first poll on, and no longer when it is dropped.
+    /// A future that returns the head once it has passed `position`, the log is closed, or all
+    /// waiters are [roused](Self::rouse). It waits from its first poll until it is dropped.
     #[must_use]
     pub fn past(&self, position: Position) -> Past {
         Past { feed: self.clone(), position, ticket: None }
     }
 
-    /// Whether the log has been closed: the head will not move again.
+    /// Whether the log has been closed, so that the head will not move again.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.closed.load(Ordering::SeqCst)
     }
 }
 
-/// What waits.
+/// The state of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Task,
     Thread,
 }
 
-/// A place among those that wait for a head to pass a position: see [`Feed::past`].
+/// A registration that waits for the head to pass a position: see [`Feed::past`].
 ///
-/// As a future it gives the head, or [`TooManyWaiters`] if [`Feed::MAX_WAITERS`] wait already;
-/// a retry helps when others have stopped waiting.
+/// As a future it returns the head, or [`TooManyWaiters`] if [`Feed::MAX_WAITERS`] are waiting; a
+/// retry helps once others have stopped waiting.
 #[derive(Debug)]
 pub struct Past {
     feed: Feed,
@@ -212,7 +210,7 @@ impl Past {
             let mut waiters = lock(&shared.waiters);
             let Waiters { slots, lines } = &mut *waiters;
             match &self.ticket {
-                // Roused for something else than the head: the caller looks.
+                // Roused for another reason than the head: the caller checks.
                 Some(ticket) if slots.rest(ticket) != Rest::Waiting => {
                     return Ok(Poll::Ready(self.feed.head()));
                 }
@@ -234,7 +232,7 @@ impl Past {
                 }
             }
             drop(waiters);
-            // Registered, then looked at again: no move of the head falls between.
+            // Checked again after registering, so no move of the head is missed.
             if !self.feed.is_past(self.position) {
                 return Ok(Poll::Pending);
             }
@@ -263,7 +261,7 @@ impl Drop for Past {
         if slots.rest(&ticket) == Rest::Waiting {
             shared.waiting.fetch_sub(1, Ordering::SeqCst);
         }
-        // A roused slot has no line any more, and none is made for it.
+        // A roused slot has left its line, and gets no new one.
         let mut none = Line::EMPTY;
         let line = lines.get_mut(&self.position).unwrap_or(&mut none);
         slots.leave(line, ticket);
@@ -281,15 +279,15 @@ mod tests {
 
     /// Counts how often it is woken.
     #[derive(Default)]
-    struct Counting(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Counting {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    impl Counting {
+    impl WakeCounter {
         fn count(&self) -> usize {
             self.0.load(Ordering::SeqCst)
         }
@@ -335,7 +333,7 @@ mod tests {
     #[test]
     fn a_task_registers_once_is_woken_once_and_leaves_nothing() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut past = feed.past(0);
         for _ in 0..10 {
@@ -359,7 +357,7 @@ mod tests {
     #[test]
     fn more_waiters_than_a_fixed_number_do_not_wake_each_other() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut all: Vec<_> = (0..20_000).map(|_| feed.past(0)).collect();
         for _ in 0..3 {
@@ -375,7 +373,7 @@ mod tests {
     #[test]
     fn a_move_of_the_head_wakes_those_alone_whose_position_it_passes() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut far: Vec<_> = (0..20_000u64).map(|n| feed.past(1_000 + n % 7)).collect();
         assert!(far.iter_mut().all(|past| poll(past, &waker).is_pending()));
@@ -392,7 +390,7 @@ mod tests {
     #[test]
     fn over_the_bound_a_waiter_is_refused_and_a_thread_is_not() {
         let feed = Feed::at(0);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut all: Vec<_> = (0..Feed::MAX_WAITERS).map(|_| feed.past(0)).collect();
         assert!(all.iter_mut().all(|past| poll(past, &waker).is_pending()));
@@ -410,7 +408,7 @@ mod tests {
     #[test]
     fn rousing_wakes_everyone_and_moves_nothing() {
         let feed = Feed::at(4);
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut past = feed.past(9);
         assert!(poll(&mut past, &waker).is_pending());
@@ -423,7 +421,7 @@ mod tests {
         assert_eq!((count.count(), poll(&mut again, &waker)), (2, Poll::Ready(Ok(10))));
     }
 
-    /// Two threads, each waiting for the other's move: one lost wake-up stops both.
+    /// Two threads wait for each other's moves: one lost wake-up stops both.
     #[test]
     fn no_wake_up_is_lost_between_a_publisher_and_a_waiter() {
         const ROUNDS: u64 = 20_000;

@@ -1,5 +1,5 @@
-//! Records that another node's batcher hands over: its bytes are checked like a stranger's, then
-//! they are one request with a key.
+//! Records handed over by another node's batcher: they are validated like untrusted input and then
+//! form one request with a key.
 
 use crate::append::{Append, Completion};
 use crate::log::Log;
@@ -7,41 +7,41 @@ use crate::record::{EncodedEvents, RecordFault, RecordView, RequestKey, read_u32
 use std::fmt;
 use wellspring_types::{EventRef, Invalid};
 
-/// Most bytes of a piece that is handed over; a single record may be longer.
+/// Maximum size of a piece that is handed over, in bytes; a single record may be longer.
 pub const HANDED_OVER_BYTES: usize = 1 << 20;
-/// Most records of a piece that is handed over.
+/// Maximum number of records in a piece.
 pub const HANDED_OVER_EVENTS: usize = 4000;
 
-/// Why bytes are no records that can be taken over. Nothing was done, and a retry does not help.
+/// Why bytes cannot be accepted as records. They had no effect, and a retry does not help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandedOverFault {
-    /// There are none.
+    /// There are no records.
     Empty,
     /// More bytes than [`HANDED_OVER_BYTES`], in more than one record.
     TooLong {
-        /// How many.
+        /// Their size in bytes.
         bytes: usize,
     },
     /// More records than [`HANDED_OVER_EVENTS`].
     TooMany,
-    /// Something is not a record.
+    /// A record is malformed.
     NotARecord {
-        /// Which one, from 0.
+        /// Its index, from 0.
         record: usize,
-        /// What is wrong with it.
+        /// The fault.
         fault: RecordFault,
     },
-    /// A record has a position or a time already: it was taken from a log.
+    /// A record already has a position or a time: it comes from a log.
     Stamped {
-        /// Which one, from 0.
+        /// Its index, from 0.
         record: usize,
     },
-    /// A record has a request key of its own.
+    /// A record has its own request key.
     Keyed {
-        /// Which one, from 0.
+        /// Its index, from 0.
         record: usize,
     },
-    /// An event breaks a limit.
+    /// An event violates a limit.
     Invalid(Invalid),
 }
 
@@ -51,19 +51,19 @@ impl fmt::Display for HandedOverFault {
             HandedOverFault::Empty => write!(f, "no records were handed over"),
             HandedOverFault::TooLong { bytes } => write!(
                 f,
-                "{bytes} bytes of records are too many at a time; the limit is {HANDED_OVER_BYTES}"
+                "{bytes} bytes of records exceed the limit of {HANDED_OVER_BYTES} at a time"
             ),
             HandedOverFault::TooMany => {
-                write!(f, "more than {HANDED_OVER_EVENTS} records are too many at a time")
+                write!(f, "the limit of {HANDED_OVER_EVENTS} records at a time is exceeded")
             }
             HandedOverFault::NotARecord { record, fault } => {
                 write!(f, "record {record} cannot be read: {fault}")
             }
             HandedOverFault::Stamped { record } => {
-                write!(f, "record {record} has a position or a time; only who leads gives them")
+                write!(f, "record {record} has a position or a time, which only the leader assigns")
             }
             HandedOverFault::Keyed { record } => {
-                write!(f, "record {record} has a request key; the key of the piece is given apart")
+                write!(f, "record {record} has a request key; pass the key of the piece separately")
             }
             HandedOverFault::Invalid(invalid) => invalid.fmt(f),
         }
@@ -73,15 +73,15 @@ impl fmt::Display for HandedOverFault {
 impl std::error::Error for HandedOverFault {}
 
 impl Log {
-    /// Takes records that the batcher of another node hands over, as its
-    /// [`HandedPiece`](crate::batcher::HandedPiece) has them: one request with this key. `done` is
-    /// called with the outcome, perhaps before this returns: as for an append with a key, so that a
-    /// piece that comes again is stored once and answered the same, also while the first is still
-    /// under way. What it means to the giver is told by
-    /// [`HandOverOutcome::of`](crate::batcher::HandOverOutcome::of). Nothing is waited for.
+    /// Appends records that another node's batcher hands over, in the form of its
+    /// [`HandedPiece`](crate::batcher::HandedPiece), as one request with this key. `done` is called
+    /// with the outcome, possibly before this returns. As for any append with a key, a repeated
+    /// piece is stored once and gets the same answer, even while the first attempt is in progress.
+    /// [`HandOverOutcome::of`](crate::batcher::HandOverOutcome::of) translates the outcome for the
+    /// sender. Does not block.
     ///
     /// # Errors
-    /// [`HandedOverFault`], which names the record at fault; `done` is not called then.
+    /// [`HandedOverFault`], which names the offending record; `done` is not called then.
     pub fn take_handed_over(
         &self,
         records: &[u8],
@@ -94,7 +94,7 @@ impl Log {
     }
 }
 
-/// The records as events to be appended, if they are as a producer encodes them.
+/// The records as events to append, if they have the form that a producer encodes.
 fn check(records: &[u8]) -> Result<EncodedEvents, HandedOverFault> {
     let mut rest = records;
     let mut count = 0;
@@ -123,7 +123,7 @@ fn check_record(record: usize, bytes: &[u8]) -> Result<(), HandedOverFault> {
     if bytes[8..24].iter().any(|byte| *byte != 0) {
         return Err(HandedOverFault::Stamped { record });
     }
-    // Without position and time it ends before them.
+    // Without position and time, the checksum ends before them.
     if crc32c::crc32c(&bytes[24..]) != read_u32(bytes, 4) {
         return Err(not_a_record(RecordFault::Checksum));
     }

@@ -1,17 +1,17 @@
-//! Counts by size, for figures: a fixed set of bounds, an array of counters, no lock.
+//! Histograms for figures: fixed bounds, an array of counters, no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bounds that every histogram here has; one more count is for what lies above them.
+/// Number of bounds of every histogram; one more counter is for values above them.
 pub const HISTOGRAM_BOUNDS: usize = 20;
 
 type Bounds = [u64; HISTOGRAM_BOUNDS];
 
-/// Events of a group commit: 1, 2, 4, … 524,288.
+/// Events in a group commit: 1, 2, 4, … 524,288.
 pub(crate) static BATCH_EVENTS: Bounds = doubling_from(1);
-/// Bytes of a group commit as written, its header included: 128 B, 256 B, … 64 MiB.
+/// Size of a group commit as written, including its header: 128 B, 256 B, … 64 MiB.
 pub(crate) static BATCH_BYTES: Bounds = doubling_from(128);
-/// Time of a barrier, µs: close together where devices with a cache of their own are.
+/// Duration of a barrier, µs; finer where devices with a write cache are.
 pub(crate) static BARRIER_US: Bounds = [
     10, 25, 50, 75, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_500, 5_000, 10_000, 25_000,
     50_000, 100_000, 500_000, 2_500_000,
@@ -27,7 +27,7 @@ const fn doubling_from(first: u64) -> Bounds {
     bounds
 }
 
-/// How many values there were of which size, since the log was opened.
+/// The distribution of values since the log was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Histogram {
     bounds: &'static Bounds,
@@ -36,34 +36,34 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The bounds with how many values were at most that and above the bound before; the last
-    /// pair, without a bound, is for those above all bounds.
+    /// The bounds, each with the number of values up to it and above the previous bound; the last
+    /// pair, without a bound, counts the values above all bounds.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let bounds = self.bounds.iter().copied().map(Some).chain([None]);
         bounds.zip(self.counts)
     }
 
-    /// How many values there were.
+    /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All values added.
+    /// Sum of all values.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 }
 
-/// One without values, of events; only to fill [`LogStats`](crate::LogStats) from.
+/// An empty histogram of events, only for initializing [`LogStats`](crate::LogStats).
 impl Default for Histogram {
     fn default() -> Histogram {
         Recorder::new(&BATCH_EVENTS).read()
     }
 }
 
-/// A histogram that is being counted. Relaxed: a reader may see a value counted and not added yet.
+/// A histogram being recorded. Relaxed: a reader may see a value counted but not yet added.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     bounds: &'static Bounds,

@@ -1,6 +1,5 @@
-//! Looking into a log that is not open: nothing here writes, and a folder that
-//! a running process holds may be looked at too (its last batches may then be
-//! seen half written, which is reported as a torn end).
+//! Inspecting a log that is not open. Nothing here writes, and a folder in use by a running process
+//! may be inspected too (its last batch may then be incomplete, which is reported as a torn end).
 
 use crate::error::{Corruption, OpenError};
 use crate::index::{SegmentIndex, TermKind, TermPage};
@@ -19,17 +18,17 @@ use std::path::Path;
 use std::sync::Arc;
 use wellspring_types::{Position, Query};
 
-/// The name of the log in its [journal](crate::shared) if a folder holds a copy of a shared log;
+/// The log's name in its [journal](crate::shared) if the folder holds a copy of a shared log;
 /// `None` if it holds a log of files, or nothing.
 ///
 /// # Errors
-/// The folder cannot be read, or what it says of itself is damaged.
+/// The folder cannot be read, or its metadata is damaged.
 pub fn copied_log(dir: &Path) -> io::Result<Option<String>> {
     let storage = DiskStorage::existing(dir)?;
     Ok(CopyIdentity::read(&storage)?.map(|identity| identity.log))
 }
 
-/// A segment file as found.
+/// A segment file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
     /// Its name.
@@ -40,28 +39,28 @@ pub struct SegmentFile {
     pub base: Position,
     /// Epoch of the writer that made it.
     pub epoch: u64,
-    /// Whether a usable index file lies beside it.
+    /// Its index file.
     pub index: IndexFile,
 }
 
 /// The state of a segment's index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexFile {
-    /// Its header is good and it belongs to the segment.
+    /// A valid header that belongs to the segment.
     Present {
-        /// Events it covers, of this segment and those that share it.
+        /// Number of events it covers, in this segment and those that share it.
         events: u32,
     },
-    /// The index of an earlier segment covers this one, too.
+    /// The index of an earlier segment also covers this one.
     Shared,
-    /// There is none: normal for the last segment; otherwise it is made at the next opening.
+    /// There is none: normal for the last segment; otherwise it is rebuilt at the next opening.
     Missing,
 }
 
-/// A batch as found.
+/// A batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchInfo {
-    /// Where its header begins in the segment.
+    /// Offset of its header in the segment.
     pub offset: u64,
     /// Length of header and records.
     pub bytes: u64,
@@ -75,22 +74,22 @@ pub struct BatchInfo {
     pub recorded_at_us: u64,
 }
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Segments read.
     pub segments: u64,
-    /// Batches whose checksums are good.
+    /// Batches with valid checksums.
     pub batches: u64,
-    /// Events whose checksums are good.
+    /// Events with valid checksums.
     pub events: u64,
     /// Bytes of batches read.
     pub bytes: u64,
-    /// Indexes compared, posting by posting, with their segments.
+    /// Indexes compared with their segments, posting by posting.
     pub indexes: u64,
-    /// Indexes that are missing or disagree with their segment. Harmless: they are made anew.
+    /// Indexes that are missing or disagree with their segment. Harmless: they are rebuilt.
     pub stale_indexes: Vec<String>,
-    /// Whether the last segment ends with a write that a crash cut short. Harmless: it was never
+    /// Whether the last segment ends with a write interrupted by a crash. Harmless: it was never
     /// acknowledged.
     pub torn_end: bool,
     /// Damage to events.
@@ -98,31 +97,31 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every acknowledged event is there and unchanged.
+    /// Whether every acknowledged event exists unchanged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holding {
-    /// Nothing of a log yet.
+    /// No log yet.
     Nothing,
-    /// A log of files: there is no other copy of it.
+    /// A log of files: this is its only copy.
     Files,
     /// The copy of a [shared log](crate::shared).
     Copy(CopyFound),
 }
 
-/// The copy of a shared log as found.
+/// The copy of a shared log in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyFound {
-    /// Whose copy it is. `None` if the file that says so is missing or damaged, which is harmless:
-    /// the shared log says the same.
+    /// Identifies the shared log. `None` if the file that says so is missing or damaged, which is
+    /// harmless: the shared log has the same information.
     pub of: Option<CopyOf>,
-    /// Position of its last event that is good, 0 if there is none.
+    /// Position of its last intact event, 0 if there is none.
     pub head: Position,
     /// Epoch of its last batch.
     pub epoch: u64,
@@ -130,14 +129,14 @@ pub struct CopyFound {
     pub place: Place,
 }
 
-/// Which shared log a folder is a copy of.
+/// The shared log that a folder is a copy of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyOf {
-    /// Drawn at random when the shared log was founded.
+    /// Random, chosen when the shared log was created.
     pub cluster: ClusterId,
-    /// What the shared log is called.
+    /// The shared log's name.
     pub log: String,
-    /// Who was seen to lead it last.
+    /// The last known leader.
     pub leader: Option<Leader>,
 }
 
@@ -178,13 +177,13 @@ fn open(
 /// What the folder `dir` holds. Reads one segment.
 ///
 /// # Errors
-/// [`OpenError`] if a file cannot be read. Damage is none: it may be cut off from a copy, and a log
-/// of files is told by what is not damaged.
+/// [`OpenError`] if a file cannot be read. Damage is not an error: the copy may be truncated there,
+/// and a log of files is recognized by its intact parts.
 pub fn holding(dir: &Path) -> Result<Holding, OpenError> {
     holding_on(&existing(dir)?)
 }
 
-/// As [`holding`], of a storage of the caller's.
+/// As [`holding`], for a storage supplied by the caller.
 ///
 /// # Errors
 /// As [`holding`].
@@ -205,7 +204,7 @@ pub fn holding_on(storage: &dyn Storage) -> Result<Holding, OpenError> {
         .filter_map(|name| parse_segment_name(name))
         .collect();
     bases.sort_unstable();
-    // A file without a byte is what a crash may leave of one that was being made.
+    // A crash may leave an empty file where one was being created.
     let mut lengths = bases
         .iter()
         .map(|&base| open(storage, &segment_name(base))?.len().map_err(failed("measuring")));
@@ -213,7 +212,7 @@ pub fn holding_on(storage: &dyn Storage) -> Result<Holding, OpenError> {
     let mut lengths = lengths.into_iter();
     bases.retain(|_| lengths.next() != Some(0));
     let has_segments = !bases.is_empty();
-    // What is damaged is cut off at an opening, from the last segment backwards.
+    // Opening truncates damage, from the last segment backwards.
     let mut last = None;
     while let (None, Some(base)) = (&last, bases.pop()) {
         let name = segment_name(base);
@@ -272,10 +271,10 @@ pub fn segments(dir: &Path) -> Result<Vec<SegmentFile>, OpenError> {
     Ok(found)
 }
 
-/// The batches of one segment of the log in `dir`, in order, up to the first that is damaged.
+/// The batches of one segment of the log in `dir`, in order, up to the first damaged one.
 ///
 /// # Errors
-/// [`OpenError`]; what was visited before stands.
+/// [`OpenError`]; batches visited before are valid.
 pub fn batches(
     dir: &Path,
     base: Position,
@@ -296,8 +295,8 @@ pub fn batches(
     })
 }
 
-/// Reads every byte of the log in `dir` and checks all there is to check.
-/// `progress` is told the bytes of segment files read so far and in all.
+/// Reads and checks every byte of the log in `dir`. `progress` is called with the bytes of segment
+/// files read so far and in total.
 ///
 /// # Errors
 /// [`OpenError::Io`] if a file cannot be read, [`OpenError::UnknownVersion`]; damage is in the
@@ -306,7 +305,7 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, 
     verify_on(&existing(dir)?, progress)
 }
 
-/// As [`verify`], of a log that lies in a storage of the caller's.
+/// As [`verify`], for a storage supplied by the caller.
 ///
 /// # Errors
 /// As [`verify`].
@@ -326,7 +325,7 @@ pub fn verify_on(
     for (i, (&base, len)) in bases.iter().zip(lengths).enumerate() {
         let last = i + 1 == bases.len();
         let next = verify_segment(storage, base, expected, last, &mut report)?;
-        // After damage the next segment says where the log goes on.
+        // After damage, the next segment determines where the log continues.
         expected = next.or(bases.get(i + 1).copied()).unwrap_or(expected);
         read += len;
         progress(read, total);
@@ -387,8 +386,8 @@ fn verify_segment(
     Ok(Some(scanned.next))
 }
 
-/// Compares the index of the first of some segments with one made from the segments that it covers,
-/// answer by answer, and tells how many these are.
+/// Compares the index of the first of these segments with one rebuilt from the segments that it
+/// covers, and returns their number.
 fn verify_index(
     storage: &dyn Storage,
     bases: &[Position],
@@ -416,7 +415,7 @@ fn verify_index(
         bases[..covered.len()].iter().map(segment_of).collect::<Result<_, _>>()?;
     let active = match build_active(&segments) {
         Ok((active, _)) => active,
-        // The report says so already.
+        // The report already contains it.
         Err(OpenError::Corrupt(_)) => return Ok(covered.len()),
         Err(other) => return Err(other),
     };
@@ -429,7 +428,7 @@ fn verify_index(
     Ok(covered.len())
 }
 
-/// Whether two indexes name the same offsets, and the same events for every type and tag.
+/// Whether two indexes list the same offsets, and the same events for every type and tag.
 fn agree(one: &SegmentIndex, other: &SegmentIndex, count: u32) -> bool {
     let offsets = (0..count).all(|rel| match (one.offset(rel), other.offset(rel)) {
         (Ok(a), Ok(b)) => a == b,

@@ -1,6 +1,5 @@
-//! Exclusive leases with fencing tokens. Held in memory: a restart ends every
-//! lease, and no token from before it is accepted again, because tokens carry
-//! the log's epoch, which only grows.
+//! Exclusive leases with fencing tokens. They are held in memory: a restart ends every lease, and
+//! no earlier token is accepted again, because tokens contain the log's epoch, which only grows.
 
 use crate::options::Clock;
 use crate::plants::{Plant, planted};
@@ -12,37 +11,37 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// A lease that was granted.
+/// A granted lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// Fencing token: greater than every token granted before, below 2^53.
     pub token: u64,
-    /// When it ends unless renewed, µs on the monotonic clock.
+    /// Expiry unless renewed, µs on the monotonic clock.
     pub expires_us: u64,
 }
 
-/// What an append carries to prove that its client still holds a lease.
+/// Proof in an append that its client still holds a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
     /// Name of the lease.
     pub lease: String,
-    /// Token it was granted with.
+    /// The token.
     pub token: u64,
 }
 
 /// Why a lease was not granted, renewed or released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseError {
-    /// Another client holds it for so many more µs. Retry after that.
+    /// Another client holds it. Retry after its remaining time.
     Held {
-        /// µs until it ends unless renewed.
+        /// µs until it expires unless renewed.
         remaining_us: u64,
     },
-    /// It has expired or was granted anew; the token is worth nothing any more.
+    /// It has expired or was granted to another client; the token is invalid.
     Lost,
-    /// More leases than [`Leases::MAX`] exist. Retry later.
+    /// [`Leases::MAX`] leases exist. Retry later.
     TooMany,
-    /// This node does not lead the log; leases are granted by the one that does.
+    /// This node does not lead the log, and only the leader grants leases.
     NotLeading,
 }
 
@@ -54,7 +53,7 @@ impl fmt::Display for LeaseError {
             }
             LeaseError::Lost => write!(f, "expired or granted to another client since"),
             LeaseError::NotLeading => write!(f, "this node does not lead the log"),
-            LeaseError::TooMany => write!(f, "{} leases are held; no more fit", Leases::MAX),
+            LeaseError::TooMany => write!(f, "the limit of {} leases is reached", Leases::MAX),
         }
     }
 }
@@ -64,7 +63,7 @@ impl std::error::Error for LeaseError {}
 /// The leases of one log.
 pub struct Leases {
     clock: Arc<dyn Clock>,
-    /// Keyed at random: how far each token lies behind the one before cannot be told in advance.
+    /// Randomly keyed, so that the distance between tokens is unpredictable.
     strides: RandomState,
     state: Mutex<State>,
 }
@@ -73,12 +72,12 @@ pub struct Leases {
 struct State {
     held: HashMap<String, Holding>,
     last_token: u64,
-    /// The first token that belongs to the next epoch.
+    /// The first token of the next epoch.
     end_token: u64,
-    /// Whether this node leads the log, and so grants leases.
+    /// Whether this node leads the log and so grants leases.
     grants: bool,
     slots: Slots,
-    /// By the name of the lease. None is empty.
+    /// Lines by lease name. None is empty.
     lines: HashMap<String, Line>,
 }
 
@@ -89,17 +88,17 @@ struct Holding {
     holder: Box<str>,
 }
 
-/// Tokens of one epoch before they would run into the next one's.
+/// Number of tokens in an epoch.
 const TOKENS_PER_EPOCH: u64 = 1 << 32;
-/// The next token lies at random within one part in so many of those that are left. So the first of
-/// an epoch is one of 4,096, and 18 million are granted before there are none left: each grant uses
-/// up half a part on average, so 2^21 × ln 2^12 of them leave 2^20, which are given one by one.
+/// The next token is chosen at random within this fraction of the remaining ones. The first token
+/// of an epoch is thus one of 4,096, and 18 million can be granted: each grant uses half a fraction
+/// on average, so after 2^21 × ln 2^12 grants 2^20 tokens are left, which are granted one by one.
 const STRIDE_SHARE: u64 = 1 << 20;
 
 impl Leases {
-    /// Most leases at a time.
+    /// Maximum number of leases.
     pub const MAX: usize = 100_000;
-    /// Most tasks that may wait for leases at a time.
+    /// Maximum number of tasks waiting for leases.
     pub const MAX_WAITERS: usize = 1 << 16;
 
     pub(crate) fn new(clock: Arc<dyn Clock>, epoch: u64) -> Leases {
@@ -114,8 +113,8 @@ impl Leases {
         Leases { clock, strides: RandomState::new(), state: Mutex::new(state) }
     }
 
-    /// Begins to grant leases in an epoch greater than all before. Those that are held end; whom to
-    /// wake.
+    /// Starts granting leases in an epoch greater than all before, and ends those held. Returns the
+    /// wakers to call.
     #[must_use]
     pub(crate) fn begin_epoch(&self, epoch: u64) -> Vec<Waker> {
         let mut state = lock(&self.state);
@@ -131,7 +130,8 @@ impl Leases {
         state.end_all()
     }
 
-    /// Ends all leases and grants none until the next epoch: another node may. Whom to wake.
+    /// Ends all leases and grants none until the next epoch, because another node may. Returns the
+    /// wakers to call.
     #[must_use]
     pub(crate) fn suspend(&self) -> Vec<Waker> {
         let mut state = lock(&self.state);
@@ -140,7 +140,7 @@ impl Leases {
     }
 
     /// Grants the lease to `holder` (an account, say; empty if there are none) if it is free.
-    /// To renew and release it takes the token and the same holder.
+    /// Renewing and releasing it require the token and the same holder.
     ///
     /// # Errors
     /// [`LeaseError::Held`], [`LeaseError::TooMany`], [`LeaseError::NotLeading`].
@@ -170,7 +170,7 @@ impl Leases {
         Ok(lease)
     }
 
-    /// The next token of this epoch, if one is left.
+    /// The next token of this epoch, if any is left.
     fn token_after(&self, last_token: u64, end_token: u64) -> Option<u64> {
         let left = end_token.checked_sub(last_token + 2)?;
         let reach = (left / STRIDE_SHARE).max(1);
@@ -197,7 +197,7 @@ impl Leases {
         Ok(*lease)
     }
 
-    /// Ends a held lease, and tells the first that waits for it.
+    /// Ends a held lease and wakes the first waiter in its line.
     ///
     /// # Errors
     /// [`LeaseError::Lost`], [`LeaseError::NotLeading`].
@@ -213,14 +213,13 @@ impl Leases {
         Ok(())
     }
 
-    /// A place in the line of those that wait for a lease, taken with the first
-    /// [`poll_turn`](LeaseLine::poll_turn).
+    /// A place in the line for a lease, taken by the first [`poll_turn`](LeaseLine::poll_turn).
     #[must_use]
     pub fn line(&self, name: &str) -> LeaseLine<'_> {
         LeaseLine { leases: self, name: name.to_owned(), place: Place::Outside }
     }
 
-    /// Whether the fence's lease is held with the fence's token.
+    /// Whether the fence's token holds its lease.
     pub(crate) fn holds(&self, fence: &Fence) -> bool {
         let now_us = self.clock.monotonic_us();
         let state = lock(&self.state);
@@ -242,12 +241,12 @@ impl Holding {
 }
 
 impl State {
-    /// What a client is told whose lease is not held.
+    /// The error for a client whose lease is not held.
     fn lost(&self) -> LeaseError {
         if self.grants { LeaseError::Lost } else { LeaseError::NotLeading }
     }
 
-    /// Ends all leases; the first that waits for each.
+    /// Ends all leases; returns the first waiter of each line.
     fn end_all(&mut self) -> Vec<Waker> {
         self.held.clear();
         self.lines.values().filter_map(|line| self.slots.first(line)).collect()
@@ -260,9 +259,9 @@ impl State {
 
 /// A waiter's place in the line for a lease.
 ///
-/// Only the first in line is woken: when the lease is released, and when it comes to stand first.
-/// It alone must also look when the holder's time is up. However many wait behind it, a release, a
-/// renewal and an expiry cost one wake-up.
+/// Only the first waiter in line is woken: when the lease is released, and when it becomes the
+/// first. It must also check when the holder's lease expires. However many others wait, a release,
+/// a renewal and an expiry each cost one wake-up.
 #[derive(Debug)]
 pub struct LeaseLine<'a> {
     leases: &'a Leases,
@@ -274,18 +273,18 @@ pub struct LeaseLine<'a> {
 enum Place {
     Outside,
     Behind(Ticket),
-    /// It stands first and has been told so.
+    /// It is the first and has been notified.
     First(Ticket),
 }
 
 impl LeaseLine<'_> {
-    /// Ready when it is worth while to try [`Leases::acquire`]: the lease is free now, or this
-    /// waiter has just come to stand first, and so does not know when the holder's time is up.
-    /// Spurious wake-ups are possible.
+    /// Ready when [`Leases::acquire`] is worth trying: the lease is free, or this waiter has just
+    /// become the first and so does not know when the holder's lease expires. Spurious wake-ups are
+    /// possible.
     ///
     /// # Errors
-    /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] wait. A retry helps when others have stopped
-    /// waiting.
+    /// [`TooManyWaiters`] if [`Leases::MAX_WAITERS`] are waiting. A retry helps once others have
+    /// stopped waiting.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
         let now_us = self.leases.clock.monotonic_us();
         let mut state = lock(&self.leases.state);
@@ -318,8 +317,8 @@ impl LeaseLine<'_> {
         Poll::Pending
     }
 
-    /// Whether this waiter has been told that it stands first: then it is the one to look when the
-    /// holder's time is up.
+    /// Whether this waiter has been notified that it is the first, and so must check when the
+    /// holder's lease expires.
     #[must_use]
     pub fn is_first(&self) -> bool {
         matches!(self.place, Place::First(_))
@@ -336,7 +335,8 @@ impl Drop for LeaseLine<'_> {
         let mut state = lock(&self.leases.state);
         let State { slots, lines, .. } = &mut *state;
         let line = lines.get_mut(&self.name).expect("it holds this waiter");
-        // Also one that was woken and gave up before it looked: the next one looks in its place.
+        // Includes a waiter that was woken and gave up before it checked: the next one checks in
+        // its place.
         let was_first = line.begins_with(&ticket);
         slots.leave(line, ticket);
         if line.is_empty() {
@@ -362,9 +362,9 @@ mod tests {
 
     /// Counts how often it is woken.
     #[derive(Default)]
-    struct Counting(AtomicU64);
+    struct WakeCounter(AtomicU64);
 
-    impl Wake for Counting {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_release_wakes_the_first_in_line_and_nobody_else() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
-        let counts: Vec<_> = (0..5_000).map(|_| Arc::new(Counting::default())).collect();
+        let counts: Vec<_> = (0..5_000).map(|_| Arc::new(WakeCounter::default())).collect();
         let wakers: Vec<_> = counts.iter().map(|count| Waker::from(Arc::clone(count))).collect();
         let woken = || counts.iter().map(|count| count.0.load(Ordering::SeqCst)).sum::<u64>();
         let mut line = leases.line("a");
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn a_waiter_that_is_woken_and_gives_up_passes_it_on() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
-        let counts = [Arc::new(Counting::default()), Arc::new(Counting::default())];
+        let counts = [Arc::new(WakeCounter::default()), Arc::new(WakeCounter::default())];
         let wakers = counts.clone().map(Waker::from);
         let lease = leases.acquire("a", "", 100).unwrap();
         let (mut first, mut second) = (leases.line("a"), leases.line("a"));

@@ -1,8 +1,8 @@
-//! An event log with dynamic consistency boundaries, embeddable in any program:
-//! append, append on a condition, read, subscribe.
+//! An event log with dynamic consistency boundaries, embeddable in any program: append, conditional
+//! append, read, subscribe.
 //!
-//! Synchronous: no runtime, no HTTP, no JSON. See `ARCHITECTURE.md` for the path
-//! of a write and of a read, `docs/format.md` for the bytes.
+//! Synchronous: no runtime, no HTTP, no JSON. See `ARCHITECTURE.md` for the path of a write and of
+//! a read, `docs/format.md` for the bytes.
 //!
 //! ```
 //! use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions};
@@ -12,7 +12,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! let log = Log::open(dir.path(), Options::default())?;
 //!
-//! // A username may be claimed once.
+//! // A username can be claimed once.
 //! let claim = |name: &str| {
 //!     let tag = format!("username:{name}");
 //!     let mut events = EncodedEvents::new();
@@ -23,7 +23,7 @@
 //! assert_eq!(claim("ada")?.first, 1);
 //! assert!(claim("ada").is_err());
 //!
-//! // Read it back, then wait for what comes.
+//! // Read it back, then wait for new events.
 //! let mut events = log.snapshot().read(&Query::item(&["UsernameClaimed"], &[]), ReadOptions::default());
 //! while let Some(event) = events.next()? {
 //!     println!("{} {}", event.position(), event.event_type());
@@ -86,7 +86,7 @@ pub use read::{
 };
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use role::{Leader, Role};
-pub use sequencer::{Did, Turn};
+pub use sequencer::{Turn, TurnProgress};
 pub use shared::{Claims, SharedOptions};
 pub use subscription::Subscription;
 pub use waiters::TooManyWaiters;

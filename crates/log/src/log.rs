@@ -1,4 +1,4 @@
-//! The log itself: what a program opens, appends to and reads from.
+//! The log: the handle that a program opens, appends to and reads from.
 
 use crate::amount::Amount;
 use crate::append::{Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use wellspring_types::{Position, Query};
 
-/// Figures about a log, for metrics and people. All counters since it was opened.
+/// Figures about a log, for metrics and people. Counters start when it is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogStats {
     /// Last durable position.
@@ -41,15 +41,15 @@ pub struct LogStats {
     pub sealed_index_bytes: u64,
     /// Segment files.
     pub segments: u64,
-    /// Rough bytes of memory that all indexes occupy, the active one included.
+    /// Approximate memory of all indexes, including the active one, in bytes.
     pub index_memory_bytes: u64,
-    /// Rough bytes of memory that the active index occupies.
+    /// Approximate memory of the active index, in bytes.
     pub active_index_memory_bytes: u64,
     /// Terms in the indexes.
     pub terms: Terms,
-    /// Encoded bytes staged and not yet durable.
+    /// Encoded size of what is staged but not durable yet, in bytes.
     pub staged_bytes: u64,
-    /// Appends made (requests, not events), replays not counted.
+    /// Appends made (requests, not events), without replays.
     pub appends: u64,
     /// Events appended.
     pub events: u64,
@@ -59,72 +59,71 @@ pub struct LogStats {
     pub replays: u64,
     /// Group commits made durable.
     pub batches: u64,
-    /// Events of each group commit.
+    /// Events per group commit.
     pub batch_events: Histogram,
-    /// Bytes of each group commit as written.
+    /// Size of each group commit as written, in bytes.
     pub batch_bytes: Histogram,
-    /// Time of each barrier, µs.
+    /// Duration of each barrier, µs.
     pub barriers_us: Histogram,
     /// When the last durable event was recorded, µs since 1970 UTC; 0 if there is none.
     pub last_recorded_at_us: u64,
     /// The epoch in which this process leads the log, or led it last.
     pub epoch: u64,
-    /// Attempts at writing an index that failed. They are made again; until then the index stays
-    /// in memory.
+    /// Failed attempts to write an index. They are repeated; until one succeeds, the index stays in
+    /// memory.
     pub index_write_failures: u64,
-    /// Indexes of full segments that could not be written so far.
+    /// Indexes of full segments that are not written yet.
     pub indexes_unwritten: u64,
-    /// Whether the last batch found no room on the device.
+    /// Whether the last batch found the device full.
     pub storage_full: bool,
-    /// Whether the log takes no appends any more: the journal failed, or the log is closed.
+    /// Whether the log no longer accepts appends: the journal failed, or the log is closed.
     pub closed: bool,
-    /// Segments in which damage was met since the log was opened.
+    /// Segments found damaged since the log was opened.
     pub damaged_segments: u64,
-    /// Indexes that were damaged and have been made anew, at the opening and since.
+    /// Damaged indexes that were rebuilt, at the opening and since.
     pub indexes_mended: u64,
-    /// Panics of the threads that write and merge indexes. Nothing is lost by one; the work is
-    /// tried again.
+    /// Panics of the threads that write and merge indexes. They lose nothing; the work is repeated.
     pub background_panics: u64,
-    /// What became of appends with [`Ack::Accepted`](crate::Ack::Accepted).
+    /// Outcomes of appends with [`Ack::Accepted`](crate::Ack::Accepted).
     pub accepted: AcceptedStats,
 }
 
-/// Figures about the shared log that a log is a copy of. All counters since it was opened.
+/// Figures about the shared log that a log is a copy of. Counters start when it is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SharedStats {
-    /// Everything up to here is in the copy.
+    /// Everything up to this place is in the copy.
     pub place: Place,
-    /// Entries that had no effect: repeated, late, or of a leader that leads no more. A few are no
-    /// trouble; many cost the engine room.
+    /// Entries without effect: repeated, late, or from a former leader. A few are normal; many
+    /// waste the engine's space.
     pub void_entries: u64,
-    /// Entries that this node has offered again.
+    /// Entries that this node has offered repeatedly.
     pub repeated_offers: u64,
-    /// Batches of other nodes that were applied here.
+    /// Batches of other nodes applied here.
     pub foreign_batches: u64,
-    /// Attempts at mending damaged segments that failed. They are made again every second.
+    /// Failed attempts to repair damaged segments. They are repeated every second.
     pub mend_failures: u64,
 }
 
-/// What became of events appended with [`Ack::Accepted`](crate::Ack::Accepted). What is neither
-/// stored nor dropped is still in memory, or a device has failed and nobody knows.
+/// Outcomes of events appended with [`Ack::Accepted`](crate::Ack::Accepted). Events neither stored
+/// nor dropped are still in memory, or their outcome is unknown after a device failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AcceptedStats {
-    /// Answered when staged.
+    /// Answered once staged.
     pub accepted: Amount,
     /// Of these, made durable.
     pub stored: Amount,
-    /// Of these, dropped because the journal refused them afterwards (a full disk).
+    /// Of these, dropped because the journal refused them later (a full disk).
     pub dropped: Amount,
 }
 
-/// An open log. Cheap to clone; the last clone to go closes it.
+/// An open log. Cheap to clone; dropping the last clone closes it.
 #[derive(Debug, Clone)]
 pub struct Log {
     sequencer: Arc<Sequencer>,
     closer: Arc<Closer>,
 }
 
-/// Closes the log when the last handle goes.
+/// Closes the log when the last handle is dropped.
 #[derive(Debug)]
 struct Closer {
     sequencer: Arc<Sequencer>,
@@ -138,7 +137,7 @@ impl Drop for Closer {
 }
 
 impl Closer {
-    /// Returns when the journal's thread has ended, also if another caller has asked for that.
+    /// Returns once the journal's thread has ended, even if another caller has initiated that.
     fn close(&self) {
         lock(&self.sequencer.staging).closed.get_or_insert_with(|| "it has been closed".into());
         let was_closing = self.sequencer.closing.swap(true, Ordering::SeqCst);
@@ -149,8 +148,8 @@ impl Closer {
             return;
         }
         self.sequencer.wake();
-        // An answer may drop the last handle on the journal's own thread, which cannot wait for
-        // itself, nor for a caller who waits for it.
+        // A completion may drop the last handle on the journal's own thread, which cannot wait for
+        // itself or for a caller that waits for it.
         let own = std::thread::current().id();
         if self.sequencer.journal_thread.get().is_some_and(|thread| thread.id() == own) {
             return;
@@ -163,17 +162,19 @@ impl Closer {
 }
 
 impl Log {
-    /// Opens the log in `dir`, making it if it is not there, and recovers it.
+    /// Opens the log in `dir`, creating it if necessary, and recovers it.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(dir: &Path, options: Options) -> Result<Log, OpenError> {
-        let storage = DiskStorage::create(dir)
-            .map_err(|error| OpenError::Io { doing: format!("making {}", dir.display()), error })?;
+        let storage = DiskStorage::create(dir).map_err(|error| OpenError::Io {
+            doing: format!("creating {}", dir.display()),
+            error,
+        })?;
         Log::open_on(Arc::new(storage), options)
     }
 
-    /// Opens the log that lies in a storage of the caller's.
+    /// Opens the log in a storage supplied by the caller.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -181,11 +182,11 @@ impl Log {
         Ok(Log::of(open::open(storage, options)?))
     }
 
-    /// Opens this node's copy of a log that several nodes agree on, and follows it. The log is
-    /// [catching up](Role::CatchingUp) at first: what is in the copy can be read at once, but a
-    /// view should be opened only when it has caught up, since a power loss may have taken more of
-    /// the copy than of the view. What is damaged in the copy is cut off and fetched again. An
-    /// example stands [there](crate::shared).
+    /// Opens this node's copy of a log that several nodes agree on, and follows it. At first the
+    /// log is [catching up](Role::CatchingUp): the copy can be read at once, but views should be
+    /// opened only after it has caught up, because a power loss may have removed more from the copy
+    /// than from a view. Damaged parts of the copy are truncated and fetched again. For an example,
+    /// see [`shared`](crate::shared).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -203,30 +204,30 @@ impl Log {
         Log { sequencer, closer: Arc::new(closer) }
     }
 
-    /// What this node is to the log. Of a log of files it is always the leader.
+    /// This node's role in the log; always leader for a log of files.
     #[must_use]
     pub fn role(&self) -> Role {
         self.sequencer.role()
     }
 
-    /// How often the role has changed, as something to wait for.
+    /// The number of role changes, as a feed to wait for.
     #[must_use]
     pub fn role_changes(&self) -> &Feed {
         &self.sequencer.role_changes
     }
 
-    /// Has this node claim the lead now, whether or not the leader is alive: to move it here.
-    /// Whether it leads then is told by [`role`](Self::role). A node that is catching up claims
-    /// when it has caught up. Does nothing on a log of files.
+    /// Makes this node claim the lead now, whether or not the leader is alive, in order to move the
+    /// lead here. [`role`](Self::role) shows whether it succeeds. A node that is catching up claims
+    /// once it has caught up. Has no effect on a log of files.
     pub fn claim_lead(&self) {
         self.tell(Order::Claim);
     }
 
-    /// Has this node give up the lead, or a claim that has not been delivered. What is only staged
-    /// is refused with [`AppendError::NotLeading`]; what was offered stays in doubt until it
-    /// arrives or another leads. It does not claim by itself before it has heard of another leader,
-    /// or for twice the lead timeout. Does nothing if it neither leads nor claims, nor on a log of
-    /// files.
+    /// Makes this node give up the lead, or a claim that has not been delivered. What is only
+    /// staged is refused with [`AppendError::NotLeading`]; what was offered stays in doubt until it
+    /// arrives or another node leads. The node does not claim on its own until it has heard of
+    /// another leader, or for twice the lead timeout. Has no effect if it neither leads nor claims,
+    /// or on a log of files.
     pub fn resign(&self) {
         self.tell(Order::Resign);
     }
@@ -238,8 +239,8 @@ impl Log {
         }
     }
 
-    /// Does the next thing that the log has to do by itself, on this thread and without waiting:
-    /// for a log that is [driven by turns](Driver::Turns).
+    /// Performs the log's next background task on this thread, without waiting: for a log that is
+    /// [driven by turns](Driver::Turns).
     pub fn turn(&self) -> Turn {
         self.sequencer.turn()
     }
@@ -257,8 +258,7 @@ impl Log {
         })
     }
 
-    /// Appends and waits for the outcome. Commits on the calling thread when no other is
-    /// committing.
+    /// Appends and waits for the outcome. Commits on the calling thread if no other is committing.
     ///
     /// # Errors
     /// [`AppendError`], which says whether a retry helps.
@@ -275,8 +275,8 @@ impl Log {
         })
     }
 
-    /// Judges and stages the append; `done` is called with the outcome, perhaps before this
-    /// returns. Costs microseconds, or what its condition costs to judge (see
+    /// Judges and stages the append; `done` is called with the outcome, possibly before this
+    /// returns. Takes microseconds, plus the cost of judging its condition (see
     /// [`stage_within`](Self::stage_within)); never waits for the device.
     pub fn submit(&self, append: Append, done: Completion) {
         if self.sequencer.submit(append, Basis::default(), done) != Staged::Answered {
@@ -284,23 +284,23 @@ impl Log {
         }
     }
 
-    /// As [`submit`](Self::submit), but leaves the commit to the caller: unless
-    /// [`commit`](Self::commit) is called soon, `done` may wait for the next append.
+    /// As [`submit`](Self::submit), but leaves the commit to the caller: without a prompt
+    /// [`commit`](Self::commit), `done` may have to wait for the next append.
     pub fn stage(&self, append: Append, done: Completion) -> Staged {
         self.stage_on(Basis::default(), append, done)
     }
 
-    /// As [`stage`](Self::stage), for an append that was decided on top of others that are staged:
-    /// it is refused if these have come to nothing meanwhile.
+    /// As [`stage`](Self::stage), for an append that was decided on top of staged ones: it is
+    /// refused if those have been discarded meanwhile.
     pub fn stage_on(&self, basis: Basis, append: Append, done: Completion) -> Staged {
         self.sequencer.submit(append, basis, done)
     }
 
-    /// As [`stage`](Self::stage), but judges the append within `work`: on a few steps where it must
-    /// not take long, then on a thread of its own with a deadline and a flag.
+    /// As [`stage`](Self::stage), but judges the append within `work`: with a few steps where it
+    /// must be quick, or on a separate thread with a deadline and a stop flag.
     ///
     /// # Errors
-    /// The append, if the work ended before it was judged. Nothing was done, and `done` is kept.
+    /// The append, if the work stopped before it was judged. It had no effect, and `done` is kept.
     pub fn stage_within(
         &self,
         append: Append,
@@ -318,12 +318,11 @@ impl Log {
         }
     }
 
-    /// What decides.
     pub(crate) fn sequencer(&self) -> &Sequencer {
         &self.sequencer
     }
 
-    /// What an earlier, durable append with this key came to; `None` if there was none.
+    /// The result of an earlier durable append with this key; `None` if there was none.
     ///
     /// # Errors
     /// [`AppendError::KeyReused`] if it had another digest, [`AppendError::Read`].
@@ -331,10 +330,10 @@ impl Log {
         judge::find_request(&self.snapshot(), key)
     }
 
-    /// The durable append with this key, whatever it appended; `None` if there is none.
+    /// The durable append with this key, whatever its content; `None` if there is none.
     ///
     /// # Errors
-    /// [`ReadError`]: damage, or the system's, where a retry may help.
+    /// [`ReadError`]: damage, or a system error, for which a retry may help.
     pub fn request_with_key(&self, key: &str) -> Result<Option<StoredRequest>, ReadError> {
         judge::stored_request(&self.snapshot(), key)
     }
@@ -345,24 +344,24 @@ impl Log {
         self.sequencer.feed.head()
     }
 
-    /// The head, once it is confirmed that it is the end of the log: everything that anybody was
-    /// told is durable before this is first polled lies at or before it. With the journal of files
-    /// that is a look at the sequencer, which takes microseconds and is ready at once; a journal
-    /// that others write too has to ask them.
+    /// The head, once it is confirmed as the end of the log: every event reported durable to any
+    /// client before this is first polled is at or before it. The journal of files only checks the
+    /// sequencer, which takes microseconds and is ready at once; a journal with several writers
+    /// must ask them.
     ///
     /// # Errors
-    /// [`NotConfirmed`]. Reads of what there is go on.
+    /// [`NotConfirmed`]. Known events can still be read.
     pub async fn confirm(&self) -> Result<Position, NotConfirmed> {
         self.sequencer.confirmed().await
     }
 
-    /// The log as it is now.
+    /// A snapshot of the current log.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.sequencer.snapshot()
     }
 
-    /// Matching events after `after`, then those to come.
+    /// Matching events after `after`, including future ones.
     #[must_use]
     pub fn subscribe(&self, query: Query, after: Position) -> Subscription {
         let segments = Arc::clone(&self.sequencer.segments);
@@ -371,7 +370,7 @@ impl Log {
         Subscription::new(self.sequencer.feed.clone(), segments, query, interest, after)
     }
 
-    /// The head as something to wait for.
+    /// The head as a feed to wait for.
     #[must_use]
     pub fn feed(&self) -> &Feed {
         &self.sequencer.feed
@@ -383,26 +382,28 @@ impl Log {
         &self.sequencer.leases
     }
 
-    /// Encoded bytes staged and not yet durable. Costs a lock that is held for microseconds.
+    /// Encoded size of what is staged but not durable yet, in bytes. Takes a lock that is held for
+    /// microseconds.
     #[must_use]
     pub fn staged_bytes(&self) -> usize {
         self.sequencer.staged_bytes()
     }
 
-    /// How often what was staged has come to nothing since the log was opened. As long as this is
-    /// what [`Staged::Placed`] told, positions up to the head are whose they were. Costs nothing.
+    /// How often staged appends have been discarded since the log was opened. While this equals the
+    /// count returned by [`Staged::Placed`], positions up to the head belong to the same appends. A
+    /// cheap read.
     #[must_use]
     pub fn setbacks(&self) -> u64 {
         self.sequencer.mark.setbacks()
     }
 
-    /// Segments of the log; each holds two descriptors. Asks no device.
+    /// Number of segments, each of which holds two descriptors. No device access.
     #[must_use]
     pub fn segments(&self) -> u64 {
         self.sequencer.segments.count()
     }
 
-    /// Figures about the log. Asks the file system how large it is.
+    /// Figures about the log. Asks the file system for its size.
     #[must_use]
     pub fn stats(&self) -> LogStats {
         let sequencer = &self.sequencer;
@@ -441,54 +442,53 @@ impl Log {
         }
     }
 
-    /// What became of appends with [`Ack::Accepted`](crate::Ack::Accepted). Asks no device.
+    /// Outcomes of appends with [`Ack::Accepted`](crate::Ack::Accepted). No device access.
     #[must_use]
     pub fn accepted_stats(&self) -> AcceptedStats {
         let counters = &self.sequencer.counters;
-        // `accepted` last: it must not be the smallest.
+        // `accepted` is read last, so that it is never less than the others.
         let (stored, dropped) = (counters.accepted_stored.get(), counters.accepted_dropped.get());
         AcceptedStats { accepted: counters.accepted.get(), stored, dropped }
     }
 
-    /// Why the log takes no appends any more, if so.
+    /// Why the log no longer accepts appends, if so.
     #[must_use]
     pub fn closed_reason(&self) -> Option<String> {
         self.sequencer.closed_reason()
     }
 
-    /// The first damage that reads have met in each segment since the log was opened, by position.
-    /// Damage of an index alone is none: the index is made anew. Asks no device.
+    /// The first damage that reads have found in each segment since the log was opened, by
+    /// position. Does not include damaged indexes, which are rebuilt. No device access.
     #[must_use]
     pub fn damage(&self) -> Vec<Corruption> {
         self.sequencer.segments.damage()
     }
 
-    /// How often an index was found damaged, at the opening or since, and made anew. Asks no
-    /// device.
+    /// How often an index was found damaged and rebuilt, at the opening or since. No device access.
     #[must_use]
     pub fn indexes_mended(&self) -> u64 {
         self.sequencer.segments.indexes_mended()
     }
 
-    /// Panics of the threads that write and merge indexes, since the log was opened.
+    /// Panics of the threads that write and merge indexes since the log was opened.
     #[must_use]
     pub fn background_panics(&self) -> u64 {
         self.sequencer.sealer.panics()
     }
 
-    /// Whether the last batch found no room on the device. Appends find out whether there is room
-    /// again, and so does the journal's thread every second; reads go on.
+    /// Whether the last batch found the device full. Appends, and the journal's thread every
+    /// second, detect when there is room again; reads continue.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.sequencer.mark.is_full()
     }
 
-    /// Takes no further appends, makes durable what is staged, and releases the folder. Reads go
-    /// on.
+    /// Refuses further appends, makes what is staged durable, and releases the folder. Reads
+    /// continue.
     ///
-    /// Of a shared log what was offered is waited for as long as the lead timeout, and then is
-    /// [unknown](AppendError::Unknown): this returns also while the engine is away. A device that
-    /// does not return is waited for.
+    /// For a shared log, this waits for offered batches as long as the lead timeout; after that
+    /// their outcome is [unknown](AppendError::Unknown), so this returns even while the engine is
+    /// unreachable. It does wait for a device that hangs.
     pub fn close(&self) {
         self.closer.close();
     }
@@ -497,8 +497,8 @@ impl Log {
 /// Where to commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitOn {
-    /// On the calling thread: quickest for a single client, but the thread waits for the device.
+    /// On the calling thread: fastest for a single client, but the thread waits for the device.
     ThisThread,
-    /// On the journal's own thread: the caller goes on at once.
+    /// On the journal's thread: the caller continues at once.
     JournalThread,
 }

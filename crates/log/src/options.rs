@@ -1,4 +1,4 @@
-//! How a log is opened, and the door through which time enters it.
+//! Options for opening a log, and the interface to clocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 /// When an append counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
-    /// Every batch is followed by a barrier (`fdatasync`) before it is acknowledged.
+    /// Every batch is acknowledged after a barrier (`fdatasync`).
     Always,
-    /// A barrier at most this long after a write. Appends are acknowledged when
-    /// written; a power loss may take up to this much of what was acknowledged
-    /// (a killed process takes nothing).
+    /// A barrier follows within this time of a write. Appends are acknowledged once written; a
+    /// power loss can take up to this much time of acknowledged appends (a killed process loses
+    /// nothing).
     Interval(Duration),
 }
 
-/// Where time comes from. The only clock the log knows.
+/// The log's only source of time.
 pub trait Clock: Send + std::marker::Sync + 'static {
-    /// Wall-clock time in µs since 1970 UTC. May step backwards; the log does not.
+    /// Wall-clock time in µs since 1970 UTC. May go backwards; the log's time does not.
     fn wall_us(&self) -> u64;
-    /// Time in µs from an arbitrary origin that never goes back.
+    /// Monotonic time in µs from an arbitrary origin.
     fn monotonic_us(&self) -> u64;
 }
 
@@ -43,39 +43,40 @@ impl Clock for SystemClock {
     }
 }
 
-/// Who does what a log does by itself: commits, indexes of full segments, answers to late retries.
+/// What runs the log's background tasks: commits, indexes of full segments, answers to late
+/// retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Driver {
-    /// Threads of the log's own.
+    /// The log's own threads.
     #[default]
     Threads,
-    /// The caller, by [`Log::turn`](crate::Log::turn), on its own thread. What is drawn at random
-    /// and has an effect comes from the seed, so that the same turns with the same arrivals have
-    /// the same outcome: what a simulation needs. Only a simulation should use it.
+    /// The caller, by [`Log::turn`](crate::Log::turn) on its own thread. All random choices with an
+    /// effect derive from the seed, so the same turns with the same arrivals have the same outcome.
+    /// For simulations only.
     Turns {
-        /// What is drawn at random comes from it.
+        /// The seed of all random choices.
         seed: u64,
     },
 }
 
-/// How a log is opened. `Options::default()` is right for production.
+/// How a log is opened. `Options::default()` suits production.
 #[derive(Clone)]
 pub struct Options {
     /// When an append counts as durable.
     pub sync: Sync,
-    /// Largest segment file in bytes, 64 KiB to 2 GiB; a single request larger than this gets a
-    /// segment of its own.
+    /// Maximum size of a segment file in bytes, 64 KiB to 2 GiB; a larger request gets its own
+    /// segment.
     pub segment_bytes: u32,
-    /// Most bytes that may be staged and not yet durable; over it appends are refused as
+    /// Maximum number of bytes that are staged but not durable; beyond it, appends are refused as
     /// overloaded.
     pub staged_bytes: usize,
-    /// Memory in bytes that the index of the segment being written may take before the next segment
-    /// begins, at least 1 MiB: the bound on what opening must read and rebuild. It may be exceeded
-    /// by the index entries of one request.
+    /// Maximum memory of the active segment's index in bytes, at least 1 MiB; the next segment
+    /// begins when it is reached. It bounds what opening must read and rebuild. The entries of one
+    /// request may exceed it.
     pub active_index_bytes: usize,
-    /// Where time comes from.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Who does what the log does by itself.
+    /// What runs the background tasks.
     pub driver: Driver,
 }
 

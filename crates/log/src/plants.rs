@@ -1,13 +1,13 @@
-//! Bugs planted on purpose, so that the simulator and the tests show that they would find them.
+//! Deliberately planted bugs, to show that the simulator and the tests would find them.
 //!
-//! They are compiled into this crate's own tests and into the simulator's own copy of this source
-//! (`sim/planted-log`, whose build script sets `wellspring_plants`). It is a `cfg` and not a
-//! feature, because a feature that one package of a build asks for is switched on in all of them.
-//! Everywhere else [`planted`] is `false` to the compiler.
+//! They are compiled into this crate's tests and into the simulator's copy of this source
+//! (`sim/planted-log`, whose build script sets `wellspring_plants`). This is a `cfg` rather than a
+//! feature, because a feature requested by one package is enabled for the whole build. Everywhere
+//! else [`planted`] is the constant `false`.
 
 #![cfg_attr(not(wellspring_plants), allow(dead_code, unreachable_pub))] // public to the simulator
 
-/// Declares the bugs, each with its name on the command line.
+/// Declares the bugs, each with its command-line name.
 macro_rules! plants {
     ($($(#[$what:meta])* $plant:ident = $name:literal,)*) => {
         /// A bug that can be planted.
@@ -17,10 +17,10 @@ macro_rules! plants {
         }
 
         impl Plant {
-            /// All of them.
+            /// All bugs.
             pub const ALL: &[Plant] = &[$(Plant::$plant),*];
 
-            /// Its name on the command line.
+            /// Its command-line name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -32,48 +32,47 @@ macro_rules! plants {
 }
 
 plants! {
-    /// Batches and beats count whatever their epoch is.
+    /// Batches and heartbeats are accepted in any epoch.
     NoEpoch = "no-epoch",
-    /// Batches count wherever they begin, and whatever lies before them.
+    /// Batches are accepted at any position, whatever precedes them.
     NoDense = "no-dense",
-    /// A leader that is in doubt about a batch gives its positions to others.
+    /// A leader assigns the positions of a batch in doubt to others.
     ReusePosition = "reuse-position",
-    /// A leader judges as soon as its claim is on its way.
+    /// A leader judges appends as soon as it has offered its claim.
     EagerLeader = "eager-leader",
     /// A leader answers as soon as a batch is offered.
     AckBeforeDelivery = "ack-before-delivery",
-    /// The end is confirmed by a look at the node's own head.
+    /// The end is confirmed from the node's own head.
     StaleEnd = "stale-end",
-    /// A follower shows a batch before the last of its events.
+    /// A follower publishes a batch before its last event.
     HalfRequest = "half-request",
-    /// A retry is not looked for.
+    /// Retries are not detected.
     LostRetry = "lost-retry",
-    /// Who asks for the end is given the answer to a question that was put before.
+    /// A request for the end gets the answer to an earlier one.
     OldAnswer = "old-answer",
-    /// A leader that steps down refuses what may still arrive.
+    /// A leader that steps down refuses appends that may still arrive.
     HastyRefusal = "hasty-refusal",
-    /// A refusal that rests on what is staged does not wait for it.
+    /// A refusal based on a staged event does not wait for its outcome.
     EarlyConflict = "early-conflict",
-    /// A follower cuts its segments where it likes.
+    /// A follower chooses its own segment boundaries.
     OtherCut = "other-cut",
-    /// Time goes back with the wall clock.
+    /// Recording times follow the wall clock backwards.
     TimeGoesBack = "time-goes-back",
-    /// A copy goes on one place too late.
+    /// A copy resumes one place too late.
     ResumesLate = "resumes-late",
-    /// A leader does not mind another's claim.
+    /// A leader ignores another node's claim.
     KeepsLead = "keeps-lead",
-    /// Tokens of leases go on where this node's last ones ended, whatever others have granted
-    /// since.
+    /// Lease tokens continue after this node's last ones, regardless of grants by other nodes.
     OldTokens = "old-tokens",
-    /// What an append was decided on may have come to nothing.
+    /// The basis of an append is not checked for setbacks.
     ForgetsBasis = "forgets-basis",
-    /// A subscription passes over an event now and then.
+    /// A subscription occasionally skips an event.
     SkipsNews = "skips-news",
-    /// A log that is closed leaves those that wait without an answer.
+    /// A closed log leaves waiting requests unanswered.
     LeavesUnanswered = "leaves-unanswered",
-    /// Damage of a copy that is open is left as it is.
+    /// Damage in an open copy is not repaired.
     NeverMends = "never-mends",
-    /// What is in doubt is not offered again.
+    /// Appends in doubt are not offered again.
     ForgetsDoubt = "forgets-doubt",
 }
 
@@ -82,7 +81,7 @@ thread_local! {
     static CHOSEN: std::cell::Cell<Option<Plant>> = const { std::cell::Cell::new(None) };
 }
 
-/// Plants a bug in everything that runs on this thread, or none.
+/// Plants a bug, or none, for everything that runs on this thread.
 #[cfg(any(test, wellspring_plants))]
 pub fn plant(plant: Option<Plant>) {
     CHOSEN.with(|chosen| chosen.set(plant));

@@ -1,14 +1,14 @@
-//! A query made ready to be asked: its terms once each, its items once each, what it costs known
-//! before any index is looked at. Judge, cursor and subscription share one by reference.
+//! A compiled query: its distinct terms and items, with a cost that is known before any index is
+//! accessed. Judge, cursor and subscription share one by reference.
 
 use std::ops::Range;
 use std::sync::Arc;
 use wellspring_types::Query;
 
-/// A query compiled once and shared by everything that asks it.
+/// A query that is compiled once and then shared.
 ///
-/// Terms and items that are equal are stored once. The lowest number of an item that stands more
-/// than once is kept, so that a conflict names the same item as the query itself would.
+/// Equal terms and items are stored once. A repeated item keeps its lowest number, so that a
+/// conflict names the same item as the original query.
 #[derive(Debug, Clone)]
 pub struct CompiledQuery {
     types: Terms,
@@ -30,7 +30,7 @@ struct Terms {
 /// One alternative of a compiled query.
 #[derive(Debug, Clone)]
 pub(crate) struct CompiledItem {
-    /// Its number in the query.
+    /// Its index in the query.
     pub(crate) number: usize,
     /// Its types and tags in `slots`.
     types: Range<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct CompiledItem {
 }
 
 impl Terms {
-    /// The distinct ones of these texts, and the number of each text in turn.
+    /// The distinct texts, and each text's number in turn.
     fn of<'q>(texts: impl Iterator<Item = &'q str>) -> (Terms, Vec<u32>) {
         let mut sorted: Vec<(&str, u32)> =
             texts.enumerate().map(|(at, text)| (text, at as u32)).collect();
@@ -88,7 +88,8 @@ impl Terms {
 }
 
 impl CompiledQuery {
-    /// Compiles a query. Costs its length times the logarithm of its number of terms.
+    /// Compiles a query in time proportional to its length times the logarithm of its number of
+    /// terms.
     #[must_use]
     pub fn new(query: &Query) -> CompiledQuery {
         let texts = |of: fn(&wellspring_types::QueryItem) -> &Vec<String>| {
@@ -126,8 +127,8 @@ impl CompiledQuery {
         Arc::new(CompiledQuery::new(query))
     }
 
-    /// Look-ups it takes in each segment: one for each distinct type and tag, and one for each
-    /// distinct item. Known from the query alone.
+    /// Number of index look-ups per segment: one for each distinct type and tag, and one for each
+    /// distinct item. Depends on the query alone.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.lookups
@@ -157,7 +158,7 @@ impl CompiledQuery {
         })
     }
 
-    /// The distinct items, in the order of their numbers; none if every event matches.
+    /// The distinct items in order; empty if every event matches.
     pub(crate) fn items(&self) -> &[CompiledItem] {
         &self.items
     }
@@ -192,12 +193,12 @@ impl CompiledQuery {
         self.tags.text(number)
     }
 
-    /// The number of a type, if the query names it.
+    /// The number of a type, if the query contains it.
     pub(crate) fn type_number(&self, text: &str) -> Option<u32> {
         self.types.number(text)
     }
 
-    /// The number of a tag, if the query names it.
+    /// The number of a tag, if the query contains it.
     pub(crate) fn tag_number(&self, text: &str) -> Option<u32> {
         self.tags.number(text)
     }
@@ -210,7 +211,7 @@ impl CompiledItem {
     }
 }
 
-/// Appends numbers, ascending and each once; how many.
+/// Appends numbers in ascending order without duplicates; returns how many.
 fn push_numbers(slots: &mut Vec<u32>, numbers: &[u32]) -> usize {
     let start = slots.len();
     slots.extend_from_slice(numbers);

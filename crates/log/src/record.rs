@@ -1,7 +1,7 @@
-//! One event as bytes, on disk and in every buffer on the way there.
+//! One event as bytes, on disk and in memory.
 //!
-//! Little endian, no padding. `docs/format.md` draws it; the fixture under
-//! `tests/fixtures` pins it.
+//! Little endian, no padding. `docs/format.md` draws it; the fixture under `tests/fixtures` pins
+//! it.
 //!
 //! | at | size | field |
 //! |---|---|---|
@@ -18,15 +18,15 @@
 //! | … | 19+k | request key, if flagged: events of the request u16, digest 16 bytes, length u8, key |
 //! | … | | type; tags, each length u8 + bytes; metadata, each key length u8, value length u16, key, value; data |
 //!
-//! The checksum ends with the position and time so that a producer can encode
-//! and checksum everything else before the sequencer has assigned them.
+//! The checksum covers position and time last, so that a producer can encode and checksum
+//! everything else before the sequencer assigns them.
 
 use std::fmt;
 use wellspring_types::{DataKind, EventId, EventRef, Invalid, Position, Reason, limits};
 
-/// Bytes before the variable part.
+/// Size of the fixed part.
 pub const HEADER_BYTES: usize = 32;
-/// The largest a record can be; anything longer is damage.
+/// Maximum size of a record; anything longer is damage.
 pub const MAX_RECORD_BYTES: usize = limits::MAX_REQUEST_BYTES;
 
 pub(crate) const FLAG_BINARY: u8 = 1;
@@ -35,8 +35,8 @@ const FLAG_KEY: u8 = 4;
 const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
 const DIGEST_BYTES: usize = 16;
 
-/// A client's name for a whole request, with a digest of its body: the same key
-/// with the same digest is a retry, with another digest a mistake.
+/// A client's key for a whole request, with a digest of its body: the same key with the same digest
+/// is a retry, with another digest an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     /// 1–255 bytes, no control characters.
@@ -45,14 +45,14 @@ pub struct RequestKey {
     pub digest: [u8; DIGEST_BYTES],
 }
 
-/// The events of one append, validated, encoded and checksummed but for their positions.
+/// The events of one append: validated, encoded, and checksummed except for their positions.
 #[derive(Debug, Default, Clone)]
 pub struct EncodedEvents {
     bytes: Vec<u8>,
     count: u32,
 }
 
-/// A moment in the making of [`EncodedEvents`].
+/// A point to which [`EncodedEvents`] can be rewound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint {
     bytes: usize,
@@ -66,13 +66,13 @@ impl EncodedEvents {
         EncodedEvents::default()
     }
 
-    /// No events yet, with room for `bytes` of encoded records.
+    /// No events yet, with capacity for `bytes` of encoded records.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> EncodedEvents {
         EncodedEvents { bytes: Vec::with_capacity(bytes), count: 0 }
     }
 
-    /// Records that were checked, with zero positions and times and without a request key.
+    /// Validated records with zero positions and times and without a request key.
     pub(crate) fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
         EncodedEvents { bytes, count }
     }
@@ -95,8 +95,8 @@ impl EncodedEvents {
         self.bytes.len()
     }
 
-    /// The records one after the other, laid out as on disk, with zero positions and times: the
-    /// same events are the same bytes, for as long as the format has this version.
+    /// The records as laid out on disk, with zero positions and times. Equal events have equal
+    /// bytes within a format version.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -110,8 +110,8 @@ impl EncodedEvents {
     /// Adds one event.
     ///
     /// # Errors
-    /// [`Invalid`] if the event breaks a limit, or if the request would hold too
-    /// many events or bytes; nothing is added then. Retrying does not help.
+    /// [`Invalid`] if the event violates a limit, or if the request would hold too many events or
+    /// bytes; nothing is added then. A retry does not help.
     pub fn push<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) -> Result<(), Invalid> {
         event.check()?;
         let too_many = |count, limit| Invalid {
@@ -133,23 +133,23 @@ impl EncodedEvents {
         Ok(())
     }
 
-    /// Where to [`rewind`](Self::rewind) to, to take back what is pushed from now on.
+    /// A point to [`rewind`](Self::rewind) to.
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
         Savepoint { bytes: self.bytes.len(), count: self.count }
     }
 
-    /// Takes back every event pushed since `savepoint`, which must be of these events.
+    /// Removes every event pushed since `savepoint`, which must come from this object.
     pub fn rewind(&mut self, savepoint: Savepoint) {
         assert!(savepoint.count <= self.count, "a savepoint lies in the past");
         self.bytes.truncate(savepoint.bytes);
         self.count = savepoint.count;
     }
 
-    /// Marks the first event as the first of a request with this key. Must be
-    /// called once, after every event has been pushed.
+    /// Marks the first event as the first of a request with this key. Must be called once, after
+    /// every event has been pushed.
     pub(crate) fn attach_key(&mut self, key: &RequestKey) {
-        // A request that was given back unjudged has it already.
+        // A request that was returned unjudged has it already.
         if self.bytes[27] & FLAG_KEY != 0 {
             return;
         }
@@ -170,7 +170,7 @@ impl EncodedEvents {
     }
 }
 
-/// Walks records that this process encoded itself.
+/// Iterates over records that this process encoded.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
     Records { rest: bytes }
 }
@@ -228,8 +228,8 @@ fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
     out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Gives an encoded record its position and time and completes its checksum.
-/// Must be applied once to each record.
+/// Sets an encoded record's position and time and completes its checksum. Must be called once for
+/// each record.
 pub(crate) fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
     record[8..16].copy_from_slice(&position.to_le_bytes());
     record[16..24].copy_from_slice(&recorded_at_us.to_le_bytes());
@@ -249,10 +249,10 @@ pub(crate) fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// Why bytes are not a record.
+/// Why bytes are not a valid record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFault {
-    /// The length field is impossible, or more bytes are needed than there are.
+    /// The length field is impossible or exceeds the available bytes.
     Length,
     /// The checksum does not match.
     Checksum,
@@ -265,13 +265,13 @@ impl fmt::Display for RecordFault {
         f.write_str(match self {
             RecordFault::Length => "its length is impossible",
             RecordFault::Checksum => "its checksum does not match",
-            RecordFault::Layout => "its parts do not fit its length, or have no meaning",
+            RecordFault::Layout => "its layout is invalid",
         })
     }
 }
 
-/// Where the parts of a record begin. Kept beside the bytes of a record that has
-/// been checked, it gives the view again without parsing again.
+/// The offsets of a record's parts. Stored beside a verified record's bytes, it restores the view
+/// without parsing again.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     id_at: usize,
@@ -290,18 +290,18 @@ pub struct RecordView<'a> {
 }
 
 impl<'a> RecordView<'a> {
-    /// The length of the record that begins at `bytes`, if the field is possible.
+    /// The length of the record that starts at `bytes`, if the field is plausible.
     #[must_use]
     pub fn length(bytes: &[u8]) -> Option<usize> {
         let len = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
         (HEADER_BYTES..=MAX_RECORD_BYTES).contains(&len).then_some(len)
     }
 
-    /// Checks the checksum, then reads the record that is exactly `bytes`.
+    /// Verifies the checksum, then parses the record, which must be exactly `bytes`.
     ///
     /// # Errors
-    /// [`RecordFault`]: the bytes are damaged; reading them again helps only if the damage was on
-    /// the way.
+    /// [`RecordFault`]: the bytes are damaged; reading them again helps only if they were damaged
+    /// in transit.
     pub fn verify(bytes: &'a [u8]) -> Result<RecordView<'a>, RecordFault> {
         if RecordView::length(bytes) != Some(bytes.len()) {
             return Err(RecordFault::Length);
@@ -313,7 +313,7 @@ impl<'a> RecordView<'a> {
         RecordView::parse(bytes)
     }
 
-    /// Reads the record that is exactly `bytes` without looking at its checksum.
+    /// Parses the record, which must be exactly `bytes`, without verifying its checksum.
     ///
     /// # Errors
     /// [`RecordFault::Length`] or [`RecordFault::Layout`].
@@ -349,17 +349,17 @@ impl<'a> RecordView<'a> {
         Ok(RecordView { bytes, layout })
     }
 
-    /// Where its parts begin.
+    /// The offsets of its parts.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The view of bytes that have been read before and were laid out like this.
+    /// The view of bytes that were parsed before with this layout.
     pub(crate) fn again(bytes: &'a [u8], layout: Layout) -> RecordView<'a> {
         RecordView { bytes, layout }
     }
 
-    /// Its place in the log.
+    /// Its position.
     #[must_use]
     pub fn position(&self) -> Position {
         read_u64(self.bytes, 8)
@@ -377,45 +377,45 @@ impl<'a> RecordView<'a> {
         self.str(self.layout.type_at, self.bytes[24] as usize)
     }
 
-    /// Its tags, in the order given.
+    /// Its tags, in the given order.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
         Tags { bytes: &self.bytes[self.layout.tags_at..self.layout.metadata_at] }
     }
 
-    /// Number of tags.
+    /// Number of its tags.
     #[must_use]
     pub fn tag_count(&self) -> usize {
         self.bytes[25] as usize
     }
 
-    /// Its metadata, in the order given.
+    /// Its metadata, in the given order.
     #[must_use]
     pub fn metadata(&self) -> Metadata<'a> {
         Metadata { bytes: &self.bytes[self.layout.metadata_at..self.layout.data_at] }
     }
 
-    /// How [`data`](Self::data) is to be understood.
+    /// The kind of its [`data`](Self::data).
     #[must_use]
     pub fn kind(&self) -> DataKind {
         if self.bytes[27] & FLAG_BINARY != 0 { DataKind::Binary } else { DataKind::Json }
     }
 
-    /// The payload, byte for byte as it was given.
+    /// The payload, byte for byte as given.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         &self.bytes[self.layout.data_at..]
     }
 
-    /// The client's name for the event, if it gave one.
+    /// The event id, if the client supplied one.
     #[must_use]
     pub fn id(&self) -> Option<EventId> {
         let bytes = self.bytes.get(self.layout.id_at..self.layout.id_at + 16)?;
         (self.layout.id_at != 0).then(|| EventId(bytes.try_into().expect("sixteen bytes")))
     }
 
-    /// If this is the first event of a request that carried a key: the key, the
-    /// digest of its body, and how many events the request had.
+    /// If this is the first event of a request with a key: the key, the digest of the body, and the
+    /// number of events in the request.
     #[must_use]
     pub fn request_key(&self) -> Option<(&'a str, [u8; DIGEST_BYTES], u32)> {
         if self.layout.key_at == 0 {
@@ -434,8 +434,7 @@ impl<'a> RecordView<'a> {
         self.bytes.len()
     }
 
-    /// The stored checksum (CRC32C) of everything else in the record, its position and time among
-    /// it.
+    /// The stored checksum (CRC32C) of the rest of the record, including position and time.
     #[must_use]
     pub fn checksum(&self) -> u32 {
         read_u32(self.bytes, 4)
@@ -447,7 +446,7 @@ impl<'a> RecordView<'a> {
     }
 }
 
-/// Cursor over a record being parsed; every step is bounds-checked.
+/// Cursor for parsing a record; every step is bounds-checked.
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,

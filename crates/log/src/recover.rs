@@ -1,15 +1,13 @@
-//! What the bytes of a segment say. Recovery looks at bytes alone: the same
-//! bytes give the same answer, on whatever disk they lie.
+//! Interprets the bytes of a segment. Recovery depends on the bytes alone: the same bytes give the
+//! same result on any disk.
 //!
-//! The end of the last segment needs judgement, because a crash in mid-write
-//! leaves sectors that arrived and sectors that did not. The disk is assumed to
-//! write a 512-byte sector wholly or not at all, and the file held zeros where
-//! the batch was going. So a batch that fails its checksum is *torn*, and was
-//! never acknowledged, if more of its sector slices are zero than its header
-//! says, or if the header itself misses a slice, or if the file ends within it.
-//! Otherwise every sector arrived and some byte has changed since: *rot*, which
-//! is refused, because the batch may have been acknowledged. And nothing after
-//! a torn batch may claim that a barrier had passed beyond it.
+//! The end of the last segment needs care, because a crash during a write leaves some sectors
+//! written and others not. A 512-byte sector is assumed to be written atomically, and the file held
+//! zeros before the batch. A batch that fails its checksum is therefore *torn*, and was never
+//! acknowledged, if more of its sector slices are zero than its header says, or if the header
+//! itself misses a slice, or if the file ends within it. Otherwise every sector was written and
+//! some byte has changed since: *rot*. Rot is an error, because the batch may have been
+//! acknowledged. Moreover, no batch after a torn one may claim that a barrier covered it.
 
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, zero_slices};
 use crate::error::{Corruption, OpenError};
@@ -21,12 +19,12 @@ use crate::storage::StorageFile;
 use std::io;
 use wellspring_types::Position;
 
-/// A batch found by [`scan`], its checksum verified.
+/// A batch found by [`scan`], with a valid checksum.
 #[derive(Debug)]
 pub struct ScannedBatch<'a> {
     /// Its header.
     pub header: BatchHeader,
-    /// Where the header begins in the segment.
+    /// Offset of its header in the segment.
     pub offset: u64,
     /// The records.
     pub body: &'a [u8],
@@ -37,33 +35,33 @@ pub struct ScannedBatch<'a> {
 pub enum Tail {
     /// With its last batch, or with zeros after it.
     Clean,
-    /// With a write that a crash cut short; nothing of it was acknowledged as durable.
+    /// With a write interrupted by a crash; none of it was acknowledged as durable.
     Torn,
 }
 
-/// What [`scan`] found.
+/// The result of [`scan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScannedSegment {
     /// The segment's header.
     pub header: SegmentHeader,
     /// Position after the last event.
     pub next: Position,
-    /// Offset after the last good batch.
+    /// Offset after the last valid batch.
     pub end: u64,
-    /// Header CRC of the last good batch, 0 if there is none.
+    /// Header CRC of the last valid batch, 0 if there is none.
     pub last_crc: u32,
     /// When the last event was recorded, µs since 1970 UTC; 0 if there is none.
     pub recorded_at_us: u64,
-    /// Offset before which a barrier had surely passed when the last good batch was written.
+    /// Offset that a barrier had certainly covered when the last valid batch was written.
     pub synced_to: u64,
-    /// The greatest epoch in the headers of the segment and its good batches.
+    /// The greatest epoch in the headers of the segment and its valid batches.
     pub epoch: u64,
-    /// In a copy: the place of the last good batch in the shared log, or that after which the first
-    /// is found.
+    /// In a copy: the place of the last valid batch in the shared log, or the place after which the
+    /// first one is found.
     pub place: Place,
-    /// In a copy: the chain up to the last good batch.
+    /// In a copy: the chain up to the last valid batch.
     pub chain: u32,
-    /// Good batches.
+    /// Number of valid batches.
     pub batches: u64,
     /// What follows them.
     pub tail: Tail,
@@ -98,11 +96,11 @@ pub fn read_header(file: &dyn StorageFile, name: &str) -> Result<SegmentHeader, 
     })
 }
 
-/// Walks all good batches of a segment in order and judges what follows them.
+/// Passes all valid batches of a segment to `visit` in order and classifies what follows them.
 ///
 /// # Errors
-/// [`OpenError::Corrupt`] with file and offset if acknowledged bytes are damaged, or whatever
-/// `visit` returns.
+/// [`OpenError::Corrupt`] with file and offset if acknowledged bytes are damaged, or an error of
+/// `visit`.
 pub fn scan(
     file: &dyn StorageFile,
     name: &str,
@@ -113,10 +111,11 @@ pub fn scan(
     Ok(found)
 }
 
-/// The good batches of a damaged segment, up to the first that is not, or whose records are not.
+/// The valid batches of a damaged segment, up to the first one that fails its checksum or contains
+/// an invalid record.
 ///
 /// # Errors
-/// [`OpenError`], if not even the segment's header can be read.
+/// [`OpenError`] if not even the segment's header can be read.
 pub(crate) fn scan_good(file: &dyn StorageFile, name: &str) -> Result<ScannedSegment, OpenError> {
     let mut found = ScannedSegment::empty(read_header(file, name)?);
     let walked = found.walk(file, name, &mut |batch| {
@@ -219,7 +218,7 @@ pub fn records<'a>(
             .filter(|record| record.position() == position && position <= header.last());
         let Some(record) = record else {
             ended = true;
-            let what = format!("no good record for position {position}");
+            let what = format!("no valid record for position {position}");
             return Some(Err(Corruption { file: name.into(), offset, what }));
         };
         at += record.byte_len();
@@ -246,7 +245,7 @@ impl Scanner<'_> {
             return self.no_header(found, &bytes[..got]);
         };
         if header.first != found.next || header.previous_crc != found.last_crc {
-            return Err(self.corrupt(at, "a batch stands where another belongs"));
+            return Err(self.corrupt(at, "an unexpected batch"));
         }
         if at + header.total_bytes() > self.len {
             return self.torn(found, self.len);
@@ -268,10 +267,10 @@ impl Scanner<'_> {
         Err(OpenError::Corrupt(self.rotten(&batch)))
     }
 
-    /// Names a batch that fails its checksum by its first damaged record: a read that meets the
-    /// record names the same byte.
+    /// Reports a batch that fails its checksum by its first damaged record, as a read of that
+    /// record does.
     fn rotten(&self, batch: &ScannedBatch<'_>) -> Corruption {
-        let what = "a batch fails its checksum although all of it was written";
+        let what = "a batch fails its checksum although it was written completely";
         match records(self.name, batch).find_map(Result::err) {
             Some(record) => {
                 let what =
@@ -282,26 +281,27 @@ impl Scanner<'_> {
         }
     }
 
-    /// There is no valid header at the end of the good batches: the end, a torn header, or rot.
+    /// No valid header follows the valid batches: the end of the segment, a torn header, or rot.
     fn no_header(&self, found: &ScannedSegment, bytes: &[u8]) -> Result<Next, OpenError> {
         let at = found.end;
         if bytes.len() < BATCH_HEADER_BYTES {
             let clean = bytes.iter().all(|&byte| byte == 0);
             return Ok(Next::End(if clean { Tail::Clean } else { Tail::Torn }));
         }
-        // A slice that the header shares with records is judged whole: a header may end with zeros.
+        // A slice that the header shares with records is judged as a whole, because a header may
+        // end with zeros.
         let mut around = [0u8; BATCH_HEADER_BYTES + SECTOR_BYTES];
         let to = (at + BATCH_HEADER_BYTES as u64).next_multiple_of(SECTOR_BYTES as u64);
         let got = self.read(&mut around[..(to - at) as usize], at)?;
         if zero_slices(&around[..got], at) > 0 {
-            // The header's sectors did not all arrive; what else did is of no account.
+            // The header's sectors were not all written; the other sectors do not matter.
             return self.torn(found, at + BATCH_HEADER_BYTES as u64);
         }
         Err(self.corrupt(at, "neither a batch nor the zeros that follow the last one"))
     }
 
-    /// The batch at the end of the good ones is torn, unless something after `from` proves that a
-    /// barrier had passed it.
+    /// The batch after the valid ones is torn, unless something after `from` proves that a barrier
+    /// covered it.
     fn torn(&self, found: &ScannedSegment, from: u64) -> Result<Next, OpenError> {
         const WINDOW: usize = 1 << 20;
         let mut tail = Tail::Clean;

@@ -1,14 +1,14 @@
-//! What a node is to a log: whether it takes appends, and if not, who does.
+//! A node's role in a log: whether it accepts appends, and if not, which node does.
 
 use crate::shared::Place;
 use std::fmt;
 
-/// A node that leads a log, as it named itself in its claim.
+/// A node that leads a log, as it described itself in its claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leader {
     /// Its name.
     pub node: String,
-    /// Where its clients reach it.
+    /// The URL for its clients.
     pub url: String,
     /// The epoch in which it leads.
     pub epoch: u64,
@@ -20,7 +20,7 @@ impl fmt::Display for Leader {
     }
 }
 
-/// What this process is to a log. Reads, subscriptions and views go on in every role.
+/// This process's role in a log. Reads, subscriptions and views work in every role.
 ///
 /// ```text
 /// CatchingUp ──► Following ◄──► Claiming ──► Leading
@@ -29,46 +29,45 @@ impl fmt::Display for Leader {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The copy is behind what the shared log was found to hold when it was opened. Appends are
-    /// refused.
+    /// The copy is behind the end of the shared log as found at the opening. Appends are refused.
     CatchingUp {
-        /// Everything up to here is in the copy.
+        /// Everything up to this place is in the copy.
         place: Place,
-        /// Where the shared log ended, once that is known.
+        /// Where the shared log ended, once known.
         end: Option<Place>,
     },
     /// Another node leads, or none. Appends are refused.
     Following {
-        /// Who leads, as far as this node knows; `None` if nobody has shown life for some time.
+        /// The leader, as far as this node knows; `None` if no leader has been heard of for some
+        /// time.
         leader: Option<Leader>,
     },
-    /// This node has offered to lead and does not know yet whether it does. Appends are refused.
+    /// This node has offered a claim whose outcome is not known yet. Appends are refused.
     Claiming {
-        /// The epoch it would lead in.
+        /// The claimed epoch.
         epoch: u64,
     },
-    /// This node judges and appends. A log of files alone is always led by whoever has opened it.
+    /// This node judges and appends. A log of files is always led by the process that opened it.
     Leading {
         /// Its epoch.
         epoch: u64,
     },
-    /// The copy and the shared log have different pasts, or the shared log cannot be used any more.
-    /// Appends are refused until a person has decided which of the two is right; what is in the
-    /// copy can be read.
+    /// The copy and the shared log have different histories, or the shared log is no longer usable.
+    /// Appends are refused until an operator decides which is right; the copy can be read.
     Detached {
-        /// What was found.
+        /// The finding.
         reason: String,
     },
 }
 
 impl Role {
-    /// Whether appends are taken.
+    /// Whether it accepts appends.
     #[must_use]
     pub fn leads(&self) -> bool {
         matches!(self, Role::Leading { .. })
     }
 
-    /// A word for figures and messages.
+    /// Its name in figures and messages.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

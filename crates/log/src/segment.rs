@@ -1,6 +1,5 @@
-//! A segment file: a header, then batches, then (while it is the last one)
-//! zeros written ahead of time so that a commit overwrites blocks instead of
-//! allocating them.
+//! A segment file: a header, then batches, then (while it is the last one) preallocated zeros, so
+//! that a commit overwrites blocks instead of allocating them.
 //!
 //! | at | size | field |
 //! |---|---|---|
@@ -15,14 +14,14 @@
 //! | 48 | 8 | version 2: place in the shared log after which its first batch is found; else zero |
 //! | 56 | 8 | zero |
 //!
-//! A copy has a version of its own so that a program that knows nothing of shared logs refuses to
+//! A copy has a separate version, so that a program without support for shared logs refuses to
 //! append to it.
 
 use crate::record::{read_u32, read_u64};
 use crate::shared::Place;
 use wellspring_types::Position;
 
-/// Bytes of a segment header; the first batch follows at once.
+/// Size of a segment header; the first batch follows immediately.
 pub const SEGMENT_HEADER_BYTES: usize = 64;
 /// The format of a log of files.
 pub const FORMAT_VERSION: u32 = 1;
@@ -30,35 +29,35 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const COPY_FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"WSSEGMNT";
 
-/// The header of a segment, decoded.
+/// A decoded segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// Position of the first event it holds or will hold.
     pub base: Position,
-    /// Random, mixed into every batch header's checksum.
+    /// Random; part of every batch header's checksum.
     pub salt: u64,
-    /// Epoch of the writer that made the file.
+    /// Epoch of the writer that created the file.
     pub epoch: u64,
-    /// Where its batches come from, if it is a copy.
+    /// The origin of its batches, if it is a copy.
     pub source: Option<SegmentSource>,
 }
 
-/// From where on a segment of a copy can be fetched again from the shared log.
+/// Where in the shared log a copy's segment can be fetched again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentSource {
-    /// The segment's first batch stands after this place.
+    /// The segment's first batch is after this place.
     pub after: Place,
     /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if
     /// there is none.
     pub chain: u32,
 }
 
-/// Why bytes are not a segment header.
+/// Why bytes are not a valid segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderFault {
-    /// Not the header of a segment, or damaged.
+    /// Not a segment header, or damaged.
     Damaged,
-    /// Written by a version this program does not know.
+    /// Written by an unsupported version.
     Version(u32),
 }
 
@@ -89,7 +88,7 @@ impl SegmentHeader {
         if &bytes[..8] != MAGIC || read_u32(bytes, 12) != checksum(bytes) {
             return Err(HeaderFault::Damaged);
         }
-        // Judged after the checksum: a flipped bit in the version is damage, not a newer program.
+        // Checked after the checksum: a flipped bit in the version is damage, not a newer version.
         let source = match read_u32(bytes, 8) {
             FORMAT_VERSION => None,
             COPY_FORMAT_VERSION => {
@@ -111,19 +110,19 @@ fn checksum(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
 }
 
-/// Name of the segment whose first event has position `base`; names sort like positions.
+/// The name of the segment whose first event has position `base`; names sort like positions.
 #[must_use]
 pub fn segment_name(base: Position) -> String {
     format!("{base:020}.seg")
 }
 
-/// Name of the index of that segment.
+/// The name of that segment's index.
 #[must_use]
 pub fn index_name(base: Position) -> String {
     format!("{base:020}.idx")
 }
 
-/// The base in a segment's name; `None` if the name is not a segment's.
+/// The base in a segment's name; `None` if it is not a segment's name.
 #[must_use]
 pub fn parse_segment_name(name: &str) -> Option<Position> {
     name.strip_suffix(".seg").filter(|digits| is_base(digits))?.parse().ok()

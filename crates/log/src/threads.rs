@@ -1,4 +1,4 @@
-//! The door through which the log starts threads, and how they sleep and lock.
+//! The only place where the log starts threads, and how they sleep and lock.
 
 use crate::options::{Clock, SystemClock};
 use std::io;
@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Starts a named thread.
-#[allow(clippy::disallowed_methods)] // the door
+#[allow(clippy::disallowed_methods)] // the only place for threads
 pub(crate) fn spawn(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -16,37 +16,36 @@ pub(crate) fn spawn(
     Builder::new().name(name.to_owned()).spawn(body)
 }
 
-/// Takes a mutex of this crate, whether or not a thread panicked while it held it.
+/// Locks a mutex of this crate, even if a thread panicked while holding it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What the log's mutexes guard is consistent between statements that can panic.
+    // The state behind the log's mutexes is consistent between statements that can panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets another thread that waits for this core run first.
+/// Lets other threads waiting for this core run first.
 pub(crate) fn give_way() {
     std::thread::yield_now();
 }
 
-/// Starts a named thread that gives way to every other of the process where the system can be told
-/// so.
+/// Starts a named thread with the lowest priority, where the system supports that.
 pub(crate) fn spawn_idle(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     spawn(name, move || {
-        // Of this thread alone: Linux has a priority for each. Whether it is taken is no matter.
+        // For this thread alone: Linux has a priority for each. It does not matter if this fails.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::setpriority_process(None, 19);
         body();
     })
 }
 
-/// A moment, in µs, for threads that measure or wait: none of what it decides is in any event.
+/// The current time in µs, for threads that measure or wait; it never influences an event.
 pub(crate) fn now_us() -> u64 {
     SystemClock.monotonic_us()
 }
 
-/// A thread that sleeps until it is woken, as the waiters of this crate wake: through a [`Waker`].
+/// A thread that sleeps until it is woken through a [`Waker`], like all waiters of this crate.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     woken: Mutex<bool>,
@@ -61,7 +60,7 @@ impl Wake for Signal {
 }
 
 thread_local! {
-    /// One for each thread, made when it first waits.
+    /// One for each thread, created when it first waits.
     static OWN: (Arc<Signal>, Waker) = {
         let signal = Arc::new(Signal::default());
         let waker = Waker::from(Arc::clone(&signal));
@@ -70,15 +69,15 @@ thread_local! {
 }
 
 impl Signal {
-    /// Sleeps until `is_ready`, which registers the waker that it is given and then looks, says so;
-    /// at most for `timeout`. It is asked again at every wake-up. Tells what is left of the
-    /// timeout.
+    /// Sleeps until `is_ready` returns true, at most for `timeout`. `is_ready` registers the given
+    /// waker, then checks its condition; it is called again after every wake-up. Returns the rest
+    /// of the timeout.
     pub(crate) fn wait(timeout: Duration, mut is_ready: impl FnMut(&Waker) -> bool) -> Duration {
         let timeout_us = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
         let deadline_us = now_us().saturating_add(timeout_us);
         OWN.with(|(signal, waker)| {
             loop {
-                // Before registering: what wakes from now on is not missed.
+                // Reset before registering, so that no later wake-up is missed.
                 *lock(&signal.woken) = false;
                 let ready = is_ready(waker);
                 let left = Duration::from_micros(deadline_us.saturating_sub(now_us()));

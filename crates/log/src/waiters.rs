@@ -1,47 +1,46 @@
-//! The one registry of waiters: tasks and threads that sleep until something happens.
+//! The common registry of waiters: tasks and threads that sleep until an event occurs.
 //!
 //! A **slot** belongs to one waiter from [`join`](Slots::join) to [`leave`](Slots::leave), and only
 //! its owner frees it, so a slot's number alone names it. Slots wait in **lines**: doubly linked
-//! lists, one for each thing that is waited for. What is waited for (a position, the name of a
-//! lease, a tag) is known to the structure that keeps the lines, not to this one: the feed, the
-//! leases, the batcher and the interests of subscriptions each keep their lines their own way.
+//! lists, one for each awaited event. The structure that holds the lines knows what they wait for
+//! (a position, the name of a lease, a tag), this one does not: the feed, the leases, the batcher
+//! and the interests of subscriptions each organize their lines in their own way.
 //!
 //! Joining, leaving and registering a new waker take constant time. The registry is bounded: a
-//! waiter over the bound is refused, and no waiter is ever woken to make room for another.
+//! waiter beyond the bound is refused, and none is woken to make room for another.
 //!
-//! Nothing is woken here. [`rouse`](Slots::rouse) hands out the wakers; the caller gives up its
-//! locks and then calls [`Wakers::wake`].
+//! The registry itself wakes no waiter. [`rouse`](Slots::rouse) returns the wakers; the caller
+//! releases its locks and then calls [`Wakers::wake`].
 
 use std::fmt;
 use std::task::Waker;
 
-/// No further waiter is taken: as many wait as the registry holds. A retry helps when others have
-/// stopped waiting.
+/// The maximum number of waiters is reached. A retry helps once others have stopped waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyWaiters {
-    /// How many may wait.
+    /// The maximum number of waiters.
     pub limit: usize,
 }
 
 impl fmt::Display for TooManyWaiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} requests wait already; no more may", self.limit)
+        write!(f, "the limit of {} waiting requests is reached", self.limit)
     }
 }
 
 impl std::error::Error for TooManyWaiters {}
 
-/// The number of no slot.
+/// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Most wakers handed out under one hold of a lock.
+/// Maximum number of wakers collected under one lock acquisition.
 pub(crate) const ROUSED_AT_ONCE: usize = 512;
 
-/// A waiter's slot. To be given back with [`Slots::leave`].
+/// A waiter's slot; returned by [`Slots::leave`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u32);
 
-/// Waiters for one thing, in the order in which they joined.
+/// Waiters for one event, in joining order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     first: u32,
@@ -49,15 +48,14 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line without waiters.
+    /// An empty line.
     pub(crate) const EMPTY: Line = Line { first: NONE, last: NONE };
 
-    /// Whether it has no waiters.
     pub(crate) fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
-    /// Whether the waiter stands first.
+    /// Whether the waiter is the first.
     pub(crate) fn begins_with(&self, ticket: &Ticket) -> bool {
         self.first == ticket.0
     }
@@ -72,18 +70,18 @@ impl Default for Line {
 /// Whether a waiter has been roused since it last registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// It waits.
+    /// It is waiting.
     Waiting,
     /// It was roused, with this note.
     Roused(u64),
 }
 
-/// Where a slot is.
+/// The state of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
     InLine,
-    /// Out of its line, with the note that it was roused with.
+    /// It left its line, with the note it was roused with.
     Roused(u64),
 }
 
@@ -104,13 +102,13 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// No slots yet, and never more than `bound` for those that ask with [`join`](Self::join).
+    /// An empty registry with at most `bound` waiters that [`join`](Self::join).
     pub(crate) fn bounded(bound: usize) -> Slots {
         assert!(bound < NONE as usize / 2, "slots are numbered in 32 bits");
         Slots { slots: Vec::new(), free: Vec::new(), bound }
     }
 
-    /// Slots that are taken.
+    /// Number of slots in use.
     pub(crate) fn taken(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -135,7 +133,7 @@ impl Slots {
         Ok(self.join_regardless(line, waker))
     }
 
-    /// As [`join`](Self::join), for a thread: it costs far more than its slot and is bounded
+    /// As [`join`](Self::join), for a thread: threads cost far more than a slot and are bounded
     /// elsewhere.
     pub(crate) fn join_regardless(&mut self, line: &mut Line, waker: &Waker) -> Ticket {
         let number = self.free.pop().unwrap_or_else(|| {
@@ -161,7 +159,7 @@ impl Slots {
         line.last = number;
     }
 
-    /// Registers the waker of a waiter anew; one that was roused joins the end of the line again.
+    /// Registers a waiter's new waker; a roused waiter joins the end of the line again.
     pub(crate) fn register(&mut self, line: &mut Line, ticket: &Ticket, waker: &Waker) {
         let slot = &mut self.slots[ticket.0 as usize];
         if !slot.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -183,7 +181,7 @@ impl Slots {
         }
     }
 
-    /// Gives a slot back. `line` is the line that it joined, wherever it is now.
+    /// Frees a slot. `line` is the line that it joined, even if it has left that since.
     pub(crate) fn leave(&mut self, line: &mut Line, ticket: Ticket) {
         let number = ticket.0;
         let slot = &self.slots[number as usize];
@@ -194,7 +192,7 @@ impl Slots {
         let slot = &mut self.slots[number as usize];
         (slot.state, slot.waker) = (State::Free, None);
         self.free.push(number);
-        // What a crowd took is given back when it has gone.
+        // Memory used by a crowd of waiters is released after it has gone.
         if self.taken() == 0 && self.slots.len() > ROUSED_AT_ONCE {
             *self = Slots::bounded(self.bound);
         }
@@ -212,8 +210,8 @@ impl Slots {
         }
     }
 
-    /// Takes waiters from the front of a line until it is empty or `wakers` has no more room.
-    /// Each is told `note`.
+    /// Removes waiters from the front of a line until it is empty or `wakers` is full. Each gets
+    /// `note`.
     pub(crate) fn rouse(&mut self, line: &mut Line, note: u64, wakers: &mut Wakers) {
         while !line.is_empty() && wakers.has_room() {
             let number = line.first;
@@ -224,7 +222,7 @@ impl Slots {
         }
     }
 
-    /// A waker of the first in a line, which stays where it is.
+    /// A waker of the first waiter in a line, which keeps its place.
     pub(crate) fn first(&self, line: &Line) -> Option<Waker> {
         match line.first {
             NONE => None,
@@ -233,7 +231,7 @@ impl Slots {
     }
 }
 
-/// Wakers on their way out of a lock.
+/// Wakers to be called after the lock is released.
 #[derive(Debug)]
 pub(crate) struct Wakers {
     wakers: Vec<Waker>,
@@ -241,29 +239,28 @@ pub(crate) struct Wakers {
 }
 
 impl Default for Wakers {
-    /// Room for as many as may be handed out under one hold of a lock.
+    /// With room for the maximum under one lock acquisition.
     fn default() -> Wakers {
         Wakers { wakers: Vec::new(), room: ROUSED_AT_ONCE }
     }
 }
 
 impl Wakers {
-    /// Room for all there are.
+    /// With unlimited room.
     pub(crate) fn unbounded() -> Wakers {
         Wakers { wakers: Vec::new(), room: usize::MAX }
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.wakers.len()
     }
 
-    /// Whether more are taken under one hold of a lock.
+    /// Whether more fit under one lock acquisition.
     pub(crate) fn has_room(&self) -> bool {
         self.wakers.len() < self.room
     }
 
-    /// Wakes them all; room for others is left behind. To be called with no lock held.
+    /// Calls them all; must be called without a lock held.
     pub(crate) fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
     }
@@ -276,16 +273,16 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[derive(Default)]
-    struct Counting(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl std::task::Wake for Counting {
+    impl std::task::Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn waker() -> (Arc<Counting>, Waker) {
-        let counting = Arc::new(Counting::default());
+    fn waker() -> (Arc<WakeCounter>, Waker) {
+        let counting = Arc::new(WakeCounter::default());
         (Arc::clone(&counting), counting.into())
     }
 

@@ -1,6 +1,6 @@
-//! A bound on index work: reads and judgements count their steps here and stop when a limit,
-//! a deadline or the client says so. Without it, two common tags that never meet keep a thread
-//! busy to the end of the log.
+//! Limits on index work: reads and judgements count their steps here and stop at a step limit, a
+//! deadline or when the client leaves. Without limits, two common tags that never coincide would
+//! keep a thread busy to the end of the log.
 
 use crate::options::Clock;
 use crate::threads;
@@ -8,53 +8,51 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps between two looks at the flag and the clock. A step costs from 20 ns (memory) to about
-/// 4 µs (a block read from a file), so a flag is seen within about a millisecond.
+/// Steps between two checks of the flag and the clock. A step costs from 20 ns (memory) to about 4
+/// µs (a block read from a file), so a flag is noticed within about a millisecond.
 const LOOK_STEPS: u64 = 256;
 
-/// Steps between two moments at which work gives way: about a quarter of a millisecond in memory.
-/// On a busy core each time may cost what the scheduler gives to those that were let go first.
+/// Steps after which work yields: about a quarter of a millisecond in memory. On a busy core each
+/// yield can cost a scheduling slice of every thread that goes first.
 const GIVE_WAY_STEPS: u64 = 16 * LOOK_STEPS;
 
-/// Why work stopped before its end. What was found by then is not an answer.
+/// Why work stopped early. Results so far are not an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stopped {
-    /// The deadline passed. Retrying the same work with the same time does not help; make it
-    /// smaller or give it more time.
+    /// The deadline passed. The same work needs more time or must be smaller.
     Deadline,
-    /// The stop flag was set: no one waits for the answer any more.
+    /// The stop flag was set: the answer is no longer awaited.
     Cancelled,
-    /// The step limit was reached. The same work with a higher limit, perhaps on another thread,
-    /// may succeed.
+    /// The step limit was reached. The same work may succeed with a higher limit, perhaps on
+    /// another thread.
     Steps,
-    /// An index has to be made anew first, which takes up to seconds and which this work leaves to
-    /// others ([`Work::leaving_repairs`]). The same work without that succeeds.
+    /// An index must be rebuilt first, which can take seconds and which this work leaves to other
+    /// threads ([`Work::leaving_repairs`]). The same work without that setting succeeds.
     Repair,
 }
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stopped::Deadline => "it took longer than it may; narrow the query",
-            Stopped::Cancelled => "it was cancelled; nobody waits for the answer",
-            Stopped::Steps => "it needs more steps than it may take",
-            Stopped::Repair => "an index has to be made anew first",
+            Stopped::Deadline => "it exceeded its time limit; narrow the query",
+            Stopped::Cancelled => "it was cancelled because its client has gone",
+            Stopped::Steps => "it exceeded its step limit",
+            Stopped::Repair => "an index must be rebuilt first",
         })
     }
 }
 
-/// How long work lets others go first: the rule of a place where many pieces of long work take
-/// turns.
+/// A rule for yielding, where many long pieces of work take turns.
 pub trait GiveWay: Send + Sync {
-    /// Lets others run, perhaps until it is this work's turn again; tells how long that took, in
+    /// Lets others run, perhaps until it is this work's turn again; returns how long that took, in
     /// µs.
     fn give_way(&self) -> u64;
 }
 
-/// Whether work may make a damaged index anew where it meets one.
+/// Whether work may rebuild a damaged index that it encounters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repair {
-    /// It may; that takes up to seconds.
+    /// It rebuilds the index, which can take seconds.
     Here,
     /// It stops with [`Stopped::Repair`].
     Elsewhere,
@@ -62,24 +60,24 @@ pub(crate) enum Repair {
 
 /// The budget of one piece of index work, and how much of it has been used.
 ///
-/// A step is a look at one index entry, one look-up of a term, or half a KiB of records read. The
-/// clock and the flag are looked at every 256 steps, the step limit at every step.
+/// A step is an access to one index entry, one look-up of a term, or half a KiB of records read.
+/// The clock and the flag are checked every 256 steps, the step limit at every step.
 #[derive(Clone)]
 pub struct Work {
     steps: u64,
-    /// At this many steps something must be looked at: the limit, or flag and clock.
+    /// The step count at which something must be checked next: the limit, or flag and clock.
     next_look: u64,
     step_limit: u64,
     deadline: Option<(Arc<dyn Clock>, u64)>,
     stop: Option<Arc<AtomicBool>>,
     gives_way: Option<Arc<dyn GiveWay>>,
     repair: Repair,
-    /// At this many steps it gives way next.
+    /// The step count at which it yields next.
     next_pause: u64,
 }
 
 impl Work {
-    /// Work without a bound, for callers that do not care.
+    /// Unlimited work.
     #[must_use]
     pub const fn unbounded() -> Work {
         Work {
@@ -94,7 +92,7 @@ impl Work {
         }
     }
 
-    /// The same, stopped once it has taken `steps` steps in all, those already taken included.
+    /// Adds a limit on the total number of steps, including those already taken.
     #[must_use]
     pub fn with_step_limit(mut self, steps: u64) -> Work {
         self.step_limit = steps;
@@ -102,7 +100,7 @@ impl Work {
         self
     }
 
-    /// The same, stopped when the clock's monotonic time passes `deadline_us`.
+    /// Adds a deadline on the clock's monotonic time.
     #[must_use]
     pub fn with_deadline(mut self, clock: Arc<dyn Clock>, deadline_us: u64) -> Work {
         self.deadline = Some((clock, deadline_us));
@@ -110,7 +108,7 @@ impl Work {
         self
     }
 
-    /// The same, stopped when the flag is set.
+    /// Adds a stop flag.
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Work {
         self.stop = Some(stop);
@@ -118,14 +116,14 @@ impl Work {
         self
     }
 
-    /// The same, letting other threads that wait for the core go first every few thousand steps:
-    /// for long work beside threads that serve.
+    /// Makes the work yield to other threads that wait for the core every few thousand steps; for
+    /// long work beside serving threads.
     #[must_use]
     pub fn giving_way(self) -> Work {
         self.giving_way_by(Arc::new(SchedulerYield))
     }
 
-    /// The same by a rule of its own. The time that others take moves the deadline.
+    /// Makes the work yield according to a rule. The time that others take extends the deadline.
     #[must_use]
     pub fn giving_way_by(mut self, rule: Arc<dyn GiveWay>) -> Work {
         self.gives_way = Some(rule);
@@ -133,30 +131,29 @@ impl Work {
         self
     }
 
-    /// The same, stopped with [`Stopped::Repair`] where an index is found damaged: for threads that
-    /// serve.
+    /// Makes the work stop with [`Stopped::Repair`] at a damaged index; for serving threads.
     #[must_use]
     pub fn leaving_repairs(mut self) -> Work {
         self.repair = Repair::Elsewhere;
         self
     }
 
-    /// Whether a damaged index is made anew where it is met.
+    /// Whether the work rebuilds damaged indexes.
     pub(crate) fn repair(&self) -> Repair {
         self.repair
     }
 
-    /// Steps taken so far.
+    /// Number of steps taken.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Counts `n` steps that are about to be taken.
+    /// Counts `n` steps before they are taken.
     ///
     /// # Errors
-    /// [`Stopped`]: they must not be taken. Every later call says so again, unless a deadline or
-    /// a limit was moved.
+    /// [`Stopped`]: they must not be taken. Later calls fail too, unless a deadline or a limit was
+    /// extended.
     #[inline]
     pub fn step(&mut self, n: u64) -> Result<(), Stopped> {
         self.steps = self.steps.saturating_add(n);
@@ -165,7 +162,7 @@ impl Work {
 
     #[cold]
     fn look(&mut self) -> Result<(), Stopped> {
-        // A stopped piece of work looks again at its next step, so that it stays stopped.
+        // Stopped work checks again at its next step, so that it stays stopped.
         self.next_look = self.steps;
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(Stopped::Cancelled);
@@ -184,7 +181,7 @@ impl Work {
         Ok(())
     }
 
-    /// Lets others go first between two parts of the work that count no steps.
+    /// Yields between two parts of the work that count no steps.
     pub(crate) fn pause(&mut self) {
         let Some(rule) = &self.gives_way else { return };
         let waited_us = rule.give_way();
@@ -200,7 +197,7 @@ impl Work {
     }
 }
 
-/// Lets the scheduler choose.
+/// Leaves the choice to the scheduler.
 struct SchedulerYield;
 
 impl GiveWay for SchedulerYield {

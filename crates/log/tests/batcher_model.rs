@@ -1,6 +1,6 @@
-//! The batcher's ring, and its ways of asking to be told, under loom: every order
-//! in which the threads can run, with every value an atomic load may return. They
-//! are the crate's own source files, compiled here against loom's atomics and cells.
+//! Model checks with loom of the batcher's ring and its wake-up requests: every interleaving of the
+//! threads, with every value an atomic load may return. The crate's own source files are compiled
+//! here with loom's atomics and cells.
 
 #![allow(unreachable_pub, missing_docs, dead_code)] // one binary, nothing is public
 
@@ -14,7 +14,7 @@ mod sync {
 
     pub(super) type Read<'a> = Vec<u8>;
 
-    /// A cell for each byte, so that loom sees who touches which.
+    /// A cell for each byte, so that loom tracks every access.
     #[derive(Debug)]
     pub(super) struct Bytes {
         cells: Vec<loom::cell::UnsafeCell<u8>>,
@@ -27,7 +27,7 @@ mod sync {
 
         pub(super) unsafe fn write(&self, at: usize, part: &[u8]) {
             for (cell, &byte) in self.cells[at..at + part.len()].iter().zip(part) {
-                // SAFETY: loom fails the test if another thread touches the cell meanwhile.
+                // SAFETY: loom fails the test if another thread accesses the cell meanwhile.
                 cell.with_mut(|to| unsafe { *to = byte });
             }
         }
@@ -53,7 +53,7 @@ mod waiters;
 #[path = "../src/batcher/stored_waiters.rs"]
 mod stored_waiters;
 
-/// Pushes frames of these lengths, each filled with its number from 1, as often as it takes.
+/// Pushes frames of these lengths, each filled with its number from 1, retrying as necessary.
 fn produce(mut writer: ring::Writer, lengths: &[usize]) {
     for (number, &len) in (1u8..).zip(lengths) {
         loop {
@@ -67,7 +67,7 @@ fn produce(mut writer: ring::Writer, lengths: &[usize]) {
     }
 }
 
-/// Takes frames until all have come, releasing only the first of what it sees each time.
+/// Takes frames until all have arrived, releasing only the first of those visible each time.
 fn consume(mut reader: ring::Reader, lengths: &[usize]) {
     let mut arrived: Vec<u8> = Vec::new();
     let mut next = 0;
@@ -115,7 +115,7 @@ fn who_asks_sees_the_change_or_is_told_of_it() {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering};
     loom::model(|| {
-        let shared = Arc::new((wanted::Wanted::new(), AtomicU64::new(0)));
+        let shared = Arc::new((wanted::WakeRequest::new(), AtomicU64::new(0)));
         let other = Arc::clone(&shared);
         let flusher = loom::thread::spawn(move || {
             other.1.store(1, Ordering::Release);
@@ -128,11 +128,11 @@ fn who_asks_sees_the_change_or_is_told_of_it() {
     });
 }
 
-/// Remembers being woken. Not one of loom's: it is looked at when the threads have ended.
+/// Remembers being woken. Not loom's: it is read after the threads have ended.
 #[derive(Default)]
-struct Woken(std::sync::atomic::AtomicBool);
+struct WokenFlag(std::sync::atomic::AtomicBool);
 
-impl std::task::Wake for Woken {
+impl std::task::Wake for WokenFlag {
     fn wake(self: std::sync::Arc<Self>) {
         self.0.store(true, std::sync::atomic::Ordering::SeqCst);
     }
@@ -145,7 +145,7 @@ fn each_task_that_registers_sees_the_change_or_is_woken() {
     loom::model(|| {
         let shared = Arc::new((stored_waiters::StoredWaiters::new(), AtomicU64::new(0)));
         let wait = |shared: &(stored_waiters::StoredWaiters, AtomicU64)| {
-            let woken = std::sync::Arc::new(Woken::default());
+            let woken = std::sync::Arc::new(WokenFlag::default());
             let mut ticket = None;
             shared.0.register(&mut ticket, &std::sync::Arc::clone(&woken).into()).unwrap();
             (shared.1.load(Ordering::Acquire) == 1, woken)
@@ -170,8 +170,8 @@ fn each_task_that_registers_sees_the_change_or_is_woken() {
     });
 }
 
-/// What a mark relies on: who knows of a push finds it at the gauge, and who finds it released
-/// sees what the flusher did before.
+/// The basis of marks: a thread that knows of a push finds it in the gauge, and one that finds it
+/// released sees what the flusher did before.
 #[test]
 fn a_gauge_shows_every_push_known_of_and_what_came_before_its_release() {
     use loom::sync::Arc;

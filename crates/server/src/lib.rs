@@ -3,6 +3,8 @@
 //! A library, so that other programs can add faces ([`embed`]) and fuzz targets reach the parsers;
 //! `main.rs` calls [`main`].
 
+#![forbid(unsafe_code)]
+
 #[macro_use] // its eprintln, which no closed standard error can make panic
 extern crate wellspring_host;
 
@@ -11,17 +13,27 @@ pub mod embed;
 mod faces;
 mod flags;
 mod journal;
+mod manual;
 mod nearest;
+#[cfg(feature = "fuzzing")]
 pub mod parsers;
 mod start;
 mod variables;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Wellspring: an event store with dynamic consistency boundaries
 #[derive(Debug, Parser)]
-#[command(name = "wellspring", version)]
+#[command(
+    name = "wellspring",
+    version,
+    after_help = "`wellspring help COMMAND` explains a command, `wellspring COMMAND -h` lists its options.",
+    after_long_help = "\
+`wellspring help COMMAND` explains a command, `wellspring COMMAND -h` lists its options.
+NO_COLOR=1 turns colours off."
+)]
 struct Line {
     #[command(subcommand)]
     command: Command,
@@ -31,18 +43,37 @@ struct Line {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves everything on one port.
-    #[command(after_help = "Each setting is taken from the flag, or else from the variable, or \
-                            else from the file of --config, or else it is the
-default. \
-                            --print-config shows what comes of it. The server warns of unknown \
-                            variables that begin with WELLSPRING_.
+    /// Run the server: everything on one port
+    #[command(
+        after_help = "More settings: `wellspring help serve`.",
+        after_long_help = "\
+Each setting comes from its flag, else from its environment variable, else from the file named by \
+--config, else it is the default. --print-config shows the result. The server warns of variables \
+that begin with WELLSPRING_ and have no meaning.
 
-Exit codes: 0 stopped by \
-                            SIGTERM or Ctrl-C, 1 cannot start or cannot go on, 2 usage.")]
+The server exits with 0 after SIGTERM or Ctrl-C, and with 1 if it cannot start or cannot go on."
+    )]
     Serve(config::ServeArgs),
     #[command(flatten)]
     Tool(wellspring_cli::Tool),
+    /// Print a completion script for a shell
+    #[command(after_long_help = "\
+Examples:
+  wellspring completions bash > /etc/bash_completion.d/wellspring
+  wellspring completions zsh > \"${fpath[1]}/_wellspring\"
+  wellspring completions fish > ~/.config/fish/completions/wellspring.fish")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages, one for each command
+    #[command(after_long_help = "\
+Example:
+  wellspring man /usr/local/share/man/man1")]
+    Man {
+        /// Directory to write to; must exist
+        dir: PathBuf,
+    },
 }
 
 /// As [`main`], with these faces in addition to the program's own.
@@ -56,11 +87,17 @@ pub fn main_with(faces: Vec<embed::EmbeddedFace>) -> ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let matches = command_line().try_get_matches_from(&words).unwrap_or_else(|error| {
-        let error = variables::named(error, &command_line(), &words);
-        flags::respelled(error, &mut command_line(), &words).exit()
-    });
-    let line = Line::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = match command_line().try_get_matches_from(&words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            let error = variables::named(error, &command_line(), &words);
+            return ended_by(&flags::respelled(error, &mut command_line(), &words));
+        }
+    };
+    let line = match Line::from_arg_matches(&matches) {
+        Ok(line) => line,
+        Err(error) => return ended_by(&error),
+    };
     let mut command = command_line();
     command.build();
     let origins = wellspring_host::settings::Origins::of(&command, &matches);
@@ -76,33 +113,98 @@ pub fn main() -> ExitCode {
             }
             wellspring_cli::run(tool, &origins)
         }
+        Command::Completions { shell } => manual::completions(shell, command_line()),
+        Command::Man { dir } => manual::pages(&dir, command_line()),
     }
 }
 
+/// What clap says instead of running a command: a help that was asked for, or what is wrong.
+fn ended_by(message: &clap::Error) -> ExitCode {
+    // Nothing is left to be told where it cannot be told.
+    let _ = message.print();
+    if message.use_stderr() { ExitCode::from(wellspring_cli::USAGE) } else { ExitCode::SUCCESS }
+}
+
 fn command_line() -> clap::Command {
-    wellspring_cli::help::with_exit_codes(Line::command())
+    let line = Line::command().mut_subcommand("serve", config::with_defaults_shown);
+    wellspring_cli::help::finished(line)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+
+    /// Most lines of a short help: a screen. Most columns of any help.
+    const SHORT_LINES: usize = 40;
+    const COLUMNS: usize = 80;
 
     #[test]
     fn the_command_line_makes_sense() {
         super::command_line().debug_assert();
     }
 
-    #[test]
-    fn every_help_names_exit_codes() {
-        fn check(command: &clap::Command, path: &str, without: &mut Vec<String>) {
-            let path = format!("{path} {}", command.get_name());
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            if !help.contains("Exit codes:") {
-                without.push(path.clone());
-            }
-            command.get_subcommands().for_each(|command| check(command, &path, without));
+    /// Calls `look` with every command and the words that lead to it.
+    fn walk(command: &mut Command, path: &str, look: &mut dyn FnMut(&str, &mut Command)) {
+        look(path, command);
+        for below in command.get_subcommands_mut() {
+            let path = format!("{path} {}", below.get_name());
+            walk(below, &path, look);
         }
-        let mut without = Vec::new();
-        check(&super::command_line(), "", &mut without);
-        assert_eq!(without, [" wellspring"]);
+    }
+
+    fn every_command(mut look: impl FnMut(&str, &mut Command)) {
+        let mut line = super::command_line();
+        line.build();
+        let mut count = 0;
+        walk(&mut line, "wellspring", &mut |path, command| {
+            if path.contains(" help") {
+                return;
+            }
+            count += 1;
+            look(path, command);
+        });
+        assert!(count > 50, "{count} commands");
+    }
+
+    #[test]
+    fn every_short_help_fits_a_screen() {
+        let mut faults = Vec::new();
+        every_command(|path, command| {
+            let help = command.render_help().to_string();
+            if help.lines().count() > SHORT_LINES {
+                faults.push(format!("{path}: {} lines", help.lines().count()));
+            }
+            let wide = help.lines().filter(|line| line.chars().count() > COLUMNS);
+            faults.extend(wide.map(|line| format!("{path}: {line}")));
+        });
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn every_long_help_fits_the_width_and_names_the_exit_codes() {
+        let mut faults = Vec::new();
+        every_command(|path, command| {
+            let help = command.render_long_help().to_string();
+            if !help.contains("\nExit codes:\n    0  success\n") {
+                faults.push(format!("{path}: no exit codes"));
+            }
+            let wide = help.lines().filter(|line| line.chars().count() > COLUMNS);
+            faults.extend(wide.map(|line| format!("{path}: {line}")));
+        });
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn every_command_and_option_is_described_in_the_short_help() {
+        let mut faults = Vec::new();
+        every_command(|path, command| {
+            if command.get_about().is_none() {
+                faults.push(path.to_owned());
+            }
+            let silent =
+                command.get_arguments().filter(|a| a.get_help().is_none() && !a.is_hide_set());
+            faults.extend(silent.map(|argument| format!("{path} {}", argument.get_id())));
+        });
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 /// The prefix of all our variables.
 const PREFIX: &str = "WELLSPRING_";
-/// Variables that are read elsewhere than on the command line.
+/// Variables that are not read by the command line.
 const OTHERS: [&str; 4] =
     ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nearly_a_name_is_told_with_the_name() {
+    fn a_mistyped_variable_is_reported_with_the_nearest_one() {
         let serve = Command::new("serve")
             .arg(Arg::new("listen").env("WELLSPRING_LISTEN"))
             .arg(Arg::new("max").env("WELLSPRING_MAX_CONNECTIONS"));

@@ -4,7 +4,7 @@
 pub fn push_rfc3339(out: &mut Vec<u8>, us: u64) {
     let seconds = us / 1_000_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil_from_days(days);
+    let Date { year, month, day } = Date::of_day(days as i64);
     let mut digits = |number: u64, width: u32, after: u8| {
         for place in (0..width).rev() {
             out.push(b'0' + (number / 10u64.pow(place) % 10) as u8);
@@ -12,47 +12,82 @@ pub fn push_rfc3339(out: &mut Vec<u8>, us: u64) {
         out.push(after);
     };
     // Times past the year 9999 have no RFC 3339 form; no clock gives them.
-    digits(year, 4, b'-');
-    digits(month, 2, b'-');
-    digits(day, 2, b'T');
+    digits(year as u64, 4, b'-');
+    digits(u64::from(month), 2, b'-');
+    digits(u64::from(day), 2, b'T');
     digits(of_day / 3600, 2, b':');
     digits(of_day / 60 % 60, 2, b':');
     digits(of_day % 60, 2, b'.');
     digits(us % 1_000_000, 6, b'Z');
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
-/// Years begin in March here, so that the leap day is the last of its year.
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+/// A day of the proleptic Gregorian calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Date {
+    /// Year; 0 is the one before 1.
+    pub year: i64,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
 }
 
-/// Days from 1970-01-01 to a date that exists; the inverse of [`civil_from_days`].
-fn days_from_civil(year: u64, month: u64, day: u64) -> Option<i64> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let length = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u64::from(leap),
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
+impl Date {
+    /// The first and the last year of the days that are counted here.
+    pub const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
+
+    /// A date that exists.
+    #[must_use]
+    pub fn new(year: i64, month: i64, day: i64) -> Option<Date> {
+        let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
+        let exists = Date::YEARS.contains(&year)
+            && (1..=12).contains(&month)
+            && (1..=month_length(year, month)).contains(&day);
+        exists.then_some(Date { year, month, day })
     }
-    // Shifted by one era, so that January and February of the year 0 have a year before them.
-    let march_year = 400 + year - u64::from(month <= 2);
-    let march_month = (month + 9) % 12;
-    let of_year = (153 * march_month + 2) / 5 + day - 1;
-    let days = march_year * 365 + march_year / 4 - march_year / 100 + march_year / 400 + of_year;
-    Some(days as i64 - 719_468 - 146_097)
+
+    /// The date of a day counted from 1970-01-01, in the years that are counted here. After
+    /// H. Hinnant, "chrono-compatible low-level date algorithms": years begin in March, so that the
+    /// leap day is the last of its year.
+    #[must_use]
+    pub fn of_day(days: i64) -> Date {
+        let shifted = days.saturating_add(719_468);
+        let era = shifted.div_euclid(146_097);
+        let of_era = shifted.rem_euclid(146_097);
+        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let march_month = (5 * of_year + 2) / 153;
+        let day = (of_year - (153 * march_month + 2) / 5 + 1) as u8;
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 } as u8;
+        Date { year: era * 400 + year_of_era + i64::from(month <= 2), month, day }
+    }
+
+    /// Days from 1970-01-01; the inverse of [`Date::of_day`].
+    #[must_use]
+    pub fn to_day(self) -> i64 {
+        let (month, day) = (i64::from(self.month), i64::from(self.day));
+        let march_year = self.year - i64::from(month <= 2);
+        let (era, year_of_era) = (march_year.div_euclid(400), march_year.rem_euclid(400));
+        let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
+        era * 146_097 + of_era - 719_468
+    }
+}
+
+/// Whether a year has 366 days.
+#[must_use]
+pub fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// How many days a month (1 to 12) has.
+#[must_use]
+pub fn month_length(year: i64, month: u8) -> u8 {
+    match month {
+        2 => 28 + u8::from(is_leap(year)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// Reads a moment as RFC 3339 writes it (`2026-11-21T01:43:26.95Z`, `…+01:00`), or a date
@@ -66,7 +101,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let month = digits(&mut rest, 2)?;
     expect(&mut rest, b"-")?;
     let day = digits(&mut rest, 2)?;
-    let days = days_from_civil(year, month, day)?;
+    let days = Date::new(year as i64, month as i64, day as i64)?.to_day();
     if rest.is_empty() {
         return u64::try_from(days * 86_400_000_000).ok();
     }
@@ -149,17 +184,39 @@ mod tests {
     #[test]
     fn every_day_follows_the_one_before() {
         let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-        let (mut year, mut month, mut day) = (1970, 1, 1);
-        for days in 0..200_000 {
-            assert_eq!(civil_from_days(days), (year, month, day));
+        let first = Date { year: -1, month: 1, day: 1 };
+        let mut date = first;
+        for days in first.to_day()..400_000 {
+            assert_eq!((Date::of_day(days), date.to_day()), (date, days));
+            let Date { year, month, day } = date;
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let length = lengths[month as usize - 1] + u64::from(leap && month == 2);
-            day += 1;
-            if day > length {
-                (day, month) = (1, month + 1);
-            }
-            if month > 12 {
-                (month, year) = (1, year + 1);
+            let length = lengths[usize::from(month) - 1] + u8::from(leap && month == 2);
+            assert_eq!((is_leap(year), month_length(year, month)), (leap, length));
+            date = match (day < length, month < 12) {
+                (true, _) => Date { day: day + 1, ..date },
+                (false, true) => Date { month: month + 1, day: 1, ..date },
+                (false, false) => Date { year: year + 1, month: 1, day: 1 },
+            };
+        }
+        assert_eq!(Date { year: 1970, month: 1, day: 1 }.to_day(), 0);
+    }
+
+    #[test]
+    fn only_dates_that_exist_are_made() {
+        for (year, month, day) in [
+            (2023, 2, 29),
+            (2023, 0, 1),
+            (2023, 13, 1),
+            (2023, 4, 31),
+            (2023, 1, 0),
+            (1 << 40, 1, 1),
+        ] {
+            assert_eq!(Date::new(year, month, day), None, "{year}-{month}-{day}");
+        }
+        for year in [*Date::YEARS.start(), -1, 0, *Date::YEARS.end()] {
+            for (month, day) in [(1, 1), (12, 31)] {
+                let date = Date::new(year, month, day).unwrap();
+                assert_eq!(Date::of_day(date.to_day()), date);
             }
         }
     }

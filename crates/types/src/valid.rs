@@ -113,13 +113,16 @@ impl Invalid {
     /// The same fault seen from the enclosing structure: `prefix` is put before the path.
     #[must_use]
     pub fn within(mut self, prefix: &str) -> Invalid {
-        self.field = if self.field.is_empty() {
-            prefix.to_owned()
-        } else {
-            format!("{prefix}.{}", self.field)
-        };
+        self.field = join_path(prefix, &self.field);
         self
     }
+}
+
+/// The path of a field: `outer`, and from there `inner` (a member, or an element as `[3]`).
+#[must_use]
+pub fn join_path(outer: &str, inner: &str) -> String {
+    let is_step = !outer.is_empty() && !inner.is_empty() && !inner.starts_with('[');
+    format!("{outer}{}{inner}", if is_step { "." } else { "" })
 }
 
 /// Checks a type, tag or key: 1 to `limit` bytes, no control characters.
@@ -193,6 +196,13 @@ mod tests {
     fn lengths_are_counted_in_bytes() {
         assert_eq!(check_text("", 3), Err(Reason::Empty));
         assert_eq!(check_text("éé", 3), Err(Reason::TooLong { bytes: 4, limit: 3 }));
+    }
+
+    #[test]
+    fn paths_are_joined_by_dots_but_for_elements() {
+        let joined = ["", "b", "[0]", "[0].c"].map(|inner| join_path("a", inner));
+        assert_eq!(joined, ["a", "a.b", "a[0]", "a[0].c"]);
+        assert_eq!(join_path("", "b"), "b");
     }
 
     #[test]

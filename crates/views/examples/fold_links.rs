@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 use wellspring_types::Position;
+use wellspring_types::random::{STEP, mix};
 use wellspring_views::links::{Code, Links, Lookup, Permutation};
 use wellspring_views::view::{Recorded, View};
 
@@ -70,12 +71,9 @@ impl Recorded for LentEvent<'_> {
     }
 }
 
-/// The finaliser of SplitMix64.
+/// Another number for each.
 fn mixed(n: u64) -> u64 {
-    let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
+    mix(n.wrapping_add(1).wrapping_mul(STEP))
 }
 
 /// Clicks as the server writes them: one in three has no referrer, one in sixteen is a bot's.

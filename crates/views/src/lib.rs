@@ -1,6 +1,8 @@
 //! Pure folds over events. Nothing here uses a clock, a disk or HTTP: a view at position N is a
 //! function of events 1..N alone.
 
+#![forbid(unsafe_code)]
+
 pub mod access;
 pub mod links;
 pub mod project;

@@ -1,4 +1,4 @@
-//! Of what was answered when it was staged, everything is stored or counted as dropped.
+//! Everything answered when staged is either stored or counted as dropped.
 
 use super::{Invariant, News, World};
 

@@ -1,5 +1,5 @@
-//! What was acknowledged as durable stands in the shared log's order where it was said to stand,
-//! and stays there.
+//! Everything acknowledged as durable is at its reported position in the shared log's order, and
+//! stays there.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;
@@ -10,7 +10,7 @@ use wellspring_types::Position;
 
 #[derive(Default)]
 pub(super) struct AckedIsKept {
-    /// What stands at a position.
+    /// The content of each position.
     there: Vec<(OpId, AttemptId, u64)>,
     acked: BTreeMap<Position, (AttemptId, Appended)>,
 }
@@ -18,7 +18,7 @@ pub(super) struct AckedIsKept {
 impl AckedIsKept {
     fn check(&self, attempt: AttemptId, done: &Appended, world: &World) -> Result<(), String> {
         let op = world.clients.attempts[attempt].op;
-        // All attempts of a request with ids are the same bytes.
+        // All attempts of a request with ids have the same bytes.
         let any = done.replayed || world.clients.ops[op as usize].want == Want::WithIds;
         for position in done.first..=done.last {
             let expected = position - done.first;

@@ -1,5 +1,5 @@
-//! The segments of all nodes are the same but for what is local in headers: the same files, the
-//! same batches in them.
+//! The segments of all nodes are equal except for local header fields: the same files with the same
+//! batches.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! A process that lives answers definitely: appended, or not. "Unknown" is for those that die.
+//! A live process answers definitely: appended, or not. "Unknown" is allowed only for dying
+//! processes.
 
 use super::{Invariant, News, World};
 use crate::node::Running;
@@ -17,7 +18,8 @@ impl Invariant for Definite {
             News::Unanswered { node, what } => {
                 Err(format!("n{node} was shut down and left {what}"))
             }
-            // What a process that ends has on its way stays in doubt, and it takes nothing new.
+            // A process that is ending leaves its pending operations in doubt and accepts no new
+            // ones.
             News::Answered { node, .. } if world.nodes[*node].running == Running::Leaving => Ok(()),
             News::Answered {
                 node,

@@ -1,5 +1,5 @@
-//! A request with a key, or with ids, is there at most once, however often it was sent; and its
-//! retry is never taken for another request.
+//! A request with a key or ids is in the log at most once, however often it is sent, and its retry
+//! is never mistaken for another request.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;
@@ -10,7 +10,7 @@ use wellspring_types::Position;
 
 #[derive(Default)]
 pub(super) struct DoneOnce {
-    /// Where what was wanted begins.
+    /// The first position of each operation.
     done: BTreeMap<OpId, Position>,
 }
 

@@ -1,4 +1,4 @@
-//! Once something is there under a lease, nothing appended under an earlier grant of it follows.
+//! Once an event was appended under a lease, no event appended under an earlier grant follows.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use wellspring_types::Position;
 
 #[derive(Default)]
 pub(super) struct FencesHold {
-    /// By lease: the last position, and the token it was appended with.
+    /// By lease: the last position and its token.
     last: BTreeMap<String, (Position, u64)>,
 }
 
@@ -23,7 +23,7 @@ impl Invariant for FencesHold {
             Some((position, _)) if fact.position <= *position => return Ok(()),
             Some((position, before)) if *before > token => {
                 let at = fact.position;
-                // Tokens are drawn at random, so only their epochs are told.
+                // Tokens are random, so only their epochs are reported.
                 let epochs = (before >> 32, token >> 32);
                 return Err(format!(
                     "{lease}: the token at {at} is older than at {position}: {epochs:?}"

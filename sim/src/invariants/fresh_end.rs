@@ -1,4 +1,5 @@
-//! A confirmed read shows everything that anybody was told is durable before it was asked for.
+//! A confirmed read shows everything that was reported durable to any client before the read
+//! started.
 
 use super::{Invariant, News, World};
 

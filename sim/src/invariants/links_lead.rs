@@ -1,5 +1,5 @@
-//! A link that somebody was told is there leads somewhere, on every node that has its event; and at
-//! the same position the views of all nodes are the same.
+//! A link that was reported as created leads somewhere on every node that has its event, and at the
+//! same position the views of all nodes are equal.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;

@@ -1,4 +1,4 @@
-//! What must be true after every step. One promise a file.
+//! The invariants checked after every step, one promise per file.
 
 mod accepted_add_up;
 mod acked_is_kept;
@@ -26,18 +26,18 @@ mod whole_requests;
 use crate::facts::News;
 use crate::world::World;
 
-/// A promise that is kept, or is not.
+/// A promise to check.
 pub trait Invariant {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Hears what happened.
+    /// Processes what happened.
     ///
     /// # Errors
     /// How the promise was broken.
     fn hear(&mut self, news: &News, world: &World) -> Result<(), String>;
 
-    /// Looks whenever everything has come right again.
+    /// Checks whenever everything has recovered.
     ///
     /// # Errors
     /// How the promise was broken.
@@ -45,7 +45,7 @@ pub trait Invariant {
         Ok(())
     }
 
-    /// Looks once more when everything is over.
+    /// Checks once more at the end.
     ///
     /// # Errors
     /// How the promise was broken.
@@ -54,7 +54,7 @@ pub trait Invariant {
     }
 }
 
-/// All of them.
+/// All invariants.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Invariant>> {
     vec![

@@ -1,4 +1,4 @@
-//! In an epoch, one process leads, whatever the others believe.
+//! At most one process leads in an epoch, whatever the others believe.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;

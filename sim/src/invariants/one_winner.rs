@@ -1,4 +1,4 @@
-//! Of what may be there once, one is there; and whoever was told of a conflict had a winner before.
+//! Of events that must be unique, one exists; and every reported conflict was preceded by a winner.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;
@@ -9,7 +9,7 @@ use wellspring_types::Position;
 #[derive(Default)]
 pub(super) struct OneWinner {
     winners: BTreeMap<String, Position>,
-    /// Who was said to have won, and to whom.
+    /// The reported winners, and the nodes that reported them.
     told: Vec<(String, Position, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Within a process, its head, its place and the epochs it knows of only grow.
+//! Within a process, its head, its place and its known epochs only grow.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;

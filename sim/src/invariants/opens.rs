@@ -1,4 +1,4 @@
-//! Whatever a crash or rot has left of a copy, a node begins on it: what is missing can be fetched.
+//! Whatever a crash or rot has left of a copy, a node can open it: the missing part can be fetched.
 
 use super::{Invariant, News, World};
 

@@ -1,4 +1,4 @@
-//! Each piece of a source is there once, in order, without gaps.
+//! Each piece of a source exists once, in order, without gaps.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;

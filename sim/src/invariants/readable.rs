@@ -1,4 +1,4 @@
-//! What a node shows can be read, without gaps, and was written by somebody.
+//! Everything that a node shows is readable, without gaps, and was written by a client.
 
 use super::{Invariant, News, World};
 

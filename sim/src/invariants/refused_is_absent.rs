@@ -1,4 +1,4 @@
-//! What was refused is not there, and never will be.
+//! A refused event is not in the log and never will be.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;
@@ -25,8 +25,8 @@ impl Invariant for RefusedIsAbsent {
     }
 
     fn hear(&mut self, news: &News, world: &World) -> Result<(), String> {
-        // All attempts of a request with ids are the same bytes: one that is refused may be there
-        // by another.
+        // All attempts of a request with ids have the same bytes: a refused one may be present
+        // through another.
         let with_ids = |attempt: &AttemptId| {
             world.clients.ops[world.clients.attempts[*attempt].op as usize].want == Want::WithIds
         };

@@ -1,5 +1,4 @@
-//! What was decided on top of an append that was only staged is there only if that is there, too,
-//! before it.
+//! An event decided on top of a staged append exists only if that append does too, before it.
 
 use super::{Invariant, News, World};
 use crate::clients::Want;

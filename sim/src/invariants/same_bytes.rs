@@ -1,4 +1,4 @@
-//! At the same position, every node shows the same bytes, for ever.
+//! At the same position, every node always shows the same bytes.
 
 use super::{Invariant, News, World};
 use crate::facts::Fact;

@@ -1,4 +1,4 @@
-//! As long as the shared log keeps its promise, no node ever finds that it has another past.
+//! As long as the shared log keeps its promise, no node ever finds a different history.
 
 use super::{Invariant, News, World};
 use wellspring_log::Role;

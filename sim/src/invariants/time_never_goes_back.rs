@@ -1,11 +1,11 @@
-//! Along positions, the times at which events were recorded never go back, whatever clocks do.
+//! Along positions, recording times never decrease, whatever the clocks do.
 
 use super::{Invariant, News, World};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(super) struct TimeNeverGoesBack {
-    /// Of the event last shown by each node.
+    /// Time of the event last shown by each node.
     last: BTreeMap<usize, u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Who subscribes to everything is told of every event, once and in order, whatever role the node
-//! has meanwhile.
+//! A subscriber to all events receives every event once and in order, whatever roles the node has
+//! meanwhile.
 
 use super::{Invariant, News, World};
 

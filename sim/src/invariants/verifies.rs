@@ -1,4 +1,4 @@
-//! When all is well, `wellspring verify` finds no damage in any copy.
+//! After recovery, `wellspring verify` finds no damage in any copy.
 
 use super::{Invariant, News, World};
 use wellspring_log::inspect::verify_on;
@@ -16,7 +16,7 @@ impl Invariant for Verifies {
     }
 
     fn when_well(&mut self, world: &World) -> Result<(), String> {
-        // Rot that nobody has met yet is found when indexes are made anew.
+        // Damage that no reader has met is found when indexes are rebuilt.
         for node in world.nodes.iter().filter(|node| !node.rotten) {
             let report = verify_on(&node.storage, &mut |_, _| {}).map_err(|e| e.to_string())?;
             if let Some(damage) = report.damage.first() {

@@ -1,4 +1,4 @@
-//! All events of a request are there, next to one another, or none; and no head lies within one.
+//! All events of a request exist, next to each other, or none; and no head lies within a request.
 
 use super::{Invariant, News, World};
 use crate::facts::Fact;
@@ -30,7 +30,7 @@ impl Invariant for WholeRequests {
                 if follows { Ok(()) } else { Err(what) }
             }
             News::Stands { node, head, .. } if *head > 0 => {
-                // What it shows was told before, in the step before if nothing is new.
+                // Its content was reported earlier, in the previous step if nothing is new.
                 let learned = world.nodes[*node].learned;
                 match self.last.get(node).filter(|last| last.position == learned) {
                     Some(last) if last.position == *head && last.index + 1 < last.of => {

@@ -5,31 +5,32 @@ use crate::plant::Plant;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
-    /// How long faults and clients go on.
+    /// Duration of faults and clients.
     pub(crate) length: Duration,
     pub(crate) seed: u64,
     pub(crate) plant: Option<Plant>,
-    /// Which faults there are.
+    /// The enabled faults.
     pub(crate) faults: Vec<Fault>,
-    /// How many nodes; one with `files`.
+    /// Number of nodes; one with `files`.
     pub(crate) nodes: usize,
-    /// A single node on files: everything but what needs others, to try the trial itself.
+    /// A single node on files, without anything that needs several nodes: for trying the test
+    /// itself.
     pub(crate) files: bool,
-    /// A synchronous standby; wanted by the faults `cancel-wait` and `promote`.
+    /// A synchronous standby; required by the faults `cancel-wait` and `promote`.
     pub(crate) standby: bool,
     pub(crate) lead_timeout: Duration,
-    /// Writes must go on within so many lead timeouts after the leader was killed.
+    /// Writes must resume within this many lead timeouts after the leader was killed.
     pub(crate) patience: u32,
-    /// The pause of a client between two operations, about.
+    /// Approximate pause of a client between two operations.
     pub(crate) pace: Duration,
     /// The program `wellspring`.
     pub(crate) program: PathBuf,
-    /// The judge, built; without it nothing is said of registers.
+    /// The built checker of registers; without it registers are not checked.
     pub(crate) judge: Option<PathBuf>,
-    /// Where logs, data and histories go; made.
+    /// The folder for logs, data and histories; created if necessary.
     pub(crate) folder: PathBuf,
 }
 
@@ -48,7 +49,7 @@ usage: tests/cluster/run [--minutes N | --seconds N] [--seed S] [--plant NAME] [
   --pace-ms             the pause of a client between two operations, about (10)
   --out                 a new folder for logs, data and histories (drawn, below $TMPDIR)";
 
-/// Reads the arguments; the error is for a person.
+/// Parses the arguments; the error is for display.
 pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut words = words;
     let mut read = Arguments {
@@ -121,7 +122,7 @@ fn fault(name: &str) -> Result<Fault, String> {
     found.ok_or_else(|| format!("no fault is called {name}\n{}", help()))
 }
 
-/// A seed of the moment.
+/// A seed from the current time.
 fn drawn() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)

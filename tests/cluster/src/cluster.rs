@@ -1,4 +1,4 @@
-//! All nodes and the PostgreSQL behind them.
+//! All nodes and their PostgreSQL.
 
 use crate::arguments::Arguments;
 use crate::dice::Dice;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What the trial is about.
+/// The system under test.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
@@ -24,8 +24,7 @@ pub(crate) struct Cluster {
     standby: Mutex<Option<Postgres>>,
 }
 
-/// A port that is free now; another program may take it before the node does, then the trial does
-/// not begin.
+/// A currently free port; if another program takes it first, the trial does not start.
 fn free_address() -> io::Result<std::net::SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
@@ -68,12 +67,12 @@ impl Cluster {
         self.primary.as_ref().map(|primary| primary.lock().expect("the primary").clone())
     }
 
-    /// The standby, until it has taken the primary's place.
+    /// The standby, until it has been promoted.
     pub(crate) fn standby(&self) -> Option<Postgres> {
         self.standby.lock().expect("the standby").clone()
     }
 
-    /// Has the standby take the primary's place, and all links lead there.
+    /// Promotes the standby and redirects all links to it.
     pub(crate) fn fail_over(&self) -> io::Result<()> {
         let Some(promoted) = self.standby.lock().expect("the standby").take() else {
             return Ok(());
@@ -82,7 +81,7 @@ impl Cluster {
             let mut primary = primary.lock().expect("the primary");
             primary.crash()?;
             promoted.promote()?;
-            // It was made of the primary after it began to wait for a standby, and has none itself.
+            // It was cloned after the primary began to wait for a standby, but has none itself.
             promoted.rows("ALTER SYSTEM RESET synchronous_standby_names")?;
             promoted.rows("SELECT pg_reload_conf()")?;
             for link in self.nodes.iter().filter_map(|node| node.link.as_ref()) {
@@ -93,13 +92,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks a node something that changes nothing, quickly.
+    /// A quick request without effects.
     pub(crate) fn look(&self, node: &Node, target: &str) -> Option<Answer> {
         let request = Request::get(target).wait(Duration::from_secs(3));
         Client::default().ask(node.address, &request).ok()
     }
 
-    /// The node that most recently took the lead, as far as any that is up knows.
+    /// The node that most recently took the lead, according to any running node.
     pub(crate) fn leader(&self) -> Option<&Node> {
         if self.nodes.len() == 1 {
             return self.nodes.first();
@@ -114,8 +113,8 @@ impl Cluster {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Waits until an append sent to each node that is up succeeds; after how long, or which does
-    /// not.
+    /// Waits until an append to each running node succeeds; returns how long that took, or which
+    /// node fails.
     pub(crate) fn writable(&self, wait: Duration) -> Result<Duration, String> {
         let begun = Instant::now();
         for node in self.nodes.iter().filter(|node| node.is_up()) {
@@ -165,7 +164,7 @@ fn new_node(
         words.extend(["--advertise".into(), format!("http://{address}")]);
         words.extend(["--cluster-key".into(), key.display().to_string()]);
         words.extend(["--lead-timeout-ms".into(), timeout]);
-        // One of them sends its clients to the leader, all others ask for them.
+        // One node redirects its clients to the leader; the others forward requests.
         if index == 1 && Dice::new(arguments.seed, 5).percent(50) {
             words.extend(["--follower-writes".into(), "redirect".into()]);
         }

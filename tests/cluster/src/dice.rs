@@ -1,11 +1,11 @@
-//! Where chance comes from: a seed.
+//! A seeded pseudo-random generator.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall as the seed says, for one of several who throw them.
+    /// A generator with this seed, for one of several users.
     pub(crate) fn new(seed: u64, thrower: u64) -> Dice {
         let mixed = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ thrower.wrapping_mul(0x9e37_79b9);
         Dice(mixed ^ 0x9e37_79b9_7f4a_7c15)
@@ -19,22 +19,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Any number below `n`; 0 if that is 0.
+    /// A number below `n`; 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.draw() % n.max(1)
     }
 
-    /// Any number of a range.
+    /// A number in a range.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most - least + 1)
     }
 
-    /// One of several.
+    /// One of several values.
     pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Whether something happens that happens so often in 100 times.
+    /// Whether an event with this probability (in percent) occurs.
     pub(crate) fn percent(&mut self, times: u64) -> bool {
         self.below(100) < times
     }

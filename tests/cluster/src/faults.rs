@@ -1,4 +1,4 @@
-//! What breaks, when, and for how long.
+//! The faults: what breaks, when, and for how long.
 
 use crate::clients::World;
 use crate::dice::Dice;
@@ -11,37 +11,37 @@ use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Something that breaks.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// `kill -9` of the leader, which comes back later.
+    /// `kill -9` of the leader, which is restarted later.
     KillLeader,
-    /// The same of a node that follows.
+    /// The same for a follower.
     KillFollower,
     /// All nodes at once.
     KillAll,
     /// SIGSTOP of the leader for up to 10 s, then SIGCONT.
     PauseLeader,
     PauseFollower,
-    /// A node's connections to PostgreSQL end, and new ones are not taken.
+    /// A node's connections to PostgreSQL are closed, and new ones refused.
     DropLink,
-    /// Nothing arrives over a node's link, in either direction.
+    /// Nothing passes a node's link in either direction.
     StallLink,
-    /// What the leader writes arrives, but no answer does: nothing tells it what was committed.
+    /// The leader's writes arrive but no answer does, so it does not learn what was committed.
     StallAnswers,
-    /// A node's connections to PostgreSQL end once.
+    /// A node's connections to PostgreSQL are closed once.
     ResetLink,
     /// `pg_ctl stop -m immediate`, then a start.
     CrashPostgres,
     /// Another node is asked to lead.
     Transfer,
-    /// SIGTERM, and a new start.
+    /// SIGTERM and a restart.
     Restart,
-    /// `kill -9` of a node that follows; its copy is removed before it comes back.
+    /// `kill -9` of a follower; its copy is removed before the restart.
     Wipe,
-    /// Commits that wait for the synchronous standby are cancelled.
+    /// Commits waiting for the synchronous standby are cancelled.
     CancelWait,
-    /// The standby takes the place of a primary that has crashed; once.
+    /// The standby replaces a primary that has crashed; once.
     Promote,
 }
 
@@ -88,7 +88,7 @@ impl Fault {
         matches!(self, Fault::CancelWait | Fault::Promote)
     }
 
-    /// What is drawn from if nothing is named: leaders die often.
+    /// The default faults: leaders die often.
     pub(crate) fn usual(files: bool, standby: bool) -> Vec<Fault> {
         if files {
             return vec![Fault::KillLeader, Fault::PauseLeader, Fault::Restart];
@@ -100,30 +100,31 @@ impl Fault {
     }
 }
 
-/// A fault that was, and when.
+/// A fault that occurred, and when.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct FaultRecord {
     pub(crate) fault: &'static str,
-    /// The node it was done to, if it was one.
+    /// The affected node, if any.
     pub(crate) node: String,
-    /// When it broke, and when it was whole again, since the start of the trial.
+    /// Start and end of the fault, since the start of the trial.
     pub(crate) start_ns: u64,
     pub(crate) healed_ns: u64,
-    /// How long it took from there until every node took an append.
+    /// Time from then until every node accepted an append.
     pub(crate) settled_ms: Option<u64>,
-    /// What was unexpected.
+    /// Unexpected observations.
     pub(crate) trouble: String,
 }
 
-/// How long nodes may take until every one takes appends again, when nothing is broken any more.
+/// Maximum time until every node accepts appends again once nothing is broken.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// Breaks one thing after another for as long as the trial goes on.
+/// Injects one fault after another for the duration of the trial.
 pub(crate) fn run(world: &World) -> io::Result<Vec<FaultRecord>> {
     let begun = Instant::now();
     let mut file = File::create(world.arguments.folder.join("faults.jsonl"))?;
     let dice = Dice::new(world.arguments.seed, 1);
-    let mut hand = Hand { world, dice, bag: Vec::new(), broken_ns: 0, has_promoted: false };
+    let mut hand =
+        FaultInjector { world, dice, bag: Vec::new(), broken_ns: 0, has_promoted: false };
     let mut records = Vec::new();
     sleep(Duration::from_secs(1));
     while begun.elapsed() < world.arguments.length {
@@ -169,19 +170,18 @@ fn line(record: &FaultRecord) -> String {
     )
 }
 
-/// Whoever breaks things. All nodes are started by the thread that called [`run`]: they end with
-/// it.
-struct Hand<'a> {
+/// Injects faults. The thread that called [`run`] starts all nodes: they end with it.
+struct FaultInjector<'a> {
     world: &'a World,
     dice: Dice,
-    /// Faults that are still to come before all come again.
+    /// Faults still to occur before all are drawn again.
     bag: Vec<Fault>,
-    /// When the last of them began to be felt.
+    /// When the last of them took effect.
     broken_ns: u64,
     has_promoted: bool,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> FaultInjector<'a> {
     fn next(&mut self) -> Fault {
         if self.bag.is_empty() {
             self.bag.clone_from(&self.world.arguments.faults);
@@ -198,7 +198,7 @@ impl<'a> Hand<'a> {
         self.world.cluster.leader().ok_or_else(|| io::Error::other("no node knows a leader"))
     }
 
-    /// A node that follows; the leader, if there is no other.
+    /// A follower; the leader, if there is no other node.
     fn follower(&mut self) -> io::Result<&'a Node> {
         let leader = self.leader()?;
         let nodes = self.world.cluster.nodes.iter();
@@ -210,7 +210,7 @@ impl<'a> Hand<'a> {
         if self.dice.percent(60) { self.leader() } else { self.follower() }
     }
 
-    /// Breaks something, waits, makes it whole; the name of the node it was done to.
+    /// Injects a fault, waits, and ends it; returns the name of the affected node.
     fn inflict(&mut self, fault: Fault) -> io::Result<String> {
         let lead_ms = self.world.arguments.lead_timeout.as_millis() as u64;
         match fault {
@@ -253,7 +253,7 @@ impl<'a> Hand<'a> {
         self.world.cluster.primary().ok_or_else(|| io::Error::other("there is no PostgreSQL"))
     }
 
-    /// It is felt from here on: what came before was to find out whom to do it to.
+    /// The fault takes effect now; the time before was spent choosing its target.
     fn breaks(&mut self) {
         self.broken_ns = self.world.history.now();
     }
@@ -330,7 +330,8 @@ impl<'a> Hand<'a> {
         Ok(node.name.clone())
     }
 
-    /// Stops the standby for a moment and cancels who waits for it, as an impatient operator would.
+    /// Stops the standby briefly and cancels the commits that wait for it, like an impatient
+    /// operator.
     fn cancel_waits(&mut self) -> io::Result<String> {
         let primary = self.primary()?;
         let Some(standby) = self.world.cluster.standby() else { return Ok(String::new()) };

@@ -1,4 +1,5 @@
-//! What clients asked and were told, in memory for the checks and as JSON lines for the judge.
+//! The clients' requests and answers, in memory for the checks and as JSON lines for the checker of
+//! registers.
 
 use serde::Serialize;
 use std::fs::File;
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What was asked.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -16,7 +17,7 @@ pub(crate) enum Kind {
     Read,
     /// A read of a register with `consistency=local` or `cached`.
     Local,
-    /// A conditional append to a register that was seen with the value `old`.
+    /// A conditional append to a register that had the value `old`.
     Cas,
     /// An append of a unique number.
     Append,
@@ -26,17 +27,17 @@ pub(crate) enum Kind {
     Order,
 }
 
-/// What came of it.
+/// The outcome of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// Done, as was told.
+    /// Done, according to the answer.
     Done,
     /// Judged and refused: the register has another value, the item is sold out.
     Conflict,
-    /// Not done, as was told: it will never take effect.
+    /// Not done, according to the answer: it will never take effect.
     Refused,
-    /// Nobody said.
+    /// No definite answer.
     Unknown,
 }
 
@@ -44,32 +45,31 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,
-    /// Whoever does one thing after another. After an unknown outcome a client goes on as somebody
-    /// else.
+    /// The sequential client. After an unknown outcome it continues under a new number.
     pub(crate) client: u64,
-    /// The node that was asked last, and which of its lives.
+    /// The last node that was asked, and its process.
     pub(crate) node: String,
     pub(crate) life: u64,
-    /// Of a register or an item; of an ingest the connection.
+    /// The register or item; for ingest, the connection.
     pub(crate) key: String,
-    /// Of a register: the value seen before.
+    /// For a register: its previous value.
     pub(crate) old: u64,
-    /// The value read or written, the unique number, the amount ordered.
+    /// The value read or written, the unique number, or the amount ordered.
     pub(crate) new: u64,
     pub(crate) outcome: Outcome,
     /// Since the start of the trial.
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// Where an append was told to be.
+    /// The reported position of an append.
     pub(crate) position: Option<u64>,
-    /// Up to where a read was told to reach.
+    /// The reported head of a read.
     pub(crate) head: Option<u64>,
-    /// What was told with an outcome that is not `Done`.
+    /// The answer, if the outcome is not `Done`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) told: String,
 }
 
-/// Takes operations of all clients.
+/// Collects the operations of all clients.
 #[derive(Debug)]
 pub(crate) struct History {
     begun: Instant,
@@ -88,12 +88,12 @@ impl History {
         })
     }
 
-    /// Nanoseconds since the start: one clock for all clients.
+    /// Nanoseconds since the start, by a clock shared by all clients.
     pub(crate) fn now(&self) -> u64 {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// A number that nobody else has: of a client, or a value.
+    /// A unique number, for a client or a value.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -106,7 +106,7 @@ impl History {
         self.operations.lock().expect("operations").push(operation);
     }
 
-    /// Everything until now, by the time it began.
+    /// All operations so far, by start time.
     pub(crate) fn all(&self) -> Vec<Operation> {
         self.file.lock().expect("the file").flush().expect("the history is written");
         let mut all = self.operations.lock().expect("operations").clone();

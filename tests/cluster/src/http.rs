@@ -1,11 +1,11 @@
-//! A small client of HTTP/1.1 that knows whether a request can have had an effect.
+//! A small HTTP/1.1 client that knows whether a request can have had an effect.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// An answer that was read to its end.
+/// A completely read response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -19,7 +19,7 @@ impl Answer {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -32,12 +32,12 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// No connection: nothing was asked.
+    /// No connection: the request was not sent.
     NotSent(String),
-    /// Something was sent.
+    /// The request was sent, at least in part.
     NoAnswer(String),
 }
 
@@ -50,14 +50,14 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
     pub(crate) headers: Vec<(&'a str, String)>,
     pub(crate) body: Vec<u8>,
-    /// For all of it.
+    /// Timeout of the whole request.
     pub(crate) wait: Duration,
 }
 
@@ -88,17 +88,17 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How long an answer is waited for.
+/// The default timeout.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connections of one client, kept open, one to each address.
+/// Connections of one client, kept open, one per address.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     connections: HashMap<SocketAddr, BufReader<TcpStream>>,
 }
 
 impl Client {
-    /// Asks, and follows 307 to wherever it leads.
+    /// Sends a request and follows 307 redirects.
     pub(crate) fn ask(
         &mut self,
         address: SocketAddr,
@@ -143,7 +143,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Whether there is a connection that is still open, as far as this side knows.
+    /// Whether there is a connection that is open as far as this side knows.
     pub(crate) fn is_connected(&self, at: SocketAddr) -> bool {
         self.connections.contains_key(&at)
     }
@@ -199,7 +199,7 @@ fn exchange(
     Ok(answer)
 }
 
-/// Waits no longer than to the deadline with the next read.
+/// Limits the next read to the deadline.
 fn bound(connection: &BufReader<TcpStream>, deadline: Instant) -> io::Result<()> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A server that answers each connection with one of these and closes it.
+    /// A server that sends one of these answers per connection and closes it.
     fn server(answers: Vec<&'static str>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();

@@ -1,9 +1,8 @@
-//! Three real nodes over a real PostgreSQL, clients on all of them, and somebody who breaks what
-//! can break.
+//! Three real nodes over a real PostgreSQL, with clients on all of them and injected faults.
 //!
-//! What clients were told is kept as a history and held against the log, against SQL, and against a
-//! judge that knows nothing of Wellspring (`judge`, a Go program). `README.md` says how to run it
-//! and what holds.
+//! The answers to clients are recorded as a history and compared with the log, with SQL, and by an
+//! independent checker (`judge`, a Go program). `README.md` explains how to run it and what is
+//! checked.
 
 #![allow(clippy::disallowed_methods)]
 

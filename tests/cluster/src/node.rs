@@ -1,4 +1,4 @@
-//! One node: a process that is started, paused and killed.
+//! One node: a process that can be started, paused and killed.
 
 use crate::proxy::Proxy;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,12 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How a life of a node ended.
+/// How a process of a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LifeEnd {
-    /// By `kill -9`, or in another way that takes what was only in memory.
+    /// By `kill -9`, or another way that loses its memory.
     Killed,
-    /// In order, with everything stored that was accepted.
+    /// Regularly, with everything accepted stored.
     Stopped,
     /// It has not ended.
     Lives,
@@ -28,9 +28,9 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) data: PathBuf,
-    /// Where it writes what it has to say.
+    /// Its log file.
     pub(crate) log: PathBuf,
-    /// Between it and PostgreSQL.
+    /// The link to PostgreSQL.
     pub(crate) link: Option<Proxy>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
@@ -61,12 +61,12 @@ impl Node {
         }
     }
 
-    /// Which life it is in, or was last; from 1.
+    /// The number of its current or last process, from 1.
     pub(crate) fn life(&self) -> u64 {
         self.life.load(Ordering::SeqCst)
     }
 
-    /// What became of a life.
+    /// How a process ended.
     pub(crate) fn end_of(&self, life: u64) -> LifeEnd {
         let ends = self.ends.lock().expect("ends");
         ends.get(life as usize - 1).copied().unwrap_or(LifeEnd::Lives)
@@ -76,7 +76,7 @@ impl Node {
         self.process.lock().expect("a process").is_some()
     }
 
-    /// Starts it. It ends with the thread that starts it, whatever becomes of this process.
+    /// Starts it. It ends with the thread that starts it, whatever happens to this process.
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut process = self.process.lock().expect("a process");
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
@@ -95,7 +95,7 @@ impl Node {
         }
     }
 
-    /// Ends it without a word. What it accepted and nobody has stored is gone from here on.
+    /// Kills it. What it accepted but has not been stored is lost.
     pub(crate) fn kill(&self) {
         let taken = self.process.lock().expect("a process").take();
         if let Some(mut child) = taken {
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// Stops it in order, or kills it if it does not end within `wait`.
+    /// Stops it regularly, or kills it if it does not end within `wait`.
     pub(crate) fn stop(&self, wait: Duration) -> LifeEnd {
         self.signal(Signal::TERM);
         let deadline = Instant::now() + wait;
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// Ends unasked? Then it is no longer up, and says how it ended.
+    /// Detects an unexpected end; returns how it ended.
     pub(crate) fn fell(&self) -> Option<String> {
         let mut process = self.process.lock().expect("a process");
         let status = process.as_mut()?.try_wait().ok()??;
@@ -144,12 +144,12 @@ impl Node {
         self.signal(Signal::CONT);
     }
 
-    /// Removes its data. It has to be down.
+    /// Removes its data. It must not be running.
     pub(crate) fn wipe(&self) -> io::Result<()> {
         std::fs::remove_dir_all(&self.data)
     }
 
-    /// What it has said.
+    /// Its log.
     pub(crate) fn told(&self) -> String {
         let mut text = String::new();
         let read = File::open(&self.log)

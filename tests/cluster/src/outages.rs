@@ -1,11 +1,10 @@
-//! For how long nobody could write after something broke.
+//! How long writes were impossible after a fault.
 
 use crate::faults::FaultRecord;
 use crate::history::{Kind, Operation, Outcome};
 
-/// The time from a fault to the end of the first append that was asked for after it, at another
-/// node than the one it was done to, and succeeded; without the time in which the machine stood
-/// still.
+/// The time from a fault to the end of the first successful append started after it, at a node
+/// other than the affected one; excludes the time in which the machine stalled.
 fn outage_ms(fault: &FaultRecord, operations: &[Operation], stalls: &[(u64, u64)]) -> Option<u64> {
     let writes = operations.iter().filter(|operation| {
         matches!(operation.kind, Kind::Append | Kind::Cas)

@@ -1,17 +1,17 @@
-//! Bugs that are planted in the trial itself, so that it is seen that they would be found.
+//! Bugs planted in the trial itself, to show that they would be found.
 
-/// A bug, and who has to object to it.
+/// A planted bug and the check that must find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// Reads said to be linearizable ask for what a node happens to have.
+    /// Reads that should be linearizable ask for whatever a node has.
     StaleReads,
-    /// An append is told to be done that was never sent.
+    /// An append that was never sent is recorded as done.
     LostAppend,
-    /// An acknowledged append is sent once more, as by a node that does not know a retry.
+    /// An acknowledged append is sent again, as if a node did not recognize a retry.
     Twice,
-    /// A 202 of `POST /e` for an event that was never sent.
+    /// A 202 of `POST /e` is recorded for an event that was never sent.
     LostIngest,
-    /// An order is told to be placed that was never sent.
+    /// An order that was never sent is recorded as placed.
     Oversold,
 }
 
@@ -29,7 +29,7 @@ impl Plant {
         }
     }
 
-    /// The check that has to object.
+    /// The check that must find it.
     pub(crate) fn found_by(self) -> &'static str {
         match self {
             Plant::StaleReads => "judge",

@@ -1,11 +1,11 @@
-//! The PostgreSQL of a trial, made and ended by `test-servers/postgres.sh`.
+//! The PostgreSQL of a trial, run by `test-servers/postgres.sh`.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server in a folder of its own.
+/// A server in its own folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Postgres {
     folder: PathBuf,
@@ -16,7 +16,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-servers/postgres.sh")
 }
 
-/// Runs the script and gives the address that it prints, if it does.
+/// Runs the script and returns the address that it prints, if any.
 fn run(arguments: &[&str]) -> io::Result<Option<SocketAddr>> {
     let output = Command::new(script()).args(arguments).output()?;
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -33,7 +33,7 @@ fn text(path: &Path) -> &str {
 }
 
 impl Postgres {
-    /// A new server, gone when this process is.
+    /// A new server that ends with this process.
     pub(crate) fn up(folder: PathBuf) -> io::Result<Postgres> {
         let own = std::process::id().to_string();
         let address = run(&["up", text(&folder), "--while", &own])?;
@@ -41,7 +41,7 @@ impl Postgres {
         Ok(Postgres { folder, address })
     }
 
-    /// A standby without which nothing is committed from now on.
+    /// A standby that every commit waits for from now on.
     pub(crate) fn standby(&self, folder: PathBuf) -> io::Result<Postgres> {
         let own = std::process::id().to_string();
         let address = run(&["standby", text(&self.folder), text(&folder), "--while", &own])?;
@@ -49,7 +49,7 @@ impl Postgres {
         Ok(Postgres { folder, address })
     }
 
-    /// Stops it as a power loss would.
+    /// Stops it like a power loss.
     pub(crate) fn crash(&self) -> io::Result<()> {
         run(&["stop", text(&self.folder)]).map(|_| ())
     }
@@ -58,7 +58,7 @@ impl Postgres {
         run(&["start", text(&self.folder)]).map(|_| ())
     }
 
-    /// Makes a primary of a standby.
+    /// Promotes a standby.
     pub(crate) fn promote(&self) -> io::Result<()> {
         run(&["promote", text(&self.folder)]).map(|_| ())
     }
@@ -67,7 +67,7 @@ impl Postgres {
         let _ = run(&["down", text(&self.folder)]);
     }
 
-    /// The rows of a query, columns separated by tabs.
+    /// The rows of a query, with columns separated by tabs.
     pub(crate) fn rows(&self, sql: &str) -> io::Result<Vec<String>> {
         let port = self.address.port().to_string();
         let output = Command::new("psql")

@@ -1,4 +1,4 @@
-//! A link that can be broken: between one node and PostgreSQL.
+//! A breakable link between one node and PostgreSQL.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What becomes of what is sent over a link.
+/// The state of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// It arrives.
+    /// Data passes.
     Whole,
-    /// Connections are closed, and new ones at once.
+    /// Connections are closed, and new ones immediately.
     Dropped,
-    /// Nothing arrives in either direction, nothing is closed.
+    /// Nothing passes in either direction, and nothing is closed.
     Stalled,
-    /// What the node sends arrives; nothing that PostgreSQL answers does.
+    /// The node's data passes; PostgreSQL's answers do not.
     AnswersStalled,
 }
 
@@ -26,14 +26,14 @@ struct State {
     open: Vec<(TcpStream, TcpStream)>,
 }
 
-/// A TCP proxy on a port of its own.
+/// A TCP proxy on its own port.
 #[derive(Debug, Clone)]
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
-/// How often a stalled link is looked at.
+/// How often a stalled link is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Proxy {
@@ -45,7 +45,7 @@ impl Proxy {
         let accepting = proxy.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Whoever cannot be connected is closed, as by a server that is not there.
+                // If the server is unreachable, the client's connection is closed.
                 let _ = accepting.carry(stream);
             }
         });
@@ -63,7 +63,7 @@ impl Proxy {
         }
     }
 
-    /// Closes all connections; new ones are carried.
+    /// Closes all connections; new ones are forwarded.
     pub(crate) fn reset(&self) {
         for (node, server) in self.state().open.drain(..) {
             let _ = node.shutdown(Shutdown::Both);
@@ -71,7 +71,7 @@ impl Proxy {
         }
     }
 
-    /// From now on the link leads elsewhere.
+    /// Redirects the link.
     pub(crate) fn lead_to(&self, upstream: SocketAddr) {
         self.state().upstream = upstream;
         self.reset();
@@ -97,7 +97,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Copies until either side ends, and holds back while the link is one of `held`.
+    /// Copies until either side ends, and pauses while the link is in one of the states `held`.
     fn copy(&self, mut from: TcpStream, mut to: TcpStream, held: &[Link]) {
         let mut piece = [0; 32 * 1024];
         while let Ok(count) = from.read(&mut piece) {
@@ -117,7 +117,7 @@ impl Proxy {
 mod tests {
     use super::*;
 
-    /// A server that sends back what it hears.
+    /// A server that echoes its input.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A trial from its beginning to its end.
+//! Runs a trial.
 
 use crate::arguments::Arguments;
 use crate::checks::{self, Finding};
@@ -17,19 +17,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What came of it.
+/// The verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Everything holds; or the planted bug was found.
+    /// All checks hold; or the planted bug was found.
     Holds,
-    /// Something does not hold; or the planted bug was not found.
+    /// A check is violated; or the planted bug was not found.
     Broken,
 }
 
-/// Holds a trial.
+/// Runs a trial.
 pub(crate) fn run(arguments: &Arguments) -> io::Result<Verdict> {
     fs::create_dir_all(&arguments.folder)?;
-    // PostgreSQL runs as somebody else and has to get into its folder.
+    // PostgreSQL runs as another user, which needs access to its folder.
     fs::set_permissions(&arguments.folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     println!("seed {}, in {}", arguments.seed, arguments.folder.display());
     let cluster = Cluster::start(arguments)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<Verdict> {
     report(arguments, &operations, &faults, &stalls, &found)
 }
 
-/// Everything that is looked at when all clients have gone and all nodes are up.
+/// The checks after all clients have ended, with all nodes running.
 fn at_rest(world: &World, faults: &[FaultRecord]) -> Vec<Finding> {
     let nodes = &world.cluster.nodes;
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ fn at_rest(world: &World, faults: &[FaultRecord]) -> Vec<Finding> {
     found
 }
 
-/// What a node's account says when nothing is under way any more, or after a while.
+/// A node's account once nothing is in progress, or after a timeout.
 fn account_at_rest(world: &World, node: &Node) -> Value {
     let begun = Instant::now();
     loop {
@@ -115,7 +115,7 @@ fn account_at_rest(world: &World, node: &Node) -> Value {
     }
 }
 
-/// The rows of the log `main` in SQL, held against it. What was written last is waited for.
+/// Compares the rows of the log `main` in SQL with the log; waits for the latest ones.
 fn rows(primary: &crate::postgres::Postgres, events: &[checks::Event]) -> Vec<Finding> {
     let select = "SELECT position, type, array_to_string(tags, ' ') FROM wellspring.ws_event \
          WHERE log = 'main' OR log LIKE 'main.%' ORDER BY position";
@@ -138,7 +138,7 @@ fn sold(world: &World, node: &Node, item: u64) -> Option<(u64, u64)> {
     Some((json["stock"].as_u64()?, json["sold"].as_u64()?))
 }
 
-/// A leader's death after which nobody could write for too long.
+/// Detects an outage after a leader's death that is too long.
 fn late(world: &World, faults: &[FaultRecord], operations: &[Operation]) -> Option<Finding> {
     if world.cluster.nodes.len() < 2 {
         return None;
@@ -151,7 +151,7 @@ fn late(world: &World, faults: &[FaultRecord], operations: &[Operation]) -> Opti
     (u128::from(longest) > most.as_millis()).then_some(Finding { check: "outages", told })
 }
 
-/// What the judge says of the registers.
+/// The checker's verdict on the registers.
 fn judge(arguments: &Arguments, world: &World) -> Option<Finding> {
     let finding = |told: String| Some(Finding { check: "judge", told });
     let Some(judge) = &arguments.judge else {
@@ -177,7 +177,7 @@ fn judge(arguments: &Arguments, world: &World) -> Option<Finding> {
     }
 }
 
-/// The first few of each check.
+/// Prints the first few findings of each check.
 fn print_findings(found: &[Finding]) {
     const MOST: u64 = 5;
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();

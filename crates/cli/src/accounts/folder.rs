@@ -1,15 +1,17 @@
-//! Accounts of a data folder that no server holds.
+//! Accounts in the data folder of a stopped server.
 
-use super::desk::{AccountRow, Enabled, KeyRow, Show, WantedKey};
+use super::store::{AccountRow, Enabled, KeyFilter, KeyRow, WantedKey};
 use crate::exit::{Code, Failure};
 use crate::span::End;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use wellspring_host::access::json::{NO_LABEL, push_account, push_key};
+use wellspring_host::access::json::{AccountDocument, KeyDocument, NO_LABEL};
 use wellspring_host::access::offline::{IfMissing, Offline, OfflineError};
 use wellspring_host::access::{api_key, password, sealed};
 use wellspring_host::clock::{self, parse_rfc3339};
+use wellspring_host::wire::json::to_json;
 use wellspring_views::access::{AccountName, Command, Grants, Key, KeyId, Label, Refusal};
 use zeroize::Zeroizing;
 
@@ -32,8 +34,8 @@ impl Folder {
             OfflineError::InUse => Failure::new(
                 Code::Unavailable,
                 format!(
-                    "{at} is in use by a running server; ask that (--url, and credentials if it has \
-                     accounts) instead of --data, or stop it"
+                    "{at} is in use by a running server; use --url (with credentials, if there are \
+                     accounts) instead of --data, or stop the server"
                 ),
             ),
             OfflineError::NotThere => {
@@ -45,15 +47,15 @@ impl Folder {
     }
 
     pub(super) fn accounts(&self) -> Result<Vec<AccountRow>, Failure> {
-        self.offline.state().accounts().map(|a| shown(|out| push_account(out, a))).collect()
+        self.offline.state().accounts().map(|a| shown(&AccountDocument::of(a))).collect()
     }
 
     pub(super) fn account(&self, name: &AccountName) -> Result<AccountRow, Failure> {
         let state = self.offline.state();
         let account = state.account(name.as_str()).ok_or_else(|| {
-            Failure::new(Code::Refused, Refusal::UnknownAccount(name.clone()).to_string())
+            refused(&Refusal::UnknownAccount(name.clone()))
         })?;
-        shown(|out| push_account(out, account))
+        shown(&AccountDocument::of(account))
     }
 
     pub(super) fn delete(&self, name: &AccountName) -> Result<(), Failure> {
@@ -68,7 +70,7 @@ impl Folder {
     ) -> Result<(), Failure> {
         let password = password.map(|password| hash(&password)).transpose()?;
         self.execute(Command::AddAccount { name: name.clone(), password, roles: roles.clone() })?;
-        // From now on, not from the next start on.
+        // Takes effect now, not at the next start.
         sealed::mark(&self.data).map_err(|reason| Failure::new(Code::Io, reason))
     }
 
@@ -92,21 +94,25 @@ impl Folder {
         })
     }
 
-    pub(super) fn keys(&self, account: Option<&str>, show: Show) -> Result<Vec<KeyRow>, Failure> {
+    pub(super) fn keys(
+        &self,
+        account: Option<&str>,
+        show: KeyFilter,
+    ) -> Result<Vec<KeyRow>, Failure> {
         let now_us = clock::system().wall_us();
         let wanted = |key: &&std::sync::Arc<Key>| {
-            (show == Show::All || !key.is_revoked())
+            (show == KeyFilter::All || !key.is_revoked())
                 && account.is_none_or(|name| key.owner().as_str() == name)
         };
         let state = self.offline.state();
         let keys = state.keys().filter(wanted);
-        keys.map(|key| shown(|out| push_key(out, key, now_us, None))).collect()
+        keys.map(|key| shown(&KeyDocument::of(key, now_us, None))).collect()
     }
 
     pub(super) fn add_key(&self, wanted: WantedKey) -> Result<KeyRow, Failure> {
         let WantedKey { label, grant, end, account } = wanted;
         let owner = account.ok_or_else(|| {
-            Failure::usage("with --data there is nobody whose key it would be: say --account NAME")
+            Failure::usage("with --data the owner of the key must be named: --account NAME")
         })?;
         let now_us = clock::system().wall_us();
         let expires_at_us = match end {
@@ -114,7 +120,7 @@ impl Folder {
             Some(End::In(seconds)) => Some(now_us + seconds * 1_000_000),
             Some(End::At(moment)) => {
                 let moment_us = parse_rfc3339(&moment).filter(|&moment_us| moment_us > now_us);
-                Some(moment_us.ok_or_else(|| Failure::usage("--expires lies in the past"))?)
+                Some(moment_us.ok_or_else(|| Failure::usage("--expires is in the past"))?)
             }
         };
         let label = match label {
@@ -136,8 +142,8 @@ impl Folder {
         })?;
         let state = self.offline.state();
         let key = state.key(id.as_str());
-        let key = key.ok_or_else(|| Failure::new(Code::Io, "the key is not to be seen"))?;
-        shown(|out| push_key(out, key, now_us, Some(&secret)))
+        let key = key.ok_or_else(|| Failure::new(Code::Io, "the new key cannot be found"))?;
+        shown(&KeyDocument::of(key, now_us, Some(&secret)))
     }
 
     pub(super) fn revoke_key(&self, id: &KeyId) -> Result<(), Failure> {
@@ -145,12 +151,21 @@ impl Folder {
     }
 
     fn execute(&self, command: Command) -> Result<(), Failure> {
-        let refused = self.offline.execute(&[command]);
-        match refused.map_err(|reason| Failure::new(Code::Io, reason))? {
+        let done = self.offline.execute(&[command]);
+        match done.map_err(|reason| Failure::new(Code::Io, reason))? {
             None => Ok(()),
-            Some(refusal) => Err(Failure::new(Code::Refused, refusal.to_string())),
+            Some(refusal) => Err(refused(&refusal)),
         }
     }
+}
+
+/// A refusal, with the exit code that a server's answer would have.
+fn refused(refusal: &Refusal) -> Failure {
+    let code = match refusal {
+        Refusal::UnknownAccount(_) | Refusal::UnknownKey(_) => Code::Usage,
+        _ => Code::Refused,
+    };
+    Failure::new(code, refusal.to_string())
 }
 
 fn hash(password: &str) -> Result<wellspring_views::access::PasswordHash, Failure> {
@@ -161,9 +176,8 @@ fn io(error: impl fmt::Display) -> Failure {
     Failure::new(Code::Io, error.to_string())
 }
 
-/// What a server would show.
-fn shown<T: DeserializeOwned>(push: impl FnOnce(&mut Vec<u8>)) -> Result<T, Failure> {
-    let mut json = Zeroizing::new(Vec::with_capacity(512));
-    push(&mut json);
-    serde_json::from_slice(&json).map_err(|_| Failure::new(Code::Io, "it cannot be shown"))
+/// The JSON that a server would send.
+fn shown<T: DeserializeOwned>(document: &impl Serialize) -> Result<T, Failure> {
+    let json = Zeroizing::new(to_json(document));
+    serde_json::from_slice(&json).map_err(|_| Failure::new(Code::Io, "the entry cannot be shown"))
 }

@@ -1,9 +1,9 @@
-//! `wellspring user` and `wellspring token`: accounts and API keys, of a running server or of a
-//! data folder that no server holds.
+//! `wellspring user` and `wellspring token`: accounts and API keys, on a running server or in the data
+//! folder of a stopped one.
 
-mod desk;
 mod folder;
 mod server;
+mod store;
 mod token;
 mod user;
 

@@ -1,7 +1,7 @@
 //! Accounts of a running server, over HTTP.
 
-use super::desk::{AccountRow, Enabled, KeyRow, Own, Show, WantedKey};
-use crate::exit::{Code, Failure};
+use super::store::{AccountRow, CurrentPassword, Enabled, KeyFilter, KeyRow, WantedKey};
+use crate::exit::{Code, Failure, InputKind};
 use crate::problem::Problem;
 use crate::span::End;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use wellspring_host::client::{Client, Request};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId};
 use zeroize::Zeroizing;
 
-/// Items a page.
+/// Items per page.
 const PAGE: usize = 1000;
 
 /// A running server.
@@ -54,16 +54,23 @@ impl Server {
         self.call("POST", "/v1/accounts", Some(&body)).map(|_| ())
     }
 
-    pub(super) fn is_own(&mut self, name: &AccountName) -> Result<Own, Failure> {
+    pub(super) fn current_password(
+        &mut self,
+        name: &AccountName,
+    ) -> Result<CurrentPassword, Failure> {
         match &self.authorization {
             Some(Authorization::Basic(user, password)) if user == name.as_str() => {
-                return Ok(Own::Shown(password.clone()));
+                return Ok(CurrentPassword::Known(password.clone()));
             }
-            Some(Authorization::Basic(..)) => return Ok(Own::No),
+            Some(Authorization::Basic(..)) => return Ok(CurrentPassword::NotNeeded),
             Some(Authorization::Bearer(_)) | None => {}
         }
         let me: Value = self.ask("GET", "/auth/me", None)?;
-        Ok(if me["account"] == name.as_str() { Own::Unknown } else { Own::No })
+        Ok(if me["account"] == name.as_str() {
+            CurrentPassword::Needed
+        } else {
+            CurrentPassword::NotNeeded
+        })
     }
 
     pub(super) fn set_password(
@@ -94,13 +101,13 @@ impl Server {
     pub(super) fn keys(
         &mut self,
         account: Option<&str>,
-        show: Show,
+        show: KeyFilter,
     ) -> Result<Vec<KeyRow>, Failure> {
         let mut path = "/v1/keys?".to_owned();
         if let Some(account) = account {
             path.push_str(&format!("account={}&", percent_encode(account)));
         }
-        if show == Show::All {
+        if show == KeyFilter::All {
             path.push_str("revoked=show&");
         }
         self.pages(&path, "keys")
@@ -130,8 +137,8 @@ impl Server {
         end: Option<End>,
     ) -> Result<KeyRow, Failure> {
         if end == Some(End::Never) {
-            let reason = "--expires never: a key takes another's place for a while as long as that; make \
-                          one that does not end with `token create`";
+            let reason = "--expires never: a rotated key always expires; create a permanent one with \
+                          `token create`";
             return Err(Failure::usage(reason));
         }
         let mut body = json!({"overlap_s": overlap_s});
@@ -179,13 +186,7 @@ impl Server {
             return Ok(Zeroizing::new(answer.body));
         }
         let problem = Problem::of(&answer).in_flags();
-        let code = match answer.head.status {
-            404 if problem.slug().ends_with("-not-found") => Code::Refused,
-            // The route is not there: an older server, or none of ours.
-            404 => Code::Unavailable,
-            _ => problem.code(Code::Data),
-        };
-        Err(Failure::new(code, problem.sentence()))
+        Err(Failure::new(problem.code(InputKind::Data), problem.sentence()))
     }
 }
 
@@ -202,8 +203,8 @@ fn push_end(body: &mut Value, end: Option<End>) {
 }
 
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
-    // What serde says may hold what it read, and that may be a secret.
+    // The message of serde may contain what it read, which may be a secret.
     serde_json::from_value(answer).map_err(|_| {
-        Failure::new(Code::Unavailable, "the answer is not that of a Wellspring server (--url)")
+        Failure::new(Code::Unavailable, "not an answer of a Wellspring server; check --url")
     })
 }

@@ -1,81 +1,81 @@
-//! `wellspring token`: API keys, which are tokens that live until somebody ends them.
+//! `wellspring token`: API keys, which work until they expire or are revoked.
 
-use super::desk::{KeyRow, Place, Show, WantedKey};
+use super::store::{KeyFilter, KeyRow, StoreArgs, WantedKey};
 use super::user::name;
-use crate::exit::{Code, Failure, say};
+use crate::exit::{Code, Failure, say, say_lines};
+use crate::numbers::counted;
 use crate::span::{self, End};
+use crate::table::table;
 use wellspring_host::access::offline::IfMissing;
 use wellspring_views::access::{AccountName, Grant, KeyId, Label, NameFault, Role};
 
 /// What `wellspring token` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A token made here is an API key: it is sent as `Authorization: Bearer` or as `X-API-Key`, is listed, and lives
-until it expires or is revoked. Its secret is shown once. Tokens that live for an hour come from POST /auth/token.
-docs/access.md tells the whole story.
-
-Exit codes: 0 done, 1 refused or no such key, 64 or 2 usage, 65 bad data, 66 no such file or folder, 69 server not
-reachable, or a folder in use, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+A token created here is an API key: send it as `Authorization: Bearer` or as `X-API-Key`. It is listed \
+and works until it expires or is revoked. Its secret is shown once. POST /auth/token issues tokens \
+that live for an hour. See docs/access.md.
 
 Examples:
-  export WELLSPRING_TOKEN=$(wellspring token create --user ann --role writer --log orders --expires 90d)
+  export WELLSPRING_TOKEN=$(wellspring token create --user ann \\
+    --role writer --log orders --expires 90d)
   wellspring token list
-  wellspring token rotate 1f0c… --overlap 1h
-  wellspring token revoke 1f0c…")]
+  wellspring token rotate 75bbcf34ea86d8bb --overlap 1h
+  wellspring token revoke 75bbcf34ea86d8bb")]
 pub struct TokenArgs {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     #[command(subcommand)]
     what: TokenCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum TokenCommand {
-    /// Makes one and prints its secret, alone, on standard output.
+    /// Create a key and print its secret on standard output
     Create {
-        /// What it may do: reader, writer, operator or admin.
+        /// reader, writer, operator or admin
         #[arg(long, value_parser = role)]
         role: Role,
-        /// On which log; on all otherwise.
+        /// Limit the key to this log [default: all logs]
         #[arg(long)]
         log: Option<String>,
-        /// When it ends: 90d, 12h, a date or a moment; never otherwise.
+        /// When the key expires: 90d, 12h, a date or a time [default: never]
         #[arg(long, value_name = "WHEN", value_parser = span::end)]
         expires: Option<End>,
-        /// Whose it is to be; one's own otherwise.
+        /// Account that owns the key [default: yours]
         #[arg(long, value_name = "NAME", value_parser = name)]
         account: Option<AccountName>,
-        /// What it is called.
+        /// Label shown by `list`
         #[arg(long, value_name = "TEXT", value_parser = label)]
         label: Option<Label>,
     },
-    /// Lists one's own, or for an admin all.
+    /// List your keys; an admin sees all
     List {
-        /// Those of this account.
+        /// Only keys of this account
         #[arg(long, value_name = "NAME")]
         account: Option<String>,
-        /// Those that were revoked, too.
+        /// Include revoked keys
         #[arg(long)]
         revoked: bool,
-        /// A JSON object a line.
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Ends one for ever.
+    /// Revoke a key, permanently
     Revoke {
-        /// Its id, as `list` shows it.
+        /// Id of the key, as shown by `list`
         #[arg(value_parser = key_id)]
         id: KeyId,
     },
-    /// Makes one for the same in place of another, and prints its secret.
+    /// Replace a key by a new one and print its secret
     Rotate {
-        /// The other's id, as `list` shows it.
+        /// Id of the old key, as shown by `list`
         #[arg(value_parser = key_id)]
         id: KeyId,
-        /// How long both count, up to 30d.
+        /// How long both keys work, up to 30d
         #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span::seconds)]
         overlap: u64,
-        /// When the new one ends; after a life as long as the other's otherwise.
+        /// When the new key expires [default: after the old key's lifetime]
         #[arg(long, value_name = "WHEN", value_parser = span::end)]
         expires: Option<End>,
     },
@@ -83,7 +83,7 @@ enum TokenCommand {
 
 fn role(text: &str) -> Result<Role, String> {
     Role::parse(text).ok_or_else(|| {
-        "must be reader, writer, operator or admin; the log is named with --log".to_owned()
+        "must be reader, writer, operator or admin; name the log with --log".to_owned()
     })
 }
 
@@ -92,13 +92,15 @@ fn label(text: &str) -> Result<Label, NameFault> {
 }
 
 fn key_id(text: &str) -> Result<KeyId, String> {
-    // Whoever gives the secret instead shall not read it in an error.
-    KeyId::parse(text).map_err(|fault| format!("{fault}; it is the id that `token list` shows"))
+    // The text is not repeated: it may be the secret.
+    KeyId::parse(text).map_err(|fault| {
+        format!("{fault}. Pass the key's id as shown by `token list`, not its label or secret")
+    })
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
-    let mut desk = args.place.desk(IfMissing::Fail)?;
+    let mut store = args.store.store(IfMissing::Fail)?;
     match &args.what {
         TokenCommand::Create { role, log, expires, account, label } => {
             let grant = Grant { role: *role, log: log.clone() };
@@ -106,44 +108,50 @@ pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
                 return Err(Failure::usage("--log: not a log's name"));
             }
             let (label, end, account) = (label.clone(), expires.clone(), account.clone());
-            print_secret(&desk.add_key(WantedKey { label, grant, end, account })?)
+            print_secret(&store.add_key(WantedKey { label, grant, end, account })?)
         }
         TokenCommand::List { account, revoked, json } => {
-            let show = if *revoked { Show::All } else { Show::Unrevoked };
-            let keys = desk.keys(account.as_deref(), show)?;
-            let head = "id\tlabel\taccount\trole\tstate\tadded\texpires".to_owned();
-            let lines = keys.iter().map(|key| if *json { json_line(key) } else { line(key) });
-            let head = (!json).then_some(head).into_iter();
-            let lines: Vec<String> = head.chain(lines).collect();
-            if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
+            let show = if *revoked { KeyFilter::All } else { KeyFilter::Unrevoked };
+            let keys = store.keys(account.as_deref(), show)?;
+            match json {
+                true => say_lines(&keys.iter().map(json_line).collect::<Vec<_>>()),
+                false => say_lines(&table(&COLUMNS, keys.iter().map(row))),
+            }
         }
         TokenCommand::Revoke { id } => {
-            desk.revoke_key(id)?;
-            eprintln!("{id} is revoked");
+            store.revoke_key(id)?;
+            eprintln!("Revoked key {id}.");
             Ok(())
         }
         TokenCommand::Rotate { id, overlap, expires } => {
-            let key = desk.rotate_key(id, *overlap, expires.clone())?;
+            let key = store.rotate_key(id, *overlap, expires.clone())?;
             print_secret(&key)?;
             match overlap {
                 0 => eprintln!("{id} is revoked"),
-                _ => eprintln!("{id} still counts for {overlap} s"),
+                _ => eprintln!(
+                    "Key {id} keeps working for {}.",
+                    counted(*overlap, "second", "seconds")
+                ),
             }
             Ok(())
         }
     }
 }
 
-/// The secret alone on standard output, so that it can be put into a variable; the rest beside it.
+/// The secret alone on standard output, ready for a variable; the rest on standard error.
 fn print_secret(key: &KeyRow) -> Result<(), Failure> {
     let secret = key.secret.as_ref().ok_or_else(|| {
-        let message = format!("the answer holds no secret; revoke {} and make another", key.id);
+        let message =
+            format!("the answer holds no secret; revoke key {} and create another", key.id);
         Failure::new(Code::Unavailable, message)
     })?;
     say(&secret.0)?;
-    let end = key.expires_at.as_deref().unwrap_or("never");
+    let end = match &key.expires_at {
+        Some(time) => format!("expires {time}"),
+        None => "never expires".to_owned(),
+    };
     eprintln!(
-        "id {}, {} of {}, expires {end}; it is not shown again",
+        "Created key {}: {} of {}, {end}. The secret above will not be shown again.",
         key.id,
         grant(key),
         key.account
@@ -158,10 +166,13 @@ fn grant(key: &KeyRow) -> String {
     }
 }
 
-fn line(key: &KeyRow) -> String {
+const COLUMNS: [&str; 7] = ["ID", "LABEL", "ACCOUNT", "ROLE", "STATE", "ADDED", "EXPIRES"];
+
+fn row(key: &KeyRow) -> Vec<String> {
     let KeyRow { id, label, account, state, added_at, expires_at, .. } = key;
     let expires = expires_at.as_deref().unwrap_or("never");
-    format!("{id}\t{label}\t{account}\t{}\t{state}\t{added_at}\t{expires}", grant(key))
+    let cells = [id, label, account, &grant(key), state, added_at, expires];
+    cells.map(str::to_owned).to_vec()
 }
 
 fn json_line(key: &KeyRow) -> String {

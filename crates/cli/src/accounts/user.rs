@@ -1,112 +1,111 @@
-//! `wellspring user`: who there is and what each may.
+//! `wellspring user`: accounts and their roles.
 
-use super::desk::{Enabled, KeyRow, Own, Place, Show};
+use super::store::{AccountRow, CurrentPassword, Enabled, KeyFilter, KeyRow, StoreArgs};
 use crate::confirmation;
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, say, say_lines};
 use crate::secret;
+use crate::table::{aligned, table};
 use std::path::{Path, PathBuf};
 use wellspring_host::access::offline::IfMissing;
 use wellspring_views::access::{AccountName, Grant, Grants, NameFault};
 
 /// What `wellspring user` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Roles: reader, writer, operator, admin, each with all that those before it may; writer is on every log,
-writer:orders on one. The first account has to be an admin of everything; from then on the server asks
-everybody for credentials. docs/access.md tells the whole story.
-
-Exit codes: 0 done, 1 refused or no such account, 64 or 2 usage, 65 a password that may not be one, 66 no such file
-or folder, 69 server not reachable, or a folder in use, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+Roles: reader, writer, operator, admin. Each includes the ones before it. writer applies to every log, \
+writer:orders to the log orders. The first account must be an admin of everything; from then on the \
+server requires credentials. See docs/access.md.
 
 Examples:
-  wellspring user add ann --role admin                     asks for a password, of the server at --url
-  wellspring user add ann --role admin --data ./data       before the first start
+  wellspring user add ann --role admin                  on the server at --url
+  wellspring user add ann --role admin --data ./data    before the first start
   wellspring user add ci --role writer:orders --no-password
   wellspring user passwd ann --password-file ./new
   wellspring user show ci
-  wellspring user delete ci                                asks; --yes does not")]
+  wellspring user delete ci")]
 pub struct UserArgs {
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
     #[command(subcommand)]
     what: UserCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum UserCommand {
-    /// Makes an account.
+    /// Create an account
     Add {
-        /// 1 to 64 of a-z, 0-9, '.', '_', '@' and '-'.
+        /// 1 to 64 of a-z, 0-9, '.', '_', '@' and '-'
         #[arg(value_parser = name)]
         name: AccountName,
-        /// What it may do: reader, writer, operator or admin, on every log, or writer:orders;
-        /// repeats.
+        /// reader, writer, operator or admin; writer:orders for one log; repeatable
         #[arg(long = "role", value_name = "ROLE[:LOG]", value_parser = grant)]
         roles: Vec<Grant>,
-        /// A file with the password; - is standard input. Otherwise it is asked for.
+        /// File with the password; - is standard input [default: ask]
         #[arg(long, value_name = "FILE", conflicts_with = "no_password")]
         password_file: Option<PathBuf>,
-        /// An account that is used with API keys only.
+        /// Create an account without a password, for use with API keys only
         #[arg(long)]
         no_password: bool,
     },
-    /// Sets a password; all tokens of the account end.
+    /// Set a password; revokes all tokens of the account
     Passwd {
-        /// Whose.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
-        /// A file with the new password; - is standard input. Otherwise it is asked for.
+        /// File with the new password; - is standard input [default: ask]
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
-        /// A file with the password there is, to change one's own. Otherwise it is asked for.
+        /// File with the current password, needed to change your own [default: ask]
         #[arg(long, value_name = "FILE")]
         current_password_file: Option<PathBuf>,
     },
-    /// Lists accounts.
+    /// List accounts
     List {
-        /// A JSON object a line.
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Shows an account and how many keys it has.
+    /// Show an account and how many keys it has
     Show {
-        /// Which.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
-        /// One JSON object, with the keys.
+        /// Print one JSON object, keys included
         #[arg(long)]
         json: bool,
     },
-    /// Deletes an account; its tokens and keys end for ever. To keep it for later: disable.
+    /// Delete an account, its tokens and its keys, permanently
+    ///
+    /// `disable` keeps the account for later.
     Delete {
-        /// Which.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
-        /// Without asking on the terminal.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Lets an account do nothing any more; its tokens end, its keys wait.
+    /// Disable an account: revokes its tokens, suspends its keys
     Disable {
-        /// Which.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
     },
-    /// Lets an account do again what it may.
+    /// Enable a disabled account; its keys work again
     Enable {
-        /// Which.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
     },
-    /// Sets an account's roles, all of them.
+    /// Replace the roles of an account
     Roles {
-        /// Whose.
+        /// Name of the account
         #[arg(value_parser = name)]
         name: AccountName,
-        /// What it may do: writer, or writer:orders; repeats.
+        /// reader, writer, operator or admin; writer:orders for one log; repeatable
         #[arg(long = "role", value_name = "ROLE[:LOG]", value_parser = grant, required_unless_present = "none")]
         roles: Vec<Grant>,
-        /// Nothing.
+        /// Remove all roles
         #[arg(long, conflicts_with = "roles")]
         none: bool,
     },
@@ -119,27 +118,26 @@ pub(super) fn name(text: &str) -> Result<AccountName, NameFault> {
 
 fn grant(text: &str) -> Result<Grant, String> {
     Grant::parse(text).ok_or_else(|| {
-        "must be reader, writer, operator or admin, for one log with its name behind it: writer:orders"
-            .to_owned()
+        "must be reader, writer, operator or admin, or a role for one log: writer:orders".to_owned()
     })
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &UserArgs) -> Result<(), Failure> {
-    let desk = |if_missing| args.place.desk(if_missing);
+    let store = |if_missing| args.store.store(if_missing);
     match &args.what {
         UserCommand::Add { name, roles, password_file, no_password } => {
             if roles.is_empty() {
                 return Err(no_role(name));
             }
             let roles = grants(roles)?;
-            let mut desk = desk(IfMissing::Begin)?;
+            let mut store = store(IfMissing::Begin)?;
             let password = match no_password {
                 true => None,
                 false => Some(secret::new_password(password_file.as_deref(), name.as_str())?),
             };
-            desk.add(name, password, &roles)?;
-            eprintln!("{name} is there");
+            store.add(name, password, &roles)?;
+            eprintln!("Created account {name} ({}).", words(roles.iter().map(Grant::to_string)));
         }
         UserCommand::Passwd { name, password_file, current_password_file } => {
             passwd(args, name, password_file.as_deref(), current_password_file.as_deref())?;
@@ -148,29 +146,29 @@ pub(crate) fn run(args: &UserArgs) -> Result<(), Failure> {
         UserCommand::Show { name, json } => return show(args, name, *json),
         UserCommand::Delete { name, yes } => return delete(args, name, *yes),
         UserCommand::Disable { name } => {
-            desk(IfMissing::Fail)?.set_enabled(name, Enabled::No)?;
-            eprintln!("{name} is disabled");
+            store(IfMissing::Fail)?.set_enabled(name, Enabled::No)?;
+            eprintln!("Disabled account {name}.");
         }
         UserCommand::Enable { name } => {
-            desk(IfMissing::Fail)?.set_enabled(name, Enabled::Yes)?;
-            eprintln!("{name} is enabled");
+            store(IfMissing::Fail)?.set_enabled(name, Enabled::Yes)?;
+            eprintln!("Enabled account {name}.");
         }
         UserCommand::Roles { name, roles, none: _ } => {
             let roles = grants(roles)?;
-            desk(IfMissing::Fail)?.set_roles(name, &roles)?;
-            eprintln!("{name} is {}", words(roles.iter().map(Grant::to_string)));
+            store(IfMissing::Fail)?.set_roles(name, &roles)?;
+            eprintln!("Roles of {name}: {}.", words(roles.iter().map(Grant::to_string)));
         }
     }
     Ok(())
 }
 
-/// What is said to whoever makes an account that could do nothing.
+/// The refusal of an account without roles.
 fn no_role(name: &AccountName) -> Failure {
     Failure::usage(format!(
-        "--role is missing: without one {name} could do nothing. Roles are reader, writer, operator and \
-         admin, each with all that those before it may; the first account has to be an admin. For example:\n  \
+        "--role is missing; without a role {name} could do nothing. Roles are reader, writer, operator and \
+         admin; each includes the ones before it. The first account must be an admin. For example:\n  \
          wellspring user add {name} --role writer           on every log\n  \
-         wellspring user add {name} --role writer:orders    on the log orders alone"
+         wellspring user add {name} --role writer:orders    on the log orders only"
     ))
 }
 
@@ -184,9 +182,9 @@ fn words(roles: impl Iterator<Item = String>) -> String {
 }
 
 fn show(args: &UserArgs, name: &AccountName, json: bool) -> Result<(), Failure> {
-    let mut desk = args.place.desk(IfMissing::Fail)?;
-    let account = desk.account(name)?;
-    let keys = desk.keys(Some(name.as_str()), Show::Unrevoked)?;
+    let mut store = args.store.store(IfMissing::Fail)?;
+    let account = store.account(name)?;
+    let keys = store.keys(Some(name.as_str()), KeyFilter::Unrevoked)?;
     if json {
         let keys: Vec<_> = keys.iter().map(KeyRow::to_json).collect();
         let mut document = account.to_json();
@@ -194,13 +192,10 @@ fn show(args: &UserArgs, name: &AccountName, json: bool) -> Result<(), Failure> 
         return say(&document.to_string());
     }
     let live = keys.iter().filter(|key| key.state == "live").count();
-    let state = if account.enabled { "enabled" } else { "disabled" };
-    let password = if account.has_password { "yes" } else { "no" };
-    let roles = words(account.roles.into_iter());
-    say(&format!(
-        "account\t{name}\nroles\t{roles}\nstate\t{state}\npassword\t{password}\nadded\t{}\nlive keys\t{live}",
-        account.added_at
-    ))
+    let cells = row(&account).into_iter().chain([live.to_string()]);
+    let rows = COLUMNS.into_iter().chain(["LIVE KEYS"]).zip(cells);
+    let rows: Vec<Vec<String>> = rows.map(|(name, cell)| vec![name.to_lowercase(), cell]).collect();
+    say_lines(&aligned(&rows))
 }
 
 fn passwd(
@@ -209,67 +204,67 @@ fn passwd(
     password_file: Option<&Path>,
     current_password_file: Option<&Path>,
 ) -> Result<(), Failure> {
-    // One's own password, shown by --user, is the one there is: one file says both.
-    let lent = current_password_file.and_then(|file| args.place.with_password_of(name, file));
+    // With --user the password that authenticates is the current one: one file gives both.
+    let lent = current_password_file.and_then(|file| args.store.with_password_of(name, file));
     let current_password_file = current_password_file.filter(|_| lent.is_none());
-    let mut desk = lent.as_ref().unwrap_or(&args.place).desk(IfMissing::Fail)?;
-    let current = match (desk.is_own(name)?, current_password_file) {
-        (Own::No, Some(_)) => {
+    let mut store = lent.as_ref().unwrap_or(&args.store).store(IfMissing::Fail)?;
+    let current = match (store.current_password(name)?, current_password_file) {
+        (CurrentPassword::NotNeeded, Some(_)) => {
             return Err(Failure::usage(format!(
-                "--current-password-file is for one's own password; that of {name} is set without it by \
-                 an admin, and with --data"
+                "--current-password-file is for your own password; an admin, or --data, sets that of \
+                 {name} without it"
             )));
         }
-        (Own::No, None) => None,
+        (CurrentPassword::NotNeeded, None) => None,
         (_, Some(file)) => Some(secret::of_file("--current-password-file", file)?),
-        (Own::Shown(password), None) => Some(password),
-        (Own::Unknown, None) => {
-            let prompt = format!("Password of {name} that there is: ");
+        (CurrentPassword::Known(password), None) => Some(password),
+        (CurrentPassword::Needed, None) => {
+            let prompt = format!("Current password of {name}: ");
             Some(secret::ask(&prompt, "--current-password-file")?)
         }
     };
     let password = secret::new_password(password_file, name.as_str())?;
-    desk.set_password(name, password, current)?;
-    eprintln!("the password of {name} is set; its tokens have ended");
+    store.set_password(name, password, current)?;
+    eprintln!("Set the password of {name} and revoked its tokens.");
     Ok(())
 }
 
 fn delete(args: &UserArgs, name: &AccountName, yes: bool) -> Result<(), Failure> {
-    let mut desk = args.place.desk(IfMissing::Fail)?;
+    let mut store = args.store.store(IfMissing::Fail)?;
     if !yes {
-        // An account that is not there needs no confirmation.
-        desk.account(name)?;
+        // An account that does not exist needs no confirmation.
+        store.account(name)?;
         confirmation::ask_for(
-            &format!("{name}, its tokens and its keys end for ever."),
+            &format!("This deletes account {name}, its tokens and its keys, permanently."),
             name.as_str(),
         )?;
     }
-    desk.delete(name)?;
-    eprintln!("{name} is deleted, and its tokens and keys have ended");
+    store.delete(name)?;
+    eprintln!("Deleted account {name}, its tokens and its keys.");
     Ok(())
 }
 
 fn list(args: &UserArgs, json: bool) -> Result<(), Failure> {
-    let accounts = args.place.desk(IfMissing::Fail)?.accounts()?;
+    let accounts = args.store.store(IfMissing::Fail)?.accounts()?;
     if accounts.is_empty() {
         eprintln!(
-            "there are no accounts: whoever reaches the server may do everything; \
-             `wellspring user add NAME --role admin` makes the first"
+            "There are no accounts: every client that reaches the server has full access. Create the \
+             first account with `wellspring user add NAME --role admin`."
         );
     }
-    let mut lines = Vec::with_capacity(accounts.len() + 1);
-    if !json {
-        lines.push("account\troles\tstate\tpassword\tadded".to_owned());
+    if json {
+        let lines = accounts.iter().map(|account| account.to_json().to_string());
+        return say_lines(&lines.collect::<Vec<_>>());
     }
-    for account in accounts {
-        lines.push(if json {
-            account.to_json().to_string()
-        } else {
-            let state = if account.enabled { "enabled" } else { "disabled" };
-            let password = if account.has_password { "yes" } else { "no" };
-            let roles = words(account.roles.into_iter());
-            format!("{}\t{roles}\t{state}\t{password}\t{}", account.name, account.added_at)
-        });
-    }
-    if lines.is_empty() { Ok(()) } else { say(&lines.join("\n")) }
+    say_lines(&table(&COLUMNS, accounts.iter().map(row)))
+}
+
+const COLUMNS: [&str; 5] = ["ACCOUNT", "ROLES", "STATE", "PASSWORD", "ADDED"];
+
+fn row(account: &AccountRow) -> Vec<String> {
+    let AccountRow { name, roles, enabled, has_password, added_at } = account;
+    let state = if *enabled { "enabled" } else { "disabled" };
+    let password = if *has_password { "yes" } else { "no" };
+    let roles = words(roles.iter().cloned());
+    [name, &roles, state, password, added_at].map(str::to_owned).to_vec()
 }

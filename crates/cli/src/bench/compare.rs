@@ -6,7 +6,6 @@ use super::quantity::{crowd, pair, think_us};
 use super::turns;
 use super::typed::Typed;
 use crate::exit::{Code, Failure};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wellspring_load::compare::{
@@ -16,18 +15,16 @@ use wellspring_load::report::comparison_html;
 use wellspring_load::result::{Report, Verdict as Trust};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Two files: runs of both are compared; a file with a single run gives no interval. Two URLs: both are measured \
 in turns (A B B A …), which is the only way to tell a small difference from a machine that drifts. With \
 --scenario both servers run a scenario in turns, and each of its steps is compared by itself.
 
   wellspring bench compare before.json after.json
-  wellspring bench compare http://127.0.0.1:4000/health http://127.0.0.1:4001/health --pairs 20
-  wellspring bench compare --scenario links.toml http://127.0.0.1:4000 http://127.0.0.1:4001 --users 20
+  wellspring bench compare http://127.0.0.1:4000/a http://127.0.0.1:4001/a
+  wellspring bench compare --scenario a.toml http://127.0.0.1:4000 http://127.0.0.1:4001
 
-Exit codes: 0 compared, 1 with --fail-if-slower and B is slower, 64 or 2 usage, 65 not comparable or not a result \
-file, 66 no such file, 69 not reachable, 74 a file could not be written, 75 the machine or the client was too busy for \
-an answer (a side is NOT MEASURABLE): measure again.")]
+Exits with 1 if B is slower under --fail-if-slower, with 65 if the two cannot be compared.")]
 pub(super) struct CompareArgs {
     /// The baseline: a result file or a URL.
     pub(super) a: String,
@@ -197,8 +194,8 @@ fn conclude(args: &CompareArgs, comparison: &Comparison) -> Result<ExitCode, Fai
     }
     let dash = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if ![&args.json, &args.html, &args.md].into_iter().any(dash) {
-        let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let color = if terminal { Color::Ansi } else { Color::Plain };
+        let coloured = crate::colour::on_standard_output();
+        let color = if coloured { Color::Ansi } else { Color::Plain };
         write_file(Path::new("-"), &render_text(comparison, color))?;
     }
     if let Trust::NotMeasurable(_) = comparison.trust {

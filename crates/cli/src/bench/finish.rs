@@ -2,9 +2,10 @@
 
 use super::options::{ConnectionOptions, ContextOptions, LengthOptions, RequestOptions};
 use super::outcome::{self, Outcome, Trusted};
-use super::stop;
+
 use super::watch::Watch;
 use crate::exit::{Code, Failure};
+use crate::interrupt::stop_flag;
 use std::io::{IsTerminal as _, Write as _};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use wellspring_load::result::{FORMAT, Report, Run, SearchOutcome, Step};
 
 /// What becomes of the figures.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Report")]
 pub(super) struct FinishOptions {
     /// Fails with exit code 99 if this is true, e.g. 'p99>5ms' or 'failure_rate>0.1%'; repeats.
     #[arg(long = "fail-if", value_name = "CONDITION")]
@@ -151,7 +153,7 @@ impl Session {
             search: None,
         };
         let watch = Watch::new(finish.quiet);
-        let stop = stop::on_interrupt();
+        let stop = stop_flag();
         Ok(Session { stop, watch, options, report, plan: plan.clone(), order: 0 })
     }
 
@@ -298,6 +300,6 @@ fn brief(report: &Report) -> String {
 pub(super) fn terminal_options(all_checks: bool) -> TerminalOptions {
     let terminal = std::io::stdout().is_terminal();
     let width = ratatui::crossterm::terminal::size().map_or(100, |(columns, _)| columns.into());
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+    let colour = crate::colour::on_standard_output();
     TerminalOptions { width: if terminal { width } else { 100 }, colour, all_checks }
 }

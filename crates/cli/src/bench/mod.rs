@@ -14,7 +14,6 @@ mod outcome;
 pub(crate) mod quantity;
 mod scenario;
 mod search;
-mod stop;
 mod turns;
 mod typed;
 mod watch;
@@ -26,7 +25,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "\
+    after_long_help = "\
 Without a rate, each of -c users sends its next request when the last was answered (closed loop): that answers \
 \"how much\". With --rate, requests are due at times that do not depend on answers (open loop): that answers \"how \
 long\". Every report ends with TRUSTED, USE WITH CARE or NOT MEASURABLE, and why.
@@ -34,12 +33,11 @@ long\". Every report ends with TRUSTED, USE WITH CARE or NOT MEASURABLE, and why
 Examples:
   wellspring bench http://127.0.0.1:4000/health
   wellspring bench -r 5000 -z 30s --fail-if 'p99>5ms' http://127.0.0.1:4000/health
-  wellspring bench -c 64 -d '{\"events\":[{\"type\":\"T\",\"data\":{}}]}' http://127.0.0.1:4000/v1/append
+  wellspring bench -c 64 -d @append.json http://127.0.0.1:4000/v1/append
   wellspring bench ladder -c 1,2,4,8,16,32,64 http://127.0.0.1:4000/health
   wellspring bench search --slo 'p99<10ms' http://127.0.0.1:4000/health
 
-Exit codes: 0 done, 1 no request succeeded (or, with --strict, not TRUSTED), 64 or 2 usage, 65 bad data, \
-66 no such file, 69 not reachable, 74 a file could not be written, 99 a threshold failed, 130 interrupted."
+Exits with 1 if no request succeeded (with --strict: unless TRUSTED), 99 if a threshold failed."
 )]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -50,28 +48,50 @@ pub struct BenchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
-    /// The same request at several numbers of connections or users.
+    /// Send the same request at several numbers of connections or users
     Ladder(ladder::LadderArgs),
-    /// The highest rate at which a condition still holds, e.g. --slo 'p99<10ms'.
+    /// Find the highest rate at which a condition holds
     Search(search::SearchArgs),
-    /// A scenario file: weighted steps, captured values, data files. Or makes one from curl, HAR or
-    /// OpenAPI.
+    /// Run a scenario file: weighted steps, captured values, data files
     Scenario(scenario::ScenarioArgs),
-    /// Two result files, or two URLs measured in turns: what differs, and by how much.
+    /// Compare two result files, or two URLs measured in turns, also with a scenario
     Compare(typed::Typed<compare::CompareArgs>),
-    /// A folder of result files over time, with lasting changes.
+    /// Show a folder of result files over time, with lasting changes
     History(offline::HistoryArgs),
-    /// Result files in another form: Markdown, HTML, CSV, ab's block, Prometheus, or one of five
-    /// report forms.
+    /// Convert result files: Markdown, HTML, CSV, ab's block, Prometheus
     Report(offline::ReportArgs),
-    /// A scenario from a curl command line, HAR or OpenAPI; micro-benchmarks from `go test -bench`
-    /// or Criterion.
+    /// Make a scenario of curl, HAR or OpenAPI; read micro-benchmarks
     Import(offline::ImportArgs),
-    /// Runs the client against built-in servers of known behaviour; fails if a figure is wrong.
+    /// Check this client against built-in servers of known behaviour
     SelfTest(offline::SelfTestArgs),
-    /// Applies the checks to tables of a published report, entered by hand.
+    /// Apply the checks to tables of a published report
     Audit(offline::AuditArgs),
 }
+
+/// Options that the short help has; the rest is in the long help.
+pub(crate) const ESSENTIAL: [&str; 21] = [
+    "url",
+    "file",
+    "files",
+    "a",
+    "b",
+    "connections",
+    "rate",
+    "users",
+    "slo",
+    "pairs",
+    "headers",
+    "data",
+    "requests",
+    "duration",
+    "fail_if",
+    "json",
+    "form",
+    "format",
+    "output",
+    "fail_if_slower",
+    "check",
+];
 
 /// Runs it to its end.
 pub(crate) fn run(args: &BenchArgs) -> Result<ExitCode, Failure> {

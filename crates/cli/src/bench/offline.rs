@@ -3,7 +3,6 @@
 
 use super::finish::{terminal_options, write_file};
 use crate::exit::{Code, Failure};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wellspring_load::report;
@@ -15,8 +14,7 @@ use wellspring_load_tools::scenarios::{self, HarOptions};
 use wellspring_load_tools::{audit, history};
 
 fn color() -> Color {
-    let terminal = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    if terminal { Color::Ansi } else { Color::Plain }
+    if crate::colour::on_standard_output() { Color::Ansi } else { Color::Plain }
 }
 
 fn standard_output(text: &str) -> Result<(), Failure> {
@@ -80,7 +78,7 @@ enum ReportForm {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 The five forms: 1 metrics and spreads, two levels side by side · 2 ladder by users, several builds, best marked · \
 3 phases, throughput by connections, sweeps, variance · 4 ab-style block per endpoint · 5 environment, library \
 micro-benchmarks, thresholds, ranking. They take one or several result files.")]
@@ -178,7 +176,7 @@ enum From {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
   wellspring bench import curl \"curl 'http://127.0.0.1:4000/health' -H 'Accept: */*'\" -o health.toml
   wellspring bench import go-bench bench.txt -o micro.json
   curl -s http://127.0.0.1:4000/openapi.json | wellspring bench import openapi - -o api.toml")]

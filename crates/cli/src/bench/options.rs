@@ -6,16 +6,20 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+<<<<<<< HEAD
 use wellspring_host::client::trust::Trust;
 use wellspring_load::driver::{self, OwnedRequest, ServerCount};
+=======
+use wellspring_load::driver::{self, ServerCount};
+>>>>>>> w21-a
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
-use wellspring_load::plan::{Accepted, Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
-use wellspring_load::report::redact_command;
-use wellspring_load::scenario::{
-    FixedRequest, FixedSource, Scenario, ScenarioError, SetupValues, Statuses,
+use wellspring_load::plan::{
+    Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms, TrustedCertificates,
 };
-use wellspring_load::workload::Source;
+use wellspring_load::report::redact_command;
+use wellspring_load::scenario::{FixedSource, Scenario, ScenarioError, SetupValues, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
 
 /// Connections when none are asked for.
 const CONNECTIONS: u32 = 16;
@@ -26,6 +30,7 @@ const DURATION_MS: u64 = 10_000;
 
 /// What is asked.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Request")]
 pub(super) struct RequestOptions {
     /// Method; GET, or POST when there is a body.
     #[arg(short = 'm', long, value_name = "METHOD")]
@@ -52,6 +57,7 @@ pub(super) struct RequestOptions {
 
 /// How the client authenticates.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Credentials")]
 pub(super) struct Credentials {
     /// Sends this token as Authorization: Bearer.
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["basic", "token_url"])]
@@ -76,6 +82,7 @@ pub(super) struct Credentials {
 
 /// How connections are made.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionOptions {
     /// HTTP/2 in clear text (prior knowledge).
     #[arg(long, conflicts_with = "http2")]
@@ -110,6 +117,7 @@ pub(super) struct ConnectionOptions {
 
 /// How long and how often.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Length")]
 pub(super) struct LengthOptions {
     /// Ends after this many requests.
     #[arg(short = 'n', long = "requests", value_name = "N", value_parser = many)]
@@ -138,6 +146,7 @@ pub(super) struct LengthOptions {
 
 /// What else is known or wanted to be known.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Context")]
 pub(super) struct ContextOptions {
     /// The server's process, if it runs here: reports what it used, and does not take its work for
     /// noise.
@@ -205,9 +214,9 @@ impl ConnectionOptions {
         }
         let authorities = self.trust.authorities().map_err(Failure::usage)?;
         let accepted = match (self.insecure, authorities) {
-            (true, _) => Accepted::Any,
-            (false, Some(authorities)) => Accepted::Of(authorities),
-            (false, None) => Accepted::OfThisMachine,
+            (true, _) => TrustedCertificates::Any,
+            (false, Some(authorities)) => TrustedCertificates::Of(authorities),
+            (false, None) => TrustedCertificates::OfThisMachine,
         };
         Ok(TlsTerms { accepted, shown: self.trust.shown().map_err(Failure::usage)? })
     }
@@ -318,7 +327,7 @@ impl RequestOptions {
             }
             None => Statuses::default(),
         };
-        let mut request = FixedRequest {
+        let mut request = OwnedRequest {
             method: self.method.clone().unwrap_or_else(|| default.to_owned()),
             path: target.path.clone(),
             headers,
@@ -334,7 +343,7 @@ impl RequestOptions {
 
     fn made_of(
         &self,
-        request: FixedRequest,
+        request: OwnedRequest,
         expected: Statuses,
     ) -> Result<Arc<dyn Source>, Failure> {
         if !self.template {

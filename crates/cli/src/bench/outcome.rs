@@ -5,8 +5,6 @@ use crate::exit::Code;
 use std::collections::BTreeMap;
 use wellspring_load::result::{Counters, Report, Verdict};
 
-/// Exit code when a threshold failed, as k6 has it.
-const THRESHOLD_FAILED: u8 = 99;
 /// So many causes are named.
 const NAMED: usize = 3;
 
@@ -38,14 +36,17 @@ pub(super) fn of(report: &Report, trusted: Trusted, stopped: bool) -> Outcome {
         .collect();
     if !failed.is_empty() {
         let why = format!("a threshold failed: {}", failed.join(", "));
-        return Outcome { code: THRESHOLD_FAILED, why: Some(why) };
+        return Outcome { code: Code::Threshold as u8, why: Some(why) };
     }
     if stopped {
         return Outcome { code: Code::Interrupted as u8, why: None };
     }
     let (total, unanswered) = total(report);
     if total.successes == 0 {
-        let why = format!("no request succeeded: {}", causes(&total, unanswered));
+        let runs = report.steps.iter().flat_map(|step| &step.runs);
+        let first = runs.filter_map(|run| run.first_error.as_deref()).next();
+        let first = first.map_or(String::new(), |first| format!("; the first error: {first}"));
+        let why = format!("no request succeeded: {}{first}", causes(&total, unanswered));
         return Outcome { code: Code::Refused as u8, why: Some(why) };
     }
     if trusted == Trusted::Needed && report.verdict != Some(Verdict::Trusted) {

@@ -16,10 +16,10 @@ use wellspring_load::plan::{Plan, Stop};
 use wellspring_load::scenario::{Options, Scenario, ScenarioError, Setup, SetupValues};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
 Ready-made scenarios are in the folder scenarios/; docs/bench/scenarios.md explains the file.
 
-  wellspring bench scenario scenarios/links.toml --url http://127.0.0.1:4000 --users 20 -z 30s
+  wellspring bench scenario scenarios/links.toml --users 20 -z 30s
 
 To compare two servers with a scenario: wellspring bench compare --scenario FILE URL URL.")]
 pub(super) struct ScenarioArgs {
@@ -35,7 +35,7 @@ pub(super) struct ScenarioArgs {
     /// How long users think; the file's own time otherwise.
     #[arg(long, value_name = "TIME..TIME", value_parser = think_us)]
     think: Option<(u64, u64)>,
-    /// Requests a second in open loop; nobody thinks then.
+    /// Requests per second in open loop; users do not think then.
     #[arg(short = 'r', long, value_name = "RATE", value_parser = rate, conflicts_with = "think")]
     rate: Option<f64>,
     /// How the requests of --rate are spread.
@@ -243,13 +243,7 @@ fn perform(
             None => None,
         };
         let target = elsewhere.as_ref().unwrap_or(target);
-        let sent = driver::OwnedRequest {
-            method: request.method,
-            path: request.path,
-            headers: request.headers,
-            body: request.body,
-        };
-        let answer = connection.ask(target, sent)?;
+        let answer = connection.ask(target, request.request)?;
         setup
             .answered(answer.status, &answer.headers, &answer.body)
             .map_err(|error| Failure::new(Code::Unavailable, error.to_string()))?;

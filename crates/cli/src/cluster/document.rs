@@ -1,12 +1,13 @@
-//! What `GET /v1/cluster` says, as far as the tools look at it.
+//! The answer of `GET /v1/cluster`, as far as the tools use it.
 
-use crate::exit::{Code, Failure};
+use crate::answer;
+use crate::exit::Failure;
 use serde::{Deserialize, Serialize};
 
 /// The nodes of a service, as one of them sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ClusterDocument {
-    /// The node that says so; nothing of a server alone.
+    /// The node that answered; none if it is a single server.
     pub(crate) node: Option<String>,
     /// What orders its logs: `postgres`, or `files` of its own.
     pub(crate) journal: String,
@@ -28,7 +29,7 @@ pub(crate) struct EngineDocument {
     pub(crate) reconnects: u64,
 }
 
-/// Who leads.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct LeaderDocument {
     pub(crate) node: String,
@@ -71,9 +72,6 @@ impl ClusterDocument {
     /// # Errors
     /// It is something else.
     pub(crate) fn read(text: &[u8]) -> Result<ClusterDocument, Failure> {
-        serde_json::from_slice(text).map_err(|error| {
-            let message = format!("the answer is not that of a Wellspring server (--url): {error}");
-            Failure::new(Code::Unavailable, message)
-        })
+        answer::read(text)
     }
 }

@@ -1,4 +1,4 @@
-//! `wellspring cluster forget`: a node that is no more comes off the list.
+//! `wellspring cluster forget`: removes a stopped node from the list.
 
 use super::ask;
 use crate::exit::Failure;
@@ -9,7 +9,7 @@ use wellspring_host::cluster::node_auth::NodeName;
 pub(super) fn run(client: &mut Client, node: &NodeName) -> Result<(), Failure> {
     let path = format!("/v1/cluster/nodes/{}", percent_encode(node.as_str()));
     ask(client, &Request { method: "DELETE", path: &path, headers: &[], body: None })?;
-    eprintln!("{node} is forgotten; if it is started again, it joins again");
+    eprintln!("Removed node {node} from the list; it joins again if it is started.");
     Ok(())
 }
 

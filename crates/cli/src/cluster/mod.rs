@@ -1,5 +1,5 @@
-//! `wellspring cluster`: several nodes that are one service. What they say of each other, a change
-//! of who leads, the key they share, and three of them to try.
+//! `wellspring cluster`: several nodes that form one service. Their status, a change of the leader,
+//! the key they share, and a demo of three.
 
 mod demo;
 pub(crate) mod document;
@@ -7,7 +7,7 @@ mod forget;
 pub(crate) mod status;
 mod transfer;
 
-use crate::exit::{Code, Failure, say};
+use crate::exit::{Code, Failure, InputKind, say};
 use crate::problem::Problem;
 use crate::server::Server;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,15 @@ use wellspring_host::cluster::node_auth::NodeName;
 
 /// What `wellspring cluster` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes: 0 done, 1 refused, 64 or 2 usage or no such node, 69 server not reachable, or nobody leads (status, too), 74 a
-file cannot be written, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+`status` exits with 69 while no node leads.
 
 Examples:
-  wellspring cluster demo                              three nodes over a PostgreSQL of their own, to try
-  wellspring cluster status --url http://node-a:4000   any node answers for all
-  wellspring cluster transfer --to node-b              has node-b lead, for instance before node-a is stopped
-  wellspring cluster forget node-c                     node-c is stopped, and will not come back
-  wellspring cluster key cluster.key                   draws the key; copy the file to every node")]
+  wellspring cluster demo                             three nodes, to try it
+  wellspring cluster status --url http://node-a:4000  any node answers for all
+  wellspring cluster transfer --to node-b             before node-a is stopped
+  wellspring cluster forget node-c                    after it was stopped for good
+  wellspring cluster key cluster.key                  copy the file to every node")]
 pub struct ClusterArgs {
     #[command(subcommand)]
     what: ClusterCommand,
@@ -34,41 +33,42 @@ pub struct ClusterArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ClusterCommand {
-    /// Shows the nodes: who leads, who answers, how far each is.
+    /// Show the nodes: who leads, who answers, how far each is
     Status {
-        #[command(flatten)]
-        server: Server,
-        /// As one JSON document.
+        /// Print one JSON document
         #[arg(long)]
         json: bool,
-    },
-    /// Has another node lead. Takes an admin, if there are accounts.
-    Transfer {
         #[command(flatten)]
         server: Server,
-        /// Which node; otherwise one that follows and is not behind.
+    },
+    /// Make another node lead; requires an admin if there are accounts
+    Transfer {
+        /// The node [default: any follower that is up to date]
         #[arg(long, value_name = "NODE", value_parser = node)]
         to: Option<NodeName>,
-    },
-    /// Takes a node that is no more off the list. Takes an admin, if there are accounts. One that
-    /// lives joins again when it is started.
-    Forget {
         #[command(flatten)]
         server: Server,
-        /// Which: 1 to 64 of a to z, 0 to 9, -, _ and .
+    },
+    /// Remove a stopped node from the list; requires an admin if there are accounts
+    ///
+    /// A node that is still alive joins again when it starts.
+    Forget {
+        /// Name of the node
         #[arg(value_parser = node)]
         node: NodeName,
+        #[command(flatten)]
+        server: Server,
     },
-    /// Draws the key that all nodes share, into a file that is not there yet.
+    /// Generate the key that all nodes share, in a new file
     Key {
-        /// The file: for its owner alone. Copy it to every node (--cluster-key).
+        /// File to create, for --cluster-key; readable by its owner only
         file: PathBuf,
     },
-    /// Starts three nodes on this machine, to try what a cluster does. Ctrl-C ends them.
+    /// Start three nodes on this machine, to try a cluster; Ctrl-C stops them
     Demo(demo::DemoArgs),
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
     match &args.what {
         ClusterCommand::Status { server, json } => status::run(&mut server.client()?, *json),
@@ -89,20 +89,20 @@ fn key(file: &Path) -> Result<(), Failure> {
     let key = ClusterKey::draw_to(file).map_err(|reason| Failure::new(Code::Io, reason))?;
     let shown = file.display();
     say(&format!(
-        "{shown} holds a new key ({}); copy it to every node, for its server's user alone, and start each with \
-         --cluster-key {shown}",
+        "Created a key in {shown} ({}). Copy the file to every node, readable by the server's user only, and \
+         start each node with --cluster-key {shown}.",
         key.fingerprint()
     ))
 }
 
-/// Asks, and has the answer if it is a success.
+/// Sends a request; the answer, if it is a success.
 fn ask(client: &mut Client, request: &Request<'_>) -> Result<Answer, Failure> {
     let answer = client.call(request)?;
     if (200..300).contains(&answer.head.status) {
         return Ok(answer);
     }
     let problem = Problem::of(&answer);
-    Err(Failure::new(problem.code(Code::Refused), problem.sentence()))
+    Err(Failure::new(problem.code(InputKind::Arguments), problem.sentence()))
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn a_key_is_drawn_once() {
+    fn a_key_file_is_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cluster.key");
         key(&file).unwrap();

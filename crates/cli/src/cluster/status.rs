@@ -3,6 +3,7 @@
 use super::ask;
 use super::document::{ClusterDocument, EngineDocument, LeaderDocument, NodeDocument};
 use crate::exit::{Code, Failure, say};
+use crate::numbers::counted;
 use crate::table::table;
 use wellspring_host::client::{Client, Request};
 
@@ -17,15 +18,14 @@ pub(super) fn run(client: &mut Client, json: bool) -> Result<(), Failure> {
         false => say(&lines(&document).join("\n"))?,
     }
     match &document.node {
-        Some(node) if leading(&document).is_none() => Err(Failure::new(
-            Code::Unavailable,
-            format!("no node leads, as far as {node} can tell"),
-        )),
+        Some(node) if leading(&document).is_none() => {
+            Err(Failure::new(Code::Unavailable, format!("no node leads, as far as {node} knows")))
+        }
         _ => Ok(()),
     }
 }
 
-/// The node that leads by its own words: what others know of who leads may be of the past.
+/// The node that says itself that it leads: what others know of the leader may be outdated.
 fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
     let leads = |node: &&NodeDocument| node.reachable && node.role.as_deref() == Some("leading");
     let named = document.leader.as_ref().map(|leader| &leader.node);
@@ -34,7 +34,7 @@ fn leading(document: &ClusterDocument) -> Option<&NodeDocument> {
     leading.first().copied()
 }
 
-/// Who leads, in words.
+/// The leader, in words.
 fn who_leads(document: &ClusterDocument) -> String {
     match (leading(document), &document.leader) {
         (Some(node), Some(leader)) if node.node == leader.node => {
@@ -42,17 +42,16 @@ fn who_leads(document: &ClusterDocument) -> String {
         }
         (Some(NodeDocument { node, url, .. }), _) => format!("{node} leads ({url})"),
         (None, Some(LeaderDocument { node, url, epoch })) => {
-            format!("nobody is known to lead; last: {node} ({url}), in epoch {epoch}")
+            format!("no known leader; the last one was {node} ({url}), in epoch {epoch}")
         }
-        (None, None) => "nobody is known to lead".to_owned(),
+        (None, None) => "no known leader".to_owned(),
     }
 }
 
 /// What is shown to people.
 fn lines(document: &ClusterDocument) -> Vec<String> {
     let Some(node) = &document.node else {
-        let mut lines =
-            vec!["one node alone: its logs are files of its own (no --journal)".to_owned()];
+        let mut lines = vec!["a single node: its logs are its own files (no --journal)".to_owned()];
         lines.push(String::new());
         lines.extend(table(
             &["LOG", "HEAD"],
@@ -104,7 +103,7 @@ fn of_engine(node: &str, engine: &EngineDocument) -> Vec<String> {
     let reach = if *connected { "connected" } else { "NOT REACHED" };
     let again = match reconnects {
         0 => String::new(),
-        _ => format!(", connected anew {reconnects} times"),
+        _ => format!(", {}", counted(*reconnects, "reconnection", "reconnections")),
     };
     let durable = in_short(durable);
     let mut lines = vec![format!("journal {kind}: {reach} from {node}{again}; {durable}")];
@@ -112,8 +111,8 @@ fn of_engine(node: &str, engine: &EngineDocument) -> Vec<String> {
     lines
 }
 
-/// What durable means, in a few words where that is no warning; --json and the server's first lines
-/// have all of it.
+/// What durable means, shortened unless it is a warning; --json and the server's first lines have
+/// all of it.
 fn in_short(durable: &str) -> String {
     const SHORT: [(&str, &str); 2] = [
         ("it is lost with that disk", "durable on one server"),
@@ -139,11 +138,11 @@ mod tests {
                  "void_entries":0,"foreign_batches":3,"repeated_offers":0}]}"#;
 
     #[test]
-    fn people_see_who_leads_who_answers_and_how_far_each_is() {
+    fn the_table_shows_the_leader_and_the_state_of_each_node() {
         let document = ClusterDocument::read(CLUSTER.as_bytes()).unwrap();
         let expected = "\
 a leads (http://h:1), in epoch 7
-journal postgres: connected from b, connected anew 2 times; one server keeps it
+journal postgres: connected from b, 2 reconnections; one server keeps it
 
 NODE  ROLE           SYSTEM HEAD  VERSION  URL
 a     leading        9            0.1.0    http://h:1
@@ -157,12 +156,12 @@ main  following  a       7      12    44";
     }
 
     #[test]
-    fn who_led_last_is_not_said_to_lead() {
+    fn a_former_leader_is_not_shown_as_the_leader() {
         let first = |text: &str| {
             let document = ClusterDocument::read(text.as_bytes()).unwrap();
             (lines(&document)[0].clone(), leading(&document).map(|node| node.node.clone()))
         };
-        let last = "nobody is known to lead; last: a (http://h:1), in epoch 7".to_owned();
+        let last = "no known leader; the last one was a (http://h:1), in epoch 7".to_owned();
         let follows = CLUSTER.replace(r#""role":"leading""#, r#""role":"claiming""#);
         assert_eq!(first(&follows), (last.clone(), None));
         let gone = CLUSTER.replace(r#""reachable":true"#, r#""reachable":false"#);
@@ -172,7 +171,7 @@ main  following  a       7      12    44";
     }
 
     #[test]
-    fn what_durable_means_is_a_word_unless_it_is_a_warning() {
+    fn durability_is_shortened_unless_it_is_a_warning() {
         let one = "PostgreSQL 15.18: an acknowledged append is on its disk and survives a power loss; it is lost with \
                    that disk, and more";
         assert_eq!(in_short(one), "PostgreSQL 15.18, durable on one server");
@@ -187,11 +186,14 @@ main  following  a       7      12    44";
                      "void_entries":0,"foreign_batches":0,"repeated_offers":0}]}"#;
         let document = ClusterDocument::read(alone.as_bytes()).unwrap();
         let lines = lines(&document);
-        assert!(lines[0].contains("alone") && lines.last().unwrap() == "main  5", "{lines:?}");
+        assert!(
+            lines[0].contains("single node") && lines.last().unwrap() == "main  5",
+            "{lines:?}"
+        );
     }
 
     #[test]
-    fn what_is_no_answer_of_ours_is_refused() {
+    fn an_answer_of_another_server_is_refused() {
         for text in ["", "<html>", "{}"] {
             assert_eq!(ClusterDocument::read(text.as_bytes()).unwrap_err().code, Code::Unavailable);
         }

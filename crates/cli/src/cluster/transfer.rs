@@ -1,12 +1,13 @@
-//! `wellspring cluster transfer`: another node leads.
+//! `wellspring cluster transfer`: makes another node lead.
 
 use super::ask;
-use crate::exit::{Code, Failure, say};
+use crate::answer::read;
+use crate::exit::{Failure, say};
 use serde::Deserialize;
 use wellspring_host::client::{Client, Request};
 use wellspring_host::cluster::node_auth::NodeName;
 
-/// Who leads then.
+/// The new leader.
 #[derive(Debug, Deserialize)]
 struct Transferred {
     node: String,
@@ -28,11 +29,7 @@ pub(super) fn run(client: &mut Client, to: Option<&NodeName>) -> Result<(), Fail
         body: Some(body.as_bytes()),
     };
     let answer = ask(client, &request)?;
-    let Transferred { node, epoch, already } =
-        serde_json::from_slice(&answer.body).map_err(|error| {
-            let message = format!("the answer is not that of a Wellspring server (--url): {error}");
-            Failure::new(Code::Unavailable, message)
-        })?;
+    let Transferred { node, epoch, already } = read(&answer.body)?;
     let already = if already { " already" } else { "" };
     say(&format!("{node}{already} leads, in epoch {epoch}"))
 }
@@ -40,6 +37,7 @@ pub(super) fn run(client: &mut Client, to: Option<&NodeName>) -> Result<(), Fail
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Code;
     use wellspring_host::client::test_server::{Reply, TestServer};
 
     #[test]

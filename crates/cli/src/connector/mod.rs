@@ -1,11 +1,11 @@
-//! `wellspring sink` and `wellspring source`: what is defined on a running server, how it is doing,
+//! `wellspring sink` and `wellspring source`: their definitions on a running server, their state,
 //! and the decisions that only a person can take.
 
 mod report;
 
 use crate::answer::read;
 use crate::confirmation;
-use crate::exit::{Code, Failure, say};
+use crate::exit::{Code, Failure, InputKind, say};
 use crate::problem::Problem;
 use crate::server::Server;
 use report::{ConnectorReport, lines, rows};
@@ -17,18 +17,16 @@ use wellspring_host::client::{Answer, Client, Request};
 
 /// What `wellspring sink` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A definition is the JSON object that PUT /v1/sinks/NAME takes (docs/kafka.md). Defining, resetting and deleting takes an
-admin, the rest an operator, if there are accounts.
-
-Exit codes: 0 done, 1 refused, not confirmed, or (status) the sink has stopped, 64 or 2 usage or no such sink, 66 a file
-cannot be read, 69 server not reachable, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+A definition is the JSON object accepted by PUT /v1/sinks/NAME (docs/kafka.md). If there are accounts, \
+put, reset and delete require an admin, the rest an operator. `status` exits with 1 if the sink has \
+stopped.
 
 Examples:
-  wellspring sink put orders orders.json      defines it, or changes what it is told to do; - reads standard input
-  wellspring sink status orders               what it is doing, how far it is, what is in the way
-  wellspring sink skip orders --position 17   passes over an event that the destination refuses, and goes on
-  wellspring sink reset orders --to 0         delivers everything again")]
+  wellspring sink put orders orders.json      - reads standard input
+  wellspring sink status orders
+  wellspring sink skip orders --position 17   an event the destination refuses
+  wellspring sink reset orders --to 0         deliver everything again")]
 pub struct SinkArgs {
     #[command(subcommand)]
     what: SinkCommand,
@@ -36,12 +34,10 @@ pub struct SinkArgs {
 
 /// What `wellspring source` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-A definition is the JSON object that PUT /v1/sources/NAME takes (docs/kafka.md). Defining, resetting and deleting takes
-an admin, the rest an operator, if there are accounts.
-
-Exit codes: 0 done, 1 refused, not confirmed, or (status) the source has stopped, 64 or 2 usage or no such source, 66 a
-file cannot be read, 69 server not reachable, 77 credentials missing or not enough.
+#[command(after_long_help = "\
+A definition is the JSON object accepted by PUT /v1/sources/NAME (docs/kafka.md). If there are \
+accounts, put, reset and delete require an admin, the rest an operator. `status` exits with 1 if the \
+source has stopped.
 
 Examples:
   wellspring source put payments payments.json
@@ -54,56 +50,56 @@ pub struct SourceArgs {
 /// What is common to the two.
 #[derive(Debug, clap::Subcommand)]
 enum CommonCommand {
-    /// Lists them, with what each is doing.
+    /// List all, with the state of each
     List {
-        #[command(flatten)]
-        server: Server,
-        /// As one JSON document.
+        /// Print one JSON document
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        server: Server,
     },
-    /// Shows what one is doing, how far it is and what is in the way.
+    /// Show state, progress and problems of one
     Status {
-        #[command(flatten)]
-        server: Server,
-        /// Which.
+        /// Its name
         name: String,
-        /// As one JSON document.
+        /// Print one JSON document
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        server: Server,
     },
-    /// Defines one, or changes what it is told to do.
+    /// Define one, or change its definition
     Put {
-        #[command(flatten)]
-        server: Server,
-        /// Which: 1 to 48 of a-z, 0-9 and -.
+        /// Its name: 1 to 48 of a-z, 0-9 and -
         name: String,
-        /// File with the definition, a JSON object; - for standard input.
+        /// File with the definition, a JSON object; - is standard input
         file: PathBuf,
+        #[command(flatten)]
+        server: Server,
     },
-    /// Pauses one. It keeps its place.
+    /// Pause one; it keeps its place
     Pause {
+        /// Its name
+        name: String,
         #[command(flatten)]
         server: Server,
-        /// Which.
-        name: String,
     },
-    /// Resumes one that is paused, or starts one again that has stopped.
+    /// Resume one that is paused, or restart one that has stopped
     Resume {
+        /// Its name
+        name: String,
         #[command(flatten)]
         server: Server,
-        /// Which.
-        name: String,
     },
-    /// Deletes one, and its place with it. What it has delivered or appended stays.
+    /// Delete one and its place; what it delivered or appended remains
     Delete {
-        #[command(flatten)]
-        server: Server,
-        /// Which.
+        /// Its name
         name: String,
-        /// Does not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        server: Server,
     },
 }
 
@@ -111,28 +107,28 @@ enum CommonCommand {
 enum SinkCommand {
     #[command(flatten)]
     Common(CommonCommand),
-    /// Has a sink pass over one event, for instance one that is too large for its destination.
+    /// Skip one event, for example one too large for the destination
     Skip {
-        #[command(flatten)]
-        server: Server,
-        /// Which.
+        /// Its name
         name: String,
-        /// Position of the event.
+        /// Position of the event
         #[arg(long)]
         position: u64,
-    },
-    /// Has a sink begin somewhere else: events are delivered again, or never.
-    Reset {
         #[command(flatten)]
         server: Server,
-        /// Which.
+    },
+    /// Restart elsewhere in the log: events are delivered again, or never
+    Reset {
+        /// Its name
         name: String,
-        /// beginning, now, or the position behind which it begins.
+        /// beginning, now, or the position to start after
         #[arg(long, value_name = "WHERE", value_parser = start)]
         to: Value,
-        /// Does not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        server: Server,
     },
 }
 
@@ -140,15 +136,15 @@ enum SinkCommand {
 enum SourceCommand {
     #[command(flatten)]
     Common(CommonCommand),
-    /// Has a source begin again where its definition says: records are appended again, or never.
+    /// Restart where the definition says: records are appended again, or never
     Reset {
-        #[command(flatten)]
-        server: Server,
-        /// Which.
+        /// Its name
         name: String,
-        /// Does not ask.
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        server: Server,
     },
 }
 
@@ -168,39 +164,37 @@ fn start(text: &str) -> Result<Value, String> {
     match (text, text.parse::<u64>()) {
         ("beginning" | "now", _) => Ok(json!(text)),
         (_, Ok(position)) => Ok(json!(position)),
-        _ => Err("it is beginning, now or a position".to_owned()),
+        _ => Err("must be beginning, now or a position".to_owned()),
     }
 }
 
-/// Does what `wellspring sink` is told.
+/// Runs `wellspring sink`.
 pub(crate) fn run_sink(args: &SinkArgs) -> Result<(), Failure> {
     match &args.what {
         SinkCommand::Common(common) => run_common(SINK, common),
         SinkCommand::Skip { server, name, position } => {
             let body = json!({ "position": position });
             post(&mut server.client()?, SINK, name, "skip", Some(&body))?;
-            say(&format!("{name} passes over position {position}"))
+            say(&format!("Sink {name} skips position {position}."))
         }
         SinkCommand::Reset { server, name, to, yes } => {
-            let what =
-                format!("The sink {name} begins anew: events are delivered again, or never.");
+            let what = format!("This moves sink {name}: events are delivered again, or never.");
             confirm(*yes, &what, name)?;
             post(&mut server.client()?, SINK, name, "reset", Some(&json!({ "to": to })))?;
-            say(&format!("{name} begins at {to}"))
+            say(&format!("Sink {name} restarts at {to}."))
         }
     }
 }
 
-/// Does what `wellspring source` is told.
+/// Runs `wellspring source`.
 pub(crate) fn run_source(args: &SourceArgs) -> Result<(), Failure> {
     match &args.what {
         SourceCommand::Common(common) => run_common(SOURCE, common),
         SourceCommand::Reset { server, name, yes } => {
-            let what =
-                format!("The source {name} begins anew: records are appended again, or never.");
+            let what = format!("This moves source {name}: records are appended again, or never.");
             confirm(*yes, &what, name)?;
             post(&mut server.client()?, SOURCE, name, "reset", None)?;
-            say(&format!("{name} begins where its definition says"))
+            say(&format!("Source {name} restarts where its definition says."))
         }
     }
 }
@@ -214,17 +208,17 @@ fn run_common(kind: ConnectorKind, command: &CommonCommand) -> Result<(), Failur
         CommonCommand::Put { server, name, file } => put(&mut server.client()?, kind, name, file),
         CommonCommand::Pause { server, name } => {
             post(&mut server.client()?, kind, name, "pause", None)?;
-            say(&format!("{name} is paused"))
+            say(&format!("Paused {} {name}.", kind.word))
         }
         CommonCommand::Resume { server, name } => {
             let report = post(&mut server.client()?, kind, name, "resume", None)?;
-            say(&format!("{name} is resumed, at position {}", report.position))
+            say(&format!("Resumed {} {name} at position {}.", kind.word, report.position))
         }
         CommonCommand::Delete { server, name, yes } => {
-            let what = format!("The {} {name} ends for ever, and its place with it.", kind.word);
+            let what = format!("This deletes {} {name} and its place, permanently.", kind.word);
             confirm(*yes, &what, name)?;
             ask(&mut server.client()?, kind, name, "DELETE", &path(kind, name), None)?;
-            say(&format!("{name} is deleted"))
+            say(&format!("Deleted {} {name}.", kind.word))
         }
     }
 }
@@ -241,7 +235,10 @@ fn list(client: &mut Client, kind: ConnectorKind, as_json: bool) -> Result<(), F
     let mut members: std::collections::BTreeMap<String, Vec<ConnectorReport>> = read(&answer.body)?;
     let reports = members.remove(kind.member).unwrap_or_default();
     if reports.is_empty() {
-        return say(&format!("no {} yet; `wellspring {} put` defines one", kind.member, kind.word));
+        return say(&format!(
+            "No {} yet; define one with `wellspring {} put`.",
+            kind.member, kind.word
+        ));
     }
     say(&rows(&reports).join("\n"))
 }
@@ -259,7 +256,7 @@ fn status(
         false => say(&lines(&report).join("\n"))?,
     }
     match report.state.as_str() {
-        // A script is to notice, and the reason has been shown.
+        // Scripts see it by the exit code; the reason has been shown.
         "stopped" => Err(Failure::new(Code::Refused, format!("{name} has stopped"))),
         _ => Ok(()),
     }
@@ -274,11 +271,8 @@ fn put(client: &mut Client, kind: ConnectorKind, name: &str, file: &Path) -> Res
     };
     read_in.map_err(|error| Failure::new(Code::NoInput, format!("{shown}: {error}")))?;
     let answer = ask(client, kind, name, "PUT", &path(kind, name), Some(&definition))?;
-    let done = if answer.head.status == 201 { "defined" } else { "set" };
-    say(&format!(
-        "the {} {name} is {done}; `wellspring {0} status {name}` tells how it is doing",
-        kind.word
-    ))
+    let done = if answer.head.status == 201 { "Defined" } else { "Changed" };
+    say(&format!("{done} {0} {name}; see `wellspring {0} status {name}`.", kind.word))
 }
 
 fn post(
@@ -308,6 +302,8 @@ fn ask(
 ) -> Result<Answer, Failure> {
     let json = [("Content-Type", "application/json")];
     let headers: &[(&str, &str)] = if body.is_some() { &json } else { &[] };
+    // Only a definition comes from a file.
+    let input = if method == "PUT" { InputKind::Data } else { InputKind::Arguments };
     let answer = client.call(&Request { method, path, headers, body })?;
     if (200..300).contains(&answer.head.status) {
         return Ok(answer);
@@ -315,9 +311,9 @@ fn ask(
     let problem = Problem::of(&answer);
     Err(match problem.slug() {
         "sink-not-found" | "source-not-found" => {
-            Failure::usage(format!("there is no {} {name}", kind.word))
+            Failure::usage(format!("{} {name} does not exist", kind.word))
         }
-        _ => Failure::new(problem.code(Code::Refused), problem.sentence()),
+        _ => Failure::new(problem.code(input), problem.sentence()),
     })
 }
 
@@ -346,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_such_sink_is_usage_and_other_refusals_are_told() {
+    fn a_missing_sink_is_a_usage_error_and_other_refusals_are_shown() {
         let server = TestServer::start(|request, _| match request.path.as_str() {
             "/v1/sinks/b/pause" => {
                 Reply::json(404, r#"{"type":"/problems/sink-not-found","title":"x"}"#)

@@ -1,6 +1,6 @@
 //! What the server says of a sink or source, for people.
 
-use crate::progress::{counted, grouped};
+use crate::numbers::{counted, grouped};
 use crate::table::table;
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,7 +65,7 @@ impl ConnectorReport {
     }
 }
 
-/// A line for each.
+/// A table row for each.
 pub(super) fn rows(reports: &[ConnectorReport]) -> Vec<String> {
     let row = |report: &ConnectorReport| {
         vec![
@@ -101,8 +101,8 @@ pub(super) fn lines(report: &ConnectorReport) -> Vec<String> {
         counted(report.batches, "batch", "batches"),
     ];
     for (count, one, many) in [
-        (report.restarts, "fresh start", "fresh starts"),
-        (report.retries, "request sent again", "requests sent again"),
+        (report.restarts, "restart", "restarts"),
+        (report.retries, "retry", "retries"),
         (report.set_aside, "set aside", "set aside"),
         (report.skipped, "skipped", "skipped"),
     ] {
@@ -110,11 +110,11 @@ pub(super) fn lines(report: &ConnectorReport) -> Vec<String> {
             counts.push(counted(count, one, many));
         }
     }
-    lines.push(format!("  since it was started: {}", counts.join(", ")));
+    lines.push(format!("  since it started: {}", counts.join(", ")));
     lines.extend(report.warnings.iter().map(|warning| format!("  note: {warning}")));
     if !report.skips.is_empty() {
         let skips: Vec<String> = report.skips.iter().map(u64::to_string).collect();
-        lines.push(format!("  passes over: {}", skips.join(", ")));
+        lines.push(format!("  skips: {}", skips.join(", ")));
     }
     lines.push(format!("  defined by {}: {}", word(defined_by), report.definition));
     lines

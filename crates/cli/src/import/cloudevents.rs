@@ -1,7 +1,7 @@
 //! CloudEvents 1.0 in its JSON format.
 //!
-//! `type` is the event's type; `source` and `subject` become tags, because they
-//! are what one asks for; `id`, `time` and every other attribute become metadata.
+//! `type` is the event's type; `source` and `subject` become tags, because queries use them; `id`,
+//! `time` and every other attribute become metadata.
 
 use crate::wire::{Fault, Fields, base64_bytes, excerpt, fold_tags, string, string_map, strings};
 use serde_json::value::RawValue;
@@ -90,7 +90,10 @@ impl Attributes {
             "source" => self.source = Some(string(name, raw)?),
             "subject" => self.subject = Some(string(name, raw)?),
             "data" | "data_base64" if self.data.is_some() => {
-                return Err(Fault::of("data_base64", "stands beside data; give only one of them"));
+                return Err(Fault::of(
+                    "data_base64",
+                    "cannot be combined with data; give one of them",
+                ));
             }
             "data" => self.data = Some((DataKind::Json, raw.get().as_bytes().to_vec())),
             "data_base64" => self.data = Some((DataKind::Binary, base64_bytes(name, raw)?)),
@@ -118,7 +121,7 @@ fn scalar(name: &str, raw: &RawValue) -> Result<String, Fault> {
     match raw.get().as_bytes().first() {
         Some(b'"') => string(name, raw),
         Some(b'{' | b'[') => {
-            Err(Fault::of(name, "must be a string, number or boolean, as any attribute"))
+            Err(Fault::of(name, "must be a string, number or boolean, like every attribute"))
         }
         _ => Ok(raw.get().to_owned()),
     }

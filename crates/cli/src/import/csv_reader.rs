@@ -1,26 +1,23 @@
 //! Records of a CSV file, each with the line it begins on.
 //!
-//! Strict about quotes: what opens one and never closes it would otherwise swallow the rows behind
-//! it up to the next quote, silently. Such a row is at fault alone: reading goes on with the line
-//! after the one it began on.
+//! Strict about quotes: an unclosed quote would otherwise swallow the rows up to the next quote,
+//! silently. Only the row with the quote is invalid: reading continues with the line after the one
+//! it began on.
 
-use crate::import::json_items::{Broken, reading};
-#[cfg(test)]
-use std::io;
-use std::io::{BufRead, Read as _};
-use wellspring_types::limits::MAX_REQUEST_BYTES;
+use crate::lines::{Broken, LineReader, MAX_LINE_BYTES};
+use std::io::BufRead;
 
 /// Most bytes one record may take: without it an unclosed quote would have the file in memory.
-const MAX_RECORD_BYTES: usize = MAX_REQUEST_BYTES;
+const MAX_RECORD_BYTES: usize = MAX_LINE_BYTES;
 
 /// What can be wrong with the quotes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuoteFault {
     /// A quote is opened and never closed.
     Unclosed,
-    /// Something other than a delimiter stands behind a closing quote: usually an earlier one was
-    /// never closed.
-    TextBehind,
+    /// Something other than a delimiter follows a closing quote: usually an earlier one was never
+    /// closed.
+    TextAfter,
 }
 
 impl QuoteFault {
@@ -28,12 +25,10 @@ impl QuoteFault {
     pub(crate) fn sentence(self) -> &'static str {
         match self {
             QuoteFault::Unclosed => {
-                "a quote is opened in this row and never closed; close it, or write it twice if it \
-                 belongs to the text"
+                "a quote in this row is never closed; close it, or double it if it is part of the text"
             }
-            QuoteFault::TextBehind => {
-                "text stands behind a closing quote; is a quote in this row not closed? A quote \
-                 that belongs to the text is written twice"
+            QuoteFault::TextAfter => {
+                "text follows a closing quote; close the quote, or double it if it is part of the text"
             }
         }
     }
@@ -41,13 +36,12 @@ impl QuoteFault {
 
 /// Reads records, one at a time.
 pub(crate) struct CsvReader<R> {
-    source: R,
+    lines: LineReader<R>,
     delimiter: u8,
-    /// Lines read again: those that a row with an unclosed quote had taken.
+    /// Lines to read again: those that a row with an unclosed quote had taken.
     again: Vec<u8>,
     again_at: usize,
-    line: u64,
-    /// The record as it stands in the file.
+    /// The record as it is in the file.
     raw: Vec<u8>,
     cells: Vec<u8>,
     ends: Vec<usize>,
@@ -56,10 +50,10 @@ pub(crate) struct CsvReader<R> {
     first_line_bytes: usize,
 }
 
-/// What parsing as far as the bytes go came to.
+/// The result of parsing the bytes at hand.
 enum Parsed {
     Whole,
-    /// A quoted cell goes on behind what has been read.
+    /// A quoted cell continues after the bytes read so far.
     Open,
     Fault(QuoteFault),
 }
@@ -68,11 +62,10 @@ impl<R: BufRead> CsvReader<R> {
     /// Records of a stream.
     pub(crate) fn new(source: R, delimiter: u8) -> CsvReader<R> {
         CsvReader {
-            source,
+            lines: LineReader::new(source),
             delimiter,
             again: Vec::new(),
             again_at: 0,
-            line: 1,
             raw: Vec::new(),
             cells: Vec::new(),
             ends: Vec::new(),
@@ -97,7 +90,7 @@ impl<R: BufRead> CsvReader<R> {
                 break;
             }
         }
-        (self.first_line, self.first_line_bytes) = (self.line - 1, self.raw.len());
+        (self.first_line, self.first_line_bytes) = (self.lines.next_number() - 1, self.raw.len());
         let (mut at, mut quoted) = (0, false);
         let fault = loop {
             match self.parse(&mut at, &mut quoted) {
@@ -113,8 +106,8 @@ impl<R: BufRead> CsvReader<R> {
         Ok(Some(self.first_line))
     }
 
-    /// Has the lines of the record behind its first read again, each on its own: there is something
-    /// wrong with the record, and it shall cost no more than one row.
+    /// Reads the lines of the record after its first again, each on its own: the record is invalid,
+    /// and must not cost more than one row.
     pub(crate) fn give_back_lines(&mut self) {
         if self.raw.len() == self.first_line_bytes {
             return;
@@ -122,7 +115,7 @@ impl<R: BufRead> CsvReader<R> {
         let mut again = self.raw.split_off(self.first_line_bytes);
         again.extend_from_slice(&self.again[self.again_at..]);
         (self.again, self.again_at) = (again, 0);
-        self.line = self.first_line + 1;
+        self.lines.renumber(self.first_line + 1);
     }
 
     /// What is wrong with the record's quotes.
@@ -151,29 +144,18 @@ impl<R: BufRead> CsvReader<R> {
 
     /// Adds a line to the record; says whether there was one.
     fn read_line(&mut self) -> Result<bool, Broken> {
-        let before = self.raw.len();
         let again = &self.again[self.again_at..];
         if !again.is_empty() {
             let end = again.iter().position(|&byte| byte == b'\n').map_or(again.len(), |i| i + 1);
             self.raw.extend_from_slice(&again[..end]);
             self.again_at += end;
+            self.lines.renumber(self.lines.next_number() + 1);
+            return Ok(true);
         }
-        if self.raw.last() != Some(&b'\n') || self.raw.len() == before {
-            let mut limited = self.source.by_ref().take(MAX_RECORD_BYTES as u64 + 1);
-            let read = limited.read_until(b'\n', &mut self.raw);
-            read.map_err(|error| self.broken(reading(&error)))?;
-        }
-        let read = self.raw.len() - before;
-        if read > MAX_RECORD_BYTES {
-            return Err(
-                self.broken(format!("the line is longer than {} MiB", MAX_RECORD_BYTES >> 20))
-            );
-        }
-        self.line += u64::from(read > 0);
-        Ok(read > 0)
+        Ok(self.lines.read_into(&mut self.raw)?.is_some())
     }
 
-    /// Goes on at `at`, inside a quoted cell if `quoted`.
+    /// Continues at `at`, inside a quoted cell if `quoted`.
     fn parse(&mut self, at: &mut usize, quoted: &mut bool) -> Parsed {
         loop {
             if !*quoted && self.raw.get(*at) == Some(&b'"') {
@@ -209,19 +191,16 @@ impl<R: BufRead> CsvReader<R> {
             match &self.raw[*at..] {
                 [] | [b'\n'] | [b'\r', b'\n'] | [b'\r'] => return Parsed::Whole,
                 [byte, ..] if *byte == self.delimiter => *at += 1,
-                _ => return Parsed::Fault(QuoteFault::TextBehind),
+                _ => return Parsed::Fault(QuoteFault::TextAfter),
             }
         }
-    }
-
-    fn broken(&self, what: String) -> Broken {
-        Broken { line: self.line, what }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     /// Each record as its line and cells, or as its line alone if its quotes are wrong.
     fn records(text: &str) -> Vec<(u64, Vec<String>)> {

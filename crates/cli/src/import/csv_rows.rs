@@ -3,9 +3,10 @@
 
 use crate::exit::Failure;
 use crate::import::csv_reader::CsvReader;
-use crate::import::json_items::Broken;
 use crate::import::ndjson;
 use crate::import::rows::Numbered;
+use crate::lines::Broken;
+use crate::numbers::counted;
 use crate::wire::{Fault, fold_tags, push_string};
 use std::io::BufRead;
 use wellspring_types::{DataKind, Event};
@@ -27,7 +28,7 @@ pub(crate) struct CsvMapping {
     pub(crate) time: Option<String>,
     /// Cells with this text count as empty.
     pub(crate) nulls: Vec<String>,
-    /// What stands between cells.
+    /// The character between cells.
     pub(crate) delimiter: u8,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct CsvRows<R> {
     nulls: Vec<Vec<u8>>,
     /// Whether `export` wrote the file.
     is_export: bool,
-    /// Tags given twice in one event, and passed over.
+    /// Repeated tags that were dropped.
     pub(crate) folded: u64,
 }
 
@@ -56,7 +57,7 @@ impl<R: BufRead> CsvRows<R> {
     /// Reads the header and looks up the mapping's columns in it.
     ///
     /// # Errors
-    /// Data, if the header is none; usage, if it does not fit the mapping.
+    /// Data, if the header is not valid; usage, if it does not fit the mapping.
     pub(crate) fn new(source: R, mapping: &CsvMapping) -> Result<CsvRows<R>, Failure> {
         let mut reader = CsvReader::new(source, mapping.delimiter);
         let found = reader
@@ -64,7 +65,7 @@ impl<R: BufRead> CsvRows<R> {
             .map_err(|broken| Failure::data(format!("the header: {}", broken.what)))?;
         if let Some(fault) = reader.fault() {
             let message = format!(
-                "line {}, the header: {}; if these are JSON lines, say --format ndjson",
+                "line {}, the header: {}; if these are JSON lines, use --format ndjson",
                 found.unwrap_or(1),
                 fault.sentence()
             );
@@ -88,7 +89,7 @@ impl<R: BufRead> CsvRows<R> {
                 return Err(Failure::data(message));
             }
             if header[..i].contains(name) {
-                let message = format!("line 1, the header: column {name} stands twice");
+                let message = format!("line 1, the header: column {name} appears twice");
                 return Err(Failure::data(message));
             }
         }
@@ -99,8 +100,8 @@ impl<R: BufRead> CsvRows<R> {
                 || !mapping.tags.is_empty())
         {
             return Err(Failure::usage(
-                "this file was written by wellspring export; it is read back without --type, \
-                 --type-column and --tag",
+                "this file was written by wellspring export; import it without --type, --type-column \
+                 and --tag",
             ));
         }
         let column = |name: &str| {
@@ -160,8 +161,8 @@ impl<R: BufRead> CsvRows<R> {
         let (cells, columns) = (self.reader.len(), self.header.len());
         if cells != columns {
             self.reader.give_back_lines();
-            let plural = if cells == 1 { "cell" } else { "cells" };
-            let what = format!("the row has {cells} {plural}, the header {columns}");
+            let cells = counted(cells as u64, "cell", "cells");
+            let what = format!("the row has {cells}, the header {columns}");
             return Ok(Some((line, Err(Fault::of("", what)))));
         }
         let event = if self.is_export { self.exported() } else { self.event() };
@@ -185,7 +186,7 @@ impl<R: BufRead> CsvRows<R> {
                 _ => push_string(&mut text, cell),
             }
         }
-        // Bytes of which there are none leave no trace in their cell.
+        // Empty bytes leave an empty cell.
         if self
             .header
             .iter()
@@ -245,7 +246,7 @@ impl<R: BufRead> CsvRows<R> {
         Ok(out)
     }
 
-    /// A cell's text; `None` if it is empty or stands for nothing.
+    /// A cell's text; `None` if it is empty or one of the null texts.
     fn cell(&self, column: usize) -> Result<Option<&str>, Fault> {
         let bytes = self.reader.cell(column);
         if bytes.is_empty() || self.nulls.iter().any(|null| null == bytes) {
@@ -256,7 +257,7 @@ impl<R: BufRead> CsvRows<R> {
         })
     }
 
-    /// Says columns where the check says parts of an event.
+    /// Names columns where the check names parts of an event.
     fn name_columns(&self, fault: Fault) -> Fault {
         match &self.type_from {
             TypeFrom::Column(column) if fault.field == "type" => {

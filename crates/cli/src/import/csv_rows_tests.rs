@@ -135,5 +135,5 @@ fn what_export_wrote_is_read_back() {
     assert_eq!((all[1].kind, &all[1].data[..]), (DataKind::Binary, &[0, 255][..]));
     assert_eq!((all[2].kind, all[2].data.len()), (DataKind::Binary, 0));
     let told = CsvRows::new(text.as_bytes(), &mapping()).err().unwrap().message;
-    assert!(told.contains("without --type"), "{told}");
+    assert!(told.contains("import it without --type"), "{told}");
 }

@@ -1,8 +1,8 @@
-//! What was imported from here before: the same content under other options is other events, which
-//! the server cannot know again, so it is noticed on this side.
+//! Earlier imports from this machine: the same content under other options is other events, which
+//! the server cannot recognize, so the tool does.
 //!
 //! A note holds a digest of how the content begins, the options, and where one of its events lies
-//! in the log. A note counts only as long as that event is there, so a log that was made anew has
+//! in the log. A note counts only while that event is there, so a log that was created again has
 //! none.
 
 use crate::exit::{Code, Failure};
@@ -50,10 +50,10 @@ pub(crate) struct EarlierImports {
 }
 
 impl EarlierImports {
-    /// Of content that begins like this, to be made events of by these options.
+    /// For content that begins like this and is imported with these options.
     ///
     /// # Errors
-    /// Usage, if the address of the server is none.
+    /// Usage, if the address of the server is not valid.
     pub(crate) fn of(
         target: &Target,
         start: Vec<u8>,
@@ -66,7 +66,7 @@ impl EarlierImports {
         Ok(EarlierImports { path, target: target.clone(), start, options })
     }
 
-    /// Refuses content that lies in the log already as other options have it.
+    /// Refuses content that is already in the log, imported with other options.
     ///
     /// # Errors
     /// [`Code::Refused`], and what to do. It is the same the next time.
@@ -80,7 +80,7 @@ impl EarlierImports {
         let present: Vec<Note> =
             matching.filter(|note| is_present(client, &self.target, note)).collect();
         if present.iter().any(|note| note.options == self.options) {
-            // The server knows it again.
+            // The server recognizes it.
             self.path = None;
             return Ok(());
         }
@@ -88,17 +88,17 @@ impl EarlierImports {
         Err(Failure::new(
             Code::Refused,
             format!(
-                "{file}: this content is in the log {} already, imported with other options (its event at \
-                 position {} was recorded at {}); other options make other events of it, so all of it would \
-                 be added a second time.\n  then: {}\n  now:  {}\nNothing was added. To bring in what is \
-                 new, give the options of then; to have both, give --again LABEL",
+                "{file}: this content is already in log {}, imported with other options (its event at position \
+                 {} was recorded at {}). Other options make other events, so all of it would be added a second \
+                 time.\n  then: {}\n  now:  {}\nNothing was added. To add only what is new, use the earlier \
+                 options; to add it all again, use --again LABEL",
                 self.target.log, note.position, note.recorded_at, note.options, self.options,
             ),
         ))
     }
 
-    /// Remembers the import under way, once: an event of it lies at this position. That nothing can
-    /// be kept is no reason to stop an import.
+    /// Remembers the import under way, once: it has an event at this position. An import does not
+    /// fail because this fails.
     pub(crate) fn note(&mut self, client: &mut Client, position: u64) {
         let Some(path) = self.path.take() else { return };
         let Some(recorded_at) = recorded_at(client, &self.target, position) else { return };
@@ -135,7 +135,7 @@ fn is_present(client: &mut Client, target: &Target, note: &Note) -> bool {
     recorded_at(client, target, note.position).as_ref() == Some(&note.recorded_at)
 }
 
-/// When the event at a position was recorded; `None` if there is none, or it is not told.
+/// When the event at a position was recorded; `None` if there is none, or it is unknown.
 fn recorded_at(client: &mut Client, target: &Target, position: u64) -> Option<String> {
     let path = target.path(&format!("events/{position}"));
     let answer = client.call(&Request::get(&path, &[])).ok()?;

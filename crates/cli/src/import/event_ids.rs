@@ -13,7 +13,7 @@ const NAMESPACE: [u8; 16] = [
 /// How events get ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum IdScheme {
-    /// A UUID of version 5 over the event, its number among the file's events, and the label.
+    /// UUID version 5 of the event, its number in the file, and the label
     Uuid5,
 }
 

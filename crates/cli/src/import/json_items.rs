@@ -1,21 +1,8 @@
 //! JSON values one after the other: a line each, or the elements of one array.
 //! Either way at most one value is in memory.
 
-use std::io::{self, BufRead, Read};
-use wellspring_types::limits::MAX_REQUEST_BYTES;
-
-/// Longest line or element, in bytes. An event of the largest payload fits,
-/// every character of it escaped.
-const MAX_ITEM_BYTES: usize = MAX_REQUEST_BYTES;
-
-/// Why reading cannot go on: what follows cannot be told apart any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
-    /// Where, counted from 1.
-    pub(crate) line: u64,
-    /// What is wrong.
-    pub(crate) what: String,
-}
+use crate::lines::{Broken, LineReader, MAX_LINE_BYTES, reading, too_long};
+use std::io::BufRead;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -28,16 +15,15 @@ enum Shape {
 
 /// Splits a stream into values without understanding them.
 pub(crate) struct JsonItems<R> {
-    reader: R,
+    lines: LineReader<R>,
     shape: Shape,
-    line: u64,
     buffer: Vec<u8>,
 }
 
 impl<R: BufRead> JsonItems<R> {
     /// Values of a stream.
     pub(crate) fn new(reader: R) -> JsonItems<R> {
-        JsonItems { reader, shape: Shape::Unknown, line: 1, buffer: Vec::new() }
+        JsonItems { lines: LineReader::new(reader), shape: Shape::Unknown, buffer: Vec::new() }
     }
 
     /// Whether the stream is an array, and not a value a line. White space before it is passed.
@@ -47,7 +33,8 @@ impl<R: BufRead> JsonItems<R> {
 
     /// What has not been read, and the number of its first line.
     pub(crate) fn into_reader(self) -> (R, u64) {
-        (self.reader, self.line)
+        let line = self.lines.next_number();
+        (self.lines.into_source(), line)
     }
 
     /// The next value and the line it begins on; `None` at the end. Empty lines are passed over.
@@ -56,7 +43,7 @@ impl<R: BufRead> JsonItems<R> {
             self.shape = match self.peek_past_space()? {
                 None => Shape::Ended,
                 Some(b'[') => {
-                    self.reader.consume(1);
+                    self.lines.source().consume(1);
                     Shape::Array(true)
                 }
                 Some(_) => Shape::Lines,
@@ -71,19 +58,12 @@ impl<R: BufRead> JsonItems<R> {
 
     fn next_line(&mut self) -> Result<Option<(u64, &[u8])>, Broken> {
         loop {
-            let line = self.line;
+            let line = self.lines.next_number();
             self.buffer.clear();
-            let mut limited = self.reader.by_ref().take(MAX_ITEM_BYTES as u64 + 1);
-            let read = limited.read_until(b'\n', &mut self.buffer);
-            read.map_err(|error| self.io(&error))?;
-            if self.buffer.is_empty() {
+            if self.lines.read_into(&mut self.buffer)?.is_none() {
                 self.shape = Shape::Ended;
                 return Ok(None);
             }
-            if self.buffer.len() > MAX_ITEM_BYTES {
-                return Err(self.too_long());
-            }
-            self.line += 1;
             if !self.buffer.trim_ascii().is_empty() {
                 return Ok(Some((line, self.buffer.trim_ascii())));
             }
@@ -93,10 +73,10 @@ impl<R: BufRead> JsonItems<R> {
     fn next_element(&mut self, first: bool) -> Result<Option<(u64, &[u8])>, Broken> {
         let mut next = self.peek_past_space()?;
         if next == Some(b',') && !first {
-            self.reader.consume(1);
+            self.lines.source().consume(1);
             next = self.peek_past_space()?;
         } else if next == Some(b']') {
-            self.reader.consume(1);
+            self.lines.source().consume(1);
             if self.peek_past_space()?.is_some() {
                 return Err(self.broken("nothing may follow the array's closing bracket"));
             }
@@ -108,12 +88,12 @@ impl<R: BufRead> JsonItems<R> {
         match next {
             Some(b'{') => {
                 self.shape = Shape::Array(false);
-                let line = self.line;
+                let line = self.lines.next_number();
                 self.read_object()?;
                 Ok(Some((line, &self.buffer)))
             }
             Some(_) => Err(self.broken("expected an object as the array's next element")),
-            None => Err(self.broken("the array has no end: the file is cut short")),
+            None => Err(self.broken("the array is not closed: the file is truncated")),
         }
     }
 
@@ -121,18 +101,19 @@ impl<R: BufRead> JsonItems<R> {
     fn read_object(&mut self) -> Result<(), Broken> {
         self.buffer.clear();
         let (mut depth, mut in_string, mut escaped) = (0u64, false, false);
+        let mut line = self.lines.next_number();
         loop {
-            let bytes = match self.reader.fill_buf() {
+            let bytes = match self.lines.source().fill_buf() {
                 Ok(bytes) => bytes,
-                Err(error) => return Err(self.io(&error)),
+                Err(error) => return Err(self.broken(reading(&error))),
             };
             if bytes.is_empty() {
-                return Err(self.broken("an object has no end: the file is cut short"));
+                return Err(self.broken("an object is not closed: the file is truncated"));
             }
             let mut used = bytes.len();
             let mut closed = false;
             for (i, &byte) in bytes.iter().enumerate() {
-                self.line += u64::from(byte == b'\n');
+                line += u64::from(byte == b'\n');
                 match (in_string, byte) {
                     (true, _) if escaped => escaped = false,
                     (true, b'\\') => escaped = true,
@@ -147,9 +128,10 @@ impl<R: BufRead> JsonItems<R> {
                 }
             }
             self.buffer.extend_from_slice(&bytes[..used]);
-            self.reader.consume(used);
-            if self.buffer.len() > MAX_ITEM_BYTES {
-                return Err(self.too_long());
+            self.lines.source().consume(used);
+            self.lines.renumber(line);
+            if self.buffer.len() > MAX_LINE_BYTES {
+                return Err(self.broken(too_long(MAX_LINE_BYTES)));
             }
             if closed {
                 return Ok(());
@@ -159,46 +141,30 @@ impl<R: BufRead> JsonItems<R> {
 
     fn peek_past_space(&mut self) -> Result<Option<u8>, Broken> {
         loop {
-            let bytes = match self.reader.fill_buf() {
-                Ok(bytes) => bytes,
-                Err(error) => return Err(self.io(&error)),
+            let first = match self.lines.source().fill_buf() {
+                Ok(bytes) => bytes.first().copied(),
+                Err(error) => return Err(self.broken(reading(&error))),
             };
-            match bytes.first() {
-                None => return Ok(None),
-                Some(&byte) if byte.is_ascii_whitespace() => {
-                    self.line += u64::from(byte == b'\n');
-                    self.reader.consume(1);
+            match first {
+                Some(byte) if byte.is_ascii_whitespace() => {
+                    let next = self.lines.next_number() + u64::from(byte == b'\n');
+                    self.lines.renumber(next);
+                    self.lines.source().consume(1);
                 }
-                Some(&byte) => return Ok(Some(byte)),
+                other => return Ok(other),
             }
         }
     }
 
-    fn broken(&self, what: &str) -> Broken {
-        Broken { line: self.line, what: what.to_owned() }
-    }
-
-    fn too_long(&self) -> Broken {
-        self.broken(&format!("longer than {} MiB without an end", MAX_ITEM_BYTES >> 20))
-    }
-
-    fn io(&self, error: &io::Error) -> Broken {
-        self.broken(&reading(error))
-    }
-}
-
-/// What to say when the input cannot be read on.
-pub(crate) fn reading(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => "the compressed file is cut short".to_owned(),
-        _ => format!("cannot read on: {error}"),
+    fn broken(&self, what: impl Into<String>) -> Broken {
+        self.lines.broken(what)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::BufReader;
+    use std::io::{self, BufReader};
 
     fn read(text: &str) -> Result<Vec<(u64, String)>, Broken> {
         // A tiny buffer, so that values straddle its edges.

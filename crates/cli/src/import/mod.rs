@@ -14,7 +14,7 @@ mod rows;
 mod run;
 mod send;
 mod source;
-mod standing;
+mod status;
 
 use crate::exit::Failure;
 use crate::shell;
@@ -26,18 +26,17 @@ pub(crate) use run::run;
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One event a line, as the API takes them and `export` writes them:
-    /// {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}.
+    /// One event per line, as in the API: {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}
     Ndjson,
-    /// Comma-separated values with a header.
+    /// Comma-separated values with a header
     Csv,
-    /// CloudEvents 1.0, one a line or a JSON array of them.
+    /// CloudEvents 1.0, one per line or a JSON array
     Cloudevents,
 }
 
 impl Format {
-    /// The format that the name of a file tells, with `.gz` after it or not. `.tsv` is none that
-    /// all tools know: `export` writes no tabs.
+    /// The format by the name of a file, before `.gz` if that is there. `.tsv` is for import only:
+    /// `export` writes no tabs.
     pub(crate) fn of_name(name: &str) -> Option<Format> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -54,93 +53,131 @@ impl Format {
 
 /// What `wellspring import` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-NDJSON is one event a line in Wellspring's own form: type and data, and tags, id and metadata if wanted. Lines of any \
-other form have to be brought into it first, e.g. with jq:
+#[command(after_long_help = "\
+NDJSON has one event per line in Wellspring's form: type and data, and optionally tags, id and \
+metadata. Convert other forms first, for example with jq:
   {\"type\":\"OrderPlaced\",\"tags\":[\"customer:7\"],\"data\":{\"total\":12.5}}
 
-Events keep the file's order; equal rows are events of their own. Running an import again adds nothing: the \
-events are the key, so the server knows the same content again in any batch size, compressed or not, renamed \
-or from a pipe, and an import that was interrupted is simply run again. A file that has grown: its new lines \
-are added. A file that was changed where it was imported: refused before anything is added, unless its \
-first two events are both new, or the first of fewer than three; then it is another import, and all of it is \
-added. Options that \
-make other events of the same file (--type, --type-column, --tag, --time, --null, --ids) make another import of it: \
-if this machine imported it into this log before with others, it is refused before anything is added (--again \
-LABEL adds it all the same). A server that does not \
-answer, or refuses for a moment, is tried again up to ten times, after as long as it says (at most a minute each \
-time); one whose disk is full is not waited for. What export wrote \
-is read back, in every format; the new log gives its own positions and times, and an event's former time is \
-kept in its metadata as recorded_at.
+Events keep the order of the file; equal rows are separate events.
 
-Exit codes: 0 done, 1 imported before with other options, or an id is taken, 64 or 2 usage or no such log, 65 bad \
-data, 66 no such file, 69 server not reachable or full, 77 credentials missing or not enough, 130 interrupted.")]
+Repeating an import adds nothing. The events themselves are the key, so the server recognizes the same \
+content in any batch size, compressed or not, renamed or from a pipe. To continue an interrupted \
+import, run it again. If a file has grown, its new lines are added. If a file has changed where it was \
+imported before, it is refused before anything is added, unless its first two events are both new (or \
+the first, if it has fewer than three); then it counts as another import and is added as a whole.
+
+Options that make different events of the same file (--type, --type-column, --tag, --time, --null, \
+--ids) make another import of it. If this machine imported the file into this log with other options, \
+it is refused before anything is added; --again LABEL adds it anyway.
+
+A server that does not answer, or is busy, is tried up to ten more times, after the time it asks for \
+(at most a minute each). A server whose disk is full is not waited for.
+
+All formats of `export` can be imported. The new log assigns its own positions and times; an event's \
+original time is kept in its metadata as recorded_at.
+
+Examples:
+  wellspring import events.ndjson
+  wellspring import orders.csv --type OrderPlaced --tag customer --dry-run
+  zcat old.csv.gz | wellspring import - --format csv --type-column kind")]
 pub struct ImportArgs {
-    /// The file, or - for standard input; gzip is recognised.
+    /// The file, or - for standard input; may be gzipped
     #[arg(required_unless_present = "preset")]
     file: Option<String>,
-    #[command(flatten)]
-    target: Target,
-    /// How the file is written; guessed from .ndjson .jsonl .csv .tsv .cloudevents (and .gz after
-    /// it).
+    /// Format of the file [default: by its name: .ndjson .jsonl .csv .tsv .cloudevents]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Fills the catalogue instead of appending events.
+    /// Skip invalid lines; counts them and shows the first ones
+    ///
+    /// Put corrected lines into a file of their own: the same file with a corrected line counts as
+    /// changed, and is refused.
+    #[arg(long)]
+    skip_invalid: bool,
+    /// Check the file and print the first event; send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Import the same content again as new events, once per label
+    #[arg(long, alias = "import-id", value_name = "LABEL")]
+    again: Option<String>,
+    /// Give every event without an id one that stays the same each time
+    #[arg(long, value_enum, value_name = "SCHEME", hide_short_help = true)]
+    ids: Option<event_ids::IdScheme>,
+    /// Maximum number of events per append, 1 to 1000
+    ///
+    /// An append is in the log as a whole or not at all. The first two events are always in one.
+    #[arg(
+        long,
+        value_name = "EVENTS",
+        default_value_t = 1000,
+        value_parser = clap::value_parser!(u16).range(1..=1000),
+        hide_short_help = true
+    )]
+    batch: u16,
+    /// Has no effect any more.
+    #[arg(long, hide = true)]
+    connections: Option<u8>,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    csv: CsvArgs,
+    #[command(flatten)]
+    catalogue: CatalogueArgs,
+}
+
+/// How the columns of a CSV file become events.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "CSV")]
+struct CsvArgs {
+    /// Type of every event
+    #[arg(long = "type", value_name = "NAME", conflicts_with = "type_column")]
+    event_type: Option<String>,
+    /// Column that holds the type
+    #[arg(long, value_name = "COLUMN")]
+    type_column: Option<String>,
+    /// Column that becomes the tag column:value, or key:value; repeatable
+    ///
+    /// Empty cells give no tag.
+    #[arg(long = "tag", value_name = "[KEY=]COLUMN")]
+    tags: Vec<String>,
+    /// Column to keep as metadata `time` as well
+    #[arg(long, value_name = "COLUMN", hide_short_help = true)]
+    time: Option<String>,
+    /// Text that counts as an empty cell, e.g. NA; repeatable
+    #[arg(long = "null", value_name = "TEXT", hide_short_help = true)]
+    nulls: Vec<String>,
+    /// Character between cells [default: a comma; a tab for .tsv]
+    #[arg(long, value_name = "CHARACTER", hide_short_help = true)]
+    delimiter: Option<char>,
+}
+
+/// What is imported into the catalogue, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Catalogue")]
+struct CatalogueArgs {
+    /// Import items into the catalogue instead of events into a log
     #[arg(
         long,
         value_enum,
         conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid"]
     )]
     preset: Option<catalogue::Preset>,
-    /// With --preset items, of CSV: what an item's sku, name, description, topic, price, currency
-    /// or stock is; {COLUMN} stands for a cell, {#} for the number of the row. A field that is not
-    /// named here is the column of its own name.
-    #[arg(long = "field", value_name = "NAME=TEMPLATE", requires = "preset")]
+    /// CSV: how a field of an item is made from columns; repeatable
+    ///
+    /// NAME is sku, name, description, topic, price, currency or stock. In TEMPLATE {COLUMN} stands
+    /// for a cell and {#} for the number of the row. A field not named here is read from the column
+    /// of its own name.
+    #[arg(
+        long = "field",
+        value_name = "NAME=TEMPLATE",
+        requires = "preset",
+        hide_short_help = true
+    )]
     fields: Vec<String>,
-    /// With --preset items: sets the stock of items that are there already to what the file says,
-    /// as after a count of the shelves. Otherwise it stays: what was sold stays sold.
-    #[arg(long, requires = "preset")]
+    /// Overwrite the stock of existing items, as after a stocktake
+    ///
+    /// Without it the stock of existing items is left alone, so that what was sold stays sold.
+    #[arg(long, requires = "preset", hide_short_help = true)]
     set_stock: bool,
-    /// CSV: the type of every event.
-    #[arg(long = "type", value_name = "NAME", conflicts_with = "type_column")]
-    event_type: Option<String>,
-    /// CSV: the column that holds the type.
-    #[arg(long, value_name = "COLUMN")]
-    type_column: Option<String>,
-    /// CSV: a column that becomes the tag column:value, or key:value with key=COLUMN; repeats.
-    /// Empty cells give no tag.
-    #[arg(long = "tag", value_name = "[KEY=]COLUMN")]
-    tags: Vec<String>,
-    /// CSV: a column that is also kept as metadata `time`.
-    #[arg(long, value_name = "COLUMN")]
-    time: Option<String>,
-    /// CSV: cells with this text count as empty, e.g. NA; repeats.
-    #[arg(long = "null", value_name = "TEXT")]
-    nulls: Vec<String>,
-    /// CSV: the character between cells [default: a comma; a tab for .tsv].
-    #[arg(long, value_name = "CHARACTER")]
-    delimiter: Option<char>,
-    /// Passes over bad lines, counts them and shows the first ones. To correct them afterwards, put
-    /// them into a file of their own: the same file with a corrected line is one that has changed,
-    /// and is refused.
-    #[arg(long)]
-    skip_invalid: bool,
-    /// Checks the file and sends nothing; shows the first event.
-    #[arg(long)]
-    dry_run: bool,
-    /// Has no effect any more.
-    #[arg(long, hide = true)]
-    connections: Option<u8>,
-    /// Most events of one append, which is wholly in the log or not at all; the first two are
-    /// always in one.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    batch: u16,
-    /// Imports the same content once more, as something new: once for each label.
-    #[arg(long, alias = "import-id", value_name = "LABEL")]
-    again: Option<String>,
-    /// Gives an id to every event that has none, the same one each time the file is read.
-    #[arg(long, value_enum, value_name = "SCHEME")]
-    ids: Option<event_ids::IdScheme>,
 }
 
 impl ImportArgs {
@@ -159,7 +196,7 @@ impl ImportArgs {
             return Ok(Format::Csv);
         }
         Err(Failure::usage(format!(
-            "{file}: the name does not tell the format; give --format ndjson, csv or cloudevents"
+            "{file}: cannot tell the format from the name; add --format ndjson, csv or cloudevents"
         )))
     }
 
@@ -171,12 +208,12 @@ impl ImportArgs {
 
     /// Whether an option was given that makes other events of the same content.
     fn shapes_events(&self) -> bool {
-        self.event_type.is_some()
-            || self.type_column.is_some()
-            || self.time.is_some()
+        self.csv.event_type.is_some()
+            || self.csv.type_column.is_some()
+            || self.csv.time.is_some()
             || self.ids.is_some()
             || self.again.is_some()
-            || !(self.tags.is_empty() && self.nulls.is_empty())
+            || !(self.csv.tags.is_empty() && self.csv.nulls.is_empty())
     }
 
     /// The options that make events of the content, as they are written on a command line: always
@@ -203,29 +240,29 @@ impl ImportArgs {
     }
 
     fn mapping(&self, format: Format) -> Result<CsvMapping, Failure> {
-        let csv_only = self.event_type.is_some()
-            || self.type_column.is_some()
-            || self.time.is_some()
-            || self.delimiter.is_some()
-            || !(self.tags.is_empty() && self.nulls.is_empty());
+        let csv_only = self.csv.event_type.is_some()
+            || self.csv.type_column.is_some()
+            || self.csv.time.is_some()
+            || self.csv.delimiter.is_some()
+            || !(self.csv.tags.is_empty() && self.csv.nulls.is_empty());
         if format != Format::Csv && csv_only {
             return Err(Failure::usage(
-                "--type, --type-column, --tag, --time, --null and --delimiter are for CSV; \
-                 the other formats say these things themselves",
+                "--type, --type-column, --tag, --time, --null and --delimiter are for CSV; events in \
+                 the other formats have these fields themselves",
             ));
         }
-        let delimiter = self.delimiter.unwrap_or(if self.is_of_tabs() { '\t' } else { ',' });
+        let delimiter = self.csv.delimiter.unwrap_or(if self.is_of_tabs() { '\t' } else { ',' });
         if !delimiter.is_ascii() || "\"\r\n".contains(delimiter) {
             return Err(Failure::usage(
-                "--delimiter must be one ASCII character, no quote or line end",
+                "--delimiter must be one ASCII character other than a quote or a line end",
             ));
         }
         Ok(CsvMapping {
-            fixed_type: self.event_type.clone(),
-            type_column: self.type_column.clone(),
-            tags: self.tags.clone(),
-            time: self.time.clone(),
-            nulls: self.nulls.clone(),
+            fixed_type: self.csv.event_type.clone(),
+            type_column: self.csv.type_column.clone(),
+            tags: self.csv.tags.clone(),
+            time: self.csv.time.clone(),
+            nulls: self.csv.nulls.clone(),
             delimiter: delimiter as u8,
         })
     }

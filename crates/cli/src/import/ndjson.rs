@@ -19,7 +19,10 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
             "type" => event_type = Some(string("type", raw)?),
             "tags" => tags = strings("tags", raw)?,
             "data" | "data_base64" if data.is_some() => {
-                return Err(Fault::of("data_base64", "stands beside data; give only one of them"));
+                return Err(Fault::of(
+                    "data_base64",
+                    "cannot be combined with data; give one of them",
+                ));
             }
             "data" => data = Some((DataKind::Json, raw.get().as_bytes().to_vec())),
             "data_base64" => data = Some((DataKind::Binary, base64_bytes("data_base64", raw)?)),

@@ -1,20 +1,18 @@
-//! An input as bodies for the server: one event a line, each line's number in the file kept.
+//! An input cut into request bodies: one event per line, with the line numbers of the file.
 
 use crate::exit::Failure;
 use crate::import::Format;
 use crate::import::csv_rows::CsvMapping;
 use crate::import::event_ids::EventIds;
-use crate::import::json_items::{Broken, JsonItems, reading};
+use crate::import::json_items::JsonItems;
 use crate::import::rows::{Input, Rows};
+use crate::lines::{Broken, MAX_LINE_BYTES, reading, too_long};
 use crate::wire::push_event;
 use std::io::BufRead as _;
-use wellspring_types::limits::MAX_REQUEST_BYTES;
 
-/// A body is closed at this size: enough that its beginning and end cost nothing beside, and little
-/// enough to be sent again after a break.
+/// A body is closed at this size: large enough that the cost per request does not matter, small
+/// enough to be sent again.
 const PART_BYTES: usize = 8 << 20;
-/// Longest line: without a bound one that never ends would fill the memory.
-const MAX_LINE_BYTES: usize = MAX_REQUEST_BYTES;
 
 /// Numbers of consecutive lines of a body in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +30,7 @@ pub(crate) struct Part {
     pub(crate) body: Vec<u8>,
     /// How many.
     pub(crate) lines: u64,
-    /// Where they stand in the file.
+    /// Their numbers in the file.
     pub(crate) numbers: LineNumbers,
     /// Bytes of the file that had been taken when it was closed.
     pub(crate) taken_bytes: u64,
@@ -52,7 +50,7 @@ impl Part {
         }
     }
 
-    /// Takes away the first lines.
+    /// Removes the first lines.
     pub(crate) fn without_first(mut self, lines: u64) -> Part {
         let mut at = 0;
         for _ in 0..lines {
@@ -68,7 +66,7 @@ impl Part {
         self
     }
 
-    /// Puts the lines of the part that follows behind its own.
+    /// Appends the lines of the next part.
     pub(crate) fn followed_by(mut self, next: Part) -> Part {
         self.body.extend_from_slice(&next.body);
         self.lines += next.lines;
@@ -82,33 +80,33 @@ impl Part {
     }
 }
 
-/// What reading has come to.
-pub(crate) enum Next {
+/// The result of reading a part.
+pub(crate) enum PartOutcome {
     /// A part; more may follow unless it is the last.
     Part(Part),
-    /// Lines that were read before the one at fault.
-    Bad(Part, Bad),
+    /// The lines before the invalid one.
+    Invalid(Part, InvalidInput),
 }
 
-/// A line that is not an event, and was found by this side.
+/// A line that is not an event, found on this side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Bad {
-    /// It may be passed over.
+pub(crate) enum InvalidInput {
+    /// It may be skipped.
     Row(u64, String),
-    /// What follows cannot be told apart any more.
+    /// The lines that follow cannot be separated.
     Rest(Broken),
 }
 
 /// Cuts an input into parts.
 pub(crate) enum Parts {
-    /// Lines as they stand in the file: the server reads them.
+    /// Lines as they are in the file: the server parses them.
     Lines(Lines),
-    /// Events that are read here, and written as lines.
+    /// Events parsed here, and written as lines.
     Events(Events),
 }
 
 impl Parts {
-    /// Begins to read. `skip` is told of bad rows that are passed over.
+    /// Starts reading. `skip` is called for each invalid row that is skipped.
     ///
     /// # Errors
     /// Data, if a CSV header does not fit its mapping.
@@ -139,7 +137,7 @@ impl Parts {
     }
 
     /// The next part. `taken` tells how much of the file has been taken.
-    pub(crate) fn next(&mut self, taken: &dyn Fn() -> u64) -> Next {
+    pub(crate) fn next(&mut self, taken: &dyn Fn() -> u64) -> PartOutcome {
         match self {
             Parts::Lines(lines) => lines.next(taken),
             Parts::Events(events) => events.next(taken),
@@ -155,7 +153,7 @@ impl Parts {
     }
 }
 
-/// Is told of a bad row: its line, and what is wrong.
+/// Called for an invalid row: its line, and what is wrong.
 pub(crate) type Skip = Box<dyn FnMut(u64, String) + Send>;
 
 pub(crate) struct Lines {
@@ -167,7 +165,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    fn next(&mut self, taken: &dyn Fn() -> u64) -> Next {
+    fn next(&mut self, taken: &dyn Fn() -> u64) -> PartOutcome {
         let mut body = Vec::with_capacity(PART_BYTES + (1 << 20));
         body.append(&mut self.rest);
         let (mut is_last, mut failure) = (false, None);
@@ -193,7 +191,7 @@ impl Lines {
             body.extend_from_slice(bytes);
             self.reader.consume(count);
             if body.len() - end > MAX_LINE_BYTES {
-                failure = Some(format!("longer than {} MiB without an end", MAX_LINE_BYTES >> 20));
+                failure = Some(too_long(MAX_LINE_BYTES));
                 break;
             }
         }
@@ -204,8 +202,10 @@ impl Lines {
         self.line += lines;
         let part = Part { body, lines, numbers, taken_bytes: taken(), is_last };
         match failure {
-            None => Next::Part(part),
-            Some(what) => Next::Bad(part, Bad::Rest(Broken { line: self.line, what })),
+            None => PartOutcome::Part(part),
+            Some(what) => {
+                PartOutcome::Invalid(part, InvalidInput::Rest(Broken { line: self.line, what }))
+            }
         }
     }
 }
@@ -217,7 +217,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    fn next(&mut self, taken: &dyn Fn() -> u64) -> Next {
+    fn next(&mut self, taken: &dyn Fn() -> u64) -> PartOutcome {
         let mut body = Vec::with_capacity(PART_BYTES + (1 << 16));
         let mut numbers = Vec::new();
         let (mut is_last, mut bad) = (false, None);
@@ -246,12 +246,12 @@ impl Events {
                 Ok(Some((line, Err(fault)))) => match &mut self.skip {
                     Some(skip) => skip(line, fault.to_string()),
                     None => {
-                        bad = Some(Bad::Row(line, fault.to_string()));
+                        bad = Some(InvalidInput::Row(line, fault.to_string()));
                         break;
                     }
                 },
                 Err(broken) => {
-                    bad = Some(Bad::Rest(broken));
+                    bad = Some(InvalidInput::Rest(broken));
                     break;
                 }
             }
@@ -260,8 +260,8 @@ impl Events {
         let numbers = LineNumbers::Each(numbers);
         let part = Part { body, lines, numbers, taken_bytes: taken(), is_last };
         match bad {
-            None => Next::Part(part),
-            Some(bad) => Next::Bad(part, bad),
+            None => PartOutcome::Part(part),
+            Some(bad) => PartOutcome::Invalid(part, bad),
         }
     }
 }

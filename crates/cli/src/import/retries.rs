@@ -18,7 +18,7 @@ pub(crate) enum Verdict<T, R> {
     Refused(R),
 }
 
-/// Tries until it is done or refused, at most eleven times. `note` is told why it waits.
+/// Tries until it is done or refused, at most eleven times. `note` gets the reason for each wait.
 pub(crate) fn retried<T, R>(
     note: &mut dyn FnMut(String),
     gave_up: impl FnOnce(Failure) -> R,
@@ -34,13 +34,13 @@ pub(crate) fn retried<T, R>(
         };
         if retry == MAX_RETRIES {
             let message = format!(
-                "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to go on"
+                "{why}; gave up after {MAX_RETRIES} retries. Run the same command again to continue"
             );
             return Err(gave_up(Failure::new(Code::Unavailable, message)));
         }
         let wait = wanted.unwrap_or(pause).min(LONGEST_PAUSE);
         if retry > 0 {
-            note(format!("{why}; trying again in {:.1} s", wait.as_secs_f64()));
+            note(format!("{why}; retrying in {:.1} s", wait.as_secs_f64()));
         }
         std::thread::sleep(wait);
         pause = (pause * 2).min(Duration::from_secs(10));
@@ -48,8 +48,8 @@ pub(crate) fn retried<T, R>(
     }
 }
 
-/// How long to wait, and why, if what the server refuses may pass by itself. A full disk is nothing
-/// that passes while one waits for it.
+/// How long to wait, and why, if the refusal is temporary. A full disk does not empty itself while
+/// a client waits.
 pub(crate) fn passing(answer: &Answer, problem: &Problem) -> Option<(Option<Duration>, String)> {
     let passes = problem.is_passing() && problem.slug() != "storage-full";
     let seconds = answer.head.header("retry-after").and_then(|seconds| seconds.parse().ok());

@@ -3,8 +3,9 @@
 use crate::exit::Failure;
 use crate::import::Format;
 use crate::import::csv_rows::{CsvMapping, CsvRows};
-use crate::import::json_items::{Broken, JsonItems};
+use crate::import::json_items::JsonItems;
 use crate::import::{cloudevents, ndjson};
+use crate::lines::Broken;
 use crate::wire::Fault;
 use std::io::BufRead;
 use wellspring_types::Event;

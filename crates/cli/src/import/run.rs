@@ -1,18 +1,19 @@
-//! The course of an import: one thread reads, this one sends, and whatever stops one stops both.
+//! The course of an import: one thread reads, this one sends, and a failure of either stops both.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::import::ImportArgs;
 use crate::import::catalogue;
 use crate::import::earlier::EarlierImports;
 use crate::import::event_ids::EventIds;
-use crate::import::parts::{Bad, Next, Part, Parts, Skip};
+use crate::import::parts::{InvalidInput, Part, PartOutcome, Parts, Skip};
 use crate::import::rows::Rows;
 use crate::import::send::{PartReply, Refusal, Sender, Terms, bad_line};
 use crate::import::source::Source;
-use crate::import::standing::Standing;
+use crate::import::status::TransferStatus;
 use crate::interrupt::on_interrupt;
+use crate::numbers::{counted, grouped, megabytes};
 use crate::problem::Problem;
-use crate::progress::{Progress, counted, grouped, megabytes};
+use crate::progress::Progress;
 use crate::wire::push_event;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +21,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_host::client::Request;
 
-/// Bad lines that are shown with --skip-invalid.
+/// Invalid lines that are shown with --skip-invalid.
 const SHOWN_FAULTS: usize = 20;
 
-/// Figures of the end.
+/// The totals of an import.
 #[derive(Debug, Default)]
 struct Tally {
     added: u64,
@@ -38,7 +39,7 @@ struct Tally {
     faults: Vec<(u64, String)>,
 }
 
-/// Bad lines that this side has passed over: how many, and the first ones.
+/// Invalid lines that this side has skipped: how many, and the first ones.
 type Skipped = Arc<Mutex<(u64, Vec<(u64, String)>)>>;
 
 /// Runs an import to its end.
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 
 /// Runs an import to its end; a dry run shows its sample on `out`.
 pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    if let Some(preset) = args.preset {
+    if let Some(preset) = args.catalogue.preset {
         return catalogue::run(args, preset, out);
     }
     let format = args.format()?;
@@ -56,7 +57,7 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     let file = args.file();
     let source = Source::open(file)?;
     if args.connections.is_some() {
-        eprintln!("--connections has no effect any more: one connection keeps the file's order");
+        eprintln!("--connections has no effect: one connection keeps the order of the file");
     }
     let label = args.again.clone().unwrap_or_default();
     let ids = args.ids.map(|_| EventIds::new(&label));
@@ -83,26 +84,26 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     tally.faults.extend_from_slice(&local.1);
     tally.faults.sort_unstable();
     for (line, what) in tally.faults.iter().take(SHOWN_FAULTS) {
-        eprintln!("skipped line {line}: {what}");
+        eprintln!("Skipped line {line}: {what}");
     }
     let summary = summary(&tally, progress.seconds());
     let Some(failure) = failure else {
         if tally.added + tally.known + tally.skipped == 0 {
             let bytes = megabytes(tally.taken_bytes);
-            eprintln!("imported nothing: {file} holds no events ({bytes} read)");
+            eprintln!("Imported nothing: {file} contains no events ({bytes} read).");
             return Ok(());
         }
-        eprintln!("imported {summary}");
+        eprintln!("Imported {summary}");
         if tally.added > 0 && args.shapes_events() {
-            eprintln!("this content is known again under the same options: {options}");
+            eprintln!("The server recognizes this content only with the same options: {options}");
         }
         return Ok(());
     };
-    eprintln!("stopped after {summary}");
+    eprintln!("Stopped after {summary}");
     if failure.code == Code::Unavailable && tally.line > 0 {
         let position = tally.position.map(|at| format!(" (position {at})")).unwrap_or_default();
         eprintln!(
-            "everything up to line {}{position} is in the log; the same command goes on from there",
+            "Everything up to line {}{position} is in the log; the same command continues from there.",
             tally.line
         );
     }
@@ -128,7 +129,7 @@ fn greet(args: &ImportArgs) -> Result<(), Failure> {
         404 => Err(args.target.no_log()),
         _ => {
             let problem = Problem::of(&answer);
-            Err(Failure::new(problem.code(Code::Usage), problem.sentence()))
+            Err(Failure::new(problem.code(InputKind::Arguments), problem.sentence()))
         }
     }
 }
@@ -148,14 +149,14 @@ fn transfer(
     earlier: &mut EarlierImports,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
-    // One part waits while one is under way: reading overlaps sending.
+    // One part waits while another is sent: reading overlaps sending.
     let (parts_in, parts_out) = sync_channel::<SourceItem>(1);
-    let standing = Standing::default();
-    let interrupted = standing.clone();
+    let status = TransferStatus::default();
+    let interrupted = status.clone();
     on_interrupt(move || eprintln!("\n{}", interrupted.last_words()));
     std::thread::scope(|scope| {
         scope.spawn(move || read_all(parts, taken, file, &parts_in));
-        send_all(sender, parts_out, &standing, earlier, progress)
+        send_all(sender, parts_out, &status, earlier, progress)
     })
 }
 
@@ -163,7 +164,7 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<So
     let taken = || taken.load(Ordering::Relaxed);
     let failure = loop {
         match parts.next(&taken) {
-            Next::Part(part) => {
+            PartOutcome::Part(part) => {
                 let is_last = part.is_last;
                 if out.send(SourceItem::Part(part)).is_err() {
                     return;
@@ -172,13 +173,13 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<So
                     break None;
                 }
             }
-            Next::Bad(part, bad) => {
+            PartOutcome::Invalid(part, bad) => {
                 if out.send(SourceItem::Part(part)).is_err() {
                     return;
                 }
                 break Some(match bad {
-                    Bad::Row(line, what) => bad_line(file, line, &what),
-                    Bad::Rest(broken) => {
+                    InvalidInput::Row(line, what) => bad_line(file, line, &what),
+                    InvalidInput::Rest(broken) => {
                         Failure::data(format!("{file}, line {}: {}", broken.line, broken.what))
                     }
                 });
@@ -191,7 +192,7 @@ fn read_all(mut parts: Parts, taken: &AtomicU64, file: &str, out: &SyncSender<So
 fn send_all(
     mut sender: Sender,
     parts: Receiver<SourceItem>,
-    standing: &Standing,
+    status: &TransferStatus,
     earlier: &mut EarlierImports,
     progress: &mut Progress,
 ) -> (Tally, Option<Failure>) {
@@ -213,11 +214,11 @@ fn send_all(
         if part.body.is_empty() {
             continue;
         }
-        standing.sends(part.lines);
+        status.sends(part.lines);
         match sender.send(&part, &continues, &mut |text| progress.note(&text)) {
             Ok(settled) => {
                 tally.count(&part, &settled);
-                standing.settles(tally.added + tally.known);
+                status.settles(tally.added + tally.known);
                 tally.note(earlier, &mut sender);
                 progress.update(tally.taken_bytes, tally.added + tally.known);
                 continues.clone_from(&settled.next);
@@ -231,7 +232,7 @@ fn send_all(
             }
         }
     }
-    (tally, Some(Failure::new(Code::Io, "the reading thread failed")))
+    (tally, Some(Failure::new(Code::Io, "the thread that reads the file failed")))
 }
 
 impl Tally {
@@ -258,22 +259,25 @@ impl Tally {
     }
 }
 
-/// What came of the events; only what is not zero, besides what was added.
+/// The result in words: what was added, and everything else that is not zero.
 fn summary(tally: &Tally, seconds: f64) -> String {
     let events = tally.added + tally.known;
     let mut text =
         format!("{}: {} added", counted(events, "event", "events"), grouped(tally.added));
     if tally.known > 0 {
-        text.push_str(&format!(", {} known (in the log already)", grouped(tally.known)));
+        text.push_str(&format!(", {} known (already in the log)", grouped(tally.known)));
     }
     if tally.folded > 0 {
         text.push_str(&format!(
-            ", {} folded",
+            ", {} dropped",
             counted(tally.folded, "repeated tag", "repeated tags")
         ));
     }
     if tally.skipped > 0 {
-        text.push_str(&format!(", {} skipped", counted(tally.skipped, "bad line", "bad lines")));
+        text.push_str(&format!(
+            ", {} skipped",
+            counted(tally.skipped, "invalid line", "invalid lines")
+        ));
     }
     let rate = grouped((events as f64 / seconds) as u64);
     let bytes = megabytes(tally.taken_bytes);
@@ -282,7 +286,7 @@ fn summary(tally: &Tally, seconds: f64) -> String {
         text.push_str(&format!("; last position {position}"));
     }
     if tally.skipped > 0 {
-        text.push_str("; what was skipped goes, once corrected, into a file of its own");
+        text.push_str("; import skipped lines, once corrected, from a file of their own");
     }
     text
 }
@@ -313,7 +317,7 @@ fn dry_run(
             Ok(Some((line, Err(fault)))) if args.skip_invalid => {
                 skipped += 1;
                 if skipped <= SHOWN_FAULTS as u64 {
-                    eprintln!("would skip line {line}: {fault}");
+                    eprintln!("Would skip line {line}: {fault}");
                 }
             }
             Ok(Some((line, Err(fault)))) => {
@@ -326,10 +330,10 @@ fn dry_run(
         }
     }
     eprintln!(
-        "dry run: {}, {}, {}{}",
+        "Dry run: {}, {}, {}{}",
         counted(events, "event", "events"),
         counted(rows.folded(), "repeated tag", "repeated tags"),
-        counted(skipped, "bad line", "bad lines"),
+        counted(skipped, "invalid line", "invalid lines"),
         if events > 0 { "; the first event is above" } else { "" }
     );
     Ok(())

@@ -1,10 +1,10 @@
-//! Parts on their way to the server: until each is durable, or for good refused.
+//! Sends parts to the server until each is durable, or refused for good.
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::import::parts::Part;
 use crate::import::retries::{Verdict, passing, retried};
+use crate::numbers::grouped;
 use crate::problem::Problem;
-use crate::progress::grouped;
 use crate::query::add_parameter;
 use crate::target::Target;
 use serde::Deserialize;
@@ -20,19 +20,19 @@ pub(crate) struct PartReply {
     pub(crate) added: u64,
     /// Events that an earlier import, or an earlier try, had appended.
     pub(crate) known: u64,
-    /// Bad lines that were passed over.
+    /// Invalid lines that were skipped.
     pub(crate) skipped: u64,
     /// Tags given twice in one event.
     pub(crate) folded: u64,
     /// Position of the last event of either kind.
     pub(crate) last: Option<u64>,
-    /// What the next part continues.
+    /// The token with which the next part continues.
     pub(crate) next: String,
-    /// The first bad lines.
+    /// The first invalid lines.
     pub(crate) faults: Vec<LineFault>,
 }
 
-/// A bad line.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct LineFault {
     /// Its number in the body, from 1.
@@ -41,21 +41,21 @@ pub(crate) struct LineFault {
     pub(crate) detail: String,
 }
 
-/// What a part was refused with, and what of it is in the log nevertheless.
+/// Why a part was refused, and what of it is in the log nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) settled: PartReply,
     pub(crate) failure: Failure,
 }
 
-/// How an import is to be taken, in every one of its requests.
+/// The terms of an import, sent with each of its requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
     /// Most events that become durable as one.
     pub(crate) batch: u16,
-    /// Whether the server passes over bad lines.
+    /// Whether the server skips invalid lines.
     pub(crate) skips: bool,
-    /// Empty, or what makes the same content something new.
+    /// Empty, or the label that makes the same content a new import.
     pub(crate) label: String,
     /// Name of the file, for messages.
     pub(crate) file: String,
@@ -74,7 +74,7 @@ impl Sender {
         Ok(Sender { client: target.client()?, target: target.clone(), terms })
     }
 
-    /// The connection, for what else is to be asked.
+    /// The connection, for other requests.
     pub(crate) fn client(&mut self) -> &mut Client {
         &mut self.client
     }
@@ -97,8 +97,8 @@ impl Sender {
         path
     }
 
-    /// Sends a part, again if need be: what is in the log already is not added again. `note` is
-    /// told why it waits.
+    /// Sends a part, again if necessary: nothing is added twice. `note` gets the reason for each
+    /// wait.
     pub(crate) fn send(
         &mut self,
         part: &Part,
@@ -126,7 +126,7 @@ impl Sender {
                     PartReply::default(),
                     Failure::new(
                         Code::Unavailable,
-                        "the server's answer to an import is not understood; is it of this version?",
+                        "cannot understand the server's answer to an import; does it have the same version?",
                     ),
                 ),
             };
@@ -151,45 +151,45 @@ impl Sender {
         match (problem.slug(), problem.line) {
             ("log-not-found", _) => self.target.no_log(),
             ("storage-full", _) => {
-                Failure::new(Code::Unavailable, "the server has no room left on its device")
+                Failure::new(problem.code(InputKind::Data), "the server's disk is full")
             }
-            ("import-changed", line) => Failure::data(format!(
-                "{file}, line {}: {}. Nothing from there on was added. Import what is new from a file \
-                 of its own, or all of this one as something new with --again LABEL. A line that was \
-                 passed over by --skip-invalid and corrected since is such a change, too",
-                grouped(part.number(line.unwrap_or(1))),
-                problem.detail_of_line(),
-            )),
+            ("import-changed", line) => {
+                let message = format!(
+                    "{file}, line {}: {}. Nothing from that line on was added. Import new events from a \
+                     file of their own, or import this file again as new events with --again LABEL. A line \
+                     that was skipped by --skip-invalid and corrected since counts as changed, too",
+                    grouped(part.number(line.unwrap_or(1))),
+                    problem.detail_of_line(),
+                );
+                Failure::new(problem.code(InputKind::Data), message)
+            }
             ("event-id-reused", _) => {
-                let what = "its id is taken by an event that is in the log and was not imported as part of \
-                            this content";
+                let what = "its id is taken by an event in the log that was not imported as part of this content";
                 let at = problem.position.map(|at| format!(" (position {at})")).unwrap_or_default();
                 let place = match line_of_event(part, problem) {
                     Some(line) => format!("{file}, line {}", grouped(part.number(line))),
                     None => format!("{file}, after line {}", part.number(problem.durable_lines)),
                 };
-                Failure::new(
-                    Code::Refused,
-                    format!(
-                        "{place}: {what}{at}. Nothing from there on was added; put what is new into a \
-                             file of its own"
-                    ),
-                )
+                let message = format!(
+                    "{place}: {what}{at}. Nothing from that line on was added; put new events into a file \
+                     of their own"
+                );
+                Failure::new(problem.code(InputKind::Data), message)
             }
             (_, Some(line)) => bad_line(file, part.number(line), problem.detail_of_line()),
             _ => {
                 let (first, last) = (part.number(1), part.number(part.lines));
                 let message = format!(
-                    "lines {first}–{last}: the server refused them: {}",
+                    "lines {first} to {last}: refused by the server: {}",
                     problem.sentence()
                 );
-                Failure::new(problem.code(Code::Data), message)
+                Failure::new(problem.code(InputKind::Data), message)
             }
         }
     }
 }
 
-/// The line of the part that holds the event at fault, from 1; `None` if it cannot be told.
+/// The line of the part that holds the event at fault, from 1; `None` if unknown.
 fn line_of_event(part: &Part, problem: &Problem) -> Option<u64> {
     let field = problem.field.as_deref()?.strip_prefix("events[")?;
     let event: usize = field.split_once(']')?.0.parse().ok()?;
@@ -197,16 +197,16 @@ fn line_of_event(part: &Part, problem: &Problem) -> Option<u64> {
     let lines = part.body.split(|&byte| byte == b'\n').enumerate().skip(settled);
     let mut events = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     let (index, line) = events.nth(event)?;
-    // Bad lines that the server passed over are no events: then it is another.
+    // A line that the server skipped is not an event: then it is another line.
     let has_id = line.windows(4).any(|word| word == b"\"id\"");
     has_id.then_some(index as u64 + 1)
 }
 
-/// What is said of a line that is not passed over.
+/// The failure of a line that is not skipped.
 pub(crate) fn bad_line(file: &str, line: u64, what: &str) -> Failure {
     Failure::data(format!(
-        "{file}, line {line}: {what}. Correct the line and run the same command again, or pass \
-         over bad lines with --skip-invalid"
+        "{file}, line {line}: {what}. Correct the line and run the same command again, or skip \
+         invalid lines with --skip-invalid"
     ))
 }
 

@@ -28,7 +28,7 @@ fn send(server: &TestServer) -> Result<PartReply, Box<Refusal>> {
 }
 
 #[test]
-fn passing_trouble_is_waited_out() {
+fn temporary_failures_are_retried() {
     let server = TestServer::start(|request, earlier| {
         assert_eq!(request.path, "/v1/logs/main/import?batch=7&continues=0.x");
         match earlier {
@@ -51,7 +51,7 @@ fn retries_are_bounded() {
 }
 
 #[test]
-fn a_full_disk_is_not_waited_for() {
+fn an_import_does_not_wait_for_a_full_disk() {
     let server = TestServer::start(|_, earlier| {
         assert_eq!(earlier, 0);
         let body = r#"{"type":"/problems/storage-full","detail":"full","retry":30,"durable_lines":1,"added":1,"durable_last":9}"#;
@@ -72,8 +72,8 @@ fn refusals_speak_of_lines() {
             Code::Data,
             "line 12: changed",
         ),
-        (r#"{"type":"/problems/log-not-found"}"#, Code::Usage, "no log main"),
-        (r#"{"field":"label"}"#, Code::Data, "lines 10–12"),
+        (r#"{"type":"/problems/log-not-found"}"#, Code::Usage, "log main does not exist"),
+        (r#"{"field":"label"}"#, Code::Data, "lines 10 to 12"),
     ] {
         let server = TestServer::start(move |_, _| Reply::json(422, body));
         let failure = send(&server).unwrap_err().failure;

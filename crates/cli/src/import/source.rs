@@ -1,5 +1,4 @@
-//! Where an import reads from: a file or standard input, compressed or not,
-//! always as a stream.
+//! The input of an import: a file or standard input, compressed or not, always as a stream.
 
 use crate::exit::{Code, Failure};
 use flate2::bufread::MultiGzDecoder;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUFFER_BYTES: usize = 128 << 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// So much of the content's beginning tells which content it is.
+/// The first bytes of the content identify it.
 const START_BYTES: u64 = 64 << 10;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -53,9 +52,9 @@ impl Source {
         let counted = CountedReader { raw, taken: Arc::clone(&taken) };
         let mut raw = BufReader::with_capacity(BUFFER_BYTES, counted);
         let failed = |error: io::Error| match error.kind() {
-            // What gzip cannot make sense of.
+            // Errors of the gzip decoder.
             ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
-                Failure::data(format!("{name} is no whole gzip file: {error}"))
+                Failure::data(format!("{name} is not a valid gzip file: {error}"))
             }
             _ => Failure::new(Code::NoInput, format!("cannot read {name}: {error}")),
         };
@@ -63,14 +62,14 @@ impl Source {
         let is_gzip = magic == GZIP_MAGIC;
         if magic.is_empty() && name.to_ascii_lowercase().ends_with(".gz") {
             return Err(Failure::data(format!(
-                "{name} is empty (0 bytes); a gzip file, even of nothing, is not: it was cut off, or never \
-                 written. Make it anew"
+                "{name} is empty (0 bytes), which no gzip file is: it was truncated or never written. Create \
+                 it again"
             )));
         }
         if !is_gzip && name.to_ascii_lowercase().ends_with(".gz") {
             return Err(Failure::data(format!(
-                "{name} is no gzip file, though its name ends in .gz: its first bytes are {magic:02x?}, not \
-                 [1f, 8b]; is it cut off, or not compressed? Compress it, or take .gz off its name"
+                "{name} is not a gzip file although its name ends in .gz: its first bytes are {magic:02x?}, not \
+                 [1f, 8b]. Compress it, or remove .gz from its name"
             )));
         }
         let whole = Cursor::new(magic).chain(raw);

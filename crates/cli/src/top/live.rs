@@ -1,7 +1,7 @@
-//! The live view: the whole terminal, one thread that asks and one that draws.
+//! The live view: the whole terminal, one thread that samples and one that draws.
 //!
-//! The terminal is given back in every way this ends: at `q`, by a failure, by a panic (the
-//! hook that ratatui sets) and by a signal.
+//! The terminal is restored however this ends: at `q`, by a failure, by a panic (the hook that
+//! ratatui sets) and by a signal.
 
 use super::poll::Poll;
 use super::rates::{self, Figures};
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wellspring_load::engine::Clock;
 
-/// How long a new look may wait to be drawn, and a key is waited for.
+/// How long a new sample may wait to be drawn, and how long a key is waited for.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Draws until it is told to stop.
+/// Draws until it is stopped.
 ///
 /// # Errors
 /// The terminal cannot be drawn on; 130 after Ctrl-C.
@@ -33,11 +33,11 @@ pub(super) fn run(poll: Poll, url: &str, interval: Duration) -> Result<(), Failu
     let (tell, told) = sync_channel(1);
     ask(poll, interval, tell)
         .map_err(|error| Failure::new(Code::Io, format!("starting a thread: {error}")))?;
-    // Held while drawing. A signal takes it for good: nothing is drawn after the terminal is given
-    // back.
+    // Held while drawing. A signal takes it for good: nothing is drawn after the terminal is
+    // restored.
     let screen = Arc::new(Mutex::new(()));
     let held = Arc::clone(&screen);
-    // Before the terminal is taken: a signal in between is one that gives it back.
+    // Before the terminal is taken, so that a signal always restores it.
     on_interrupt(move || {
         let guard = held.lock().unwrap_or_else(PoisonError::into_inner);
         ratatui::restore();
@@ -52,8 +52,8 @@ pub(super) fn run(poll: Poll, url: &str, interval: Duration) -> Result<(), Failu
     ended
 }
 
-/// Looks at the server again and again, on a thread of its own: a server that does not
-/// answer must not make the keys wait. The thread ends with the process.
+/// Samples the server on a thread of its own: a server that does not answer must not make the
+/// keys wait. The thread ends with the process.
 #[allow(clippy::disallowed_methods)] // a thread of the shell: it asks and sleeps
 fn ask(
     mut poll: Poll,
@@ -81,7 +81,7 @@ fn show(
             Ok(look) => state.take(look, clock.now_ns()),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => {
-                return Err(Failure::new(Code::Io, "the thread that asks the server has ended"));
+                return Err(Failure::new(Code::Io, "the thread that polls the server has ended"));
             }
         }
         {
@@ -94,9 +94,9 @@ fn show(
         if event::poll(TICK).map_err(|error| lost(&error))? {
             let Event::Key(key) = event::read().map_err(|error| lost(&error))? else { continue };
             match state.press(key) {
-                Pressed::Stay => {}
-                Pressed::Quit => return Ok(()),
-                Pressed::Interrupt => return Err(Failure::new(Code::Interrupted, "")),
+                KeyAction::Stay => {}
+                KeyAction::Quit => return Ok(()),
+                KeyAction::Interrupt => return Err(Failure::new(Code::Interrupted, "")),
             }
         }
     }
@@ -108,7 +108,7 @@ fn lost(error: &io::Error) -> Failure {
 
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
-enum Pressed {
+enum KeyAction {
     Stay,
     Quit,
     Interrupt,
@@ -137,12 +137,12 @@ impl State {
         }
     }
 
-    /// Takes the next look at the server.
+    /// Takes the next sample.
     fn take(&mut self, look: Result<Sample, Failure>, now_ns: u64) {
         match look {
             Ok(sample) => {
                 self.trouble = None;
-                // After a gap, rates over it would hide what is going on now: begin anew.
+                // After a gap, rates over it would hide what is going on now: start again.
                 if let (Some(last), false) = (&self.last, self.paused) {
                     self.shown = Some(rates::between(last, &sample));
                 }
@@ -156,22 +156,22 @@ impl State {
         }
     }
 
-    fn press(&mut self, key: KeyEvent) -> Pressed {
+    fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Pressed::Stay;
+            return KeyAction::Stay;
         }
         match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                return Pressed::Interrupt;
+                return KeyAction::Interrupt;
             }
-            KeyCode::Char('q') | KeyCode::Esc => return Pressed::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyAction::Quit,
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,
             KeyCode::Char('s') | KeyCode::Right => self.order = self.order.moved(1),
             KeyCode::Left => self.order = self.order.moved_back(),
             KeyCode::Char('r') => self.order.reversed = !self.order.reversed,
             _ => {}
         }
-        Pressed::Stay
+        KeyAction::Stay
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
         (0..area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
     }
 
-    fn press(state: &mut State, code: KeyCode) -> Pressed {
+    fn press(state: &mut State, code: KeyCode) -> KeyAction {
         state.press(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
@@ -274,7 +274,7 @@ mod tests {
     fn keys_pause_sort_and_quit() {
         let mut state = State::new("http://h:1");
         state.take(Ok(sample(0, &[(200, 0)], &[])), 0);
-        assert_eq!(press(&mut state, KeyCode::Char('p')), Pressed::Stay);
+        assert_eq!(press(&mut state, KeyCode::Char('p')), KeyAction::Stay);
         state.take(Ok(sample(1, &[(200, 77)], &[])), 0);
         assert!(state.shown.is_none() && text(&state, 0).contains("PAUSED"));
         press(&mut state, KeyCode::Char('p'));
@@ -286,10 +286,10 @@ mod tests {
         press(&mut state, KeyCode::Left);
         press(&mut state, KeyCode::Char('r'));
         assert_eq!(state.order, Order { column: Column::Route, reversed: true });
-        assert_eq!(press(&mut state, KeyCode::Left), Pressed::Stay);
+        assert_eq!(press(&mut state, KeyCode::Left), KeyAction::Stay);
         assert_eq!(state.order, Order { column: Column::P99, reversed: false });
-        assert_eq!(press(&mut state, KeyCode::Char('q')), Pressed::Quit);
+        assert_eq!(press(&mut state, KeyCode::Char('q')), KeyAction::Quit);
         let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(state.press(ctrl_c), Pressed::Interrupt);
+        assert_eq!(state.press(ctrl_c), KeyAction::Interrupt);
     }
 }

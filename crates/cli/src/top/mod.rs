@@ -11,7 +11,6 @@ mod rates;
 #[cfg(test)]
 mod rates_tests;
 mod sample;
-mod scrape;
 mod view;
 #[cfg(test)]
 mod view_tests;
@@ -25,24 +24,21 @@ use std::time::Duration;
 
 /// What `wellspring top` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Keys: q quits, p pauses, s or the arrows choose the column routes are sorted by, r turns the order round.
-What each figure means and when to worry: docs/operations.md.
-
-Exit codes: 0 done, 64 or 2 usage, 65 no Wellspring server, 69 server not reachable, 77 credentials missing or not \
-enough, 130 interrupted.")]
+#[command(after_long_help = "\
+Keys: q quits, p pauses, s and the arrows select the column that routes are sorted by, r reverses the \
+order. docs/operations.md explains each figure and when to worry.")]
 pub struct TopArgs {
-    #[command(flatten)]
-    server: Server,
-    /// Time between two looks, 100ms to 1h.
+    /// Time between two samples, 100ms to 1h
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval_ms)]
     interval: u64,
-    /// Prints one plain table after one interval, and ends. Needs no terminal.
+    /// Print one table after one interval, and exit; works without a terminal
     #[arg(long)]
     once: bool,
-    /// The same as one JSON document.
+    /// Print one JSON document after one interval, and exit
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    server: Server,
 }
 
 fn interval_ms(text: &str) -> Result<u64, String> {
@@ -52,7 +48,7 @@ fn interval_ms(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Runs until `q`, or prints one look.
+/// Runs until `q`, or prints one sample.
 ///
 /// # Errors
 /// Usage; with `--once` and `--json` also a server that cannot be reached or understood.
@@ -63,7 +59,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     if !args.once && !args.json {
         if !std::io::stdout().is_terminal() {
             return Err(Failure::usage(
-                "standard output is no terminal; use --once for a table or --json for a program",
+                "standard output is not a terminal; use --once for a table or --json for programs",
             ));
         }
         return live::run(poll, &args.server.url, interval);
@@ -73,7 +69,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let figures = rates::between(&before, &poll.sample()?);
     if args.json {
         let document = serde_json::to_string(&figures)
-            .map_err(|error| Failure::new(Code::Data, format!("writing JSON: {error}")))?;
+            .map_err(|error| Failure::new(Code::Io, format!("writing JSON: {error}")))?;
         return say(&document);
     }
     let order = view::Order::default();

@@ -3,23 +3,23 @@
 use super::sample::Sample;
 use crate::cluster::status::PATH;
 use crate::credentials::hint;
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::problem::Problem;
 use std::time::Duration;
 use wellspring_host::client::{Answer, Client, Request};
 use wellspring_load::engine::Clock;
 
-/// A server that is silent for so long is not well, and that is what is to be seen.
+/// A server that is silent for longer counts as unreachable, and is shown as that.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time that a server is left alone because it says so.
+/// Longest pause that a server can ask for.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 
-/// One server, looked at again and again over one connection.
+/// One server, sampled again and again over one connection.
 #[derive(Debug)]
 pub(super) struct Poll {
     client: Client,
     clock: Clock,
-    /// How long the server wants to be left alone.
+    /// The pause that the server asked for.
     rest: Option<Duration>,
 }
 
@@ -29,16 +29,15 @@ impl Poll {
         Poll { client: client.with_patience(PATIENCE), clock: Clock::start(), rest: None }
     }
 
-    /// Time until the next look: what is wanted, or as long as the server wants to be left alone.
+    /// Time until the next sample: the interval, or the pause that the server asked for.
     pub(super) fn pause(&mut self, interval: Duration) -> Duration {
         self.rest.take().map_or(interval, |rest| rest.min(LONGEST_REST).max(interval))
     }
 
-    /// One look.
+    /// Takes one sample.
     ///
     /// # Errors
-    /// [`Code::Denied`] for credentials; [`Code::Unavailable`] if there is no answer, or another
-    /// refusal; [`Code::Data`] if what is answered are not the figures of a Wellspring server.
+    /// There is no answer; a refusal; an answer that is not a Wellspring server's figures.
     pub(super) fn sample(&mut self) -> Result<Sample, Failure> {
         let (views, ingest) = (self.document("/v1/views")?, self.document("/v1/ingest")?);
         let answer = self.client.call(&Request::get("/metrics", &[]))?;
@@ -48,7 +47,7 @@ impl Poll {
         }
         let text = String::from_utf8_lossy(&answer.body);
         let sample = Sample::read(at_ns, &text)
-            .map_err(|what| Failure::new(Code::Data, format!("GET /metrics: {what}")))?;
+            .map_err(|what| Failure::new(Code::Unavailable, format!("GET /metrics: {what}")))?;
         let sample = sample.with_words(views.as_deref(), ingest.as_deref());
         if !sample.is_of_cluster() {
             return Ok(sample);
@@ -57,7 +56,7 @@ impl Poll {
         Ok(sample.with_cluster(cluster.as_deref()))
     }
 
-    /// A document that not every server, and not every client, gets.
+    /// A document that not every server has, and that not every client may read.
     fn document(&mut self, path: &str) -> Result<Option<Vec<u8>>, Failure> {
         let answer = self.client.call(&Request::get(path, &[]))?;
         if answer.head.status == 429 {
@@ -76,11 +75,10 @@ impl Poll {
             ("", _) => "is it a Wellspring server? (--url)".to_owned(),
             (hint, _) => hint.trim_start_matches("; ").to_owned(),
         };
-        let code = match status {
-            401 | 403 => Code::Denied,
-            _ => Code::Unavailable,
-        };
-        Failure::new(code, format!("GET {path} was answered with {status}: {why}"))
+        Failure::new(
+            problem.code(InputKind::Arguments),
+            format!("GET {path} was answered with {status}: {why}"),
+        )
     }
 }
 
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_taken_and_words_where_there_are_any() {
+    fn figures_are_sampled_and_words_where_there_are_any() {
         let sample = look(Reply::typed(200, "text/plain", include_str!("metrics.txt"))).unwrap();
         assert_eq!(sample.logs["main"].head, 6);
         assert_eq!(sample.intake.unwrap().overflow, "shed");
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_too_often_is_told_when_to_ask_again_and_asks_then() {
+    fn a_rate_limited_poll_pauses_as_long_as_the_server_asks() {
         let busy = "HTTP/1.1 429 X\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n";
         let server = TestServer::start(|_, _| Reply::raw(busy));
         let mut poll = Poll::new(server.client());
@@ -121,10 +119,10 @@ mod tests {
     #[test]
     fn other_answers_are_told_apart() {
         for (reply, code, word) in [
-            (Reply::json(404, "{}"), Code::Unavailable, "404"),
-            (Reply::json(401, "{}"), Code::Denied, "401: put a token"),
-            (Reply::json(200, "{}"), Code::Data, "Prometheus"),
-            (Reply::typed(200, "text/plain", "up 1\n"), Code::Data, "another version"),
+            (Reply::json(404, "{}"), Code::Usage, "404"),
+            (Reply::json(401, "{}"), Code::Denied, "401: set WELLSPRING_TOKEN"),
+            (Reply::json(200, "{}"), Code::Unavailable, "Prometheus"),
+            (Reply::typed(200, "text/plain", "up 1\n"), Code::Unavailable, "another version"),
             (Reply::raw("rubbish\r\n\r\n").then_hang_up(), Code::Unavailable, ""),
         ] {
             let failure = look(reply).unwrap_err();

@@ -1,6 +1,6 @@
 //! From two samples to what a person watches: rates, quantiles, means.
 //!
-//! A counter that went back belongs to a server (or a log) that began anew in between; it
+//! A counter that went back belongs to a server (or a log) that restarted in between; it
 //! then counts from 0, so what it shows happened in the interval, and nothing is negative.
 
 use super::sample::{Connector, Graphs, Log, Process, Route, Sample, UNBOUNDED, View};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Figures {
     /// Seconds between the two samples.
     pub(super) interval_s: f64,
-    /// Whether the server began anew in between.
+    /// Whether the server restarted in between.
     pub(super) restarted: bool,
     pub(super) server: ServerFigures,
     /// Of a node of several: what orders its logs, and whether it reaches that.
@@ -196,7 +196,7 @@ pub(super) struct GraphFigures {
     pub(super) outdated_per_s: f64,
     /// Statements and transactions refused by a limit.
     pub(super) limited_per_s: f64,
-    /// Open transactions that nobody asked for in time.
+    /// Open transactions that timed out.
     pub(super) expired_per_s: f64,
     pub(super) open_transactions: u64,
     /// Share of the statements whose plan was kept; `None` if there was no statement.
@@ -263,7 +263,7 @@ fn has_restarted(before: &Sample, now: &Sample) -> bool {
     went_back || opened_again || now.process.refused < before.process.refused
 }
 
-/// Whether a log was opened a later time. Of several nodes its epoch is that of who leads, and
+/// Whether a log was opened a later time. Of several nodes its epoch is that of the leader, and
 /// leaders change.
 fn is_opened_again(before: &Log, now: &Log) -> bool {
     now.role.is_none() && now.epoch > before.epoch
@@ -437,7 +437,7 @@ fn logs(before: &Sample, now: &Sample, interval_s: f64) -> Vec<LogFigures> {
     now.logs.iter().map(figures).collect()
 }
 
-/// Whether a log's counters went on, and did not begin anew (dropped and made again).
+/// Whether a log's counters continued, and did not restart (dropped and created again).
 fn continues(before: &Log, now: &Log) -> bool {
     let counters: [fn(&Log) -> u64; 11] = [
         |l| l.appends,

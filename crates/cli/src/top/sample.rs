@@ -1,18 +1,18 @@
-//! What a server says of itself at one moment: the figures of `/metrics` by their names,
-//! and the words that `/v1/views` and `/v1/ingest` add.
+//! The state of a server at one moment: the figures of `/metrics` by name, and the words of
+//! `/v1/views` and `/v1/ingest`.
 
-use super::scrape::{Page, Series};
 use crate::cluster::document::ClusterDocument;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use wellspring_load::prometheus::{Page, Series};
 
 /// The bucket without an upper bound.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
-/// One look at a server.
+/// One sample of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Sample {
-    /// When, on a clock that never goes back.
+    /// When, on a monotonic clock.
     pub(super) at_ns: u64,
     pub(super) process: Process,
     pub(super) routes: BTreeMap<String, Route>,
@@ -157,7 +157,7 @@ pub(super) struct Graphs {
     pub(super) relationships: u64,
 }
 
-/// What `/v1/ingest` says besides figures; the same for all logs.
+/// What `/v1/ingest` says in addition to figures; the same for all logs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Intake {
     /// `block` or `shed`.

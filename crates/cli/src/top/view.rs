@@ -1,5 +1,5 @@
 //! From figures to lines, for the terminal and for `--once` alike. What deserves a look is
-//! red; nothing is told by colour alone.
+//! red; no information is in colour alone.
 
 use super::rates::{
     Answers, ConnectorFigures, Figures, GraphFigures, IngestFigures, LogFigures, Quantile,

@@ -13,7 +13,6 @@ mod interruption;
 mod mapping;
 mod origin;
 mod parts;
-mod pointer;
 mod pump;
 mod rejects;
 mod template;

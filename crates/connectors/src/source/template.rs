@@ -1,10 +1,13 @@
 //! Templates for event types and tags, rendered from the parts of a record.
 
 use super::parts::RecordParts;
-use super::pointer::Pointer;
 use std::fmt;
+use wellspring_types::json::{Pointer, PointerFault};
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
+
+/// Maximum number of steps of a pointer; resolving one recurses once per step.
+const MAX_POINTER_STEPS: usize = 128;
 
 /// A text with placeholders for parts of a record: `{key}`, `{topic}`, `{partition}`, `{offset}`,
 /// `{timestamp}` (RFC 3339), `{header:NAME}` (the last header of that name),
@@ -163,8 +166,15 @@ fn place(written: &str, at: usize) -> Result<Piece, String> {
         }
         (_, Some(("header", header))) => PlaceSource::Header(header.to_owned()),
         (_, Some(("value", pointer))) => {
-            let pointer = Pointer::parse(pointer).map_err(|(inside, fault)| {
-                format!("{fault} (byte {})", at + "value:".len() + inside)
+            let pointer = Pointer::parse(pointer, MAX_POINTER_STEPS).map_err(|fault| {
+                let (inside, words) = match fault {
+                    PointerFault::Start => (0, "a JSON pointer begins with `/`"),
+                    PointerFault::Escape { at } => {
+                        (at, "in a JSON pointer `~` stands only in `~0` and `~1`")
+                    }
+                    PointerFault::Steps => (0, "the JSON pointer has too many steps"),
+                };
+                format!("{words} (byte {})", at + "value:".len() + inside)
             })?;
             PlaceSource::Value(pointer)
         }

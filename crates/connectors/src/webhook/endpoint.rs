@@ -2,13 +2,13 @@
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
-use hyper::http::uri::Scheme;
+use wellspring_types::url::{Scheme, UrlParts};
 
 /// The receiver that a URL names.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     /// Whether connections are encrypted.
-    pub(super) encrypted: bool,
+    pub(super) scheme: Scheme,
     /// Name or address, without the brackets of an IPv6 address.
     pub(super) host: String,
     /// TCP port.
@@ -35,44 +35,29 @@ impl Endpoint {
         let Ok(uri) = text.parse::<Uri>() else {
             return refuse("is malformed: write `https://HOST/PATH`");
         };
-        let encrypted = match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTPS => true,
-            Some(scheme) if *scheme == Scheme::HTTP => false,
-            _ => return refuse("must begin with `http://` or `https://`"),
+        let Ok(parts) = UrlParts::of(text) else {
+            return refuse("must begin with `http://` or `https://`");
         };
-        let Some(authority) = uri.authority() else { return refuse("names no host") };
-        if authority.as_str().contains('@') {
+        let authority = parts.authority;
+        if authority.userinfo.is_some() {
             return refuse("holds a user or password: send credentials in a header from a secret");
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        if host.is_empty() {
-            return refuse("names no host");
-        }
-        let port = match (authority.port(), encrypted) {
-            (Some(port), _) => port.as_u16(),
-            (None, true) => 443,
-            (None, false) => 80,
-        };
-        // What follows the host is a port, or nothing: `Authority` takes `host:` and larger
-        // numbers, too.
-        let rest = &authority.as_str()[authority.host().len()..];
-        if port == 0 || (authority.port().is_none() && !rest.is_empty()) {
-            return refuse("has a port outside of 1–65535");
-        }
+        let Some(host) = authority.bare_host() else { return refuse("names no host") };
+        let Some(port) = parts.port() else { return refuse("has a port outside of 1–65535") };
         let path = match uri.query() {
             Some(query) => format!("{}?{query}", uri.path()),
             None => uri.path().to_owned(),
         };
-        let (Ok(path), Ok(authority)) = (path.parse(), HeaderValue::from_str(authority.as_str()))
-        else {
+        let written = uri.authority().map_or("", |authority| authority.as_str());
+        let (Ok(path), Ok(authority)) = (path.parse(), HeaderValue::from_str(written)) else {
             return refuse("is malformed: write `https://HOST/PATH`");
         };
-        Ok(Endpoint { encrypted, host: host.to_owned(), port, authority, path })
+        Ok(Endpoint { scheme: parts.scheme, host: host.to_owned(), port, authority, path })
     }
 
     /// Scheme, host and port, for messages: paths and queries of webhooks often hold a credential.
     pub(super) fn origin(&self) -> String {
-        let scheme = if self.encrypted { "https" } else { "http" };
+        let scheme = self.scheme.as_str();
         match self.host.contains(':') {
             true => format!("{scheme}://[{}]:{}", self.host, self.port),
             false => format!("{scheme}://{}:{}", self.host, self.port),
@@ -95,7 +80,7 @@ mod tests {
     #[test]
     fn a_url_is_taken_apart() {
         let endpoint = Endpoint::parse("https://hooks.example:8443/a/b?c=d%20e").unwrap();
-        assert!(endpoint.encrypted);
+        assert_eq!(endpoint.scheme, Scheme::Https);
         assert_eq!((endpoint.host.as_str(), endpoint.port), ("hooks.example", 8443));
         assert_eq!(endpoint.authority, "hooks.example:8443");
         assert_eq!(endpoint.path.to_string(), "/a/b?c=d%20e");

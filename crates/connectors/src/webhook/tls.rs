@@ -8,6 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
+use wellspring_types::url::Scheme;
 
 /// How TLS is spoken with one receiver.
 pub(super) struct Tls {
@@ -23,7 +24,7 @@ impl Tls {
     /// # Errors
     /// A sentence that names the file at fault.
     pub(super) fn new(endpoint: &Endpoint, ca_file: Option<&Path>) -> Result<Option<Tls>, String> {
-        if !endpoint.encrypted {
+        if endpoint.scheme == Scheme::Http {
             return Ok(None);
         }
         let name = ServerName::try_from(endpoint.host.clone())

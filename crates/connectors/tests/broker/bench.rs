@@ -16,7 +16,7 @@ use wellspring_kafka::{
 use wellspring_log::{Append, EncodedEvents, Log, Options, SystemClock};
 use wellspring_types::{Event, Position, Query};
 
-/// Keeps a cursor as the server does.
+/// Stores a cursor as the server does.
 #[derive(Clone, Default)]
 pub(crate) struct Store(Arc<Mutex<Option<Cursor>>>);
 
@@ -31,7 +31,7 @@ impl CursorStore for Store {
     }
 }
 
-/// A pump that runs, or has.
+/// A running or finished pump.
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) status: Arc<Status>,
@@ -129,7 +129,7 @@ impl Bench {
         (Pump::new(settings, Box::new(destination), keeper, status, control), running)
     }
 
-    /// Runs a pump until everything is delivered, or it ends by itself. Gives its last state.
+    /// Runs a pump until everything is delivered or it ends by itself; returns its last state.
     pub(crate) fn run(&self) -> ConnectorState {
         let (pump, running) = self.pump();
         std::thread::scope(|scope| {
@@ -141,7 +141,7 @@ impl Bench {
     }
 }
 
-/// Waits until something holds, at most for two minutes.
+/// Waits up to two minutes for a condition.
 pub(crate) fn wait_until(holds: impl Fn() -> bool) -> bool {
     (0..12_000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
@@ -165,12 +165,12 @@ pub(crate) fn topic(
     assert_eq!(cluster.create_topic(&new), Ok(Creation::Created));
 }
 
-/// All committed records of a topic, in order of each partition.
+/// All committed records of a topic, in order within each partition.
 pub(crate) fn committed(cluster: &KafkaCluster, topic: &str) -> Vec<Record> {
     let partitions = cluster.topic(topic).expect("the topic exists").partitions;
     let starts: Vec<(i32, i64)> = (0..partitions).map(|partition| (partition, 0)).collect();
     let mut reader = loop {
-        // A broker that has just come back is not ready for every question at once.
+        // A broker that has just restarted is not ready for every request at once.
         match cluster.reader(topic, &starts) {
             Ok(reader) => break reader,
             Err(fault) => assert_eq!(fault.kind, FaultKind::Unavailable, "{fault}"),

@@ -12,7 +12,7 @@ use wellspring_kafka::{partition_of, testing};
 use wellspring_log::{Clock as _, SystemClock};
 use wellspring_types::Event;
 
-/// The positions delivered, sorted, after making sure that they grow within each partition.
+/// The delivered positions, sorted; checks that they ascend within each partition.
 fn positions(bench: &Bench) -> Vec<u64> {
     let delivered = committed(&bench.cluster(), &bench.topic);
     let mut last = std::collections::HashMap::new();
@@ -151,8 +151,8 @@ fn a_record_of_exactly_the_size_that_is_let_through_is_taken_by_the_broker() {
     let Some(broker) = testing::broker(name) else { return };
     let bench = Bench::new(broker, "edge");
     topic(&bench.cluster(), "edge", 1, &[("max.message.bytes", "20000")]);
-    // Noise, as what repeats is compressed to nothing. One of these sizes is the first that is
-    // refused by us.
+    // Noise, because repetitive data compresses to nothing. One of these sizes is the first that
+    // the sink itself refuses.
     let mut noise = 1_u32;
     for size in (19_500..19_900).step_by(5) {
         let data: Vec<u8> = (0..size)

@@ -20,7 +20,7 @@ use wellspring_kafka::{Cluster, ConnectionSettings, KafkaCluster, OutgoingRecord
 use wellspring_log::{Clock as _, Log, Options, ReadOptions, SystemClock};
 use wellspring_types::Query;
 
-/// A source that runs.
+/// A running source.
 struct Running {
     status: Arc<Status>,
     control: Arc<Control>,
@@ -81,7 +81,7 @@ impl Logs {
         Running { status, control, thread }
     }
 
-    /// The numbers of the records in both logs, by partition and in order of the log.
+    /// The numbers of the records in both logs, by partition and in log order.
     fn numbers(&self) -> (BTreeMap<i32, Vec<i64>>, Vec<i64>) {
         let mut events = self.main.snapshot().read(&Query::all(), ReadOptions::default());
         let mut by_partition: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
@@ -112,7 +112,7 @@ impl Logs {
     }
 }
 
-/// Records with numbers; each hundredth is rubbish.
+/// Numbered records; every hundredth is invalid.
 fn records(topic: &str, partitions: i32, numbers: std::ops::Range<i64>) -> Vec<OutgoingRecord> {
     let record = |number: i64| OutgoingRecord {
         topic: topic.to_owned(),
@@ -142,8 +142,7 @@ fn require_each_once(logs: &Logs, partitions: i32, count: i64) {
     assert_eq!(rejected, expected);
 }
 
-/// Produces in transactions, one of them aborted by being taken over, and restarts the source all
-/// the time.
+/// Produces in transactions, one of them aborted by a takeover, and keeps restarting the source.
 fn restart_again_and_again(broker: &Broker) {
     let connection = broker.connection();
     let cluster = KafkaCluster::connect(&connection).expect("a connection");

@@ -174,7 +174,7 @@ impl Budget {
 #[cold]
 fn pool_empty(most: u64) -> Error {
     let message = format!(
-        "Running statements have used up their {most} bytes of shared memory. This statement has changed nothing; try again."
+        "Running statements together use all of the {most} bytes of memory that they share. This statement has changed nothing; try again."
     );
     Error::runtime(ErrorKind::ResourceExhausted, Detail::LimitExceeded, message)
 }

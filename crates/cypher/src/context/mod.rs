@@ -5,19 +5,18 @@ mod budget;
 mod names;
 mod patterns;
 mod pool;
-mod random;
 
 pub use budget::{Budget, Stop};
 pub use names::Names;
 pub use patterns::Patterns;
 pub use pool::{Grant, Pool, PoolEmpty};
-pub use random::Random;
 
 use crate::error::{Error, Result};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wellspring_graph::Transaction;
+use wellspring_types::random::SplitMix64;
 
 /// Values by parameter name.
 pub type Parameters = BTreeMap<Arc<str>, Value>;
@@ -33,7 +32,7 @@ pub struct Context<'a> {
     /// When the statement began.
     pub time: StatementTime,
     /// The source of `rand()`.
-    pub random: &'a mut Random,
+    pub random: &'a mut SplitMix64,
     /// The statement's remaining budget.
     pub budget: &'a mut Budget,
     /// Compiled regular expressions; empty at first.

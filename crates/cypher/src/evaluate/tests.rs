@@ -1,9 +1,7 @@
 //! Values of expressions that the TCK does not test.
 
 use super::{evaluate, truth};
-use crate::context::{
-    Budget, Context, Names, NoSubqueries, Parameters, Patterns, Random, StatementTime,
-};
+use crate::context::{Budget, Context, Names, NoSubqueries, Parameters, Patterns, StatementTime};
 use crate::error::{Detail, ErrorKind, Result};
 use crate::ir::{
     BinaryOperator, Case, Comparison, Expression, ListComprehension, MapProjectionItem, Quantifier,
@@ -15,6 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wellspring_graph::{Graph, Transaction};
+use wellspring_types::random::SplitMix64;
 
 fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
     let mut transaction = Transaction::reading(Graph::new());
@@ -23,7 +22,7 @@ fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
         parameters: &Parameters::new(),
         database: "test",
         time: StatementTime { seconds: 0, nanoseconds: 0 },
-        random: &mut Random::new(1),
+        random: &mut SplitMix64::new(1),
         budget,
         patterns: Patterns::default(),
         names: Names::default(),

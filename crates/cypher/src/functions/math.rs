@@ -34,7 +34,7 @@ pub(super) static TABLE: &[Function] = &[
     Function::new("log10", 1, 1, |arguments, _| float(arguments, "log10", f64::log10)),
     Function::new("pi", 0, 0, |_, _| Ok(Value::Float(PI))),
     Function::new("radians", 1, 1, |arguments, _| float(arguments, "radians", f64::to_radians)),
-    Function::new("rand", 0, 0, |_, context| Ok(Value::Float(context.random.float())))
+    Function::new("rand", 0, 0, |_, context| Ok(Value::Float(context.random.unit())))
         .unrepeatable(),
     Function::new("round", 1, 3, |arguments, _| rounded(arguments)),
     Function::new("sign", 1, 1, |arguments, _| sign(at(arguments, 0))),

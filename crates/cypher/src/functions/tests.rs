@@ -1,9 +1,7 @@
 //! Whatever arguments a function gets, it returns a value or an error.
 
 use super::{Accumulator, Aggregate, functions, lookup};
-use crate::context::{
-    Budget, Context, Names, NoSubqueries, Parameters, Patterns, Random, StatementTime,
-};
+use crate::context::{Budget, Context, Names, NoSubqueries, Parameters, Patterns, StatementTime};
 use crate::temporal;
 use crate::value::{
     CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, NodeId, Path, Point,
@@ -15,6 +13,7 @@ use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use wellspring_graph::{Graph, Transaction};
+use wellspring_types::random::SplitMix64;
 
 fn integer() -> impl Strategy<Value = i64> {
     prop_oneof![-3_i64..30, any::<i64>(), Just(i64::MIN), Just(i64::MAX), Just(1 << 53)]
@@ -138,7 +137,7 @@ fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
         parameters: &Parameters::new(),
         database: "test",
         time: StatementTime { seconds: 1_700_000_000, nanoseconds: 0 },
-        random: &mut Random::new(1),
+        random: &mut SplitMix64::new(1),
         budget: &mut Budget::new(100_000, 1 << 20, || None),
         patterns: Patterns::default(),
         names: Names::default(),

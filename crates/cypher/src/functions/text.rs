@@ -44,7 +44,7 @@ pub(super) static TABLE: &[Function] = &[
     Function::new("upper", 1, 1, upper),
     Function::new("trim", 1, 2, |arguments, context| trim(arguments, context, "trim", true, true)),
     Function::new("randomUUID", 0, 0, |_, context| {
-        let (high, low) = (context.random.bits(), context.random.bits());
+        let (high, low) = (context.random.next_u64(), context.random.next_u64());
         // Version 4, variant 1 (RFC 4122).
         let (high, low) = ((high & !0xf000) | 0x4000, (low >> 2) | (1 << 63));
         let (time, middle, version) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);

@@ -55,7 +55,7 @@ impl Columns {
         let (from, to) = *self.conditions.get(&pattern)?;
         let condition = text.get(from..to)?;
         let condition = condition.get("WHERE".len()..)?;
-        // ParsedStatement as the item of a RETURN at the same offset, so that errors refer to the right
+        // Parsed as the item of a RETURN at the same offset, so that errors refer to the right
         // position.
         let blanks = " ".repeat((from + "WHERE".len()).saturating_sub("RETURN".len()));
         Some(decypher::parse(format!("RETURN{blanks}{condition}").as_str()).map(|mut query| {

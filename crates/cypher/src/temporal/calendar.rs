@@ -1,7 +1,10 @@
-//! The proleptic Gregorian calendar: days since 1970-01-01 and calendar dates.
+//! Weeks, quarters and ordinal days, over the calendar of `wellspring_types`: days since 1970-01-01
+//! and calendar dates.
+
+use wellspring_types::moment::{self, Date, is_leap};
 
 /// The range of years.
-pub(super) const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
+pub(super) const YEARS: std::ops::RangeInclusive<i64> = Date::YEARS;
 
 /// A date as year, month and day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,32 +18,13 @@ pub(super) struct Civil {
 
 /// The day number of a date, which must be in range.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the leap day is the last one.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    Date { year, month: month as u8, day: day as u8 }.to_day()
 }
 
 /// The date of a day number.
 pub(super) fn civil(days: i64) -> Civil {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    Civil { year, month, day }
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let Date { year, month, day } = Date::of_day(days);
+    Civil { year, month: month.into(), day: day.into() }
 }
 
 /// Number of days in a year.
@@ -50,11 +34,7 @@ pub(super) fn year_length(year: i64) -> i64 {
 
 /// Number of days in a month.
 pub(super) fn month_length(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+    moment::month_length(year, month as u8).into()
 }
 
 /// 1 for Monday to 7 for Sunday.

@@ -4,8 +4,9 @@ use super::body::End;
 use super::register::{AFTER, LIMIT};
 use super::{body, body_of, execute, freshen, is_admin, optional_body_of, own_account, refusal};
 use crate::problems;
+use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::access::json;
+use wellspring_host::access::json::{KeyDocument, NO_LABEL};
 use wellspring_host::access::{Principal, api_key};
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::{Answer, Host, Request, Response};
@@ -33,6 +34,13 @@ pub(super) static ID: Segment<KeyId> = Segment {
     values: Values::Text(None),
     read: |text| KeyId::parse(text).map_err(|_| refusal::unknown_key(text)),
 };
+
+/// A page of keys, and the id after which the next page begins.
+#[derive(Serialize)]
+struct KeysPage<'a> {
+    keys: Vec<KeyDocument<'a>>,
+    next: Option<&'a str>,
+}
 
 /// `GET /v1/keys`: the caller's own, or those of an account, or all.
 pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer {
@@ -62,20 +70,15 @@ pub(crate) async fn list_keys(host: Arc<Host>, request: Box<Request>) -> Answer 
     keys.truncate(limit);
     let next = keys.last().filter(|_| !is_last).map(|key| key.id().as_str());
     let now_us = host.clock.wall_us();
-    let mut out = Vec::with_capacity(64 + keys.len() * 256);
-    json::push_page(&mut out, "keys", &keys, next, |out, key| {
-        json::push_key(out, key, now_us, None);
-    });
-    Ok(Response::json(200, out))
+    let keys = keys.iter().map(|key| KeyDocument::of(key, now_us, None)).collect();
+    Ok(Response::of(200, &KeysPage { keys, next }))
 }
 
 /// `GET /v1/keys/{id}`.
 pub(crate) async fn get_key(host: Arc<Host>, request: Box<Request>) -> Answer {
     freshen(&host, &request).await?;
     let key = key_of(&host, &request)?;
-    let mut out = Vec::with_capacity(256);
-    json::push_key(&mut out, &key, host.clock.wall_us(), None);
-    Ok(Response::json(200, out))
+    Ok(Response::of(200, &KeyDocument::of(&key, host.clock.wall_us(), None)))
 }
 
 /// `POST /v1/keys`.
@@ -180,9 +183,8 @@ async fn make(host: &Host, request: &Request, wanted: KeyRequest, more: Option<C
     let position = execute(host, request, &commands).await?;
     let state = host.access.state();
     let key = state.key(id.as_str()).ok_or_else(|| refusal::unknown_key(id.as_str()))?;
-    let mut out = Vec::with_capacity(320);
-    json::push_key(&mut out, key, host.clock.wall_us(), Some(&secret));
-    let response = Response::json(201, out).with("location", format!("/v1/keys/{id}"));
+    let document = KeyDocument::of(key, host.clock.wall_us(), Some(&secret));
+    let response = Response::of(201, &document).with("location", format!("/v1/keys/{id}"));
     Ok(response.with("cache-control", "no-store".to_owned()).at(position))
 }
 
@@ -210,5 +212,5 @@ fn key_of(host: &Host, request: &Request) -> Result<Arc<Key>, Box<Problem>> {
 }
 
 fn no_label() -> Result<Label, Box<Problem>> {
-    Label::parse(json::NO_LABEL).map_err(|fault| problem::INTERNAL.because(fault.to_string()))
+    Label::parse(NO_LABEL).map_err(|fault| problem::INTERNAL.because(fault.to_string()))
 }

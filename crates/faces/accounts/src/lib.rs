@@ -1,6 +1,8 @@
 //! Access over HTTP: logging in and out, accounts and API keys. Each route declares the role it
 //! needs; what depends on the owner of an account or key is decided here.
 
+#![forbid(unsafe_code)]
+
 mod body;
 mod keys;
 mod login;

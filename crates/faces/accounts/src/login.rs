@@ -2,14 +2,23 @@
 //! password grant (RFC 6749, 4.3).
 
 use super::{body, no_accounts};
+use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::access::json;
+use wellspring_host::access::json::scope_of;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::{Answer, FORM, Host, Request, Response};
 use wellspring_host::identity::Caller;
-use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::Grants;
+
+/// The token response of OAuth (RFC 6749, 5.1).
+#[derive(Serialize)]
+struct TokenDocument<'a> {
+    access_token: &'a str,
+    token_type: &'static str,
+    scope: String,
+    expires_in: u64,
+}
 
 /// Issues a token for a name and a password.
 pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer {
@@ -37,16 +46,13 @@ pub(crate) async fn token(host: Arc<Host>, mut request: Box<Request>) -> Answer 
         .access
         .issue(&logged_in, grants, life_s)
         .map_err(|error| problem::INTERNAL.because(format!("cannot issue a token: {error}")))?;
-    let mut out = Vec::with_capacity(issued.token.len() + 128);
-    out.extend_from_slice(b"{\"access_token\":");
-    push_string(&mut out, &issued.token);
-    out.extend_from_slice(b",\"token_type\":\"Bearer\",\"scope\":");
-    let scope = roles.as_ref().map_or("default".to_owned(), json::scope_of);
-    push_string(&mut out, &scope);
-    out.extend_from_slice(b",\"expires_in\":");
-    push_u64(&mut out, issued.expires_in_s);
-    out.push(b'}');
-    let response = Response::json(200, out).with("cache-control", "no-store".to_owned());
+    let document = TokenDocument {
+        access_token: &issued.token,
+        token_type: "Bearer",
+        scope: roles.as_ref().map_or("default".to_owned(), scope_of),
+        expires_in: issued.expires_in_s,
+    };
+    let response = Response::of(200, &document).with("cache-control", "no-store".to_owned());
     let response = response.with("pragma", "no-cache".to_owned());
     let position = host.access.live().position();
     Ok(response.told_to(Caller::LoggedIn(logged_in.account)).at(position))

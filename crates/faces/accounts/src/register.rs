@@ -1,8 +1,9 @@
 //! `/v1/accounts`: the accounts and their roles.
 
 use super::{body, body_of, execute, freshen, no_accounts, password, refusal};
+use serde::Serialize;
 use std::sync::Arc;
-use wellspring_host::access::json;
+use wellspring_host::access::json::AccountDocument;
 use wellspring_host::access::sealed;
 use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
@@ -26,6 +27,13 @@ pub(super) static NAME: Segment<AccountName> = Segment {
     read: |text| AccountName::parse(text).map_err(|_| refusal::unknown_account(text)),
 };
 
+/// Some accounts, and after which name the next page begins.
+#[derive(Serialize)]
+struct AccountsPage<'a> {
+    accounts: Vec<AccountDocument<'a>>,
+    next: Option<&'a str>,
+}
+
 /// `GET /v1/accounts`.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     freshen(&host, &request).await?;
@@ -36,11 +44,9 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let is_last = accounts.len() <= limit;
     accounts.truncate(limit);
     let next = accounts.last().filter(|_| !is_last).map(|account| account.name().as_str());
-    let mut out = Vec::with_capacity(64 + accounts.len() * 128);
-    json::push_page(&mut out, "accounts", &accounts, next, |out, account| {
-        json::push_account(out, account);
-    });
-    Ok(Response::json(200, out))
+    let page =
+        AccountsPage { accounts: accounts.iter().map(|a| AccountDocument::of(a)).collect(), next };
+    Ok(Response::of(200, &page))
 }
 
 /// `GET /v1/accounts/{name}`.
@@ -113,7 +119,5 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
 fn shown(host: &Host, status: u16, name: &str) -> Answer {
     let state = host.access.state();
     let account = state.account(name).ok_or_else(|| refusal::unknown_account(name))?;
-    let mut out = Vec::with_capacity(128);
-    json::push_account(&mut out, account);
-    Ok(Response::json(status, out))
+    Ok(Response::of(status, &AccountDocument::of(account)))
 }

@@ -2,40 +2,48 @@
 
 use super::{body, freshen, no_accounts, optional_body_of, refusal, try_execute};
 use crate::problems;
+use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::access::Principal;
-use wellspring_host::access::json;
+use wellspring_host::access::json::roles_of;
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::identity::Method;
-use wellspring_host::wire::json::push_string;
+use wellspring_host::wire::json::Rfc3339;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_views::access::{Command, Refusal};
+
+/// What the credentials of a request stand for.
+#[derive(Serialize)]
+struct CallerIdentity<'a> {
+    account: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    roles: Vec<String>,
+    by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    until: Option<Rfc3339>,
+    /// Whether the server has accounts.
+    accounts: bool,
+}
 
 /// `GET /auth/me`.
 pub(crate) async fn me(host: Arc<Host>, request: Box<Request>) -> Answer {
     freshen(&host, &request).await?;
     let principal = &request.principal;
-    let mut out = b"{\"account\":".to_vec();
-    json::push_optional(&mut out, principal.account().map(|account| account.as_str()));
-    if let (None, Some(subject)) = (principal.account(), principal.name()) {
-        out.extend_from_slice(b",\"subject\":");
-        push_string(&mut out, subject);
-    }
-    out.extend_from_slice(b",\"roles\":");
-    json::push_roles(&mut out, principal.roles().iter());
-    out.extend_from_slice(b",\"by\":");
-    push_string(&mut out, principal.method().as_str());
-    if let Method::Key(id) = principal.method() {
-        out.extend_from_slice(b",\"key\":");
-        push_string(&mut out, id.as_str());
-    }
-    out.extend_from_slice(b",\"until\":");
-    json::push_moment(&mut out, principal.until_us());
-    let accounts: &[u8] = if host.access.is_open() { b"false" } else { b"true" };
-    out.extend_from_slice(b",\"accounts\":");
-    out.extend_from_slice(accounts);
-    out.push(b'}');
-    Ok(Response::json(200, out).with("cache-control", "no-store".to_owned()))
+    let identity = CallerIdentity {
+        account: principal.account().map(|account| account.as_str()),
+        subject: principal.name().filter(|_| principal.account().is_none()),
+        roles: roles_of(principal.roles().iter()),
+        by: principal.method().as_str(),
+        key: match principal.method() {
+            Method::Key(id) => Some(id.as_str()),
+            _ => None,
+        },
+        until: principal.until_us().map(Rfc3339),
+        accounts: !host.access.is_open(),
+    };
+    Ok(Response::of(200, &identity).with("cache-control", "no-store".to_owned()))
 }
 
 /// `POST /auth/logout`: ends the token of the request, or all of its account's.

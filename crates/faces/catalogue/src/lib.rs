@@ -1,10 +1,13 @@
 //! The catalogue: topics, items and their prices, orders that cannot oversell. The bookstore's
 //! interface byte for byte, and a JSON interface next to it.
 
+#![forbid(unsafe_code)]
+
 mod cached;
 mod etag;
 mod execute;
 mod fresh;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
 mod original;
 mod problems;

@@ -7,11 +7,11 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of the catalogue.
-    CatalogueConfig from CatalogueConfigArgs:
-    /// Default currency of items, by its ISO 4217 code.
+    CatalogueConfig from CatalogueConfigArgs under "Catalogue":
+    /// Currency of items added without one, an ISO 4217 code.
     catalogue_currency: String = "WELLSPRING_CATALOGUE_CURRENCY", "USD".to_owned();
-    /// Lets clients append the events of the catalogue (CatalogueItemAdded and so on) to the log
-    /// main, which restoring an export requires.
+    /// Let clients append catalogue events (CatalogueItemAdded and so on) to the log main, as
+    /// restoring an export requires.
     [num_args = 0..=1, default_missing_value = "true"]
     catalogue_accept_events: bool = "WELLSPRING_CATALOGUE_ACCEPT_EVENTS", false;
 }

@@ -9,6 +9,8 @@
 //! - `forget`: a node that is no more comes off the list.
 //! - `records`: what another node has accepted is stored here.
 
+#![forbid(unsafe_code)]
+
 mod body;
 mod document;
 mod forget;

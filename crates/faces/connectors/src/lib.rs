@@ -5,6 +5,8 @@
 //! - `supervisor`, `runner`, `cursors`: what runs of it here.
 //! - `handlers`, `report`, `figures`: what clients see.
 
+#![forbid(unsafe_code)]
+
 mod cursors;
 mod document;
 mod figures;

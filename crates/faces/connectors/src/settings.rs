@@ -10,18 +10,18 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of sinks and sources.
-    ConnectorConfig from ConnectorConfigArgs:
+    ConnectorConfig from ConnectorConfigArgs under "Sinks and sources":
     optional
-    /// Folder of secrets that sinks and sources name (passwords, signing keys), one file each,
+    /// Folder with the secrets of sinks and sources (passwords, signing keys), one file each,
     /// readable by its owner only.
     secrets: PathBuf = "WELLSPRING_SECRETS";
     optional
-    /// Sinks, in the format of PUT /v1/sinks/{name}, with their names. In a file, one [[sink]]
-    /// each; here a JSON array of objects.
+    /// Sinks as in PUT /v1/sinks/{name}, with their names: a JSON array; in the file one [[sink]]
+    /// each.
     sink: ConnectorTables = "WELLSPRING_SINK";
     optional
-    /// Sources, in the format of PUT /v1/sources/{name}, with their names. In a file, one
-    /// [[source]] each; here a JSON array of objects.
+    /// Sources as in PUT /v1/sources/{name}, with their names: a JSON array; in the file one
+    /// [[source]] each.
     source: ConnectorTables = "WELLSPRING_SOURCE";
 }
 

@@ -1,13 +1,13 @@
 //! Exclusive leases with fencing tokens.
 
 use super::params::{LEASE, TOKEN};
+use serde::Serialize;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
-use wellspring_host::clock::push_rfc3339;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::wire::json::{Cursor, Fault, FaultKind, push_string, push_u64};
+use wellspring_host::wire::json::{Cursor, Fault, FaultKind, Rfc3339};
 use wellspring_host::wire::json::{document, missing, once, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
 use wellspring_host::wire::params::within;
@@ -19,6 +19,21 @@ pub(crate) const MAX_LEASE_TTL_MS: u64 = 3_600_000;
 
 /// Largest body of a lease request, in bytes.
 const MAX_BODY_BYTES: usize = 4_096;
+
+/// A granted lease.
+#[derive(Serialize)]
+struct LeaseDocument<'a> {
+    name: &'a str,
+    token: u64,
+    expires_at: Rfc3339,
+    ttl_ms: u64,
+}
+
+/// A released lease.
+#[derive(Serialize)]
+struct ReleasedLease<'a> {
+    released: &'a str,
+}
 
 /// The content of the bodies.
 #[derive(Default)]
@@ -103,10 +118,7 @@ pub(crate) async fn release(_host: Arc<Host>, mut request: Box<Request>) -> Answ
         None => return Err(absent("token")),
     };
     request.log()?.leases().release(&name, holder(&request), token)?;
-    let mut out = b"{\"released\":".to_vec();
-    push_string(&mut out, &name);
-    out.push(b'}');
-    Ok(Response::json(200, out))
+    Ok(Response::of(200, &ReleasedLease { released: &name }))
 }
 
 async fn read(
@@ -160,14 +172,11 @@ fn absent(field: &str) -> Box<Problem> {
 
 fn answer(host: &Host, status: u16, name: &str, ttl_ms: u64, lease: &Lease) -> Response {
     let left_us = lease.expires_us.saturating_sub(host.clock.monotonic_us());
-    let mut out = b"{\"name\":".to_vec();
-    push_string(&mut out, name);
-    out.extend_from_slice(b",\"token\":");
-    push_u64(&mut out, lease.token);
-    out.extend_from_slice(b",\"expires_at\":\"");
-    push_rfc3339(&mut out, host.clock.wall_us() + left_us);
-    out.extend_from_slice(b"\",\"ttl_ms\":");
-    push_u64(&mut out, ttl_ms);
-    out.push(b'}');
-    Response::json(status, out)
+    let document = LeaseDocument {
+        name,
+        token: lease.token,
+        expires_at: Rfc3339(host.clock.wall_us() + left_us),
+        ttl_ms,
+    };
+    Response::of(status, &document)
 }

@@ -1,6 +1,8 @@
 //! Events: append, read, query, project, subscribe, leases, logs, import, ingest, and the dialects
 //! of other servers.
 
+#![forbid(unsafe_code)]
+
 pub(crate) mod append;
 pub(crate) mod bulk;
 pub(crate) mod count_only;

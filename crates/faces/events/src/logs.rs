@@ -1,17 +1,45 @@
 //! Creating, listing and dropping logs.
 
 use super::params::{CONFIRM, LOG};
+use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::http::fresh::{freshen, freshen_all};
 use wellspring_host::http::work::{Job, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::node::NodeError;
-use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem;
 use wellspring_log::{Log, ReadError, Work};
+use wellspring_types::Position;
 
 /// Types and tags are counted up to this number: a list of logs must not read them all.
 const MOST_TERMS: usize = 10_000;
+
+/// A log.
+#[derive(Serialize)]
+struct LogDocument {
+    name: String,
+    head: Position,
+    disk_bytes: u64,
+    segments: u64,
+    types: usize,
+    tags: usize,
+    /// Whether there are more types than were counted.
+    more_types: bool,
+    /// Whether there are more tags than were counted.
+    more_tags: bool,
+}
+
+/// Several logs.
+#[derive(Serialize)]
+struct LogsDocument {
+    logs: Vec<LogDocument>,
+}
+
+/// A deleted log.
+#[derive(Serialize)]
+struct DroppedLog {
+    dropped: String,
+}
 
 /// `GET /v1/logs`: those that the caller may read.
 pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
@@ -19,18 +47,11 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
     let all = host.node.all().into_iter();
     let visible: Vec<_> = all.filter(|(name, _)| request.principal.may_read(name)).collect();
     freshen_all(&request, &visible).await?;
-    let out = job.long(move |mut work| -> Result<Vec<u8>, ReadError> {
-        let mut out = b"{\"logs\":[".to_vec();
-        for (i, (name, log)) in visible.into_iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            push_log(&mut out, &name, &log, &mut work)?;
-        }
-        out.extend_from_slice(b"]}");
-        Ok(out)
+    let documents = job.long(move |mut work| {
+        let documents = visible.into_iter().map(|(name, log)| document_of(name, &log, &mut work));
+        documents.collect::<Result<Vec<_>, ReadError>>()
     });
-    Ok(Response::json(200, out.await??))
+    Ok(Response::of(200, &LogsDocument { logs: documents.await?? }))
 }
 
 /// `GET /v1/logs/{log}`.
@@ -64,45 +85,29 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
             .because(format!("this deletes every event of {name}; add ?confirm={name} to confirm"))
             .field("confirm"));
     }
-    let mut out = b"{\"dropped\":".to_vec();
-    push_string(&mut out, &name);
-    out.push(b'}');
+    let dropped = name.clone();
     elsewhere(move || host.node.drop_log(&name)).await??;
-    Ok(Response::json(200, out))
+    Ok(Response::of(200, &DroppedLog { dropped }))
 }
 
 async fn describe(mut job: Job, name: String, log: Log, status: u16) -> Answer {
     let head = log.head();
-    let out = job.long(move |mut work| {
-        let mut out = Vec::new();
-        push_log(&mut out, &name, &log, &mut work).map(|()| out)
-    });
-    Ok(Response::json(status, out.await??).at(head))
+    let document = job.long(move |mut work| document_of(name, &log, &mut work));
+    Ok(Response::of(status, &document.await??).at(head))
 }
 
-fn push_log(out: &mut Vec<u8>, name: &str, log: &Log, work: &mut Work) -> Result<(), ReadError> {
+fn document_of(name: String, log: &Log, work: &mut Work) -> Result<LogDocument, ReadError> {
     let (stats, snapshot) = (log.stats(), log.snapshot());
     let types = snapshot.types_page(None, MOST_TERMS + 1, work)?.len();
     let tags = snapshot.tags("", None, MOST_TERMS + 1, work)?.len();
-    out.extend_from_slice(b"{\"name\":");
-    push_string(out, name);
-    let figures: [(&[u8], u64); 5] = [
-        (b",\"head\":", snapshot.head()),
-        (b",\"disk_bytes\":", stats.disk_bytes),
-        (b",\"segments\":", stats.segments),
-        (b",\"types\":", types.min(MOST_TERMS) as u64),
-        (b",\"tags\":", tags.min(MOST_TERMS) as u64),
-    ];
-    for (field, number) in figures {
-        out.extend_from_slice(field);
-        push_u64(out, number);
-    }
-    for (field, more) in
-        [(&b",\"more_types\":"[..], types > MOST_TERMS), (b",\"more_tags\":", tags > MOST_TERMS)]
-    {
-        out.extend_from_slice(field);
-        out.extend_from_slice(if more { b"true" } else { b"false" });
-    }
-    out.push(b'}');
-    Ok(())
+    Ok(LogDocument {
+        name,
+        head: snapshot.head(),
+        disk_bytes: stats.disk_bytes,
+        segments: stats.segments,
+        types: types.min(MOST_TERMS),
+        tags: tags.min(MOST_TERMS),
+        more_types: types > MOST_TERMS,
+        more_tags: tags > MOST_TERMS,
+    })
 }

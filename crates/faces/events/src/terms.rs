@@ -1,13 +1,49 @@
 //! Head, types and tags of a log.
 
 use super::params::{PREFIX, TAGS_AFTER, TAGS_LIMIT, TYPES_AFTER, TYPES_LIMIT};
+use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::http::fresh::freshen;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::wire::json::{push_string, push_u64};
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Snapshot, TermCount};
+use wellspring_types::Position;
+
+/// The head of a log.
+#[derive(Serialize)]
+struct HeadDocument {
+    head: Position,
+}
+
+/// A type, and of how many events it is.
+#[derive(Serialize)]
+struct TypeCount<'a> {
+    #[serde(rename = "type")]
+    name: &'a str,
+    count: u64,
+}
+
+/// Some types, and after which the next page begins.
+#[derive(Serialize)]
+struct TypesPage<'a> {
+    types: Vec<TypeCount<'a>>,
+    next: Option<&'a str>,
+}
+
+/// A tag, and how many events have it.
+#[derive(Serialize)]
+struct TagCount<'a> {
+    tag: &'a str,
+    count: u64,
+}
+
+/// Some tags, and after which the next page begins.
+#[derive(Serialize)]
+struct TagsPage<'a> {
+    tags: Vec<TagCount<'a>>,
+    next: Option<&'a str>,
+}
 
 async fn fresh(request: &Request) -> Result<Snapshot, Box<Problem>> {
     let log = request.log()?;
@@ -18,10 +54,8 @@ async fn fresh(request: &Request) -> Result<Snapshot, Box<Problem>> {
 /// `GET /v1/head`.
 pub(crate) async fn head(_host: Arc<Host>, request: Box<Request>) -> Answer {
     let snapshot = fresh(&request).await?;
-    let mut out = b"{\"head\":".to_vec();
-    push_u64(&mut out, snapshot.head());
-    out.push(b'}');
-    Ok(Response::json(200, out).at(snapshot.head()))
+    let head = snapshot.head();
+    Ok(Response::of(200, &HeadDocument { head }).at(head))
 }
 
 /// `GET /v1/types`.
@@ -35,7 +69,9 @@ pub(crate) async fn types(host: Arc<Host>, request: Box<Request>) -> Answer {
     let types =
         job.long(move |mut work| snapshot.types_page(after.as_deref(), limit + 1, &mut work));
     let types = types.await??;
-    Ok(Response::json(200, page_of(("types", "type"), &types, limit)).at(head))
+    let (shown, next) = page_of(&types, limit);
+    let counts = shown.iter().map(|term| TypeCount { name: &term.term, count: term.count });
+    Ok(Response::of(200, &TypesPage { types: counts.collect(), next }).at(head))
 }
 
 /// `GET /v1/tags`.
@@ -49,35 +85,13 @@ pub(crate) async fn tags(host: Arc<Host>, request: Box<Request>) -> Answer {
     let tags =
         job.long(move |mut work| snapshot.tags(&prefix, after.as_deref(), limit + 1, &mut work));
     let tags = tags.await??;
-    Ok(Response::json(200, page_of(("tags", "tag"), &tags, limit)).at(head))
+    let (shown, next) = page_of(&tags, limit);
+    let counts = shown.iter().map(|term| TagCount { tag: &term.term, count: term.count });
+    Ok(Response::of(200, &TagsPage { tags: counts.collect(), next }).at(head))
 }
 
 /// The first `limit` terms, and the `after` of the next page if there are more.
-fn page_of((all, one): (&str, &str), terms: &[TermCount], limit: usize) -> Vec<u8> {
+fn page_of(terms: &[TermCount], limit: usize) -> (&[TermCount], Option<&str>) {
     let shown = &terms[..terms.len().min(limit)];
-    let mut out = b"{".to_vec();
-    push_string(&mut out, all);
-    out.push(b':');
-    push_counts(&mut out, one, shown);
-    out.extend_from_slice(b",\"next\":");
-    match shown.last().filter(|_| terms.len() > limit) {
-        Some(last) => push_string(&mut out, &last.term),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.push(b'}');
-    out
-}
-
-fn push_counts(out: &mut Vec<u8>, name: &str, terms: &[TermCount]) {
-    out.push(b'[');
-    for (i, term) in terms.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",{" } else { b"{" });
-        push_string(out, name);
-        out.push(b':');
-        push_string(out, &term.term);
-        out.extend_from_slice(b",\"count\":");
-        push_u64(out, term.count);
-        out.push(b'}');
-    }
-    out.push(b']');
+    (shown, shown.last().filter(|_| terms.len() > limit).map(|last| &*last.term))
 }

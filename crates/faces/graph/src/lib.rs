@@ -3,6 +3,8 @@
 //! A transaction works on its own version of the graph, records what it reads, and is committed as
 //! one event if no one has changed that meanwhile (decision 0028).
 
+#![forbid(unsafe_code)]
+
 mod awaited;
 mod body;
 mod commit;

@@ -4,17 +4,16 @@ use wellspring_host::settings::section;
 
 section! {
     /// Settings of the graph.
-    GraphConfig from GraphConfigArgs:
-    /// Memory limit of one query, including its result, in bytes.
+    GraphConfig from GraphConfigArgs under "Graphs":
+    /// Memory limit of one query, its result included, in bytes.
     graph_query_bytes: usize = "WELLSPRING_GRAPH_QUERY_BYTES", 64 << 20;
-    /// Memory limit of all running queries together, in bytes, including what their transactions
-    /// write.
+    /// Memory limit of all running queries and their writes together, in bytes.
     graph_queries_bytes: usize = "WELLSPRING_GRAPH_QUERIES_BYTES", 1 << 30;
-    /// Maximum number of open transactions, of all clients together.
+    /// Maximum number of open transactions.
     graph_transactions: usize = "WELLSPRING_GRAPH_TRANSACTIONS", 1_000;
-    /// Memory limit of all open transactions together, in bytes, beyond the graphs.
+    /// Memory limit of all open transactions together, in bytes, in addition to the graphs.
     graph_transactions_bytes: usize = "WELLSPRING_GRAPH_TRANSACTIONS_BYTES", 256 << 20;
-    /// Timeout of an open transaction without requests, in ms.
+    /// Time after which an open transaction without requests ends, in ms.
     graph_transaction_timeout_ms: u64 = "WELLSPRING_GRAPH_TRANSACTION_TIMEOUT_MS", 30_000;
 }
 

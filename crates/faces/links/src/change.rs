@@ -1,7 +1,8 @@
 //! `PATCH` and `DELETE` of `/api/urls/{code}`.
 
 use super::LinkFace;
-use super::{CODE, body, host_of, json, refusal, target};
+use super::json::DetailsDocument;
+use super::{CODE, body, host_of, refusal, target};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Request, Response};
@@ -30,9 +31,8 @@ pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     // Another client may have deleted it meanwhile: the answer says so.
     let details = live.folded().and_then(|folded| folded.details(code));
     let details = refusal::shown(code, details)?;
-    let mut out = Vec::with_capacity(320);
-    json::push_details(&mut out, &details, &links.settings.base(host));
-    Ok(Response::json(200, out).at(position))
+    let document = DetailsDocument::of(&details, &links.settings.base(host));
+    Ok(Response::of(200, &document).at(position))
 }
 
 /// `DELETE /api/urls/{code}`.

@@ -1,8 +1,9 @@
-//! Links as JSON.
+//! Links as JSON. What a client gets that makes a link is written by hand: it is on the path of
+//! bulks.
 
+use serde::Serialize;
 use wellspring_host::clock::push_rfc3339;
-use wellspring_host::wire::json::push_tags;
-use wellspring_host::wire::json::{push_string, push_u64};
+use wellspring_host::wire::json::{Rfc3339, push_string, push_tags};
 use wellspring_views::links::{Bucket, Code, Details, Stats, Status, TargetVerdict};
 
 /// Appends the answer to the creation of a link: `{"created_at",…,"short_code","short_url",…}`.
@@ -22,76 +23,125 @@ pub(super) fn push_link(out: &mut Vec<u8>, link: &Details, base: &str) {
     out.push(b'}');
 }
 
-/// Appends a link with its clicks: `{"clicks","created_at","original_url","short_code",…}`.
-pub(super) fn push_details(out: &mut Vec<u8>, link: &Details, base: &str) {
-    out.extend_from_slice(b"{\"clicks\":");
-    push_u64(out, link.clicks);
-    out.extend_from_slice(b",\"created_at\":\"");
-    push_zoneless(out, link.created_at_us);
-    out.extend_from_slice(b"\",\"original_url\":");
-    push_string(out, &link.url);
-    push_code(out, link.code, base);
-    let enabled: &[u8] = if link.status == Status::Enabled { b"true" } else { b"false" };
-    out.extend_from_slice(b",\"enabled\":");
-    out.extend_from_slice(enabled);
-    if link.verdict == TargetVerdict::Refused {
-        out.extend_from_slice(b",\"refused\":true");
-    }
-    out.extend_from_slice(b",\"expires_at\":");
-    match link.expires_at_us {
-        Some(moment_us) => push_moment(out, moment_us),
-        None => out.extend_from_slice(b"null"),
-    }
-    push_tags(out, link.tags.iter().map(String::as_str));
-    push_number(out, b",\"visitors\":", link.visitors);
-    push_number(out, b",\"bots\":", link.bots);
-    out.push(b'}');
+/// A link with its clicks.
+#[derive(Serialize)]
+pub(super) struct DetailsDocument<'a> {
+    clicks: u64,
+    created_at: String,
+    original_url: &'a str,
+    short_code: String,
+    short_url: String,
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<bool>,
+    expires_at: Option<Rfc3339>,
+    tags: &'a [String],
+    visitors: u64,
+    bots: u64,
 }
 
-/// Appends the statistics of a link's clicks.
-pub(super) fn push_stats(out: &mut Vec<u8>, code: Code, bucket: Bucket, stats: &Stats) {
-    out.extend_from_slice(b"{\"short_code\":");
-    push_string(out, &code.as_text());
-    push_number(out, b",\"clicks\":", stats.clicks);
-    push_number(out, b",\"visitors\":", stats.visitors);
-    push_number(out, b",\"bots\":", stats.bots);
-    let bucket: &[u8] = match bucket {
-        Bucket::Hour => b",\"bucket\":\"hour\",\"series\":[",
-        Bucket::Day => b",\"bucket\":\"day\",\"series\":[",
-    };
-    out.extend_from_slice(bucket);
-    for (i, point) in stats.series.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",{\"start\":\"" } else { b"{\"start\":\"" });
-        push_rfc3339(out, point.start_us);
-        // A bucket starts at a full second: ".000000Z" adds nothing to "Z".
-        out.truncate(out.len() - ".000000Z".len());
-        push_number(out, b"Z\",\"clicks\":", point.clicks);
-        if let Some(visitors) = point.visitors {
-            push_number(out, b",\"visitors\":", visitors);
+impl<'a> DetailsDocument<'a> {
+    /// That of a link whose short URL begins with `base`.
+    pub(super) fn of(link: &'a Details, base: &str) -> DetailsDocument<'a> {
+        let short_code = link.code.as_text().to_string();
+        DetailsDocument {
+            clicks: link.clicks,
+            created_at: zoneless(link.created_at_us),
+            original_url: &link.url,
+            short_url: format!("{base}/{short_code}"),
+            short_code,
+            enabled: link.status == Status::Enabled,
+            refused: (link.verdict == TargetVerdict::Refused).then_some(true),
+            expires_at: link.expires_at_us.map(Rfc3339),
+            tags: &link.tags,
+            visitors: link.visitors,
+            bots: link.bots,
         }
-        out.push(b'}');
     }
-    out.extend_from_slice(b"],\"referrers\":[");
-    for (i, entry) in stats.referrers.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",{\"referrer\":" } else { b"{\"referrer\":" });
-        match &entry.referrer {
-            Some(host) => push_string(out, host),
-            None => out.extend_from_slice(b"null"),
+}
+
+/// What is known of a link's clicks.
+#[derive(Serialize)]
+pub(super) struct StatsDocument<'a> {
+    short_code: String,
+    clicks: u64,
+    visitors: u64,
+    bots: u64,
+    bucket: &'static str,
+    series: Vec<SeriesDocument>,
+    referrers: Vec<ReferrerDocument<'a>>,
+    agents: Vec<AgentDocument<'a>>,
+}
+
+/// The clicks of an hour or a day.
+#[derive(Serialize)]
+struct SeriesDocument {
+    start: String,
+    clicks: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visitors: Option<u64>,
+}
+
+/// The clicks that a host referred.
+#[derive(Serialize)]
+struct ReferrerDocument<'a> {
+    referrer: Option<&'a str>,
+    clicks: u64,
+    /// By how much they may be too many, if at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    excess: Option<u64>,
+}
+
+/// The clicks of a family of user agents.
+#[derive(Serialize)]
+struct AgentDocument<'a> {
+    agent: &'a str,
+    clicks: u64,
+}
+
+impl<'a> StatsDocument<'a> {
+    /// Those of a link.
+    pub(super) fn of(code: Code, bucket: Bucket, stats: &'a Stats) -> StatsDocument<'a> {
+        let series = stats.series.iter().map(|point| SeriesDocument {
+            start: whole_second(point.start_us),
+            clicks: point.clicks,
+            visitors: point.visitors,
+        });
+        let referrers = stats.referrers.iter().map(|entry| ReferrerDocument {
+            referrer: entry.referrer.as_deref(),
+            clicks: entry.clicks,
+            excess: Some(entry.excess).filter(|&excess| excess > 0),
+        });
+        let agents = stats.agents.iter();
+        StatsDocument {
+            short_code: code.as_text().to_string(),
+            clicks: stats.clicks,
+            visitors: stats.visitors,
+            bots: stats.bots,
+            bucket: match bucket {
+                Bucket::Hour => "hour",
+                Bucket::Day => "day",
+            },
+            series: series.collect(),
+            referrers: referrers.collect(),
+            agents: agents.map(|&(agent, clicks)| AgentDocument { agent, clicks }).collect(),
         }
-        push_number(out, b",\"clicks\":", entry.clicks);
-        if entry.excess > 0 {
-            push_number(out, b",\"excess\":", entry.excess);
-        }
-        out.push(b'}');
     }
-    out.extend_from_slice(b"],\"agents\":[");
-    for (i, (agent, clicks)) in stats.agents.iter().enumerate() {
-        out.extend_from_slice(if i > 0 { b",{\"agent\":" } else { b"{\"agent\":" });
-        push_string(out, agent);
-        push_number(out, b",\"clicks\":", *clicks);
-        out.push(b'}');
-    }
-    out.extend_from_slice(b"]}");
+}
+
+/// A moment without its fraction: a bucket begins with a second, and ".000000Z" says no more than
+/// "Z".
+fn whole_second(us: u64) -> String {
+    let mut text = zoneless(us);
+    text.truncate(text.len() - ".000000".len());
+    text + "Z"
+}
+
+/// As the clients of link shorteners know it: UTC, with microseconds, without a zone.
+fn zoneless(us: u64) -> String {
+    let mut text = Vec::with_capacity(27);
+    push_zoneless(&mut text, us);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The format of link shorteners: UTC, with microseconds, without a zone.
@@ -112,11 +162,6 @@ fn push_code(out: &mut Vec<u8>, code: Code, base: &str) {
     push_string(out, &code);
     out.extend_from_slice(b",\"short_url\":");
     push_string(out, &format!("{base}/{code}"));
-}
-
-fn push_number(out: &mut Vec<u8>, name: &[u8], number: u64) {
-    out.extend_from_slice(name);
-    push_u64(out, number);
 }
 
 #[cfg(test)]
@@ -146,6 +191,10 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn json(document: &impl Serialize) -> String {
+        String::from_utf8(wellspring_host::wire::json::to_json(document)).unwrap()
+    }
+
     #[test]
     fn a_new_link_is_written_as_its_clients_expect() {
         let plain = written(|out| push_link(out, &link(), "http://l:4000"));
@@ -161,12 +210,16 @@ mod tests {
 
     #[test]
     fn details_have_every_member() {
-        let text = written(|out| push_details(out, &link(), "http://l"));
+        let text = json(&DetailsDocument::of(&link(), "http://l"));
         assert!(text.starts_with(r#"{"clicks":3,"created_at":"2026-11-21T01:43:26.952770","#));
         let tail = r#","enabled":true,"expires_at":null,"tags":[],"visitors":2,"bots":1}"#;
         assert!(text.ends_with(tail), "{text}");
         let disabled = Details { status: Status::Disabled, ..link() };
-        assert!(written(|out| push_details(out, &disabled, "")).contains("\"enabled\":false"));
+        let disabled = json(&DetailsDocument::of(&disabled, ""));
+        assert!(disabled.contains("\"enabled\":false") && !disabled.contains("refused"));
+        let refused = Details { verdict: TargetVerdict::Refused, ..link() };
+        let refused = json(&DetailsDocument::of(&refused, ""));
+        assert!(refused.contains(r#""enabled":true,"refused":true,"expires_at"#));
     }
 
     #[test]
@@ -186,11 +239,11 @@ mod tests {
         };
         let code = Code::parse(b"Yci").unwrap();
         assert_eq!(
-            written(|out| push_stats(out, code, Bucket::Hour, &stats)),
+            json(&StatsDocument::of(code, Bucket::Hour, &stats)),
             r#"{"short_code":"Yci","clicks":4,"visitors":3,"bots":1,"bucket":"hour","series":[{"start":"2026-11-21T01:00:00Z","clicks":2},{"start":"2026-11-21T00:00:00Z","clicks":2,"visitors":1}],"referrers":[{"referrer":"a.example","clicks":2,"excess":1},{"referrer":null,"clicks":2}],"agents":[{"agent":"Firefox","clicks":3},{"agent":"Other","clicks":1}]}"#
         );
         let none = Stats { series: vec![], referrers: vec![], agents: vec![], ..stats };
-        let text = written(|out| push_stats(out, code, Bucket::Day, &none));
+        let text = json(&StatsDocument::of(code, Bucket::Day, &none));
         assert!(text.ends_with(r#""bucket":"day","series":[],"referrers":[],"agents":[]}"#));
     }
 }

@@ -1,6 +1,8 @@
 //! Links over HTTP: creating, changing and reading them, and redirects on connections that the lean
 //! loop does not serve.
 
+#![forbid(unsafe_code)]
+
 mod body;
 mod bulk;
 mod change;

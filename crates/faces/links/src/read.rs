@@ -1,11 +1,13 @@
 //! Reading links and their clicks: one link, a page of them, the statistics of one.
 
 use super::LinkFace;
-use super::{CODE, fresh, host_of, json, refusal};
+use super::json::{DetailsDocument, StatsDocument};
+use super::{CODE, fresh, host_of, refusal};
+use serde::Serialize;
 use std::sync::Arc;
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, Request, Response};
-use wellspring_host::wire::json::push_u64;
+use wellspring_host::wire::json::to_json;
 use wellspring_host::wire::param::{Integer, IntegerOr, Moment, Param, Text, Words};
 use wellspring_host::wire::params::Params;
 use wellspring_host::wire::problem::Problem;
@@ -55,9 +57,8 @@ pub(crate) async fn details(links: Arc<LinkFace>, request: Box<Request>) -> Answ
     let code = request.segment(&CODE)?;
     let fresh = fresh(&links, &request).await?;
     let details = refusal::shown(code, fresh.folded()?.details(code))?;
-    let mut out = Vec::with_capacity(320);
-    json::push_details(&mut out, &details, &links.settings.base(host_of(&request)?));
-    Ok(Response::json(200, out).at(fresh.position))
+    let base = links.settings.base(host_of(&request)?);
+    Ok(Response::of(200, &DetailsDocument::of(&details, &base)).at(fresh.position))
 }
 
 /// `GET /api/urls`.
@@ -82,22 +83,16 @@ pub(crate) async fn list(links: Arc<LinkFace>, request: Box<Request>) -> Answer 
     Ok(Response::json(200, job.search(answer).await??).at(position))
 }
 
+/// Some links, and where the next page begins.
+#[derive(Serialize)]
+struct LinksPage<'a> {
+    links: Vec<DetailsDocument<'a>>,
+    next: Option<u64>,
+}
+
 fn written(page: &Page, base: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64 + page.links.len() * 320);
-    out.extend_from_slice(b"{\"links\":[");
-    for (i, link) in page.links.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        json::push_details(&mut out, link, base);
-    }
-    out.extend_from_slice(b"],\"next\":");
-    match page.next {
-        Some(next) => push_u64(&mut out, next),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.push(b'}');
-    out
+    let links = page.links.iter().map(|link| DetailsDocument::of(link, base)).collect();
+    to_json(&LinksPage { links, next: page.next })
 }
 
 fn wanted(params: &Params) -> Result<ListRequest, Box<Problem>> {
@@ -121,9 +116,7 @@ pub(crate) async fn stats(links: Arc<LinkFace>, request: Box<Request>) -> Answer
     let answer = move || {
         let stats =
             fresh.folded()?.stats(code, &wanted).ok_or_else(|| super::redirects::unknown(code))?;
-        let mut out = Vec::with_capacity(256 + stats.series.len() * 64);
-        json::push_stats(&mut out, code, bucket, &stats);
-        Ok::<_, Box<Problem>>(out)
+        Ok::<_, Box<Problem>>(to_json(&StatsDocument::of(code, bucket, &stats)))
     };
     let out =
         if clicks <= SHORT_CLICKS { job.timed(answer)? } else { job.search(answer).await?? };

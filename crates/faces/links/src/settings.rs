@@ -59,19 +59,20 @@ impl ReferrerPolicy {
 
 section! {
     /// Settings of links.
-    LinkConfig from LinkConfigArgs:
-    /// Value of Referrer-Policy on redirects of links.
+    LinkConfig from LinkConfigArgs under "Links":
+    /// Referrer-Policy of redirects.
     link_referrer_policy: ReferrerPolicy = "WELLSPRING_LINK_REFERRER_POLICY", ReferrerPolicy::StrictOriginWhenCrossOrigin;
-    /// Hosts that links may lead to, comma separated: example.com is that host, *.example.com all
-    /// hosts below it. Default: any host.
+    /// Hosts that links may lead to; comma separated. example.com is that host, *.example.com every
+    /// host below it; none = any host.
     [value_delimiter = ',']
     link_allow_hosts: Vec<String> = "WELLSPRING_LINK_ALLOW_HOSTS", Vec::new();
-    /// Hosts that links may not lead to even if allowed, comma separated, as in --link-allow-hosts.
+    /// Hosts that links must not lead to, even if allowed; comma separated, as in
+    /// --link-allow-hosts.
     [value_delimiter = ',']
     link_deny_hosts: Vec<String> = "WELLSPRING_LINK_DENY_HOSTS", Vec::new();
-    /// Lets clients append the events of links (LinkCreated and so on) to the log main, which
-    /// restoring an export requires. Such links are followed only if --link-allow-hosts,
-    /// --link-deny-hosts and the server's own names permit their targets.
+    /// Let clients append link events (LinkCreated and so on) to the log main, as restoring an
+    /// export requires. Such links are followed only where --link-allow-hosts, --link-deny-hosts
+    /// and the server's own names allow it.
     [num_args = 0..=1, default_missing_value = "true"]
     link_accept_events: bool = "WELLSPRING_LINK_ACCEPT_EVENTS", false;
     optional
@@ -79,8 +80,8 @@ section! {
     /// and the Host of each request.
     link_base_url: String = "WELLSPRING_LINK_BASE_URL";
     optional
-    /// Maximum number of links that a client address may create per minute; 0 = unlimited. Default:
-    /// unlimited while --listen is a loopback address, otherwise 600.
+    /// Maximum number of links a client address may create per minute; 0 = any number. Not set: any
+    /// number while --listen is a loopback address, else 600.
     link_creates_per_minute: u32 = "WELLSPRING_LINK_CREATES_PER_MINUTE";
 }
 

@@ -1,5 +1,7 @@
 //! For operators and their tools: health, metrics, views, the OpenAPI document, problem pages.
 
+#![forbid(unsafe_code)]
+
 pub(crate) mod health;
 pub mod openapi;
 pub mod problem_page;

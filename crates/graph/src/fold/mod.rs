@@ -100,8 +100,8 @@ impl GraphFold {
             false => match decode_changes(&self.graph, data) {
                 Err(fault) => Err(fault),
                 Ok(part) => match self.join(unfinished, part, data) {
-                    Ok(Received::Whole(changes)) => Ok(changes),
-                    Ok(Received::Incomplete(unfinished)) => {
+                    Ok(Reassembly::Whole(changes)) => Ok(changes),
+                    Ok(Reassembly::Incomplete(unfinished)) => {
                         self.unfinished = Some(unfinished);
                         return FoldStep::Pending;
                     }
@@ -125,9 +125,9 @@ impl GraphFold {
         unfinished: Option<Arc<IncompleteTransaction>>,
         part: Part,
         data: &[u8],
-    ) -> Result<Received, EventFault> {
+    ) -> Result<Reassembly, EventFault> {
         let Part { transaction, number, of, changes } = part;
-        let Some(transaction) = transaction else { return Ok(Received::Whole(changes)) };
+        let Some(transaction) = transaction else { return Ok(Reassembly::Whole(changes)) };
         let mut so_far = match unfinished.map(Arc::unwrap_or_clone) {
             Some(known) if known.is_followed_by(&transaction, number, of, data.len()) => known,
             _ if number == 1 => IncompleteTransaction { transaction, of, payloads: Vec::new() },
@@ -139,7 +139,7 @@ impl GraphFold {
         };
         if number < of {
             so_far.payloads.push(data.into());
-            return Ok(Received::Incomplete(Arc::new(so_far)));
+            return Ok(Reassembly::Incomplete(Arc::new(so_far)));
         }
         let mut whole = ChangeSet::default();
         for payload in &so_far.payloads {
@@ -149,7 +149,7 @@ impl GraphFold {
         }
         whole.nodes.extend(changes.nodes);
         whole.relationships.extend(changes.relationships);
-        Ok(Received::Whole(whole))
+        Ok(Reassembly::Whole(whole))
     }
 }
 
@@ -163,7 +163,7 @@ impl IncompleteTransaction {
     }
 }
 
-enum Received {
+enum Reassembly {
     Whole(ChangeSet),
     Incomplete(Arc<IncompleteTransaction>),
 }

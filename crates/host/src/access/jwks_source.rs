@@ -13,6 +13,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellspring_log::Clock;
+use wellspring_types::url::UrlParts;
 
 /// Longest wait for the next bytes of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -102,20 +103,23 @@ impl ForeignSettings {
 impl Source {
     fn parse(text: &str) -> Result<Source, String> {
         let wrong = |why: &str| format!("jwt_keys {text:?}: {why}");
-        let Some((scheme, rest)) = text.split_once("://") else {
+        if !text.contains("://") {
             if text.is_empty() {
                 return Err(wrong("must be a file or a URL"));
             }
             return Ok(Source::File(PathBuf::from(text)));
-        };
-        let slash = rest.find('/').ok_or_else(|| wrong("the URL has no path"))?;
-        let (authority, path) = rest.split_at(slash);
+        }
+        let path = UrlParts::of(text).map_or("", |parts| parts.rest);
+        let server = &text[..text.len() - path.len()];
         if path.contains('#') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(wrong("the URL must be visible ASCII without a fragment"));
         }
-        let server = Endpoint::parse(&format!("{scheme}://{authority}"))
+        let server = Endpoint::parse(server)
             .map_err(|reason| wrong(reason.split_once(": ").map_or(&*reason, |(_, why)| why)))?;
-        if scheme == "http" && !server.is_this_machine() {
+        if !path.starts_with('/') {
+            return Err(wrong("the URL has no path"));
+        }
+        if server.scheme == Scheme::Http && !server.is_this_machine() {
             return Err(wrong(
                 "plain http would let anyone on the network path substitute keys; use https, or \
                  http from this machine",

@@ -20,6 +20,7 @@ mod derived;
 pub(crate) mod first;
 pub(crate) mod foreign;
 mod foreign_claims;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
 pub mod gate;
 pub(crate) mod joining;

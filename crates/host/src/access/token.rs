@@ -11,6 +11,7 @@ use super::derived::DerivedSecrets;
 use super::foreign::{ForeignClaims, ForeignIssuer, TokenParts};
 use super::jwks::Algorithm;
 use super::rotation::{InUse, Reread};
+#[cfg(any(test, feature = "fuzzing"))]
 use super::token_secret::Secrets;
 use crate::cluster::ClusterKey;
 use crate::random;
@@ -229,11 +230,13 @@ struct WrittenClaims<'a> {
 impl Tokens {
     /// Signs and verifies with these secrets. Tokens that name an audience are meant for another
     /// service (RFC 7519, 4.1.3).
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn new(secrets: Secrets) -> Tokens {
         Tokens { secrets: OwnSecrets::InFile(InUse::of(secrets)), foreign: None }
     }
 
     /// The same, and also accepts tokens of an external issuer.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn trusting(self, foreign: ForeignIssuer) -> Tokens {
         Tokens { foreign: Some(foreign), ..self }
     }

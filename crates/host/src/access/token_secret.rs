@@ -180,6 +180,7 @@ fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
 
 impl Secrets {
     /// A public secret for tests and fuzzing, and the previous one.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
         Secrets { signs: key(signs), before: before.map(key) }

@@ -24,10 +24,10 @@ pub enum Level {
 
 section! {
     /// Settings of the audit.
-    AuditConfig from AuditConfigArgs:
-    /// Which requests the audit records, as events of the system log: off, changes (requests that
-    /// need the role operator or admin, logins, changes of accounts and keys, refusals), writes
-    /// (also those that need writer), all (also reads).
+    AuditConfig from AuditConfigArgs under "Access and audit":
+    /// What the audit records in the log system: off; changes (what requires operator or admin,
+    /// logins, changes of accounts and keys, refusals); writes (also what requires writer); all
+    /// (also reads).
     audit: Level = "WELLSPRING_AUDIT", Level::Changes;
 }
 

@@ -1,16 +1,10 @@
-//! Where the server is: `http://host:port` or `https://host:port`, read without a URL library
-//! because this is all the tools need, and percent-encoding for what goes into a path.
+//! Where the server is: `http://host:port` or `https://host:port`, and percent-encoding for what
+//! goes into a path.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::net::IpAddr;
-
-/// Whether a server is spoken to in the clear.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// In the clear.
-    Http,
-    /// Through TLS.
-    Https,
-}
+pub use wellspring_types::url::Scheme;
+use wellspring_types::url::UrlParts;
 
 /// A server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,44 +26,27 @@ impl Endpoint {
     /// A sentence that says what to change.
     pub fn parse(url: &str) -> Result<Endpoint, String> {
         let wrong = |what: &str| Err(format!("--url {url}: {what}"));
-        let (scheme, rest) = match url.split_once("://") {
-            Some(("http", rest)) => (Scheme::Http, rest),
-            Some(("https", rest)) => (Scheme::Https, rest),
-            _ => return wrong("must begin with http:// or https://, e.g. http://127.0.0.1:4000"),
+        let Ok(parts) = UrlParts::of(url) else {
+            return wrong("must begin with http:// or https://, e.g. http://127.0.0.1:4000");
         };
-        let (authority, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        if prefix.contains(['?', '#']) || authority.contains(['?', '#', '@']) {
+        let UrlParts { scheme, authority, rest: prefix } = parts;
+        if prefix.contains(['?', '#']) || authority.userinfo.is_some() {
             return wrong("must be scheme, host and port alone, e.g. http://127.0.0.1:4000");
         }
         if url.bytes().any(|b| b <= b' ' || b >= 0x7f) {
             return wrong("holds a space, a control character or a letter that is not ASCII");
         }
-        let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
-            Some((host, after)) => (host, after.strip_prefix(':')),
-            None => match authority.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
+        let Some(port) = parts.port() else {
+            return wrong("the port must be a number from 1 to 65535");
         };
-        let port = match port.map(str::parse::<u16>) {
-            None if scheme == Scheme::Https => 443,
-            None => 80,
-            Some(Ok(port)) if port > 0 => port,
-            Some(_) => return wrong("the port must be a number from 1 to 65535"),
-        };
-        if host.is_empty() {
-            return wrong("has no host");
-        }
+        let Some(host) = authority.bare_host() else { return wrong("has no host") };
         let prefix = prefix.trim_end_matches('/').to_owned();
         Ok(Endpoint { scheme, host: host.to_owned(), port, prefix })
     }
 
     /// Which server it is, in one spelling: scheme, host, port and prefix.
     pub fn origin(&self) -> String {
-        let scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        };
+        let scheme = self.scheme.as_str();
         format!("{scheme}://{}{}", self.authority().to_ascii_lowercase(), self.prefix)
     }
 
@@ -88,17 +65,12 @@ impl Endpoint {
     }
 }
 
+/// What is not left as it is in a path segment or a query value: all but RFC 3986's unreserved.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Writes a text so that it may stand in a path segment or a query value.
 pub fn percent_encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]
@@ -114,6 +86,7 @@ mod tests {
         assert_eq!(read("https://host"), ok("host:443", ""));
         assert_eq!(Endpoint::parse("https://host:4000").unwrap().scheme, Scheme::Https);
         assert_eq!(read("http://[::1]:4000/a/b/"), ok("[::1]:4000", "/a/b"));
+        assert_eq!(read("HTTP://host"), ok("host:80", ""));
         for (bad, word) in [
             ("ftp://x", "https://"),
             ("localhost:4000", "http://"),
@@ -123,6 +96,8 @@ mod tests {
             ("http://h:99999", "port"),
             ("http://u:p@h:1", "host and port"),
             ("http://h\r\nX: y:1", "control"),
+            ("http://[::1]x:1", "host"),
+            ("http://[::1:1", "port"),
         ] {
             assert!(read(bad).unwrap_err().contains(word), "{bad}");
         }

@@ -12,27 +12,33 @@ use std::sync::Arc;
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Trust {
-    /// PEM file of authorities to trust at an https:// address, instead of those this machine
-    /// trusts.
-    #[arg(long, env = "WELLSPRING_CACERT", value_name = "FILE", global = true)]
+    /// PEM file of authorities to trust at https:// addresses, instead of this machine's
+    #[arg(
+        long,
+        env = "WELLSPRING_CACERT",
+        value_name = "FILE",
+        global = true,
+        hide_short_help = true
+    )]
     cacert: Option<PathBuf>,
-    /// PEM file of the certificate to show to a server that asks for one, and of the chain behind
-    /// it; with --client-key.
+    /// PEM file of the client certificate and its chain, for servers that ask for one
     #[arg(
         long,
         env = "WELLSPRING_CLIENT_CERT",
         value_name = "FILE",
         requires = "client_key",
-        global = true
+        global = true,
+        hide_short_help = true
     )]
     client_cert: Option<PathBuf>,
-    /// PEM file of the private key of --client-cert, readable by its owner alone.
+    /// PEM file of the private key of --client-cert, readable by its owner only
     #[arg(
         long,
         env = "WELLSPRING_CLIENT_KEY",
         value_name = "FILE",
         requires = "client_cert",
-        global = true
+        global = true,
+        hide_short_help = true
     )]
     client_key: Option<PathBuf>,
 }

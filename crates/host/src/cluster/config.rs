@@ -64,35 +64,37 @@ impl Serialize for JournalUrl {
 }
 
 section! {
-    /// Settings of a node of a cluster.
-    ClusterConfig from ClusterConfigArgs:
-    /// Journal that the logs of all nodes are copies of, e.g.
-    /// postgres://wellspring@db.example/events; empty: logs are files of this node only.
+    /// Settings of a node of several.
+    ClusterConfig from ClusterConfigArgs under "Several nodes":
+    /// Journal shared by several nodes, e.g. postgres://wellspring@db.example/events. Without it
+    /// the logs are files in the data folder.
     journal: JournalUrl = "WELLSPRING_JOURNAL", JournalUrl::default();
-    /// Writes events as rows to a journal that is a database, for its other clients to read.
+    /// Write events as rows, too, if the journal is a database, for SQL clients.
     [num_args = 0..=1, default_missing_value = "true"]
     journal_rows: bool = "WELLSPRING_JOURNAL_ROWS", true;
     /// What a follower does with a write: forward it to the leader, or redirect the client there
     /// (307).
     follower_writes: FollowerWrites = "WELLSPRING_FOLLOWER_WRITES", FollowerWrites::Forward;
-    /// Longest time that a write waits for a leader, in ms.
+    /// Maximum time that a write waits for a leader, in ms.
     leader_wait_ms: u64 = "WELLSPRING_LEADER_WAIT_MS", 5_000;
     /// Silence after which a leader is considered gone, in ms.
     lead_timeout_ms: u64 = "WELLSPRING_LEAD_TIMEOUT_MS", 2_000;
     optional
-    /// File with the password for the journal, readable by its owner alone; or set PGPASSWORD.
+    /// File with the password of the journal, readable by its owner only; or set PGPASSWORD.
     journal_password_file: PathBuf = "WELLSPRING_JOURNAL_PASSWORD_FILE";
-    optional /// Name of this node; no other has it.
+    optional
+    /// Name of this node, unique among the nodes.
     node: String = "WELLSPRING_NODE";
     optional
-    /// URL under which other nodes and clients reach this node; that of --listen if this is a
+    /// URL at which other nodes and clients reach this node. Not set: that of --listen, if it is a
     /// loopback address.
     advertise: String = "WELLSPRING_ADVERTISE";
-    optional /// File with the key that all nodes share; `wellspring cluster key FILE` makes one.
+    optional
+    /// File with the key that all nodes share; create it with `wellspring cluster key FILE`.
     cluster_key: PathBuf = "WELLSPRING_CLUSTER_KEY";
     optional
-    /// PEM file of authorities to trust at https:// addresses of other nodes, instead of those this
-    /// machine trusts.
+    /// PEM file of authorities to trust at https:// addresses of other nodes. Not set: this
+    /// machine's.
     cluster_cacert: PathBuf = "WELLSPRING_CLUSTER_CACERT";
 }
 

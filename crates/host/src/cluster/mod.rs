@@ -9,6 +9,7 @@ pub mod node_auth;
 pub mod peers;
 pub mod sealed_log;
 #[cfg(any(test, feature = "testing"))]
+#[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 
 pub use ask::PeerAnswer;

@@ -4,42 +4,42 @@ use crate::settings::section;
 
 section! {
     /// Settings of requests and their answers.
-    HttpConfig from HttpConfigArgs:
-    /// Longest path and query of a URL, in bytes.
+    HttpConfig from HttpConfigArgs under "HTTP":
+    /// Maximum length of path and query of a URL, in bytes.
     max_url_bytes: usize = "WELLSPRING_MAX_URL_BYTES", 16_384;
-    /// Most headers of a request.
+    /// Maximum number of headers of a request.
     max_headers: usize = "WELLSPRING_MAX_HEADERS", 64;
-    /// Largest read buffer of a connection: bounds the header section, in bytes.
+    /// Maximum size of the read buffer of a connection, in bytes; bounds the header section.
     max_buffer_bytes: usize = "WELLSPRING_MAX_BUFFER_BYTES", 65_536;
-    /// Most concurrent HTTP/2 streams of a connection.
+    /// Maximum number of HTTP/2 streams per connection.
     max_streams: u32 = "WELLSPRING_MAX_STREAMS", 256;
-    /// Time for the header section of a request, in ms.
+    /// Time limit for receiving the headers of a request, in ms.
     header_timeout_ms: u64 = "WELLSPRING_HEADER_TIMEOUT_MS", 10_000;
     /// Time a connection may be idle between requests, in ms.
     idle_timeout_ms: u64 = "WELLSPRING_IDLE_TIMEOUT_MS", 90_000;
-    /// Time for a body (for streamed bodies, for each piece of it), in ms.
+    /// Time limit for receiving a body (a streamed body: each piece), in ms.
     body_timeout_ms: u64 = "WELLSPRING_BODY_TIMEOUT_MS", 30_000;
-    /// Time a client may leave an answer unread, in ms.
+    /// Time a client may leave a response unread, in ms.
     write_timeout_ms: u64 = "WELLSPRING_WRITE_TIMEOUT_MS", 60_000;
-    /// Time for requests in progress at shutdown, in ms.
+    /// Time limit for requests in flight when the server stops, in ms.
     drain_timeout_ms: u64 = "WELLSPRING_DRAIN_TIMEOUT_MS", 10_000;
-    /// Serves POST /e with a dedicated loop, and hands all other connections to the general one.
+    /// Serve fast paths such as POST /e in a loop of their own.
     [num_args = 0..=1, default_missing_value = "true"]
     lean_loop: bool = "WELLSPRING_LEAN_LOOP", true;
     /// Maximum number of concurrent long reads; further ones get 503.
     max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;
-    /// Maximum number of concurrent subscriptions; further ones get 503.
+    /// Maximum number of subscriptions; further ones get 503.
     max_subscribers: usize = "WELLSPRING_MAX_SUBSCRIBERS", 8_192;
-    /// Longest time a projection may take, in ms.
+    /// Time limit of a projection, in ms.
     max_fold_ms: u64 = "WELLSPRING_MAX_FOLD_MS", 30_000;
-    /// Largest JSON page of events, in bytes; a larger one is truncated and has a `next`.
+    /// Maximum size of a JSON page of events, in bytes; a larger one is cut and has a `next`.
     max_page_bytes: usize = "WELLSPRING_MAX_PAGE_BYTES", 16 << 20;
-    /// Interval of heartbeats on a subscription, in ms.
+    /// Interval between heartbeats on a subscription, in ms.
     heartbeat_ms: u64 = "WELLSPRING_HEARTBEAT_MS", 15_000;
-    /// Serves /cleanup and /load-test-data, which change or delete data without confirmation.
+    /// Serve /cleanup and /load-test-data, which change or delete data without confirmation.
     [num_args = 0..=1, default_missing_value = "true"]
     dev_endpoints: bool = "WELLSPRING_DEV_ENDPOINTS", false;
-    /// Writes a line for every request at level info (else at debug).
+    /// Log every request at level info instead of debug.
     [num_args = 0..=1, default_missing_value = "true"]
     access_log: bool = "WELLSPRING_ACCESS_LOG", false;
 }

@@ -53,6 +53,7 @@ use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::Cause;
 use crate::view::ViewSlot;
+use crate::wire::json::to_json;
 use crate::wire::param::{Kind, Param};
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
@@ -383,6 +384,11 @@ pub struct Response {
 }
 
 impl Response {
+    /// An answer that serde writes as JSON: any that is not hot.
+    pub fn of(status: u16, answer: &impl serde::Serialize) -> Response {
+        Response::json(status, to_json(answer))
+    }
+
     /// An answer with a JSON document.
     pub fn json(status: u16, document: impl Into<Bytes>) -> Response {
         Response {

@@ -22,19 +22,18 @@ pub enum IngestOverflow {
 
 section! {
     /// Settings of ingest.
-    IngestConfig from IngestConfigArgs:
-    /// Default type of events ingested by POST /e.
+    IngestConfig from IngestConfigArgs under "Ingest":
+    /// Type of events from POST /e that name none.
     ingest_type: String = "WELLSPRING_INGEST_TYPE", "Ingested".to_owned();
-    /// When the memory for waiting events is full: block (clients are read more slowly) or shed
-    /// (429).
+    /// What happens when the ingest memory is full: block (read clients more slowly) or shed (429).
     ingest_overflow: IngestOverflow = "WELLSPRING_INGEST_OVERFLOW", IngestOverflow::Block;
-    /// Memory of each serving thread and log for accepted events that are not yet stored, in bytes:
-    /// a power of two from 4194304 to 1073741824.
+    /// Memory per serving thread and log for accepted events not yet stored, in bytes: a power of
+    /// two from 4194304 to 1073741824.
     ingest_partition_bytes: usize = "WELLSPRING_INGEST_PARTITION_BYTES", 8 << 20;
-    /// Store accepted events at once when a serving thread holds this many bytes; a value above its
-    /// memory means by time only.
+    /// Store accepted events as soon as a serving thread has this many bytes of them. A value above
+    /// --ingest-partition-bytes means by time only.
     ingest_flush_bytes: usize = "WELLSPRING_INGEST_FLUSH_BYTES", 1 << 20;
-    /// Longest interval at which accepted events are stored, in ms.
+    /// Maximum time between two flushes of accepted events, in ms.
     ingest_flush_ms: u64 = "WELLSPRING_INGEST_FLUSH_MS", 2;
 }
 

@@ -22,6 +22,7 @@ mod limited;
 mod logged;
 mod outcome;
 mod repeat;
+#[cfg(any(test, feature = "fuzzing"))]
 mod replay;
 mod replies;
 mod request;
@@ -170,6 +171,7 @@ fn worker(
 
 /// The result of a scripted connection of the lean loop.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub struct ReplayedConnection {
     /// Accepted targets and bodies, codes and data of clicks, in order.
     pub taken: Vec<(String, Vec<u8>)>,
@@ -181,6 +183,7 @@ pub struct ReplayedConnection {
 }
 
 /// Serves an ingest connection that sends these pieces, without a backend. For the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
 pub fn ingest_connection<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> ReplayedConnection {
     let limits = HeadLimits { headers: 16, head_bytes: 8_192, url_bytes: 4_096, traced: false };
     let trace = replay::replay(limits, pieces);

@@ -18,8 +18,7 @@ pub(super) const PLAIN: &[u8] =
 pub(super) const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\n\
 Content-Type: application/json\r\n\
 Content-Length: 11\r\n\
-Connection: keep-alive\r\n\
-\r\n\
+Connection: keep-alive\r\n\r\n\
 {\"ok\":true}";
 /// The same for the last request of a connection.
 pub(super) const ACCEPTED_LAST: &[u8] = b"HTTP/1.1 202 Accepted\r\n\

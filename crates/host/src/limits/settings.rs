@@ -28,70 +28,68 @@ mod public {
 
 section! {
     /// Settings of limits: for all clients together, and for each.
-    LimitConfig from LimitConfigArgs:
-    /// Most connections at a time; further ones get 503.
+    LimitConfig from LimitConfigArgs under "Limits":
+    /// Maximum number of connections; further ones get 503.
     max_connections: usize = "WELLSPRING_MAX_CONNECTIONS", 16_384;
-    /// Most memory that bodies being received, answers being sent and requests over HTTP/2 may take
-    /// together, in bytes.
+    /// Memory for request bodies, responses in transit and HTTP/2 requests together, in bytes.
     body_memory_bytes: usize = "WELLSPRING_BODY_MEMORY_BYTES", 512 << 20;
     optional
-    /// Most connections at a time from one address, those of trusted proxies aside; further ones
-    /// get 503; 0 = any number. Not set: any number while --listen is a loopback address, else
-    /// 1024.
+    /// Maximum number of connections per client address, trusted proxies excepted; further ones get
+    /// 503; 0 = any number. Not set: any number while --listen is a loopback address, else 1024.
     max_connections_per_address: u32 = "WELLSPRING_MAX_CONNECTIONS_PER_ADDRESS";
     optional
-    /// Most requests a second over one connection; further ones get 429; 5 s' worth may come at
-    /// once; 0 or not set: any number.
+    /// Maximum request rate per connection, with bursts of 5 s' worth; further requests get 429; 0
+    /// or not set: any number.
     requests_per_second_per_connection: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_CONNECTION";
     optional
-    /// Most requests a second from one address; 0 = any number. Not set: any number while --listen
+    /// Maximum request rate per client address; 0 = any number. Not set: any number while --listen
     /// is a loopback address, else 10000.
     requests_per_second_per_address: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_ADDRESS";
     optional
-    /// Most requests a second of one account; 0 = any number. Not set: any number while --listen is
-    /// a loopback address, else 50000.
+    /// Maximum request rate per account; 0 = any number. Not set: any number while --listen is a
+    /// loopback address, else 50000.
     requests_per_second_per_account: u32 = "WELLSPRING_REQUESTS_PER_SECOND_PER_ACCOUNT";
     optional
-    /// Most bytes a second of bodies from one address and of answers to it; over it, further
+    /// Maximum bytes per second of request bodies and responses per client address; beyond it
     /// requests get 429; 0 = any number. Not set: any number while --listen is a loopback address,
     /// else 134217728.
     bytes_per_second_per_address: u64 = "WELLSPRING_BYTES_PER_SECOND_PER_ADDRESS";
     optional
-    /// Most bytes a second of bodies of one account and of answers to it; 0 = any number. Not set:
-    /// any number while --listen is a loopback address, else 536870912.
+    /// Maximum bytes per second of request bodies and responses per account; 0 = any number. Not
+    /// set: any number while --listen is a loopback address, else 536870912.
     bytes_per_second_per_account: u64 = "WELLSPRING_BYTES_PER_SECOND_PER_ACCOUNT";
     optional
-    /// Most subscriptions at a time from one address; further ones get 429; 0 = any number. Not
-    /// set: any number while --listen is a loopback address, else 1024.
+    /// Maximum number of subscriptions per client address; further ones get 429; 0 = any number.
+    /// Not set: any number while --listen is a loopback address, else 1024.
     max_subscribers_per_address: u32 = "WELLSPRING_MAX_SUBSCRIBERS_PER_ADDRESS";
     optional
-    /// Most subscriptions at a time of one account; 0 = any number. Not set: any number while
+    /// Maximum number of subscriptions per account; 0 = any number. Not set: any number while
     /// --listen is a loopback address, else 4096.
     max_subscribers_per_account: u32 = "WELLSPRING_MAX_SUBSCRIBERS_PER_ACCOUNT";
     optional
-    /// Most memory that bodies and queries from one address, and answers to it, may take, in bytes;
-    /// over it, further requests get 429; 0 = any. Not set: any while --listen is a loopback
-    /// address, else a quarter of --body-memory-bytes.
+    /// Memory for request bodies, queries and responses per client address, in bytes; beyond it
+    /// requests get 429; 0 = any. Not set: any while --listen is a loopback address, else a quarter
+    /// of --body-memory-bytes.
     body_memory_bytes_per_address: u64 = "WELLSPRING_BODY_MEMORY_BYTES_PER_ADDRESS";
     optional
-    /// Most memory that bodies and queries of one account, and answers to it, may take, in bytes; 0
-    /// = any. Not set: any while --listen is a loopback address, else half of --body-memory-bytes.
+    /// Memory for request bodies, queries and responses per account, in bytes; 0 = any. Not set:
+    /// any while --listen is a loopback address, else half of --body-memory-bytes.
     body_memory_bytes_per_account: u64 = "WELLSPRING_BODY_MEMORY_BYTES_PER_ACCOUNT";
     optional
-    /// Most long reads at a time from one address; further ones get 429; 0 = any number. Not set:
-    /// any number while --listen is a loopback address, else 16.
+    /// Maximum number of concurrent long reads per client address; further ones get 429; 0 = any
+    /// number. Not set: any number while --listen is a loopback address, else 16.
     max_long_reads_per_address: u32 = "WELLSPRING_MAX_LONG_READS_PER_ADDRESS";
     optional
-    /// Most long reads at a time of one account; 0 = any number. Not set: any number while --listen
-    /// is a loopback address, else 32.
+    /// Maximum number of concurrent long reads per account; 0 = any number. Not set: any number
+    /// while --listen is a loopback address, else 32.
     max_long_reads_per_account: u32 = "WELLSPRING_MAX_LONG_READS_PER_ACCOUNT";
     optional
-    /// Time of the server's threads that reads from one address may take, in ms a second; over it,
-    /// further reads get 429; 0 = any. Not set: any while --listen is a loopback address, else 500.
+    /// Server thread time for reads per client address, in ms per second; beyond it reads get 429;
+    /// 0 = any. Not set: any while --listen is a loopback address, else 500.
     read_ms_per_second_per_address: u32 = "WELLSPRING_READ_MS_PER_SECOND_PER_ADDRESS";
     optional
-    /// Time of the server's threads that reads of one account may take, in ms a second; 0 = any.
-    /// Not set: any while --listen is a loopback address, else 1000.
+    /// Server thread time for reads per account, in ms per second; 0 = any. Not set: any while
+    /// --listen is a loopback address, else 1000.
     read_ms_per_second_per_account: u32 = "WELLSPRING_READ_MS_PER_SECOND_PER_ACCOUNT";
 }
 

@@ -5,21 +5,20 @@ use std::time::Duration;
 
 section! {
     /// Settings of the logs and their files.
-    StorageConfig from StorageConfigArgs:
-    /// When an append counts as durable: `always`, or `interval=<ms>` (a power loss may lose that
+    StorageConfig from StorageConfigArgs under "Logs and their files":
+    /// When an append counts as durable: always, or interval=MS (a power failure may lose that
     /// much).
     sync: String = "WELLSPRING_SYNC", "always".to_owned();
     /// Maximum number of logs.
     max_logs: usize = "WELLSPRING_MAX_LOGS", 256;
-    /// Largest segment file, in bytes.
+    /// Maximum size of a segment file, in bytes.
     segment_bytes: u32 = "WELLSPRING_SEGMENT_BYTES", 256 << 20;
-    /// Maximum bytes of a log that may wait to become durable.
+    /// Maximum size of the events of a log that wait to become durable, in bytes.
     staged_bytes: usize = "WELLSPRING_STAGED_BYTES", 64 << 20;
-    /// Memory of the index of the active segment, per log, in bytes; a new segment begins when it
-    /// is full. Bounds the time of a start after a crash.
+    /// Memory per log for the index of the active segment, in bytes. When it is full, the next
+    /// segment starts; this bounds the startup time after a crash.
     active_index_bytes: usize = "WELLSPRING_ACTIVE_INDEX_BYTES", 8 << 20;
-    /// Memory for the filters and directories of all other segments' indexes, for all logs
-    /// together, in bytes.
+    /// Memory for the filters and directories of all other indexes together, in bytes.
     sealed_index_bytes: usize = "WELLSPRING_SEALED_INDEX_BYTES", 32 << 20;
 }
 

@@ -32,13 +32,13 @@ use crate::settings::section;
 
 section! {
     /// Settings of the export to a collector.
-    OtlpConfig from OtlpConfigArgs:
-    /// Share of requests whose trace begins here and is exported, 0 to 1. A request with a
-    /// traceparent is recorded as that says.
+    OtlpConfig from OtlpConfigArgs under "Export to a collector (OTLP)":
+    /// Share of requests without a traceparent whose trace is exported, 0 to 1. A traceparent
+    /// decides for its own request.
     otlp_sample: f64 = "WELLSPRING_OTLP_SAMPLE", 0.01;
     optional
-    /// OpenTelemetry collector that figures and traces are exported to, e.g. http://127.0.0.1:4318
-    /// (OTLP over HTTP, as JSON). Only in programs built with the feature otlp.
+    /// OpenTelemetry collector for metrics and traces, e.g. http://127.0.0.1:4318 (OTLP over HTTP,
+    /// JSON). Requires a build with the feature otlp.
     otlp_endpoint: String = "WELLSPRING_OTLP_ENDPOINT";
 }
 

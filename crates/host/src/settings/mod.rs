@@ -50,16 +50,17 @@ pub trait Section: Sized {
 }
 
 /// Declares a section: its name, that of its settings as given, and the settings with their text
-/// for `--help`, environment variable and default. Those after `optional` have no default: leaving
-/// them unset has a meaning of its own.
+/// for `--help`, environment variable and default. `under` is their heading in `--help`. Those
+/// behind `optional` have no default: that they are not set means something of its own.
 #[macro_export]
 macro_rules! section {
-    ($(#[doc = $about:literal])+ $section:ident from $args:ident:
+    ($(#[doc = $about:literal])+ $section:ident from $args:ident $(under $heading:literal)?:
      $($(#[doc = $doc:literal])+ $([$($flag:tt)*])? $name:ident: $type:ty = $env:literal, $default:expr;)*
      $(optional $(#[doc = $maybe_doc:literal])+ $maybe:ident: $maybe_type:ty = $maybe_env:literal;)*) => {
         /// The section as given in one place.
         #[derive(Debug, Default, clap::Args, serde::Deserialize)]
         #[serde(default)] // a file holds those of other sections, too
+        $(#[command(next_help_heading = $heading)])?
         pub struct $args {
             $($(#[doc = $doc])+ #[arg(long, env = $env, $($($flag)*)?)] $name: Option<$type>,)*
             $($(#[doc = $maybe_doc])+ #[arg(long, env = $maybe_env)] $maybe: Option<$maybe_type>,)*

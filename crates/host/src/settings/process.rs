@@ -20,28 +20,29 @@ pub enum LogFormat {
 
 section! {
     /// Settings of the process, and those that several rooms read.
-    ProcessConfig from ProcessConfigArgs:
-    /// Folder of the data.
+    ProcessConfig from ProcessConfigArgs under "Process":
+    /// Data folder.
     data: PathBuf = "WELLSPRING_DATA", PathBuf::from("./data");
-    /// Lets a crash write the process's memory, and the secrets in it, to a core file.
+    /// Allow core dumps; they contain the memory of the process, secrets included.
     [num_args = 0..=1, default_missing_value = "true"]
     core_dumps: bool = "WELLSPRING_CORE_DUMPS", false;
-    /// Address and port to listen on; port 0 picks a free one.
+    /// Address and port to listen on; port 0 selects a free one.
     listen: String = "WELLSPRING_LISTEN", "127.0.0.1:4000".to_owned();
-    /// Allows a --listen address that other machines can reach, without accounts or encryption.
+    /// Allow a --listen address that other machines can reach, without accounts or encryption.
     [num_args = 0..=1, default_missing_value = "true"]
     insecure: bool = "WELLSPRING_INSECURE", false;
-    /// Serving threads; 0 = one per core.
+    /// Number of serving threads; 0 = one per core.
     threads: usize = "WELLSPRING_THREADS", 0;
     /// Format of log lines: text or json.
     log_format: LogFormat = "WELLSPRING_LOG_FORMAT", LogFormat::Text;
-    /// Minimum severity logged: error, warn, info, debug, trace.
+    /// Minimum level of log lines: error, warn, info, debug, trace.
     log_level: String = "WELLSPRING_LOG_LEVEL", "info".to_owned();
-    /// Host names accepted while there are no accounts, besides localhost, addresses and names
-    /// without a dot, comma separated: example.com is that name, *.example.com all names below it.
+    /// Host names of this server, needed while there are no accounts; comma separated. localhost,
+    /// IP addresses and names without a dot always count. example.com is that name, *.example.com
+    /// every name below it.
     [value_delimiter = ',']
     own_hosts: Vec<String> = "WELLSPRING_OWN_HOSTS", Vec::new();
-    /// Proxies whose X-Forwarded-For is trusted, comma separated: addresses and prefixes
+    /// Proxies whose X-Forwarded-For is trusted; comma separated addresses and prefixes
     /// (10.0.0.0/8).
     [value_delimiter = ',']
     trusted_proxies: Vec<String> = "WELLSPRING_TRUSTED_PROXIES", Vec::new();

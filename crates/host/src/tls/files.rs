@@ -29,18 +29,18 @@ pub enum ClientAuth {
 
 section! {
     /// Settings of TLS.
-    TlsConfig from TlsConfigArgs:
+    TlsConfig from TlsConfigArgs under "TLS":
     optional
-    /// PEM file of the server's TLS certificate and its chain; with --tls-key. Not set: no TLS.
+    /// PEM file of the TLS certificate and its chain; with --tls-key. Not set: no TLS.
     tls_cert: PathBuf = "WELLSPRING_TLS_CERT";
     optional
     /// PEM file of the private key of --tls-cert, readable by its owner only.
     tls_key: PathBuf = "WELLSPRING_TLS_KEY";
     optional
-    /// PEM file of authorities: clients show a certificate signed by one of them.
+    /// PEM file of the authorities that sign client certificates.
     tls_client_ca: PathBuf = "WELLSPRING_TLS_CLIENT_CA";
     optional
-    /// Whether clients may or must show a certificate: optional or required. Not set: required with
+    /// Whether client certificates are optional or required. Not set: required with
     /// --tls-client-ca.
     tls_client_auth: ClientAuth = "WELLSPRING_TLS_CLIENT_AUTH";
 }

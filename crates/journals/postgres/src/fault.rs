@@ -1,4 +1,4 @@
-//! What goes wrong, in words that hold no password.
+//! Connection errors, worded without passwords.
 
 use crate::options::OptionsError;
 use std::error::Error as _;
@@ -8,37 +8,37 @@ use tokio_postgres::Error;
 /// Why a node has no connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectError {
-    /// The options cannot be used.
+    /// The options are invalid.
     Options(OptionsError),
-    /// No server can be reached that takes writes, or it lets nobody in. Trying again may help.
+    /// No server that accepts writes can be reached, or it refuses the login. A retry may help.
     Server {
         /// The URL, without the password.
         server: String,
-        /// What was said.
+        /// The error.
         reason: String,
     },
-    /// The tables are not as they must be.
+    /// The tables are not as expected.
     Schema(String),
-    /// The system gave no thread or no timer.
+    /// The system could not create a thread or a timer.
     System(String),
 }
 
-/// Whether trying again may help.
+/// Whether a retry may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// It may: the server starts, or another takes its place.
+    /// It may: the server may start, or another one may replace it.
     MayHelp,
-    /// It does not: a person has to change something.
+    /// It does not: an operator must change something.
     DoesNot,
 }
 
-/// What a server, or the way to it, says when nothing changes by itself: wrong user or password, no
-/// such database, no password where one is asked for, no TLS.
+/// Errors of a server or connection that do not go away by themselves: wrong user or password,
+/// unknown database, a missing password, no TLS.
 const FOR_GOOD: &[&str] =
     &["[28P01]", "[28000]", "[3D000]", "password missing", "server does not support TLS"];
 
 impl ConnectError {
-    /// Whether trying again may help.
+    /// Whether a retry may help.
     #[must_use]
     pub fn retry(&self) -> Retry {
         match self {
@@ -62,7 +62,10 @@ impl fmt::Display for ConnectError {
             ConnectError::Server { server, reason } => write!(f, "{server}: {reason}"),
             ConnectError::Schema(reason) => f.write_str(reason),
             ConnectError::System(reason) => {
-                write!(f, "the system gave no thread for the journal: {reason}; raise its limits")
+                write!(
+                    f,
+                    "the system could not create a thread for the journal: {reason}; raise its limits"
+                )
             }
         }
     }
@@ -76,7 +79,7 @@ impl From<OptionsError> for ConnectError {
     }
 }
 
-/// What the server or the way to it said.
+/// The error of the server or connection.
 pub(crate) fn describe(error: &Error) -> String {
     if let Some(said) = error.as_db_error() {
         let hint = said.hint().map_or(String::new(), |hint| format!(" ({hint})"));

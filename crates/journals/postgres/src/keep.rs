@@ -1,4 +1,4 @@
-//! A node has its server, or tries again and again to have it.
+//! Keeps a node connected to its server.
 
 use crate::fault::describe;
 use crate::session::{Session, connect};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use wellspring_log::shared::SharedLogError;
 
-/// Between attempts to connect: at first, and at most.
+/// Shortest and longest pause between connection attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Serves the node's logs over this session and those after it, until nobody is left who asks.
+/// Serves the node's logs over this session and later ones, until no handle is left.
 pub(crate) async fn keep(
     node: &Arc<NodeShared>,
     first: Session,
@@ -55,7 +55,7 @@ pub(crate) async fn keep(
     }
 }
 
-/// Does something, and meanwhile says no to whatever is asked. `None` if nobody is left who asks.
+/// Performs an operation while refusing all commands. `None` if no handle is left.
 async fn refusing<T>(
     node: &NodeShared,
     commands: &mut UnboundedReceiver<Command>,
@@ -68,7 +68,7 @@ async fn refusing<T>(
             command = commands.recv() => {
                 let reason = match &node.status().connection {
                     Connection::Lost { reason } => reason.clone(),
-                    Connection::Connected => "the connection is lost".into(),
+                    Connection::Connected => "the connection was lost".into(),
                 };
                 refuse(command?, reason);
             }
@@ -76,7 +76,7 @@ async fn refusing<T>(
     }
 }
 
-/// Says no. What was never sent never comes to stand.
+/// Refuses a command. An offer that was never sent never lands.
 fn refuse(command: Command, reason: String) {
     match command {
         Command::Work(log) => log.disconnected(&reason),

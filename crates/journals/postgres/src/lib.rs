@@ -1,4 +1,4 @@
-//! A shared log of Wellspring in PostgreSQL: several nodes agree on one order by a table.
+//! A shared log of Wellspring in PostgreSQL: several nodes agree on one order through a table.
 //!
 //! ```no_run
 //! use wellspring_journal_postgres::{ConnectOptions, PostgresNode};
@@ -15,76 +15,76 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Setting up
+//! # Setup
 //!
-//! A database and a user that may make a schema in it, or that owns one named as `?schema=` says:
+//! A database and a user that may create a schema in it, or that owns the one named by `?schema=`:
 //!
 //! ```sql
 //! CREATE ROLE wellspring LOGIN PASSWORD '…';
 //! CREATE DATABASE events OWNER wellspring;
 //! ```
 //!
-//! The tables are made by the first node that connects, and have a version (`ws_meta`); tables of a
+//! The first node that connects creates the tables, which have a version (`ws_meta`); tables of a
 //! newer version are refused. A node has two connections, however many logs it has: one writes, one
-//! reads. They must reach the server itself or a pooler in *session* mode: plans are prepared, and
-//! settings are those of the session. Tested with PostgreSQL 15. With several hosts in the URL, the
-//! one that takes writes is used.
+//! reads. They must reach the server itself or a pooler in *session* mode, because they use
+//! prepared plans and session settings. Tested with PostgreSQL 15. With several hosts in the URL,
+//! the one that accepts writes is used.
 //!
-//! Beyond this machine connections are encrypted (`sslmode=verify-full`) or refused. The password
-//! stands in the URL, in `PGPASSWORD` or in a file of mode 0600, and is in no error, log line or
-//! `Debug` output.
+//! Connections to other machines must be encrypted (`sslmode=verify-full`). The password is given
+//! in the URL, in `PGPASSWORD` or in a file of mode 0600, and never appears in an error, log line
+//! or `Debug` output.
 //!
 //! # How it works
 //!
 //! `ws_end` has a row for each log with the last place, `ws_entry` the entries. An offer is one
-//! statement, one round trip, one commit: it moves the end from the place the node has seen to the
-//! next, if it is still there, and adds the entry. The end row stays locked to the commit, so that
-//! places become visible in order and without a gap. One row added: it stands there. None:
-//! something else does, and this never will. A connection lost meanwhile: unknown, until it is read
-//! or offered again. The node that placed an entry takes it from memory, the others read every 5 to
-//! 50 ms. To find the end a node *writes* the end row as it is: only a primary that can commit
-//! answers.
+//! statement, one round trip, one commit: it moves the end from the place that the node has seen to
+//! the next, if it is still there, and adds the entry. The end row stays locked until the commit,
+//! so places become visible in order and without gaps. If one row is added, the entry has been
+//! placed; if none, another entry has that place and this one never will. If the connection is lost
+//! meanwhile, the outcome is unknown until the entry is read or offered again. The node that placed
+//! an entry takes it from memory; the others read every 5 to 50 ms. To determine the end, a node
+//! *writes* the end row unchanged: only a primary that can commit answers.
 //!
 //! # What "durable" means
 //!
-//! What the server's settings say; [`DurabilityReport`] reads them and says it in words. With
+//! That depends on the server's settings; [`DurabilityReport`] reads them and explains them. With
 //! `fsync` and `full_page_writes` on (the default), an acknowledged append survives a power loss of
-//! the server. To survive the loss of the server it takes a standby in `synchronous_standby_names`,
-//! and that nobody promotes another one. `synchronous_commit` is raised to `on` for the node's own
-//! sessions where it is `off` or `local`.
+//! the server. Surviving the loss of the server requires a standby in `synchronous_standby_names`,
+//! and that no other standby is promoted. `synchronous_commit` is raised to `on` for the node's own
+//! sessions if it is `off` or `local`.
 //!
 //! # Failures
 //!
-//! | what happens | what follows |
+//! | event | consequence |
 //! |---|---|
-//! | a connection is lost, or the server restarts | both are made anew after 20 ms to 1 s, again and again; offers under way are in doubt and made again by the log; meanwhile the log is unavailable and says why |
-//! | nothing comes from the server for 10 s | the connection is given up (TCP) |
-//! | another node placed something first | the offer is refused, the node reads at once |
-//! | a commit hangs (no synchronous standby answers) | it is waited for, without limit: statements are never cancelled here. Others wait behind it on the end row |
-//! | somebody else cancels that wait | the server warns that the commit may not be replicated: the outcome is unknown |
-//! | a standby without the last commits is promoted, or the server is restored | found with the next connection or question for the end: the log is unusable here, and says so. Nothing is offered any more |
+//! | a connection is lost, or the server restarts | both connections are reopened after 20 ms to 1 s, repeatedly; unsettled offers are in doubt and repeated by the log; meanwhile the log is unavailable and reports why |
+//! | the server is silent for 10 s | the connection is closed (TCP) |
+//! | another node placed an entry first | the offer is refused, and the node reads at once |
+//! | a commit hangs (no synchronous standby answers) | the node waits without limit: it never cancels statements. Others wait for the end row |
+//! | that wait is cancelled from elsewhere | the server warns that the commit may not be replicated: the outcome is unknown |
+//! | a standby without the last commits is promoted, or the server is restored | detected at the next connection or question for the end: the log is unusable on this node, and reports so. Nothing is offered any more |
 //! | entries are deleted that a node has not read | the same |
-//! | the disk is full, rights are taken away | offers are in doubt; [`NodeStatus::last_trouble`] has what the server said |
+//! | the disk is full, privileges are revoked | offers are in doubt; [`NodeStatus::last_trouble`] has the server's message |
 //!
-//! An entry whose commit was not replicated may show to readers before it is lost (PostgreSQL shows
-//! it when the server restarts, or when the wait for the standby is cancelled). That is why a
-//! promoted standby is compared with what was read.
+//! An entry whose commit was not replicated may become visible before it is lost (when the server
+//! restarts, or when the wait for the standby is cancelled). That is why a promoted standby is
+//! compared with what was read.
 //!
 //! # Events as rows
 //!
-//! Unless told not to ([`EventRows::Omit`]), a node writes the events of each batch into
-//! `ws_event`, by the statement that places the batch: `log, position, recorded_at, type, tags, id,
-//! metadata, data` (JSON, as text) or `data_bytes`. A batch that is placed but counts for nobody
-//! (of a leader that was overtaken) leaves no rows; one in parts shows with its last part.
-//! `ws_end.rows_place` says up to which place the rows are complete; what nodes without rows have
-//! placed is filled in by the next node with them.
+//! Unless configured otherwise ([`EventRows::Omit`]), a node writes the events of each batch into
+//! `ws_event`, in the statement that places the batch: `log, position, recorded_at, type, tags, id,
+//! metadata, data` (JSON, as text) or `data_bytes`. A batch that is placed but void (of a former
+//! leader) leaves no rows; the rows of a batch in parts appear with its last part.
+//! `ws_end.rows_place` is the place up to which the rows are complete; the next node that writes
+//! rows adds those of batches placed by nodes that do not.
 //!
 //! ```sql
-//! -- what happened to one thing
+//! -- the events of one order
 //! SELECT position, recorded_at, type, data::jsonb FROM wellspring.ws_event
 //! WHERE log = 'main' AND tags @> '{order:1001}' ORDER BY position;
 //!
-//! -- how often what happened, by day
+//! -- number of events by day and type
 //! SELECT date_trunc('day', recorded_at) AS day, type, count(*) FROM wellspring.ws_event
 //! WHERE log = 'main' GROUP BY 1, 2 ORDER BY 1, 2;
 //!
@@ -96,13 +96,15 @@
 //! SELECT * FROM wellspring.ws_event WHERE log = 'main' AND position > 41 ORDER BY position LIMIT 1000;
 //! ```
 //!
-//! Readers need `USAGE` on the schema and `SELECT` on `ws_event`, and no more.
+//! Readers need only `USAGE` on the schema and `SELECT` on `ws_event`.
 //!
 //! # Limits
 //!
-//! An entry has at most 8 MiB; larger batches travel in parts. One offer of a log is under way at a
-//! time. Offers of several logs go over one connection, one behind another: a commit that hangs
-//! holds up all logs of the node.
+//! An entry has at most 8 MiB; larger batches are sent in parts. A log has at most one unsettled
+//! offer. Offers of several logs share one connection, one after another: a commit that hangs
+//! blocks all logs of the node.
+
+#![forbid(unsafe_code)]
 
 mod fault;
 mod keep;

@@ -1,4 +1,4 @@
-//! One log in PostgreSQL, as the log crate asks it.
+//! One log in PostgreSQL, as an engine of the log crate.
 
 use crate::shared::{Command, NodeShared};
 use crate::state::{LogState, Offer};
@@ -10,10 +10,10 @@ use wellspring_log::shared::{
     Arrival, AskId, OfferId, Place, PlacedEntry, SharedLimits, SharedLog, SharedLogError,
 };
 
-/// How long a caller that waits is held up at most.
+/// Maximum time that a waiting caller is blocked.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A log in PostgreSQL. Made by [`PostgresNode::shared_log`](crate::PostgresNode::shared_log).
+/// A log in PostgreSQL, created by [`PostgresNode::shared_log`](crate::PostgresNode::shared_log).
 pub struct PostgresLog {
     pub(crate) node: Arc<NodeShared>,
     pub(crate) state: Arc<LogState>,
@@ -22,7 +22,7 @@ pub struct PostgresLog {
 
 impl PostgresLog {
     fn send(&self, command: Command) {
-        // The receiver ends after all senders.
+        // The receiver outlives all senders.
         let _ = self.commands.send(command);
     }
 

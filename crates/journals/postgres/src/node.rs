@@ -1,4 +1,4 @@
-//! A node's way to its server: one thread and two connections, for all its logs.
+//! A node's connection to its server: one thread and two database connections for all its logs.
 
 use crate::fault::ConnectError;
 use crate::keep::keep;
@@ -15,14 +15,14 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use wellspring_log::shared::SharedLimits;
 
-/// Largest entry. A larger batch travels in parts.
+/// Maximum size of an entry. A larger batch is sent in parts.
 const ENTRY_BYTES: usize = 8 << 20;
-/// The least silence after which a leader may be taken for gone, whatever a round trip takes.
+/// Minimum silence after which a leader may be considered gone, regardless of the round-trip time.
 const LEAD_TIMEOUT_MIN: Duration = Duration::from_millis(100);
-/// So many round trips are it, if that is more.
+/// The same as a number of round trips, if that is more.
 const LEAD_TIMEOUT_ROUND_TRIPS: u32 = 50;
 
-/// A node's way to its server. Clones are the same way; it ends with the last of them and of its
+/// A node's connection to its server. Clones share it; it ends with the last of them and of its
 /// logs.
 #[derive(Clone)]
 pub struct PostgresNode {
@@ -31,11 +31,11 @@ pub struct PostgresNode {
 }
 
 impl PostgresNode {
-    /// Connects, makes the tables if there are none, and stays connected from then on: a connection
-    /// that is lost is made anew. Blocks until the first one is there.
+    /// Connects, creates the tables if necessary, and stays connected: a lost connection is
+    /// reopened. Blocks until the first connection is established.
     ///
     /// # Errors
-    /// [`ConnectError`]. Trying again helps with [`Server`](ConnectError::Server) alone.
+    /// [`ConnectError`]. A retry can help only for [`Server`](ConnectError::Server).
     pub fn connect(options: ConnectOptions) -> Result<PostgresNode, ConnectError> {
         options.check()?;
         let tls = MakeRustls::new(&options.tls)?;
@@ -48,21 +48,21 @@ impl PostgresNode {
         Ok(PostgresNode { shared, commands })
     }
 
-    /// A log of this name; it begins empty if nobody has used it. Two logs of the same name on one
-    /// node are two readers of the same log.
+    /// A log with this name, initially empty. Two logs with the same name on one node are two
+    /// readers of the same log.
     #[must_use]
     pub fn shared_log(&self, name: &str) -> PostgresLog {
         self.shared_log_with(name, self.shared.options.event_rows)
     }
 
-    /// The same; whether its events are written as rows is said for it alone.
+    /// As [`shared_log`](Self::shared_log), with a separate setting for writing events as rows.
     #[must_use]
     pub fn shared_log_with(&self, name: &str, event_rows: EventRows) -> PostgresLog {
         let rows = match event_rows {
             EventRows::Write => Rows::Unknown,
             EventRows::Omit => Rows::Off,
         };
-        // With the list locked: a connection that is lost meanwhile is told to the log as well.
+        // With the list locked, so that a loss of the connection is also reported to this log.
         let mut logs = lock(&self.shared.logs);
         let unavailable = match &self.shared.status().connection {
             Connection::Connected => None,
@@ -75,26 +75,26 @@ impl PostgresNode {
         PostgresLog { node, state, commands }
     }
 
-    /// Reads at once what other nodes have placed, instead of in some milliseconds: somebody waits
-    /// for it.
+    /// Reads entries of other nodes immediately instead of within milliseconds, because a caller
+    /// waits for them.
     pub fn nudge(&self) {
         self.shared.look.notify_one();
     }
 
-    /// How it stands with the connections.
+    /// The status of the connections.
     #[must_use]
     pub fn status(&self) -> NodeStatus {
         self.shared.status().clone()
     }
 
-    /// What "durable" means on the server.
+    /// The meaning of "durable" on the server.
     #[must_use]
     pub fn durability(&self) -> DurabilityReport {
         self.shared.status().durability.clone()
     }
 }
 
-/// The door through which this crate starts threads.
+/// The only place where this crate starts threads.
 #[allow(clippy::disallowed_methods)]
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), ConnectError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);

@@ -1,4 +1,4 @@
-//! What a node reads: the entries of all its logs by one query, again and again.
+//! Reads the entries of all of a node's logs with one repeated query.
 
 use crate::fault::describe;
 use crate::rows::{Cursor, RowsState};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio_postgres::Error;
 use wellspring_log::shared::{Place, PlacedEntry, SharedLogError};
 
-/// Between looks while others write.
+/// Pause between reads while other nodes write.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-/// Between looks while nobody does.
+/// Pause between reads while none do.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// Of each log, so much is read by one look: about; always at least one entry.
+/// Approximate amount read per log and query; always at least one entry.
 const LOOK_BYTES: i64 = 4 << 20;
 
 /// Reads until the connection fails.
@@ -60,7 +60,7 @@ async fn look(node: &NodeShared, session: &Session) -> Result<Delivery, Error> {
     Ok(delivery)
 }
 
-/// Entries after a place, apart from those being delivered.
+/// Entries after a place, independent of those being delivered.
 pub(crate) async fn fetch(
     session: &Session,
     log: &str,
@@ -87,7 +87,7 @@ pub(crate) async fn fetch(
     }
 }
 
-/// The rule where the rows of a log end.
+/// The state of the rule where a log's rows end.
 pub(crate) async fn rows_cursor(session: &Session, log: &str) -> Result<RowsState, Error> {
     let row = session.reader.query_one(&session.reading.cursor, &[&log]).await?;
     Ok(RowsState::at(Cursor {
@@ -99,8 +99,8 @@ pub(crate) async fn rows_cursor(session: &Session, log: &str) -> Result<RowsStat
     }))
 }
 
-/// Compares, on a new connection, the last entry that each log has read with what stands there:
-/// another server, or a restored one, may hold another past.
+/// After reconnecting, compares the last entry read of each log with the server's: another or a
+/// restored server may have another history.
 pub(crate) async fn check_anchors(node: &NodeShared, session: &Session) -> Result<(), Error> {
     for log in node.logs() {
         let Some((place, header)) = log.anchor() else { continue };

@@ -1,31 +1,31 @@
-//! What "durable" means on a server, from its settings.
+//! The meaning of "durable" on a server, derived from its settings.
 
 use std::fmt;
 use tokio_postgres::{Client, Error};
 
-/// Settings of the server that decide what an acknowledged append survives.
+/// The server settings that determine what acknowledged appends survive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DurabilityReport {
     /// `server_version`.
     pub server_version: String,
-    /// `fsync`: commits are on the disk before they are acknowledged.
+    /// `fsync`: commits are on disk before they are acknowledged.
     pub fsync: bool,
-    /// `full_page_writes`: a page that a power loss tears is mended.
+    /// `full_page_writes`: a page torn by a power loss can be repaired.
     pub full_page_writes: bool,
-    /// `synchronous_commit` as this node's sessions have it.
+    /// `synchronous_commit` in this node's sessions.
     pub synchronous_commit: String,
     /// `synchronous_standby_names`: empty if commits wait for no other server.
     pub synchronous_standby_names: String,
 }
 
-/// What survives.
+/// What acknowledged appends survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// A crash of the server's machine may lose what was acknowledged, or leave the tables damaged.
+    /// A crash of the server's machine may lose acknowledged appends or damage the tables.
     Unsafe,
-    /// What was acknowledged survives a power loss, and is lost with the server's disk.
+    /// Acknowledged appends survive a power loss, but not the loss of the server's disk.
     OneServer,
-    /// It also survives the loss of the server, if a synchronous standby takes its place.
+    /// They also survive the loss of the server, if a synchronous standby replaces it.
     Standby,
 }
 
@@ -45,7 +45,7 @@ impl DurabilityReport {
         })
     }
 
-    /// What it comes to.
+    /// The resulting durability.
     #[must_use]
     pub fn durability(&self) -> Durability {
         if !self.fsync || !self.full_page_writes {
@@ -71,7 +71,7 @@ impl fmt::Display for DurabilityReport {
             }
             Durability::OneServer => f.write_str(
                 "an acknowledged append is on its disk and survives a power loss; it is lost with that disk, and a \
-                 standby that takes its place may lack the last ones, because synchronous_standby_names is empty",
+                 standby that replaces it may lack the last ones, because synchronous_standby_names is empty",
             ),
             Durability::Standby => {
                 let (names, commit) = (&self.synchronous_standby_names, &self.synchronous_commit);
@@ -83,7 +83,7 @@ impl fmt::Display for DurabilityReport {
                 write!(
                     f,
                     "an acknowledged append is on its disk and {there} ({names}): it survives the loss of either, \
-                     as long as nobody promotes a standby that is not synchronous"
+                     as long as no asynchronous standby is promoted"
                 )
             }
         }

@@ -1,16 +1,16 @@
-//! Which events count, so that they can be written as rows: the rule of the log, followed beside
-//! the entries.
+//! Determines which events take effect, so that they can be written as rows: applies the log's rule
+//! to the entries.
 //!
-//! An entry of an old leader may be placed and count for nobody; its events must not show in SQL.
-//! So rows are not written for an entry but for a verdict. A node that has seen everything up to a
-//! place knows what the next entry comes to *if it stands right behind it*, and the
-//! compare-and-swap makes sure that it stands there or nowhere.
+//! An entry of a former leader may be placed but void; its events must not appear in SQL. Rows are
+//! therefore written for a verdict, not for an entry. A node that has seen everything up to a place
+//! knows the verdict on the next entry *if it follows immediately*, and the compare-and-swap
+//! ensures that it is placed there or nowhere.
 //!
-//! Up to which place the rows are complete stands in `ws_end` as the *cursor*, with the rule's
-//! state there. Each statement that places an entry moves the cursor along, if it stands where the
-//! node has it. If it does not (a node without rows has placed something), no rows are written with
-//! the entry, and the node fills them in from the cursor on. So `ws_event` is always what counts,
-//! up to the cursor, without gaps.
+//! `ws_end` holds the *cursor*, the place up to which the rows are complete, with the rule's state
+//! there. Each statement that places an entry advances the cursor if it is where the node expects
+//! it. Otherwise (a node without rows has placed an entry) no rows are written with the entry, and
+//! the node fills them in from the cursor on. `ws_event` thus always contains exactly the valid
+//! events up to the cursor.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use wellspring_log::shared::entry::{ClusterId, EntryFault};
 use wellspring_log::shared::rule::{AcceptedBatch, Rule, Verdict};
 use wellspring_types::DataKind;
 
-/// The rule's state at a place where no batch is half there.
+/// The rule's state at a place without an incomplete batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) place: Place,
@@ -31,13 +31,13 @@ pub(crate) struct Cursor {
     pub(crate) cluster: Option<String>,
 }
 
-/// The rule, followed up to a place.
+/// The rule's state up to a place.
 #[derive(Debug, Clone)]
 pub(crate) struct RowsState {
     rule: Rule,
-    /// The last entry it was given.
+    /// The last entry judged.
     judged: Place,
-    /// Where the cursor is, if everybody moves it.
+    /// The cursor, provided that every node advances it.
     cursor: Cursor,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct EventColumns {
 }
 
 impl RowsState {
-    /// From the cursor on.
+    /// Starts at the cursor.
     pub(crate) fn at(cursor: Cursor) -> RowsState {
         let cluster: Option<ClusterId> =
             cursor.cluster.as_ref().and_then(|cluster| cluster.parse().ok());
@@ -63,17 +63,17 @@ impl RowsState {
         RowsState { rule, judged: cursor.place, cursor }
     }
 
-    /// The last entry it was given.
+    /// The last entry judged.
     pub(crate) fn judged(&self) -> Place {
         self.judged
     }
 
-    /// Where the cursor is.
+    /// The cursor.
     pub(crate) fn cursor(&self) -> &Cursor {
         &self.cursor
     }
 
-    /// What stands at the next place, and the events that count by it.
+    /// Judges the entry at the next place; returns the events that take effect.
     pub(crate) fn judge(
         &mut self,
         place: Place,
@@ -98,8 +98,8 @@ impl RowsState {
 }
 
 impl EventColumns {
-    /// Adds the events of a batch that counts. What cannot be read is left out: then the log itself
-    /// is damaged, which its readers find.
+    /// Adds the events of a valid batch. Unreadable ones are omitted: then the log itself is
+    /// damaged, which its readers detect.
     pub(crate) fn add(&mut self, accepted: &AcceptedBatch) {
         let joined;
         let mut slices = accepted.body_slices();
@@ -151,7 +151,7 @@ impl EventColumns {
         }
         metadata.push('}');
         self.metadata.push(metadata);
-        // JSON as text: what a server's own parser thinks of it must not stop the log.
+        // JSON as text, because objections of a server's own parser must not stop the log.
         let text = (record.kind() == DataKind::Json && !record.data().contains(&0))
             .then(|| std::str::from_utf8(record.data()).ok())
             .flatten();
@@ -174,7 +174,7 @@ impl EventColumns {
     }
 }
 
-/// PostgreSQL's texts hold no U+0000.
+/// PostgreSQL texts cannot contain U+0000.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

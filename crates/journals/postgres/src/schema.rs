@@ -1,12 +1,12 @@
-//! The tables: made by whoever comes first, with a version that a program knows or refuses.
+//! The tables: created by the first node that connects, with a version that is checked.
 
 use crate::fault::{ConnectError, describe};
 use tokio_postgres::Client;
 
-/// The version of the tables written here.
+/// The version of the tables.
 pub(crate) const SCHEMA_VERSION: i64 = 1;
 
-/// Names what is locked while tables are made: "wellspri" as a number.
+/// The lock held while tables are created: "wellspri" as a number.
 const MAKING: i64 = 0x7765_6c6c_7370_7269;
 
 fn tables(schema: &str) -> String {
@@ -49,11 +49,11 @@ INSERT INTO "{schema}".ws_meta VALUES ('schema_version', '{SCHEMA_VERSION}'), ('
     )
 }
 
-/// What is there.
+/// The version of the existing tables.
 async fn version(client: &Client, schema: &str) -> Result<Option<i64>, ConnectError> {
     let table = format!("\"{schema}\".ws_meta");
     let failed = |error| ConnectError::Schema(describe(&error));
-    // Not by to_regclass: that may remember, within a transaction, that there was no such schema.
+    // Not with to_regclass, which may cache, within a transaction, that the schema did not exist.
     let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
          ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'ws_meta')";
     let there = client.query_one(there, &[&schema]).await.map_err(failed)?;
@@ -64,14 +64,14 @@ async fn version(client: &Client, schema: &str) -> Result<Option<i64>, ConnectEr
     let row = client.query_opt(&select, &[]).await.map_err(failed)?;
     let unknown = || {
         ConnectError::Schema(format!(
-            "{table} is there but is not of Wellspring: name another schema with ?schema=NAME"
+            "{table} exists but does not belong to Wellspring; name another schema with ?schema=NAME"
         ))
     };
     let value: String = row.ok_or_else(unknown)?.get(0);
     Ok(Some(value.parse().map_err(|_| unknown())?))
 }
 
-/// Sees to it that the tables are there and of a version that is known.
+/// Ensures that the tables exist with a supported version.
 pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<(), ConnectError> {
     let found = match version(client, schema).await? {
         Some(found) => found,
@@ -87,10 +87,10 @@ pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<(), Connect
     let what = if newer {
         "run the newer program on every node"
     } else {
-        "restore it from a copy that is whole"
+        "restore it from an intact copy"
     };
     Err(ConnectError::Schema(format!(
-        "the tables in the schema {schema:?} are of version {found}, and this program knows version \
+        "the tables in the schema {schema:?} have version {found}, while this program supports version \
          {SCHEMA_VERSION}: {what}"
     )))
 }
@@ -105,8 +105,8 @@ async fn make(client: &Client, schema: &str) -> Result<(), ConnectError> {
     let run = async |sql: String| {
         client.batch_execute(&sql).await.map_err(|error| failed(&describe(&error)))
     };
-    // In one transaction. Nodes that start together come one after another, and only the first
-    // makes something: another would lock tables that the first has begun to use.
+    // In one transaction. Nodes that start together go one after another, and only the first
+    // creates anything: a second creation would lock tables that the first node already uses.
     run(format!("BEGIN; SELECT pg_advisory_xact_lock({MAKING})")).await?;
     if version(client, schema).await?.is_none() {
         run(format!(

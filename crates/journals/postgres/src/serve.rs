@@ -1,13 +1,12 @@
-//! What a node's logs send: offers, questions for the end, rows that are missing. One of each log
-//! at a time, those of several logs one behind another on the same connection, so that none waits
-//! for another's round trip.
+//! Sends for a node's logs: offers, questions for the end, missing rows. One of each per log at a
+//! time; several logs share the connection, pipelined, so that none waits for another's round trip.
 
 use crate::fault::describe;
 use crate::read;
 use crate::rows::{EventColumns, RowsState};
 use crate::session::Session;
 use crate::shared::{Command, NodeShared};
-use crate::state::{Delivery, Job, Joined, LogState, Offer, Rows};
+use crate::state::{Delivery, Job, LogState, Offer, Rows, RowsJoin};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use std::future::Future;
@@ -20,33 +19,33 @@ use tokio_postgres::types::ToSql;
 use wellspring_log::shared::entry::EntryFault;
 use wellspring_log::shared::{OfferOutcome, Place, SharedLogError};
 
-/// Why a session is over.
+/// Why a session ended.
 pub(crate) enum End {
     Lost(String),
     NobodyAsks,
 }
 
-/// Something under way; the log that may have more to do after it.
+/// An operation in progress; returns the log that may have more to do.
 type Work<'a> = Pin<Box<dyn Future<Output = Option<Next>> + 'a>>;
 
-/// What to do after something under way is settled.
+/// What to do after an operation is settled.
 enum Next {
     Jobs(Arc<LogState>),
     FillRows(Arc<LogState>, Duration),
 }
 
-/// Before another attempt to write rows that the server did not take.
+/// Pause before another attempt to write rows that the server refused.
 const ROWS_PAUSE: Duration = Duration::from_secs(2);
-/// Rows that are missing are filled in by so many bytes of entries at a time.
+/// Missing rows are filled in batches of this many bytes of entries.
 const ROWS_BYTES: usize = 4 << 20;
 
-/// Serves the node's logs until a connection is lost or nobody asks any more.
+/// Serves the node's logs until a connection is lost or no handle is left.
 pub(crate) async fn serve(
     node: &Arc<NodeShared>,
     mut session: Session,
     commands: &mut UnboundedReceiver<Command>,
 ) -> End {
-    // Waits for what the others borrow the session for.
+    // Awaits the end of the connections, while other tasks borrow the session.
     let mut ended = session.take_ended();
     let end = {
         let session = &session;
@@ -59,7 +58,7 @@ pub(crate) async fn serve(
             tokio::select! {
                 biased;
                 reason = ended.recv() => {
-                    break End::Lost(reason.unwrap_or_else(|| "the connection is closed".into()));
+                    break End::Lost(reason.unwrap_or_else(|| "the connection was closed".into()));
                 }
                 Some(next) = work.next(), if !work.is_empty() => match next {
                     Some(Next::Jobs(log)) => send_jobs(node, session, log, &mut work),
@@ -108,7 +107,7 @@ fn take<'a>(
     }
 }
 
-/// Begins with a log: its rows, if they are to be written, and whatever waits.
+/// Starts a log: its rows, if they are to be written, and everything that waits.
 fn begin_log<'a>(
     node: &'a Arc<NodeShared>,
     session: &'a Session,
@@ -139,7 +138,7 @@ fn send_jobs<'a>(
     }
 }
 
-/// Sees to it that a log has its end row.
+/// Ensures that a log has its end row.
 async fn begin(session: &Session, log: &LogState) -> Result<(), Error> {
     if !log.lock().begun {
         session.writer.execute(&session.writing.begin, &[&log.name]).await?;
@@ -178,7 +177,7 @@ async fn place(
             }
         }
         Ok(None) => {
-            // Something stands there that this node has not read.
+            // This node has not read the entry at that place.
             log.not_placed(offer.id, OfferOutcome::Refused);
             node.look.notify_one();
         }
@@ -191,7 +190,7 @@ async fn place(
     Some(Next::Jobs(log))
 }
 
-/// The rows that go with an offer, and the rule behind it.
+/// The rows of an offer, and the rule's state after it.
 struct WithRows {
     behind: Box<RowsState>,
     from: i64,
@@ -199,7 +198,7 @@ struct WithRows {
 }
 
 impl WithRows {
-    /// `None` if the entry cannot be read: it is placed all the same, and its readers find out.
+    /// `None` if the entry cannot be read: it is placed anyway, and its readers find out.
     fn of(mut rows: Box<RowsState>, offer: &Offer) -> Option<WithRows> {
         let from = rows.cursor().place.0 as i64;
         let place = Place(offer.after.0 + 1);
@@ -212,7 +211,7 @@ impl WithRows {
     }
 }
 
-/// Whether it was placed (`None`: not), and whether its rows were written.
+/// Whether it was placed (`None`: no), and whether its rows were written.
 async fn send_offer(
     session: &Session,
     log: &LogState,
@@ -267,7 +266,7 @@ async fn ask_end(node: &NodeShared, session: &Session, log: Arc<LogState>) -> Op
     Some(Next::Jobs(log))
 }
 
-/// Finds out up to where a log's rows are, writes those that are missing, and has them written with
+/// Determines how far a log's rows are complete, writes the missing ones, and writes rows with
 /// offers from then on.
 async fn fill_rows(
     node: &NodeShared,
@@ -280,19 +279,19 @@ async fn fill_rows(
         Ok(()) => Some(Next::Jobs(log)),
         Err(NotFilled::Closed) => None,
         Err(NotFilled::Unreadable(fault)) => {
-            node.trouble(format!("no rows of the log {:?} are written: {fault}", log.name));
+            node.trouble(format!("no rows are written for the log {:?}: {fault}", log.name));
             log.rows_off();
             Some(Next::Jobs(log))
         }
         Err(NotFilled::Later(reason)) => {
-            node.trouble(format!("rows of the log {:?} are missing: {reason}", log.name));
+            node.trouble(format!("rows are missing for the log {:?}: {reason}", log.name));
             log.rows_unknown();
             Some(Next::FillRows(log, ROWS_PAUSE))
         }
     }
 }
 
-/// Why rows that are missing are still.
+/// Why rows are still missing.
 enum NotFilled {
     Later(String),
     Unreadable(EntryFault),
@@ -317,9 +316,9 @@ async fn fill(session: &Session, log: &LogState) -> Result<(), NotFilled> {
             let fetched = fetched.map_err(|error| NotFilled::Later(error.to_string()))?;
             if fetched.is_empty() {
                 match log.join(&state) {
-                    Joined::Yes => return Ok(()),
-                    Joined::Behind => {}
-                    Joined::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
+                    RowsJoin::Yes => return Ok(()),
+                    RowsJoin::Behind => {}
+                    RowsJoin::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
                 }
                 continue;
             }

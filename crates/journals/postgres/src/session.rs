@@ -1,10 +1,10 @@
-//! The two connections of a node: how they are made, and what they tell by themselves.
+//! The two connections of a node: how they are opened, and their notifications.
 
 use crate::fault::{ConnectError, describe};
 use crate::options::{ConnectOptions, Host};
 use crate::report::DurabilityReport;
 use crate::schema;
-use crate::statements::{Reading, SESSION, Writing};
+use crate::statements::{ReadStatements, SESSION, WriteStatements};
 use crate::tls::MakeRustls;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,22 @@ use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
-/// What both connections of a node have.
+/// The state of both connections of a node.
 pub(crate) struct Session {
     pub(crate) writer: Client,
     pub(crate) reader: Client,
-    pub(crate) writing: Writing,
-    pub(crate) reading: Reading,
+    pub(crate) writing: WriteStatements,
+    pub(crate) reading: ReadStatements,
     pub(crate) durability: DurabilityReport,
     pub(crate) round_trip: Duration,
-    /// Warnings on the writing connection: a commit during which one came may not be on the
-    /// standby.
+    /// Warnings on the writing connection: a commit with a warning may not be on the standby.
     warnings: Arc<Warnings>,
     ended: UnboundedReceiver<String>,
     tasks: Vec<Task>,
 }
 
-/// Ends with its owner. The connection's socket is closed by that; nothing is cancelled on the
-/// server.
+/// A task that ends with its owner, which closes the connection's socket; nothing is cancelled on
+/// the server.
 struct Task(JoinHandle<()>);
 
 impl Drop for Task {
@@ -47,17 +46,17 @@ struct Warnings {
 }
 
 impl Session {
-    /// How many warnings came so far.
+    /// Number of warnings so far.
     pub(crate) fn warnings(&self) -> u64 {
         self.warnings.count.load(Ordering::Relaxed)
     }
 
-    /// The last one.
+    /// The last warning.
     pub(crate) fn last_warning(&self) -> Option<String> {
         self.warnings.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Tells when a connection is lost, and why. To be taken once.
+    /// Receives the reason when a connection is lost. Can be taken once.
     pub(crate) fn take_ended(&mut self) -> UnboundedReceiver<String> {
         std::mem::replace(&mut self.ended, unbounded_channel().1)
     }
@@ -85,7 +84,7 @@ fn config(options: &ConnectOptions, hosts: &[Host], purpose: &str) -> Config {
     config
 }
 
-/// Drives a connection to its end, and tells it.
+/// Drives a connection to its end, and reports it.
 fn drive<S, T>(
     mut connection: Connection<S, T>,
     warnings: Arc<Warnings>,
@@ -99,8 +98,8 @@ where
         let reason = loop {
             match std::future::poll_fn(|context| connection.poll_message(context)).await {
                 Some(Ok(AsyncMessage::Notice(notice))) => {
-                    // Seen before the statement is answered: both come this way, in this order. The
-                    // server translates the word but not this one.
+                    // Processed before the statement's answer: both arrive this way, in this order.
+                    // The server translates the severity word, but not this one.
                     let plain = [Severity::Notice, Severity::Info, Severity::Debug, Severity::Log];
                     if !notice.parsed_severity().is_some_and(|severity| plain.contains(&severity)) {
                         let detail = notice.detail().unwrap_or_default();
@@ -147,8 +146,7 @@ async fn open(
     Ok((client, task))
 }
 
-/// Makes both connections, within the time a connection may take (and as much again for the
-/// tables).
+/// Opens both connections, within the connection timeout (and as much again for the tables).
 pub(crate) async fn connect(
     options: &ConnectOptions,
     tls: Option<&MakeRustls>,
@@ -157,7 +155,7 @@ pub(crate) async fn connect(
     let failed = |reason| ConnectError::Server { server: options.to_string(), reason };
     match tokio::time::timeout(within, connect_both(options, tls)).await {
         Ok(made) => made,
-        Err(_) => Err(failed(format!("no answer within {} s", within.as_secs()))),
+        Err(_) => Err(failed(format!("no response within {} s", within.as_secs()))),
     }
 }
 
@@ -171,15 +169,15 @@ async fn connect_both(
     let (tell_ended, ended) = unbounded_channel();
     let (writer, writer_task) = open(options, tls, "writes", &warnings, &tell_ended).await?;
     schema::prepare(&writer, &options.schema).await?;
-    let writing = Writing::prepare(&writer, &options.schema).await.map_err(failed)?;
+    let writing = WriteStatements::prepare(&writer, &options.schema).await.map_err(failed)?;
     let durability = DurabilityReport::read(&writer).await.map_err(failed)?;
     let unwatched = Arc::new(Warnings::default());
     let (reader, reader_task) = open(options, tls, "reads", &unwatched, &tell_ended).await?;
-    let reading = Reading::prepare(&reader, &options.schema).await.map_err(failed)?;
-    // After a failover both the old primary and the new one may take connections.
+    let reading = ReadStatements::prepare(&reader, &options.schema).await.map_err(failed)?;
+    // After a failover, both the old primary and the new one may accept connections.
     let (writes_to, reads_from) = (server_process(&writer).await, server_process(&reader).await);
     if writes_to.map_err(failed)? != reads_from.map_err(failed)? {
-        let reason = "two of its hosts take writes; one of them has to be stopped".into();
+        let reason = "two of its hosts accept writes; stop one of them".into();
         return Err(ConnectError::Server { server: options.to_string(), reason });
     }
     let mut round_trip = Duration::ZERO;
@@ -192,14 +190,14 @@ async fn connect_both(
     Ok(Session { writer, reader, writing, reading, durability, round_trip, warnings, ended, tasks })
 }
 
-/// What no two servers have in common.
+/// An identifier that no two servers share.
 async fn server_process(client: &Client) -> Result<String, tokio_postgres::Error> {
     let row = client.query_one("SELECT pg_postmaster_start_time()::text", &[]).await?;
     Ok(row.get(0))
 }
 
 impl Session {
-    /// Closes both connections; what is under way on the server goes on there.
+    /// Closes both connections; statements in progress on the server continue there.
     pub(crate) fn close(mut self) {
         self.tasks.clear();
     }

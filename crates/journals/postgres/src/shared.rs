@@ -1,4 +1,4 @@
-//! What a node's thread and its logs have in common.
+//! The state shared by a node's thread and its logs.
 
 use crate::options::ConnectOptions;
 use crate::report::DurabilityReport;
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use tokio::sync::Notify;
 use wellspring_log::shared::{Place, PlacedEntry, SharedLimits, SharedLogError};
 
-/// To the node's thread.
+/// A command for the node's thread.
 pub(crate) enum Command {
-    /// There is something to send.
+    /// A log has something to send.
     Work(Arc<LogState>),
-    /// A log is read from now on.
+    /// A log is to be read from now on.
     Follow(Arc<LogState>),
     Fetch {
         log: Arc<LogState>,
@@ -26,14 +26,14 @@ pub(crate) enum Command {
     },
 }
 
-/// Whether a node has its server.
+/// Whether a node is connected to its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
-    /// It has.
+    /// It is connected.
     Connected,
-    /// It has not, and tries again and again.
+    /// It is not, and keeps trying.
     Lost {
-        /// What was said last.
+        /// The last error.
         reason: String,
     },
 }
@@ -41,25 +41,24 @@ pub enum Connection {
 /// Figures and facts about a node's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// Whether it has its server.
+    /// Whether it is connected.
     pub connection: Connection,
-    /// What the server said last to a statement that it did not carry out, or of which it warned;
-    /// for a person.
+    /// The server's last error or warning about a statement, for display.
     pub last_trouble: Option<String>,
-    /// How often it was connected anew.
+    /// Number of reconnects.
     pub reconnects: u64,
-    /// What "durable" means on the server.
+    /// The meaning of "durable" on the server.
     pub durability: DurabilityReport,
 }
 
-/// See the module.
+/// The shared state; see the module's documentation.
 pub(crate) struct NodeShared {
     pub(crate) options: ConnectOptions,
     pub(crate) tls: Option<MakeRustls>,
     pub(crate) limits: SharedLimits,
     pub(crate) logs: Mutex<Vec<Arc<LogState>>>,
     pub(crate) status: Mutex<NodeStatus>,
-    /// There may be something to read.
+    /// Notified when there may be something to read.
     pub(crate) look: Notify,
 }
 

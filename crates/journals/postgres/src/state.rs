@@ -1,5 +1,4 @@
-//! What a node knows of one log: what waits to be sent, what waits to be fetched, how far it has
-//! read.
+//! A node's state of one log: what is to be sent, what is to be fetched, how far it has read.
 
 use crate::rows::RowsState;
 use std::collections::VecDeque;
@@ -8,21 +7,21 @@ use std::task::Waker;
 use wellspring_log::shared::entry::ENTRY_HEADER_BYTES;
 use wellspring_log::shared::{Arrival, AskId, OfferId, OfferOutcome, Place, SharedLogError};
 
-/// Nothing more is read for a log whose reader has so many bytes to fetch.
+/// Reading a log pauses while its reader has this many bytes to fetch.
 const MOST_WAITING_BYTES: usize = 32 << 20;
 
-/// An entry to be placed.
+/// An entry to place.
 pub(crate) struct Offer {
     pub(crate) id: OfferId,
     pub(crate) after: Place,
     pub(crate) entry: Arc<[u8]>,
 }
 
-/// What is to be sent for a log.
+/// The next thing to send for a log.
 pub(crate) enum Job {
-    /// An offer, and the rule up to the place it names, if rows are to be written with it.
+    /// An offer and, if rows are to be written with it, the rule's state up to the place it names.
     Place(Offer, Option<Box<RowsState>>),
-    /// A question for the end, asked for all these.
+    /// A question for the end, on behalf of all of these.
     AskEnd,
 }
 
@@ -30,20 +29,20 @@ pub(crate) enum Job {
 pub(crate) enum Rows {
     /// Not by this node.
     Off,
-    /// Up to which place they are is being found out.
+    /// The place up to which they are complete is being determined.
     Unknown,
     /// With each offer.
     Known(Box<RowsState>),
 }
 
-/// The header of the last entry that was delivered: it has checksums of all of it.
+/// The header of the last entry delivered, which contains checksums of all of it.
 pub(crate) type Anchor = (Place, [u8; ENTRY_HEADER_BYTES]);
 
 pub(crate) struct Inner {
     arrivals: VecDeque<Arrival>,
     waiting_bytes: usize,
     waker: Option<Waker>,
-    /// The last entry among the arrivals, once it is followed.
+    /// The last entry among the arrivals, once the log is followed.
     queued: Option<Place>,
     anchor: Option<Anchor>,
     unavailable: Option<String>,
@@ -51,13 +50,13 @@ pub(crate) struct Inner {
     in_flight: Option<OfferId>,
     waiting: Option<Offer>,
     asking: Vec<AskId>,
-    /// What had been read when the question under way was sent: its answer is not before that.
+    /// What had been read when the pending question was sent: its answer cannot be before that.
     asked_behind: Option<Place>,
     to_ask: Vec<AskId>,
-    /// Offers wait, so that the rows catch up.
+    /// Whether offers wait so that the rows can catch up.
     hold: bool,
     pub(crate) rows: Rows,
-    /// The end row is there.
+    /// Whether the end row exists.
     pub(crate) begun: bool,
     pub(crate) closed: bool,
 }
@@ -68,16 +67,16 @@ pub(crate) struct LogState {
     inner: Mutex<Inner>,
 }
 
-/// Whether the rule that was followed aside can go on beside the entries.
-pub(crate) enum Joined {
+/// Whether the separately followed rule can continue with the entries.
+pub(crate) enum RowsJoin {
     Yes,
-    /// There is more to be judged first.
+    /// There are entries to judge first.
     Behind,
-    /// An offer without rows is under way.
+    /// An offer without rows is pending.
     Busy,
 }
 
-/// What became of entries that were read.
+/// What happened to entries that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Nothing,
@@ -111,7 +110,7 @@ impl LogState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something and wakes whoever waits for arrivals.
+    /// Changes the state and wakes the waiter for arrivals.
     fn tell<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
         let (told, waker) = {
             let mut inner = self.lock();
@@ -128,7 +127,7 @@ impl LogState {
         inner.queued = Some(after);
     }
 
-    /// Takes an offer. One that waits and was not sent is given up for it: it never will be.
+    /// Takes an offer. It replaces one that waits and has not been sent, which never will be.
     pub(crate) fn offer(&self, offer: Offer) {
         let mut inner = self.lock();
         if let Some(never) = inner.waiting.replace(offer) {
@@ -161,7 +160,7 @@ impl LogState {
         }
     }
 
-    /// What can be sent now. At most one offer and one question of a log are under way at a time.
+    /// The next job. At most one offer and one question of a log are pending at a time.
     pub(crate) fn job(&self) -> Option<Job> {
         let mut inner = self.lock();
         if inner.asking.is_empty() && !inner.to_ask.is_empty() {
@@ -181,14 +180,14 @@ impl LogState {
         Some(Job::Place(offer, rows))
     }
 
-    /// The offer under way was placed; `rows` is the rule behind it, if rows were written with it.
-    /// Whether its entry is delivered by that: else it will be read.
+    /// The pending offer was placed; `rows` is the rule's state after it, if rows were written with
+    /// it. Returns whether this delivers its entry; otherwise it will be read.
     pub(crate) fn placed(&self, offer: &Offer, rows: Option<Box<RowsState>>) -> Delivery {
         let place = Place(offer.after.0 + 1);
         self.tell(|inner| {
             inner.in_flight = None;
             let mut delivery = Delivery::Nothing;
-            // Nothing stands between what was delivered and this.
+            // There is nothing between the last delivered entry and this one.
             if inner.queued == Some(offer.after) {
                 if let (Rows::Known(known), Some(rows)) = (&mut inner.rows, rows) {
                     *known = rows;
@@ -208,11 +207,11 @@ impl LogState {
         });
     }
 
-    /// The question under way is answered. Whether there is more to read.
+    /// Answers the pending question. Returns whether there is more to read.
     pub(crate) fn answered(&self, end: Option<Place>) -> Delivery {
         self.tell(|inner| {
             let asked = std::mem::take(&mut inner.asking);
-            // Not what has been read since: that comes over another connection, and may overtake
+            // Not what has been read since: that arrives over another connection and may overtake
             // the answer.
             if let (Some(end), Some(known)) = (end, inner.asked_behind)
                 && end < known
@@ -229,7 +228,7 @@ impl LogState {
         })
     }
 
-    /// An entry was read.
+    /// Processes an entry that was read.
     pub(crate) fn read(&self, place: Place, entry: Arc<[u8]>) -> Delivery {
         self.tell(|inner| match inner.queued {
             _ if inner.closed || inner.unusable.is_some() => Delivery::Nothing,
@@ -245,7 +244,7 @@ impl LogState {
         })
     }
 
-    /// From where to read on, if there is room for more.
+    /// Where to continue reading, if there is room for more.
     pub(crate) fn reads_after(&self) -> Option<Place> {
         let inner = self.lock();
         let reads =
@@ -266,7 +265,7 @@ impl LogState {
         self.tell(|inner| inner.unavailable = None);
     }
 
-    /// There is none: what is under way is in doubt, what was not sent never will be.
+    /// The connection is lost: pending operations are in doubt, and those not sent never will be.
     pub(crate) fn disconnected(&self, reason: &str) {
         self.tell(|inner| {
             if let Some(id) = inner.in_flight.take() {
@@ -289,30 +288,30 @@ impl LogState {
         });
     }
 
-    /// Has the rows written with offers from now on, if nothing has been left out.
-    pub(crate) fn join(&self, state: &RowsState) -> Joined {
+    /// Writes rows with offers from now on, if nothing is missing.
+    pub(crate) fn join(&self, state: &RowsState) -> RowsJoin {
         let mut inner = self.lock();
         if inner.in_flight.is_some() {
             inner.hold = true;
-            return Joined::Busy;
+            return RowsJoin::Busy;
         }
         if inner.queued.is_some_and(|queued| queued > state.judged()) {
             inner.hold = true;
-            return Joined::Behind;
+            return RowsJoin::Behind;
         }
         inner.rows = Rows::Known(Box::new(state.clone()));
         inner.hold = false;
-        Joined::Yes
+        RowsJoin::Yes
     }
 
-    /// The rows cannot be written: there is an entry that this program cannot read.
+    /// Rows cannot be written: this program cannot read an entry.
     pub(crate) fn rows_off(&self) {
         let mut inner = self.lock();
         inner.hold = false;
         inner.rows = Rows::Off;
     }
 
-    /// The rows are not where this node had them.
+    /// The rows are not where this node expected them.
     pub(crate) fn rows_unknown(&self) {
         let mut inner = self.lock();
         inner.hold = false;
@@ -334,7 +333,7 @@ impl Inner {
             && state.judged() < place
             && state.judge(place, Arc::clone(&entry)).is_err()
         {
-            // Whoever reads the log finds what is wrong with it.
+            // The log's reader finds out what is wrong with it.
             self.rows = Rows::Off;
         }
         self.waiting_bytes += entry.len();
@@ -350,7 +349,7 @@ impl Inner {
     }
 }
 
-/// Why what comes after a place cannot come.
+/// Why entries after a place cannot be delivered.
 pub(crate) fn gone(after: Place, found: Place) -> String {
     format!(
         "the entries from place {} to {} are gone from ws_entry: restore the table, or give this node a copy \

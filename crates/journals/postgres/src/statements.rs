@@ -1,11 +1,11 @@
-//! The SQL, and what a connection has prepared of it.
+//! The SQL, and the statements that a connection has prepared.
 
 use tokio_postgres::{Client, Error, Statement};
 
-/// How each session is set. Waiting for a commit is never cut short by time: what a cancelled wait
-/// leaves behind is committed here and perhaps nowhere else. The plans are the same for tables of
-/// every size, so that none is made for an empty one. `synchronous_commit` is raised where it would
-/// acknowledge what no disk has.
+/// The settings of each session. Waiting for a commit has no timeout: a cancelled wait leaves a
+/// commit that exists here and perhaps nowhere else. Plans are the same for tables of every size,
+/// so that none is made for an empty table. `synchronous_commit` is raised if it would acknowledge
+/// commits that no disk has.
 pub(crate) const SESSION: &str = "
 SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0;
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;
@@ -25,8 +25,8 @@ const EVENT_COLUMNS: &str = "v.position, timestamptz 'epoch' + v.recorded_at * i
      v.type, v.tags::text[], v.id::uuid, v.metadata::jsonb, v.data, v.data_bytes";
 const EVENT_NAMES: &str = "v(position, recorded_at, type, tags, id, metadata, data, data_bytes)";
 
-/// Moves the cursor of the rows in `ws_end`, if it stands where this node has it. `$from`: where it
-/// has it, where it goes, then the rule's state there.
+/// Moves the cursor of the rows in `ws_end`, if it is where this node expects it. `$from`: the
+/// expected place, the new place, then the rule's state there.
 fn cursor(from: usize) -> String {
     let columns = ["rows_place", "rows_epoch", "rows_head", "rows_chain", "rows_cluster"];
     let set = columns.iter().enumerate().map(|(at, column)| {
@@ -38,8 +38,8 @@ fn cursor(from: usize) -> String {
     set.collect::<Vec<_>>().join(", ")
 }
 
-/// Of the writing connection.
-pub(crate) struct Writing {
+/// Statements of the writing connection.
+pub(crate) struct WriteStatements {
     pub(crate) begin: Statement,
     pub(crate) offer: Statement,
     pub(crate) offer_with_rows: Statement,
@@ -47,18 +47,18 @@ pub(crate) struct Writing {
     pub(crate) end: Statement,
 }
 
-impl Writing {
-    pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<Writing, Error> {
+impl WriteStatements {
+    pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<WriteStatements, Error> {
         let end = format!("\"{schema}\".ws_end");
         let entry = format!("\"{schema}\".ws_entry");
         let event = format!("\"{schema}\".ws_event");
-        // The end row is made once, by the first; it knows entries that are there already.
+        // The first node creates the end row, which takes existing entries into account.
         let begin = format!(
             "INSERT INTO {end} (log, place) SELECT $1, coalesce(max(place), 0) FROM {entry} WHERE log = $1 \
              ON CONFLICT DO NOTHING"
         );
-        // One statement, one round trip, one commit. The lock of the end row is held until the
-        // commit: so places become visible in order and without a gap, and who comes second finds
+        // One statement, one round trip, one commit. The lock on the end row is held until the
+        // commit, so places become visible in order and without gaps, and a second node finds
         // another place and no row.
         let offer = format!(
             "WITH e AS (UPDATE {end} SET place = place + 1 WHERE log = $1 AND place = $2 RETURNING place) \
@@ -78,10 +78,10 @@ impl Writing {
              r AS (INSERT INTO {event} SELECT $1, {EVENT_COLUMNS} FROM e, unnest({arrays_8}) AS {EVENT_NAMES}) \
              SELECT count(*) FROM e"
         );
-        // A write, so that only a primary that can commit answers: a deposed one would know an
+        // A write, so that only a primary that can commit answers: a deposed one would report an
         // older end.
         let end = format!("UPDATE {end} SET place = place WHERE log = $1 RETURNING place");
-        Ok(Writing {
+        Ok(WriteStatements {
             begin: client.prepare(&begin).await?,
             offer: client.prepare(&offer).await?,
             offer_with_rows: client.prepare(&offer_with_rows).await?,
@@ -91,19 +91,19 @@ impl Writing {
     }
 }
 
-/// Of the reading connection.
-pub(crate) struct Reading {
+/// Statements of the reading connection.
+pub(crate) struct ReadStatements {
     pub(crate) entries: Statement,
     pub(crate) header: Statement,
     pub(crate) first: Statement,
     pub(crate) cursor: Statement,
 }
 
-impl Reading {
-    pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<Reading, Error> {
+impl ReadStatements {
+    pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<ReadStatements, Error> {
         let end = format!("\"{schema}\".ws_end");
         let entry = format!("\"{schema}\".ws_entry");
-        // All logs at once; of each at least the next entry, then as many as fit into so many
+        // All logs at once; of each at least the next entry, then as many as fit into this many
         // bytes. The length of an entry is known without reading it.
         let entries = format!(
             "SELECT w.i, e.place, e.entry \
@@ -126,7 +126,7 @@ impl Reading {
         let cursor = format!(
             "SELECT rows_place, rows_epoch, rows_head, rows_chain, rows_cluster FROM {end} WHERE log = $1"
         );
-        Ok(Reading {
+        Ok(ReadStatements {
             entries: client.prepare(&entries).await?,
             header: client.prepare(&header).await?,
             first: client.prepare(&first).await?,

@@ -1,5 +1,5 @@
-//! Encryption by rustls: the certificate is for the server's name and signed by an authority that
-//! is trusted.
+//! Encryption by rustls: the certificate must match the server's name and be signed by a trusted
+//! authority.
 
 use crate::options::{OptionsError, Tls};
 use rustls::pki_types::pem::PemObject as _;
@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::{TlsConnector, client};
 
-/// Makes connections encrypted, to one host after another.
+/// Encrypts connections to one host after another.
 #[derive(Clone)]
 pub(crate) struct MakeRustls(Arc<ClientConfig>);
 
 impl MakeRustls {
-    /// `None` if connections are not to be encrypted.
+    /// `None` if connections are not encrypted.
     pub(crate) fn new(tls: &Tls) -> Result<Option<MakeRustls>, OptionsError> {
         let Tls::VerifyFull { authorities } = tls else { return Ok(None) };
         let roots = match authorities {
@@ -43,15 +43,17 @@ fn of_file(path: &Path) -> Result<RootCertStore, OptionsError> {
         .map_err(|error| OptionsError(format!("sslrootcert={name} cannot be read: {error}")))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&bytes) {
-        // What a parser says quotes lines, and this may be a key given by mistake.
+        // A parser's error quotes lines, and the file may be a key given by mistake.
         let certificate = certificate
-            .map_err(|_| OptionsError(format!("sslrootcert={name} holds damaged PEM")))?;
+            .map_err(|_| OptionsError(format!("sslrootcert={name} contains damaged PEM")))?;
         roots.add(certificate).map_err(|error| {
-            OptionsError(format!("sslrootcert={name} holds what can be no authority: {error}"))
+            OptionsError(format!(
+                "sslrootcert={name} contains an invalid certificate authority: {error}"
+            ))
         })?;
     }
     if roots.is_empty() {
-        return Err(OptionsError(format!("sslrootcert={name} holds no certificate in PEM")));
+        return Err(OptionsError(format!("sslrootcert={name} contains no PEM certificate")));
     }
     Ok(roots)
 }
@@ -71,48 +73,46 @@ fn of_this_machine() -> Result<RootCertStore, OptionsError> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for MakeRustls {
-    type Stream = Encrypted<S>;
+    type Stream = EncryptedStream<S>;
     type TlsConnect = ConnectRustls;
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<ConnectRustls, io::Error> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            io::Error::other(format!("no certificate can be for the host {host:?}"))
-        })?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| io::Error::other(format!("no certificate can match the host {host:?}")))?;
         Ok(ConnectRustls { config: Arc::clone(&self.0), name })
     }
 }
 
-/// Makes one connection encrypted.
+/// Encrypts one connection.
 pub(crate) struct ConnectRustls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ConnectRustls {
-    type Stream = Encrypted<S>;
+    type Stream = EncryptedStream<S>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<EncryptedStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
         Box::pin(async move {
-            TlsConnector::from(self.config).connect(self.name, stream).await.map(Encrypted)
+            TlsConnector::from(self.config).connect(self.name, stream).await.map(EncryptedStream)
         })
     }
 }
 
 /// An encrypted connection.
-pub(crate) struct Encrypted<S>(client::TlsStream<S>);
+pub(crate) struct EncryptedStream<S>(client::TlsStream<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedStream<S> {
     fn channel_binding(&self) -> ChannelBinding {
-        // The certificate was verified in full; binding the password to it as well would need to
-        // parse it.
+        // The certificate was fully verified; channel binding would require parsing it.
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for EncryptedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for EncryptedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,9 +1,9 @@
-//! What krafka's errors ask of a caller.
+//! Classifies krafka's errors by what the caller must do.
 
 use crate::fault::{Fault, FaultKind};
 use krafka::error::{ErrorCode, KrafkaError};
 
-/// The fault that an error is.
+/// Converts an error to a fault.
 pub(super) fn fault_of(what: &str, error: &KrafkaError) -> Fault {
     Fault::new(kind_of(error), format!("{what}: {error}"))
 }
@@ -27,9 +27,8 @@ fn kind_of(error: &KrafkaError) -> FaultKind {
     }
 }
 
-/// krafka tells why a transaction has to be aborted by the broker's word at the end of its
-/// sentence, and nowhere else. Its version is pinned, and a test against a broker holds that the
-/// word is there.
+/// krafka reports that a transaction must be aborted only through the broker's text at the end of
+/// its message. Its version is pinned, and a test against a broker checks that text.
 fn kind_of_abortable(message: &str) -> FaultKind {
     match message.rsplit(' ').next() {
         Some("MessageTooLarge" | "RecordListTooLarge") => FaultKind::TooLarge,

@@ -1,4 +1,4 @@
-//! A cluster by way of `krafka`.
+//! A cluster accessed through `krafka`.
 
 mod faults;
 mod producer;
@@ -22,35 +22,34 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Longest that a question to the cluster may take.
+/// Timeout of a query to the cluster.
 const ASK_WITHIN: Duration = Duration::from_secs(30);
 
-/// Longest that one request to a broker may take before it is tried again.
+/// Timeout of a single request to a broker before it is retried.
 const REQUEST_WITHIN: Duration = Duration::from_secs(8);
 
-/// A batch that is not acknowledged by then is in doubt. A broker that comes back is given this
-/// long.
+/// A batch that is not acknowledged by then is in doubt. This gives a broker time to come back.
 const DELIVER_WITHIN: Duration = Duration::from_secs(20);
 
-/// Brokers end a transaction by themselves that is open for longer: readers of what is committed
-/// wait no longer than this for a producer that is gone. At least [`DELIVER_WITHIN`].
+/// Brokers abort a transaction that is open for longer: readers of committed records wait at most
+/// this long for a producer that is gone. At least [`DELIVER_WITHIN`].
 const TRANSACTION_ENDS_AFTER: Duration = Duration::from_secs(30);
 
-/// A connection to a cluster. All that is made of it shares its thread and its sockets.
+/// A connection to a cluster. Everything created from it shares its thread and its sockets.
 pub struct KafkaCluster {
     link: Arc<Link>,
-    /// Asks where partitions end.
+    /// Determines where partitions end.
     offsets: Consumer,
 }
 
-/// The client, and the thread it lives on.
+/// The client and its thread.
 struct Link {
     kafka: Kafka,
     runtime: Runtime,
 }
 
 impl Link {
-    /// Waits for a call, bounded.
+    /// Waits for a call, with a timeout.
     fn within<T>(
         &self,
         limit: Duration,
@@ -61,7 +60,7 @@ impl Link {
         match self.runtime.block_on(bounded) {
             Ok(answer) => answer.map_err(|error| fault_of(what, &error)),
             Err(_) => {
-                let detail = format!("{what}: no answer within {} s", limit.as_secs());
+                let detail = format!("{what}: no response within {} s", limit.as_secs());
                 Err(Fault::new(FaultKind::Unavailable, detail))
             }
         }
@@ -103,13 +102,13 @@ impl KafkaCluster {
     /// Connects.
     ///
     /// # Errors
-    /// [`FaultKind::Unavailable`] if no broker answers; [`FaultKind::Forbidden`] if they do not let
-    /// us in.
+    /// [`FaultKind::Unavailable`] if no broker responds; [`FaultKind::Forbidden`] if the brokers
+    /// refuse the credentials.
     pub fn connect(settings: &ConnectionSettings) -> Result<KafkaCluster, Fault> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).thread_name("kafka").enable_all().build();
         let runtime = runtime.map_err(|error| {
-            Fault::new(FaultKind::Unavailable, format!("no thread for Kafka: {error}"))
+            Fault::new(FaultKind::Unavailable, format!("cannot create a thread for Kafka: {error}"))
         })?;
         let security = security_of(settings)?;
         let opened = async {
@@ -132,7 +131,7 @@ impl KafkaCluster {
         let bounded = async { tokio::time::timeout(ASK_WITHIN, opened).await };
         let (kafka, offsets) = runtime
             .block_on(bounded)
-            .map_err(|_| Fault::new(FaultKind::Unavailable, format!("{what}: no answer")))?
+            .map_err(|_| Fault::new(FaultKind::Unavailable, format!("{what}: no response")))?
             .map_err(|error: KrafkaError| fault_of(&what, &error))?;
         Ok(KafkaCluster { link: Arc::new(Link { kafka, runtime }), offsets })
     }
@@ -145,7 +144,9 @@ impl KafkaCluster {
         let mut answers = self.link.within(ASK_WITHIN, &what, asked)?;
         let entries = answers
             .remove(&resource)
-            .ok_or_else(|| Fault::new(FaultKind::Unusable, format!("{what}: no answer for it")))?
+            .ok_or_else(|| {
+                Fault::new(FaultKind::Unusable, format!("{what}: missing in the response"))
+            })?
             .map_err(|error| fault_of(&what, &error))?;
         let text = |entry: admin::ConfigEntry| {
             Some((entry.name.clone(), entry.config_value().as_str()?.to_owned()))
@@ -154,7 +155,7 @@ impl KafkaCluster {
     }
 }
 
-/// The id of a topic as it is now.
+/// The current id of a topic.
 async fn topic_id(kafka: &Kafka, topic: &str) -> Result<[u8; 16], KrafkaError> {
     let mut answers = kafka.admin().describe_topics([topic], Default::default()).await?;
     let described = answers.remove(topic);
@@ -175,12 +176,14 @@ impl Cluster for KafkaCluster {
         let mut answers = self.link.within(ASK_WITHIN, &what, asked)?;
         let described = answers
             .remove(name)
-            .ok_or_else(|| Fault::new(FaultKind::NoTopic, format!("there is no topic {name}")))?
+            .ok_or_else(|| {
+                Fault::new(FaultKind::NoTopic, format!("the topic {name} does not exist"))
+            })?
             .map_err(|error| fault_of(&what, &error))?;
         let settings = self.settings_of(name)?;
         let setting = |key: &str| settings.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         let wrong = |key: &str| {
-            Fault::new(FaultKind::Unusable, format!("{what}: the cluster does not tell {key}"))
+            Fault::new(FaultKind::Unusable, format!("{what}: the cluster does not report {key}"))
         };
         let max: Option<usize> = setting("max.message.bytes").and_then(|text| text.parse().ok());
         let kept_ms: Option<i64> = setting("retention.ms").and_then(|text| text.parse().ok());
@@ -202,7 +205,7 @@ impl Cluster for KafkaCluster {
     }
 
     fn create_topic(&self, topic: &NewTopic) -> Result<Creation, Fault> {
-        let what = format!("making the topic {}", topic.name);
+        let what = format!("creating the topic {}", topic.name);
         let (partitions, replicas) = (topic.partitions.unwrap_or(-1), topic.replicas.unwrap_or(-1));
         let mut new = admin::NewTopic::new(&topic.name, partitions, replicas)
             .map_err(|error| fault_of(&what, &error))?;
@@ -218,12 +221,14 @@ impl Cluster for KafkaCluster {
                 Ok(Creation::Existed)
             }
             Some(Err(error)) => Err(fault_of(&what, &error)),
-            None => Err(Fault::new(FaultKind::Unusable, format!("{what}: no answer for it"))),
+            None => {
+                Err(Fault::new(FaultKind::Unusable, format!("{what}: missing in the response")))
+            }
         }
     }
 
     fn offsets(&self, topic: &str, partition: i32) -> Result<OffsetRange, Fault> {
-        let what = format!("asking where partition {partition} of {topic} ends");
+        let what = format!("determining the end of partition {partition} of {topic}");
         let asked = self.offsets.fetch_watermarks(topic, partition);
         let (first, end) = self.link.within(ASK_WITHIN, &what, asked)?;
         Ok(OffsetRange { first, end })
@@ -243,7 +248,7 @@ impl Cluster for KafkaCluster {
             let range = self.offsets(topic, *partition)?;
             if !(range.first..=range.end).contains(start) {
                 let detail = format!(
-                    "partition {partition} of {topic} holds offsets {} to {}, and {start} is asked for",
+                    "partition {partition} of {topic} holds offsets {} to {}, not the requested {start}",
                     range.first, range.end
                 );
                 return Err(Fault::new(FaultKind::OutOfRange, detail));

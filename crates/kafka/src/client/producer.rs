@@ -1,4 +1,4 @@
-//! Producers: of transactions, and of records by themselves.
+//! Producers: transactional, and for individual records.
 
 use super::faults::fault_of;
 use super::{ASK_WITHIN, DELIVER_WITHIN, Link, TRANSACTION_ENDS_AFTER};
@@ -12,15 +12,15 @@ use krafka::producer::{Acks, ProducerBuilder};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A batch on its way to one partition, in bytes. Brokers take 1 MiB unless they are set otherwise,
-/// and count what is compressed.
+/// Size of a batch for one partition, in bytes. Brokers accept 1 MiB by default, counting
+/// compressed bytes.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Longest that records wait for others of their partition. A whole batch is given at once, so a
-/// moment is enough.
+/// Maximum time that records wait for others of their partition. A whole batch is passed at once,
+/// so a moment suffices.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// Longest that a transaction which failed is waited for to end.
+/// Maximum wait for a failed transaction to be aborted.
 const ABORT_WITHIN: Duration = Duration::from_secs(2);
 
 fn settings(link: &Link) -> ProducerBuilder {
@@ -44,12 +44,12 @@ fn record_of(record: OutgoingRecord) -> krafka::Record {
     made
 }
 
-/// Refuses what follows an error.
+/// Refuses calls after an error.
 fn spent() -> Fault {
     Fault::new(FaultKind::Unusable, "a producer that has failed delivers nothing more")
 }
 
-/// Delivers batches, each in a transaction.
+/// Delivers each batch in a transaction.
 pub(super) struct TransactionalProducer {
     link: Arc<Link>,
     /// `None` after an error.
@@ -57,7 +57,7 @@ pub(super) struct TransactionalProducer {
 }
 
 impl TransactionalProducer {
-    /// Takes the transactional id, and ends what whoever had it before left open.
+    /// Takes the transactional id, and aborts what its previous owner left open.
     pub(super) fn open(link: &Arc<Link>, id: &str) -> Result<TransactionalProducer, Fault> {
         let what = format!("taking the transactional id {id}");
         let opened =
@@ -67,27 +67,27 @@ impl TransactionalProducer {
     }
 }
 
-/// What a transaction came to that was not committed.
-enum Setback {
-    /// Its commit was not begun.
+/// Why a transaction was not committed.
+enum CommitFailure {
+    /// Its commit was not started.
     Before(KrafkaError),
-    /// Its commit was begun.
+    /// Its commit was started.
     During(KrafkaError),
 }
 
 async fn transact(
     producer: &krafka::producer::TransactionalProducer,
     records: Vec<OutgoingRecord>,
-) -> Result<(), Setback> {
-    producer.begin().map_err(Setback::Before)?;
+) -> Result<(), CommitFailure> {
+    producer.begin().map_err(CommitFailure::Before)?;
     let mut handles = Vec::with_capacity(records.len());
     for record in records {
-        handles.push(producer.enqueue(record_of(record)).await.map_err(Setback::Before)?);
+        handles.push(producer.enqueue(record_of(record)).await.map_err(CommitFailure::Before)?);
     }
     for handle in handles {
-        let _placed = handle.await.map_err(Setback::Before)?;
+        let _placed = handle.await.map_err(CommitFailure::Before)?;
     }
-    producer.commit().await.map_err(Setback::During)
+    producer.commit().await.map_err(CommitFailure::During)
 }
 
 impl Producer for TransactionalProducer {
@@ -104,12 +104,12 @@ impl Producer for TransactionalProducer {
                 return Ok(());
             }
             Ok(Err(failed)) => failed,
-            Err(_) => Setback::During(KrafkaError::timeout("a transaction")),
+            Err(_) => CommitFailure::During(KrafkaError::timeout("a transaction")),
         };
         Err(match failed {
-            Setback::Before(error) => {
-                // So that readers need not wait until the broker ends it; and a producer whose id
-                // was taken is told so here at the latest.
+            CommitFailure::Before(error) => {
+                // So that readers need not wait until the broker aborts it; also, a producer that
+                // has lost its id learns so here at the latest.
                 let aborted = async { tokio::time::timeout(ABORT_WITHIN, producer.abort()).await };
                 if let Ok(Err(fenced @ KrafkaError::Fenced { .. })) =
                     self.link.runtime.block_on(aborted)
@@ -118,12 +118,12 @@ impl Producer for TransactionalProducer {
                 }
                 let fault = fault_of("delivering a transaction", &error);
                 match fault.kind {
-                    // Nothing of it is visible without its commit.
+                    // None of it is visible without its commit.
                     FaultKind::InDoubt => Fault::new(FaultKind::Unavailable, fault.detail),
                     _ => fault,
                 }
             }
-            Setback::During(error) => {
+            CommitFailure::During(error) => {
                 let fault = fault_of("committing a transaction", &error);
                 match fault.kind {
                     FaultKind::Fenced => fault,
@@ -134,7 +134,7 @@ impl Producer for TransactionalProducer {
     }
 }
 
-/// Delivers records, each acknowledged by itself.
+/// Delivers records, each acknowledged individually.
 pub(super) struct IdempotentProducer {
     link: Arc<Link>,
     /// `None` after an error.
@@ -145,7 +145,7 @@ impl IdempotentProducer {
     /// Takes a producer id.
     pub(super) fn open(link: &Arc<Link>) -> Result<IdempotentProducer, Fault> {
         let opened = settings(link).build();
-        let producer = link.within(ASK_WITHIN, "making a producer", opened)?;
+        let producer = link.within(ASK_WITHIN, "creating a producer", opened)?;
         Ok(IdempotentProducer { link: Arc::clone(link), producer: Some(producer) })
     }
 }
@@ -170,7 +170,7 @@ impl Producer for IdempotentProducer {
                 self.producer = Some(producer);
                 Ok(())
             }
-            // Others of the batch may have been delivered whatever became of this one.
+            // Other records of the batch may have been delivered, whatever happened to this one.
             Err(fault) if fault.kind == FaultKind::Unavailable => {
                 Err(Fault::new(FaultKind::InDoubt, fault.detail))
             }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// krafka reads on in a topic that was made again as if nothing were; so its id is asked for this
-/// often.
+/// krafka keeps reading a topic that was deleted and created again without noticing, so its id is
+/// checked this often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Most records of one answer.
+/// Maximum number of records per call.
 const MOST_RECORDS: i32 = 10_000;
 
 /// Reads partitions of a topic.
@@ -26,7 +26,7 @@ pub(super) struct PartitionReader {
 }
 
 impl PartitionReader {
-    /// A reader of `starts`: partitions, and the offset to begin at in each.
+    /// A reader of `starts`: partitions and their start offsets.
     pub(super) fn open(
         link: &Arc<Link>,
         topic: &str,
@@ -64,15 +64,15 @@ impl PartitionReader {
         })
     }
 
-    /// Makes sure that the topic is the one that was opened.
+    /// Checks that the topic is the one that was opened.
     fn look(&mut self) -> Result<(), Fault> {
         if self.looked_at.elapsed() < LOOK_EVERY {
             return Ok(());
         }
-        let what = format!("looking whether the topic {} is the same", self.topic);
+        let what = format!("checking the identity of the topic {}", self.topic);
         let id = self.link.within(ASK_WITHIN, &what, topic_id(&self.link.kafka, &self.topic))?;
         if id != self.id {
-            let detail = format!("the topic {} was deleted and made again", self.topic);
+            let detail = format!("the topic {} was deleted and created again", self.topic);
             return Err(Fault::new(FaultKind::TopicRecreated, detail));
         }
         self.looked_at = Instant::now();

@@ -1,39 +1,39 @@
-//! Faults that a test plans.
+//! Faults planned by tests.
 
 use crate::fault::{Fault, FaultKind};
 use std::collections::{HashMap, VecDeque};
 
-/// The calls that can be planned to fail.
+/// The calls that can fail as planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Questions about the cluster, topics and offsets, and creating topics.
+    /// Queries of the cluster, topics and offsets, and creation of topics.
     Describe,
-    /// Making a producer.
+    /// Creation of a producer.
     MakeProducer,
     /// Delivering records.
     Deliver,
-    /// Making a reader.
+    /// Creation of a reader.
     MakeReader,
     /// Reading records.
     Poll,
 }
 
-/// How much is delivered all the same when a delivery fails.
+/// How much is delivered even though a delivery fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeliveredPart {
     /// Nothing.
     #[default]
     Nothing,
-    /// The first half, by a producer without transactions. Of a transaction, nothing.
+    /// The first half, by a non-transactional producer. Nothing of a transaction.
     Half,
     /// Everything.
     Everything,
 }
 
-/// A fault to come.
+/// A planned fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// What the call answers.
+    /// The fault that the call returns.
     pub kind: FaultKind,
     /// What a delivery does before it fails. Other calls do nothing.
     pub delivered: DeliveredPart,
@@ -46,7 +46,7 @@ impl PlannedFault {
         PlannedFault { kind, delivered: DeliveredPart::Nothing }
     }
 
-    /// A delivery whose outcome is in doubt, and how much is delivered in fact.
+    /// A delivery with an outcome in doubt, and how much is actually delivered.
     #[must_use]
     pub fn in_doubt(delivered: DeliveredPart) -> PlannedFault {
         PlannedFault { kind: FaultKind::InDoubt, delivered }
@@ -57,7 +57,7 @@ impl PlannedFault {
     }
 }
 
-/// Faults to come, by operation, in order.
+/// Planned faults by operation, in order.
 #[derive(Default)]
 pub(super) struct FaultPlan {
     planned: HashMap<Operation, VecDeque<PlannedFault>>,

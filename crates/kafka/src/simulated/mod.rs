@@ -1,6 +1,5 @@
-//! A Kafka cluster in memory, for tests: topics with ids, transactions that take offsets for their
-//! markers, fencing, and faults when a test plans them. Nothing is compacted or deleted by itself,
-//! and no time passes.
+//! A Kafka cluster in memory, for tests: topics with ids, transactions whose markers take offsets,
+//! fencing, and planned faults. Nothing is compacted or deleted automatically, and no time passes.
 
 mod fault;
 mod partition;
@@ -22,17 +21,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use topic::Topic;
 
-/// A Kafka cluster in memory. Clones are handles to the same cluster.
+/// A Kafka cluster in memory. Clones are handles of the same cluster.
 #[derive(Clone, Default)]
 pub struct SimulatedCluster {
     shared: Arc<Shared>,
 }
 
-/// What all handles, producers and readers share.
+/// The state shared by all handles, producers and readers.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified whenever records become readable or a topic goes away.
+    /// Notified whenever records become readable or a topic is deleted.
     changed: Condvar,
 }
 
@@ -47,7 +46,7 @@ struct State {
     topics: HashMap<String, Topic>,
     topics_created: u64,
     transactions_opened: u64,
-    /// The newest epoch of each transactional id. Producers of earlier epochs are fenced.
+    /// The newest epoch of each transactional id. Producers with earlier epochs are fenced.
     epochs: HashMap<String, u64>,
     faults: FaultPlan,
 }
@@ -73,12 +72,11 @@ impl State {
 }
 
 fn no_topic(name: &str) -> Fault {
-    Fault::new(FaultKind::NoTopic, format!("there is no topic {name}"))
+    Fault::new(FaultKind::NoTopic, format!("the topic {name} does not exist"))
 }
 
-/// A transaction of some other producer that is open in one partition. Readers of committed records
-/// see nothing behind its record until it is committed or aborted; dropping the handle leaves it
-/// open.
+/// An open transaction of another producer in one partition. Readers of committed records see
+/// nothing after its record until it is committed or aborted; dropping the handle leaves it open.
 pub struct OpenTransaction {
     shared: Arc<Shared>,
     topic: String,
@@ -92,7 +90,7 @@ impl OpenTransaction {
         self.end(true);
     }
 
-    /// Aborts the transaction: readers pass over its record.
+    /// Aborts the transaction: readers skip its record.
     pub fn abort(self) {
         self.end(false);
     }
@@ -112,20 +110,20 @@ impl SimulatedCluster {
         SimulatedCluster::default()
     }
 
-    /// Creates a topic of so many partitions with the default settings: 7 days of retention, 1 MiB
-    /// a batch.
+    /// Creates a topic with this many partitions and the default settings: 7 days of retention, 1
+    /// MiB per batch.
     ///
     /// # Panics
-    /// A topic of this name exists, or `partitions` is less than 1.
+    /// If a topic with this name exists, or `partitions` is less than 1.
     pub fn add_topic(&self, name: &str, partitions: i32) {
         self.add_topic_with(name, partitions, &[]);
     }
 
-    /// Creates a topic with settings of its own: `cleanup.policy`, `max.message.bytes` and
-    /// `retention.ms` count.
+    /// Creates a topic with settings; supported are `cleanup.policy`, `max.message.bytes` and
+    /// `retention.ms`.
     ///
     /// # Panics
-    /// A topic of this name exists, a setting does not parse, or `partitions` is less than 1.
+    /// If a topic with this name exists, a setting does not parse, or `partitions` is less than 1.
     pub fn add_topic_with(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
         let settings = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let new = NewTopic {
@@ -140,7 +138,7 @@ impl SimulatedCluster {
     /// Deletes a topic with all its records.
     ///
     /// # Panics
-    /// There is no such topic.
+    /// If the topic does not exist.
     pub fn delete_topic(&self, name: &str) {
         assert!(self.shared.lock().topics.remove(name).is_some(), "there is no topic {name}");
         self.shared.changed.notify_all();
@@ -149,7 +147,7 @@ impl SimulatedCluster {
     /// Deletes a topic and creates it again with the same settings and another id.
     ///
     /// # Panics
-    /// There is no such topic.
+    /// If the topic does not exist.
     pub fn recreate_topic(&self, name: &str) {
         let mut state = self.shared.lock();
         let old = state.topics.remove(name).expect("the topic exists");
@@ -163,15 +161,15 @@ impl SimulatedCluster {
     /// Adds partitions to a topic.
     ///
     /// # Panics
-    /// There is no such topic, or it has more partitions already.
+    /// If the topic does not exist, or has more partitions already.
     pub fn grow_topic(&self, name: &str, partitions: i32) {
         self.shared.lock().topic_mut(name).expect("the topic exists").grow(partitions);
     }
 
-    /// Appends records outside any transaction, whatever topics and partitions they name, in order.
+    /// Appends records outside of transactions, in order, to the topics and partitions they name.
     ///
     /// # Panics
-    /// A topic or partition does not exist.
+    /// If a topic or partition does not exist.
     pub fn append(&self, records: Vec<OutgoingRecord>) {
         let mut state = self.shared.lock();
         for record in records {
@@ -182,10 +180,10 @@ impl SimulatedCluster {
         self.shared.changed.notify_all();
     }
 
-    /// Appends a record in a transaction of some other producer, and leaves that open.
+    /// Appends a record in a transaction of another producer, and leaves that open.
     ///
     /// # Panics
-    /// The topic or partition does not exist.
+    /// If the topic or partition does not exist.
     #[must_use]
     pub fn append_uncommitted(&self, record: OutgoingRecord) -> OpenTransaction {
         let mut state = self.shared.lock();
@@ -199,10 +197,10 @@ impl SimulatedCluster {
         OpenTransaction { shared: Arc::clone(&self.shared), topic: name, partition, number }
     }
 
-    /// All committed records that a topic holds: by partition, and in order within each.
+    /// All committed records of a topic, by partition and in order.
     ///
     /// # Panics
-    /// There is no such topic.
+    /// If the topic does not exist.
     #[must_use]
     pub fn committed(&self, topic: &str) -> Vec<Record> {
         self.shared.lock().topic(topic).expect("the topic exists").committed()
@@ -211,29 +209,28 @@ impl SimulatedCluster {
     /// Deletes the records of a partition before an offset, as retention does.
     ///
     /// # Panics
-    /// The topic or partition does not exist, or it ends before the offset.
+    /// If the topic or partition does not exist, or ends before the offset.
     pub fn delete_records_before(&self, topic: &str, partition: i32, offset: i64) {
         let mut state = self.shared.lock();
         let topic = state.topic_mut(topic).expect("the topic exists");
         topic.partition_mut(partition).expect("the partition exists").delete_before(offset);
     }
 
-    /// Deletes all committed records of a topic that have a key for which a later one exists, as
-    /// compaction does.
+    /// Deletes all committed records with a key that a later record has, as compaction does.
     ///
     /// # Panics
-    /// There is no such topic.
+    /// If the topic does not exist.
     pub fn compact(&self, topic: &str) {
         self.shared.lock().topic_mut(topic).expect("the topic exists").compact();
     }
 
-    /// Plans a fault: the next call of this kind that has no earlier plan fails so, on whatever
+    /// Plans a fault: the next call of this kind without an earlier plan fails this way, on any
     /// handle.
     pub fn fail_next(&self, operation: Operation, fault: PlannedFault) {
         self.shared.lock().faults.plan(operation, fault);
     }
 
-    /// Forgets all faults that are planned and have not happened.
+    /// Removes all planned faults that have not occurred.
     pub fn forget_faults(&self) {
         self.shared.lock().faults = FaultPlan::default();
     }

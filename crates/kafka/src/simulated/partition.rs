@@ -5,16 +5,16 @@ use crate::record::{OutgoingRecord, Record};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 
-/// Most records that a reader gets of a partition at once.
+/// Maximum number of records that a reader gets from a partition at once.
 const MOST_RECORDS: usize = 10_000;
 
-/// What stands at an offset.
+/// The content of an offset.
 enum Slot {
-    /// A record that readers see.
+    /// A visible record.
     Committed(Record),
-    /// A record of a transaction that is open, and the transaction's number.
+    /// A record of an open transaction, with the transaction's number.
     Open(Record, u64),
-    /// A transaction's marker, or a record of one that was aborted: readers pass over it.
+    /// A transaction marker, or a record of an aborted transaction: readers skip it.
     Passed,
 }
 
@@ -77,13 +77,13 @@ impl Partition {
         OffsetRange { first: self.first, end: self.end }
     }
 
-    /// The first offset that readers of committed records do not get past.
+    /// The first offset that readers of committed records cannot pass.
     fn stable_end(&self) -> i64 {
         let open = self.slots.iter().find(|(_, slot)| matches!(slot, Slot::Open(..)));
         open.map_or(self.end, |(offset, _)| *offset)
     }
 
-    /// Committed records from an offset on, and the offset to go on at.
+    /// Committed records from an offset on, and the offset at which to continue.
     pub(super) fn read(&self, from: i64) -> (Vec<Record>, i64) {
         let stable_end = self.stable_end();
         let begin = self.slots.partition_point(|(offset, _)| *offset < from);

@@ -12,7 +12,7 @@ fn spent() -> Fault {
     Fault::new(FaultKind::Unusable, "a producer that has failed delivers nothing more")
 }
 
-/// Makes sure that all topics and partitions exist and take their records.
+/// Checks that all topics and partitions exist and accept their records.
 fn check(state: &State, records: &[OutgoingRecord]) -> Result<(), Fault> {
     let mut by_partition: BTreeMap<(&str, i32), Vec<&OutgoingRecord>> = BTreeMap::new();
     for record in records {
@@ -27,7 +27,7 @@ fn check(state: &State, records: &[OutgoingRecord]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Appends records that were checked. A transaction leaves a marker in each partition.
+/// Appends checked records. A transaction leaves a marker in each partition.
 fn append(state: &mut State, records: Vec<OutgoingRecord>, in_transaction: bool) {
     let mut marked: Vec<(String, i32)> = Vec::new();
     for record in records {
@@ -45,7 +45,7 @@ fn append(state: &mut State, records: Vec<OutgoingRecord>, in_transaction: bool)
     }
 }
 
-/// Delivers batches, each in a transaction.
+/// Delivers each batch in a transaction.
 pub(super) struct TransactionalProducer {
     shared: Arc<Shared>,
     id: String,
@@ -89,7 +89,7 @@ impl Producer for TransactionalProducer {
             return Err(spent());
         }
         if records.is_empty() {
-            return Ok(()); // as the client, which commits no empty transaction
+            return Ok(()); // like the client, which commits no empty transaction
         }
         let result = self.transact(records);
         self.is_spent = result.is_err();
@@ -98,7 +98,7 @@ impl Producer for TransactionalProducer {
     }
 }
 
-/// Delivers records, each by itself.
+/// Delivers records individually.
 pub(super) struct IdempotentProducer {
     shared: Arc<Shared>,
     is_spent: bool,

@@ -12,7 +12,7 @@ pub(super) struct PartitionReader {
     shared: Arc<Shared>,
     topic: String,
     id: [u8; 16],
-    /// Partitions, and the offset to go on at in each.
+    /// Partitions and the offset at which to continue in each.
     places: Vec<(i32, i64)>,
     is_spent: bool,
 }
@@ -39,20 +39,20 @@ impl PartitionReader {
     }
 }
 
-/// Makes sure that a partition holds an offset, or ends there.
+/// Checks that a partition holds an offset, or ends there.
 fn require_range(state: &State, topic: &str, partition: i32, offset: i64) -> Result<(), Fault> {
     let range = state.topic(topic)?.partition(partition)?.range();
     if (range.first..=range.end).contains(&offset) {
         return Ok(());
     }
     let detail = format!(
-        "partition {partition} of {topic} holds offsets {} to {}, and {offset} is asked for",
+        "partition {partition} of {topic} holds offsets {} to {}, not the requested {offset}",
         range.first, range.end
     );
     Err(Fault::new(FaultKind::OutOfRange, detail))
 }
 
-/// Reads what there is now, and moves the places.
+/// Reads the current records and advances the places.
 fn read(
     state: &State,
     topic: &str,
@@ -60,7 +60,7 @@ fn read(
     places: &mut [(i32, i64)],
 ) -> Result<Vec<Record>, Fault> {
     if state.topic(topic)?.id() != id {
-        let detail = format!("the topic {topic} was deleted and made again");
+        let detail = format!("the topic {topic} was deleted and created again");
         return Err(Fault::new(FaultKind::TopicRecreated, detail));
     }
     let mut all = Vec::new();

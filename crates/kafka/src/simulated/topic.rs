@@ -6,16 +6,16 @@ use crate::fault::{Fault, FaultKind};
 use crate::record::{OutgoingRecord, Record};
 use std::time::Duration;
 
-/// The brokers' own settings.
+/// The brokers' defaults.
 const DEFAULT_MAX_MESSAGE_BYTES: usize = 1_048_588;
 const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
 const DEFAULT_PARTITIONS: i32 = 1;
 
-/// Bytes of one record on its way beside key, value and headers, about as brokers count them.
+/// Approximate overhead of a record in transit beyond key, value and headers, as brokers count it.
 const RECORD_OVERHEAD: usize = 16;
-/// Bytes of a batch beside its records.
+/// Overhead of a batch beyond its records.
 const BATCH_OVERHEAD: usize = 61;
-/// Records of one partition travel in batches of about so many bytes, as those of the client do.
+/// Records of one partition are sent in batches of about this size, as by the client.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// A topic.
@@ -27,7 +27,7 @@ pub(super) struct Topic {
     is_compacted: bool,
 }
 
-/// The id of the topic that was created as the `number`th.
+/// The id of the `number`th created topic.
 fn topic_id(number: u64) -> [u8; 16] {
     let mut id = *b"simulated\0\0\0\0\0\0\0";
     id[8..].copy_from_slice(&number.to_be_bytes());
@@ -119,7 +119,7 @@ impl Topic {
         found.ok_or_else(|| no_partition(number))
     }
 
-    /// Makes sure that the topic takes these records, which go to one of its partitions together.
+    /// Checks that the topic accepts these records, which go to one of its partitions together.
     pub(super) fn require_fit(&self, records: &[&OutgoingRecord]) -> Result<(), Fault> {
         let mut batch = BATCH_OVERHEAD;
         for record in records {
@@ -130,7 +130,7 @@ impl Topic {
             batch += size;
             if batch > self.max_message_bytes {
                 let detail = format!(
-                    "a batch of {batch} bytes is larger than the {} that the topic takes",
+                    "a batch of {batch} bytes exceeds the topic's limit of {}",
                     self.max_message_bytes
                 );
                 return Err(Fault::new(FaultKind::TooLarge, detail));
@@ -173,5 +173,5 @@ fn no_partition(number: i32) -> Fault {
 }
 
 fn unusable(name: &str, what: &str) -> Fault {
-    Fault::new(FaultKind::Unusable, format!("making the topic {name}: {what}"))
+    Fault::new(FaultKind::Unusable, format!("creating the topic {name}: {what}"))
 }

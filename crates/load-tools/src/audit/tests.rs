@@ -242,8 +242,8 @@ fn rendered(folder: &Path, page: &str) -> (String, Vec<String>) {
     (text + rest, files)
 }
 
-/// Only reads. To see the text as it should be: `cargo test -p wellspring-load-tools shows_the_page --
-/// --ignored --nocapture`.
+/// Only reads. To see the text as it should be:
+/// `cargo test -p wellspring-load-tools shows_the_page -- --ignored --nocapture`.
 #[test]
 fn the_page_says_exactly_what_the_audit_finds() {
     let (folder, page) = page();

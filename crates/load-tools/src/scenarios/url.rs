@@ -1,6 +1,6 @@
 //! URLs taken apart.
 
-use wellspring_load::scenario::base_url;
+use wellspring_load::engine::Target;
 
 /// A URL taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,23 +16,13 @@ pub(super) struct Url {
 /// Takes a URL apart; one without a scheme is `http`, as `curl` has it.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     let text = text.trim();
-    let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
-    let (scheme, rest) = match text.split_once("://") {
-        Some((_, rest)) if lower.starts_with("http://") => ("http", rest),
-        Some((_, rest)) if lower.starts_with("https://") => ("https", rest),
-        Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            return Err(format!("{scheme:?} is not HTTP"));
-        }
-        _ => ("http", text),
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (user, host) = match authority.rsplit_once('@') {
-        Some((user, host)) => (Some(decode(user)), host),
-        None => (None, authority),
-    };
-    let origin = base_url(&format!("{scheme}://{}", host.to_ascii_lowercase()))?;
-    Ok(Url { origin, user, path: safe_path(path) })
+    let authority = text.find("://").map_or(0, |at| at + 3);
+    let length = text[authority..].find(['/', '?', '#']).unwrap_or(text.len() - authority);
+    let (front, path) = text.split_at(authority + length);
+    let mut target = Target::parse(front).map_err(|error| error.0)?;
+    target.host.make_ascii_lowercase();
+    let user = target.credentials.as_deref().map(decode);
+    Ok(Url { origin: target.origin(), user, path: safe_path(path) })
 }
 
 /// Path and query with everything encoded that cannot be sent, and no fragment.
@@ -85,7 +75,7 @@ mod tests {
         assert_eq!(url.path, "/a%20b/%7Bid%7D?q=%C3%BC");
         assert_eq!(parse("localhost:4000").unwrap().path, "/");
         assert_eq!(parse("http://h?x=1").unwrap().path, "/?x=1");
-        assert_eq!(parse("http://[::1]:80/").unwrap().origin, "http://[::1]:80");
+        assert_eq!(parse("http://[::1]:81/").unwrap().origin, "http://[::1]:81");
         for bad in ["", "ftp://h/", "http://", "/path", "http://a b/"] {
             assert!(parse(bad).is_err(), "{bad}");
         }

@@ -16,7 +16,7 @@ use crate::histogram::{Histogram, LARGEST_NS};
 use crate::result::{ErrorKind, Run};
 
 /// How far the two means may differ, as a share.
-pub const MEAN_TOLERANCE: f64 = 0.005;
+pub(crate) const MEAN_TOLERANCE: f64 = 0.005;
 
 /// The quantiles compared with the mean.
 const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];

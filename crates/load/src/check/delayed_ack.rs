@@ -1,16 +1,16 @@
 //! C19, delayed acknowledgements: whether answers wait for the client's acknowledgement.
 //!
-//! A server that writes an answer in two pieces without `TCP_NODELAY` has the second piece held
-//! back by Nagle's algorithm until the first is acknowledged, and the client's kernel delays that
-//! acknowledgement: on Linux by 40 ms and, in steps of its clock, up to some 25 ms more. The latency
-//! is then 40 ms and a little, which says nothing of the server's work and vanishes with one line of
-//! code.
+//! If a server writes an answer in two pieces without `TCP_NODELAY`, Nagle's algorithm holds back
+//! the second piece until the first is acknowledged, and the client's kernel delays that
+//! acknowledgement: on Linux by 40 ms and, in steps of its clock, up to some 25 ms more. The
+//! latency is then a little over 40 ms, which says nothing of the server's work and vanishes with
+//! one line of code.
 //!
-//! Of each endpoint: at least 20 answers, and 5 % of all, took 39.5 to 48.5 ms, four times as many
-//! as took as long a span just below, and four times as many took up to 66 ms as took as long a span
-//! beyond. A spread of latencies that merely passes through these values has no such edge and peak.
-//! With `--phases` the time from the first to the last byte is looked at instead of the whole, as
-//! that is where the second piece waits. It is a note: a server may have other reasons to take 40 ms.
+//! The check fires for an endpoint if at least 20 answers, and 5% of all, took 39.5 to 48.5 ms,
+//! four times as many as in an equal span just below, and if four times as many took up to 66 ms
+//! as in an equal span beyond. Latencies that merely spread across these values have no such edge
+//! and peak. With `--phases` the check uses the time from the first to the last byte, because that
+//! is where the second piece waits. It is a note: a server may have other reasons to take 40 ms.
 
 use super::figures::{Figures, Said};
 use super::wording::{duration, percent};
@@ -102,7 +102,7 @@ mod tests {
     fn a_peak_at_40_ms_is_noted_with_cause_and_remedy() {
         let said = judged(|endpoint| endpoint.service = peaked(40_100, 1_000));
         assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        assert!(said.sentence.starts_with("50.0 % of the answers took about 42.1 ms"));
+        assert!(said.sentence.starts_with("50.0% of the answers took about 42.1 ms"));
         assert!(said.sentence.contains("TCP_NODELAY"), "{said:?}");
     }
 

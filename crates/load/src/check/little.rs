@@ -43,8 +43,8 @@ const HIGHEST: f64 = 1.005;
 struct Shares {
     /// Waiting and thinking, as measured.
     busy: f64,
-    /// The most that errors and connections may have taken besides.
-    besides: f64,
+    /// The most that errors and opening connections may have taken.
+    errors_and_opening: f64,
     /// The client's own processor time and delays, as a share of users' time.
     client: f64,
     /// How far the edges of the measured part may move the result.
@@ -105,7 +105,7 @@ fn judge_shares(figures: &Figures<'_>, shares: &Shares) -> Said {
             "{facts}; the rest may be the opening of connections, which --phases would measure."
         ));
     }
-    let accounted = shares.busy + shares.besides + shares.edge;
+    let accounted = shares.busy + shares.errors_and_opening + shares.edge;
     if accounted >= LOWEST {
         return Said::passed(format!("{facts}, as Little's law asks."));
     }
@@ -152,7 +152,7 @@ fn shares(figures: &Figures<'_>) -> Shares {
         .sum();
     Shares {
         busy: (figures.service_ns() + think) / there,
-        besides: (lost_ns + opening_ns) / there,
+        errors_and_opening: (lost_ns + opening_ns) / there,
         client: client_ns / there,
         edge: (figures.longest_ns() + longest_think) / run_ns,
     }

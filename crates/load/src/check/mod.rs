@@ -52,11 +52,8 @@ mod variety;
 mod verdict;
 mod wording;
 
-pub use agreement::MEAN_TOLERANCE;
 pub use failures::{rule_of_three, wilson};
-pub use repeats::{minimum_detectable_effect, variation};
 pub use sameness::comparable;
-pub use survivors::is_lower_bound;
 pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};
 pub use verdict::verdict;
 
@@ -64,7 +61,11 @@ use crate::result::{CheckId, Finding, Outcome, Report, Step};
 use figures::{Figures, Said};
 
 /// Number and short name of every check, in their order.
+<<<<<<< HEAD
 pub const NAMES: [(CheckId, &str); 19] = [
+=======
+pub(crate) const NAMES: [(CheckId, &str); 18] = [
+>>>>>>> w21-a
     (CheckId(1), "Little's law"),
     (CheckId(2), "agreement"),
     (CheckId(3), "clock resolution"),

@@ -44,7 +44,7 @@ const STUDENT: [(usize, f64, f64); 13] = [
 
 /// Standard deviation ÷ mean, with `k − 1`. `None` for fewer than two values or a mean of 0.
 #[must_use]
-pub fn variation(values: &[f64]) -> Option<f64> {
+pub(crate) fn variation(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     if values.len() < 2 || mean == 0.0 {
@@ -57,7 +57,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
 /// The smallest difference, as a share, that comparing two sets of `repeats` runs with this
 /// coefficient of variation finds with 80% probability. `None` for fewer than two repeats.
 #[must_use]
-pub fn minimum_detectable_effect(variation: f64, repeats: usize) -> Option<f64> {
+pub(crate) fn minimum_detectable_effect(variation: f64, repeats: usize) -> Option<f64> {
     let freedom = (2 * repeats).checked_sub(2).filter(|freedom| *freedom >= 2)?;
     // The table's next lower entry: on the safe side between entries.
     let (_, two_sided, power) = STUDENT.iter().rev().find(|row| row.0 <= freedom)?;

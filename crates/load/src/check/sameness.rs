@@ -19,7 +19,7 @@ use super::wording::counted;
 use crate::plan::{Load, Settings};
 use crate::result::{CheckId, Environment, Finding, Outcome, Report, Step};
 
-/// Says of two reports what differs between them besides the figures: one [`Finding`] of check C11
+/// Says what differs between two reports apart from their figures: one [`Finding`] of check C11
 /// for each difference, the worst first, or a single passed one. Steps are matched by name, and if
 /// each report has just one, by place. A finding with [`Outcome::Stop`] means that the figures must
 /// not be compared.

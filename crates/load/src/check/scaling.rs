@@ -77,7 +77,7 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
         let (growth, allowed) = (fast / slow, more as f64 / users as f64);
         if growth > allowed * SUPERLINEAR {
             found.push(Said::care(format!(
-                "From {} to {} throughput grew {} times, from {} to {}, though there were only {} times the users: something besides the load changed.",
+                "From {} to {} throughput grew {} times, from {} to {}, though there were only {} times the users: something other than the load changed.",
                 count(users),
                 counted(more, "user", "users"),
                 three_digits(growth),

@@ -5,7 +5,7 @@
 //! answers; a few are on one side or the other: at most one a connection and stream, and the two
 //! questions for the count itself. Within `successes − edge … answers + edge` it agrees. Above, up
 //! to everything sent, the server handled requests whose answers were lost on the way: a note.
-//! Beyond that somebody else asked it too: care. Fewer than the client's successes: stop.
+//! Beyond that another client asked it too: care. Fewer than the client's successes: stop.
 
 use super::figures::{Figures, Said};
 use super::wording::{count, counted};

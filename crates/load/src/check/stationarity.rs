@@ -1,6 +1,7 @@
 //! C9, stationarity: whether one figure can stand for the whole run.
 //!
-//! Over the full slices of each run (ten are needed), the medians, and in closed loop
+//! Over the full slices of each run (ten are needed), the medians (with several endpoints the
+//! means, as a median of a mix moves with the mix), and in closed loop
 //! the throughput, are tested for a change point and a trend (`series.rs`). Either needs
 //! care if its chance, times the number of runs (Bonferroni), is under 5% *and* it is
 //! large: 5% of the throughput, 10% of the median (which slices know to 3%). So does a
@@ -34,9 +35,10 @@ struct Series {
 pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let runs = &figures.step.runs;
     let long: Vec<&Run> = runs.iter().filter(|run| full(run).len() >= FEWEST_SLICES).collect();
+    let typical = if has_several_endpoints(runs) { Typical::Mean } else { Typical::Median };
     let mut found = Vec::new();
     for run in &long {
-        for series in series_of(run, figures.is_closed()) {
+        for series in series_of(run, figures.is_closed(), typical) {
             found.extend(
                 judge_series(&series, runs.len() as f64).map(|what| in_run(figures, run, &what)),
             );
@@ -59,8 +61,9 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     Said::worst(
         found,
         Said::passed(format!(
-            "Over {} neither throughput nor median changed or drifted.",
-            counted(slices as u64, "second", "seconds")
+            "Over {} neither throughput nor {} changed or drifted.",
+            counted(slices as u64, "second", "seconds"),
+            typical.name()
         )),
     )
 }
@@ -79,16 +82,45 @@ fn full(run: &Run) -> Vec<&Slice> {
     run.slices.iter().filter(|slice| slice.length_ms >= 1_000).collect()
 }
 
-fn series_of(run: &Run, closed: bool) -> Vec<Series> {
+/// What stands for the latencies of a second. Seconds hold all endpoints together, and the median of
+/// several may jump from one to another with the mix; the mean does not.
+#[derive(Clone, Copy)]
+enum Typical {
+    Median,
+    Mean,
+}
+
+impl Typical {
+    fn name(self) -> &'static str {
+        match self {
+            Typical::Median => "median",
+            Typical::Mean => "mean latency",
+        }
+    }
+
+    fn of(self, slice: &Slice) -> f64 {
+        match self {
+            Typical::Median => slice.p50_ns as f64,
+            Typical::Mean => slice.mean_ns as f64,
+        }
+    }
+}
+
+fn has_several_endpoints(runs: &[Run]) -> bool {
+    let asked = |run: &Run| run.endpoints.iter().filter(|e| e.counters.sent > 0).count();
+    runs.iter().any(|run| asked(run) > 1)
+}
+
+fn series_of(run: &Run, closed: bool, typical: Typical) -> Vec<Series> {
     let slices = full(run);
     let per_s = |slice: &&Slice| slice.successes as f64 * 1e3 / slice.length_ms as f64;
     let answered = slices.iter().filter(|slice| slice.successes > 0);
-    let medians = answered.map(|slice| slice.p50_ns as f64).collect();
+    let latencies = answered.map(|slice| typical.of(slice)).collect();
     let mut series = Vec::new();
     if closed {
         series.push(Series::new("throughput", 0.05, rate, slices.iter().map(per_s).collect()));
     }
-    series.push(Series::new("median", 0.10, duration, medians));
+    series.push(Series::new(typical.name(), 0.10, duration, latencies));
     series
 }
 
@@ -246,6 +278,27 @@ mod tests {
         });
         assert_eq!(said.outcome, Outcome::Care);
         assert!(said.sentence.contains("median rose steadily by"), "{said:?}");
+    }
+
+    #[test]
+    fn the_median_of_several_endpoints_is_not_asked_but_their_mean_is() {
+        let of_two = |mean_ns: fn(u64) -> u64| {
+            judged(20, |step| {
+                let mut other = step.runs[0].endpoints[0].clone();
+                other.name = "slow".into();
+                step.runs[0].endpoints.push(other);
+                for (second, slice) in step.runs[0].slices.iter_mut().enumerate() {
+                    // The mix tips over, and with it the median: from one endpoint to the other.
+                    slice.p50_ns = if second < 10 { 100_000 } else { 3_000_000 };
+                    slice.mean_ns = mean_ns(second as u64);
+                }
+            })
+        };
+        let mixed = of_two(|second| 1_500_000 + second % 3 * 10_000);
+        assert_eq!(mixed.outcome, Outcome::Passed, "{mixed:?}");
+        let slower = of_two(|second| 1_500_000 + second * 100_000);
+        assert_eq!(slower.outcome, Outcome::Care, "{slower:?}");
+        assert!(slower.sentence.contains("mean latency"), "{slower:?}");
     }
 
     #[test]

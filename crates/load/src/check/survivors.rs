@@ -19,7 +19,7 @@ const SHORTEST_SILENCE_NS: f64 = 1e9;
 /// Whether quantile `q` of `answered` is a lower bound only, when `missing` more would have been
 /// slower than all.
 #[must_use]
-pub fn is_lower_bound(q: f64, answered: u64, missing: u64) -> bool {
+pub(crate) fn is_lower_bound(q: f64, answered: u64, missing: u64) -> bool {
     // A hair of tolerance, as in the support of a quantile: 1 − 0.99 is 0.010000000000000009.
     missing > 0 && missing as f64 >= (1.0 - q) * (answered + missing) as f64 - 1e-6
 }

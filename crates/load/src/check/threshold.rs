@@ -267,7 +267,7 @@ impl Threshold {
 
     fn unanswered(&self, step: &Step, of: &EndpointResult) -> u64 {
         match self.endpoint {
-            // What was due and never sent is an error of whoever was to be served.
+            // A request that was due and never sent is an error to the caller it stands for.
             None => step
                 .runs
                 .iter()

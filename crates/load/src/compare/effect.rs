@@ -126,7 +126,7 @@ impl MetricComparison {
     /// [`MetricComparison::detectable`] as a share: 0.05 if differences under 5% (or 5 points)
     /// would not have been detected.
     #[must_use]
-    pub fn detectable_share(&self) -> Option<f64> {
+    pub(crate) fn detectable_share(&self) -> Option<f64> {
         let smallest = self.detectable?;
         Some(match self.effect?.scale {
             Scale::LogRatio => smallest.exp() - 1.0,

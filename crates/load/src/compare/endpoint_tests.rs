@@ -1,8 +1,8 @@
 //! Comparisons of steps with several endpoints.
 
-use super::tests::{report, run};
 use super::*;
 use crate::result::{EndpointResult, Outcome, Report};
+use crate::testing::{report, run};
 
 /// An endpoint with `count` answers around `mean_us`.
 fn endpoint(name: &str, count: u64, mean_us: f64) -> EndpointResult {
@@ -55,7 +55,7 @@ fn an_endpoint_that_is_40_percent_slower_is_found_and_the_other_is_not_blamed() 
     }
     assert!(step.any_difference() && step.any_worsening());
     let text = render_text(&comparison, Color::Plain);
-    assert!(text.contains("\nlook: B's p50 is 40 % longer ("), "{text}");
+    assert!(text.contains("\nlook: B's p50 is 40% longer ("), "{text}");
     assert!(text.contains("\nbook: no difference detected in p50: "), "{text}");
     let row = text.lines().find(|line| line.contains("look") && line.contains("p90")).unwrap();
     assert!(row.ends_with("more time"), "{row}");
@@ -112,7 +112,7 @@ fn failures_of_one_endpoint_are_its_own() {
     let care = comparison.findings.iter().filter(|finding| finding.outcome == Outcome::Care);
     let care: Vec<&str> = care.map(|finding| finding.sentence.as_str()).collect();
     assert!(
-        care.iter().any(|said| said.contains("0 % of A's requests of look failed and 10.0 % of")),
+        care.iter().any(|said| said.contains("0% of A's requests of look failed and 10.0% of")),
         "{care:?}"
     );
 }

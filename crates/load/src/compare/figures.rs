@@ -31,7 +31,7 @@ impl Metric {
         [Metric::P50, Metric::P90, Metric::P99, Metric::FailureShare];
 
     /// All metrics in the order of reports.
-    pub const ALL: [Metric; 7] = [
+    pub(crate) const ALL: [Metric; 7] = [
         Metric::Throughput,
         Metric::Mean,
         Metric::P50,
@@ -123,6 +123,7 @@ impl Figures {
 
     /// The figures of `run`, however it ended.
     #[must_use]
+<<<<<<< HEAD
     pub fn of_any(run: &Run) -> Self {
         Self::of_results(run, run.endpoints.iter(), run.unanswered)
     }
@@ -133,6 +134,10 @@ impl Figures {
         results: impl Iterator<Item = &'a EndpointResult>,
         unanswered: u64,
     ) -> Self {
+=======
+    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
+    pub(crate) fn of_any(run: &Run) -> Self {
+>>>>>>> w21-a
         let mut latency = Histogram::new();
         let (mut throughput_per_s, mut successes, mut failures) = (0.0, 0, unanswered);
         for result in results {
@@ -169,11 +174,5 @@ impl Figures {
             Metric::P99 => self.p99_ns,
             Metric::FailureShare => self.failure_share,
         }
-    }
-
-    /// When the measured part ended, microseconds since 1970 UTC.
-    #[must_use]
-    pub fn ended_unix_us(&self) -> u64 {
-        self.started_unix_us.saturating_add(self.measured_ns / 1_000)
     }
 }

@@ -41,7 +41,7 @@ pub fn abba(pairs: usize) -> Vec<Side> {
 /// the times at which they began show that the sides took turns: as many runs of
 /// each, at least two, and each two neighbours one of each side. `None` otherwise.
 #[must_use]
-pub fn pairs_by_time(a: &[Run], b: &[Run]) -> Option<Vec<(usize, usize)>> {
+pub(crate) fn pairs_by_time(a: &[Run], b: &[Run]) -> Option<Vec<(usize, usize)>> {
     if a.len() != b.len() || a.len() < 2 {
         return None;
     }

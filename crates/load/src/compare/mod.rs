@@ -26,7 +26,8 @@ mod same_server;
 
 pub use effect::{CONFIDENCE, Effect, MetricComparison, Range, Scale, Verdict};
 pub use figures::{Figures, Metric};
-pub use interleave::{Design, Side, abba, pairs_by_time};
+pub(crate) use interleave::pairs_by_time;
+pub use interleave::{Design, Side, abba};
 pub use mismatch::{Mismatch, Weight, comparable_settings, machine, mismatches};
 pub use quantity::of_metric;
 pub use render::{render_markdown, render_text};

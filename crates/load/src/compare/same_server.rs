@@ -99,8 +99,8 @@ fn alarms(mut runs: impl FnMut(u64) -> Vec<Figures>, design: Design) -> usize {
 /// Windows of the recording: 8 to 24 runs from anywhere.
 fn window(all: &[Figures], seed: u64) -> Vec<Figures> {
     let mut random = SplitMix64::new(seed);
-    let length = 2 * (4 + random.below(9));
-    let from = random.below(all.len() - length + 1);
+    let length = 2 * (4 + random.index(9));
+    let from = random.index(all.len() - length + 1);
     all[from..from + length].to_vec()
 }
 

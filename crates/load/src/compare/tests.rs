@@ -59,7 +59,7 @@ fn the_same_speed_is_not_called_different_and_what_could_be_seen_is_said() {
     assert!(!comparison.steps[0].any_difference());
     let throughput = comparison.steps[0].metric(Metric::Throughput).unwrap();
     assert!(throughput.sentence.starts_with("no difference detected in throughput: "));
-    assert!(throughput.sentence.ends_with(" % would not have been detected."));
+    assert!(throughput.sentence.ends_with("% would not have been detected."));
     assert!(throughput.detectable_share().unwrap() < 0.15);
 }
 

@@ -7,24 +7,11 @@ use crate::engine::{RunError, Unobserved, run};
 use crate::plan::{Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use crate::result::ErrorKind;
 use crate::target::Target;
-use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
+use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, OwnedRequest, Source, Workload};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A request to be sent once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedRequest {
-    /// Method, in upper case.
-    pub method: String,
-    /// Path and query, beginning with `/`.
-    pub path: String,
-    /// Header fields, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// Body.
-    pub body: Vec<u8>,
-}
-
-/// Its answer.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedAnswer {
     /// Status.
@@ -81,7 +68,7 @@ impl Source for Once {
     }
 
     fn name(&self) -> String {
-        format!("{} {}", self.request.method, self.request.path)
+        self.request.name()
     }
 
     fn identity(&self) -> Vec<u8> {
@@ -100,14 +87,7 @@ impl Workload for OnceWorkload {
             return Next::Done;
         }
         self.sent = Sent::Yes;
-        Next::Send(Request {
-            endpoint: 0,
-            fixed: None,
-            method: &self.request.method,
-            path: &self.request.path,
-            headers: &self.request.headers,
-            body: &self.request.body,
-        })
+        Next::Send(self.request.borrowed(0, None))
     }
 
     fn judge(&mut self, _user: u32, answer: &Answer<'_>) -> Judgement {

@@ -5,8 +5,9 @@ use crate::engine::{Unobserved, run};
 use crate::machine::allowed_cpus;
 use crate::null_server::NullServer;
 use crate::plan::{Load, Plan, Stop};
-use crate::scenario::{FixedRequest, FixedSource, Statuses};
+use crate::scenario::{FixedSource, Statuses};
 use crate::target::Target;
+use crate::workload::OwnedRequest;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +21,7 @@ pub(super) fn null_server_rate_per_s(plan: &Plan, stop: &Arc<AtomicBool>) -> Opt
     let mut target = Target::parse(&format!("http://{}/", server.address())).ok()?;
     target.resolve().ok()?;
     let request =
-        FixedRequest { method: "GET".into(), path: "/".into(), ..FixedRequest::default() };
+        OwnedRequest { method: "GET".into(), path: "/".into(), ..OwnedRequest::default() };
     let source = Arc::new(FixedSource::new(request, Statuses::default()).ok()?);
     let mut null = Plan { target, source, ..plan.clone() };
     null.settings.load = Load::Closed { think_min_us: 0, think_max_us: 0 };

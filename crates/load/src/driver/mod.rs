@@ -7,7 +7,7 @@ mod search;
 mod server_count;
 mod server_watch;
 
-pub use ask::{AskError, OwnedAnswer, OwnedRequest, ask};
+pub use ask::{AskError, OwnedAnswer, ask};
 pub use search::{Held, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How runs are made, besides their plans.
+/// How runs are made, apart from their plans.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The server's process, if it runs here and is known: its work is reported and is no noise.
@@ -72,12 +72,6 @@ impl<'a> Driver<'a> {
     #[must_use]
     pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
-    }
-
-    /// The `Server` field the server sent, if it did.
-    #[must_use]
-    pub fn server_header(&self) -> Option<&str> {
-        self.server_header.as_deref()
     }
 
     /// Measures every step once for each of the `repeats`, which count from 1, in turns: all steps

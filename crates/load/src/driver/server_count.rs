@@ -1,16 +1,23 @@
 //! How many requests the server says it has handled (check C18).
 
+<<<<<<< HEAD
 use super::ask::{OwnedRequest, ask};
 use crate::plan::{Protocol, TlsTerms};
+=======
+use super::ask::ask;
+use crate::plan::Protocol;
+use crate::prometheus;
+>>>>>>> w21-a
 use crate::target::Target;
+use crate::workload::OwnedRequest;
 
 /// A counter of a Prometheus text page, e.g. `http_requests_total` of `/metrics`.
 #[derive(Clone, Debug)]
 pub struct ServerCount {
     /// The page.
     pub target: Target,
-    /// The metric's name, optionally with labels as they are written: `name{route="/e"}`.
-    /// Without labels all samples of the name are added.
+    /// The metric's name, optionally with labels: `name{route="/e"}`. All samples of the name that
+    /// have these labels are added.
     pub metric: String,
     /// How TLS is spoken with it.
     pub tls: TlsTerms,
@@ -34,11 +41,14 @@ impl ServerCount {
             return Err(format!("{} answered {}", self.target.url(), answer.status));
         }
         let text = String::from_utf8_lossy(&answer.body);
-        sum(&text, &self.metric).ok_or_else(|| {
+        let sum = prometheus::sum(&text, &self.metric);
+        // A counter is whole and positive.
+        sum.map(|sum| sum as u64).ok_or_else(|| {
             format!("{} does not have the metric {:?}", self.target.url(), self.metric)
         })
     }
 }
+<<<<<<< HEAD
 
 /// The sum of all samples of a metric; `None` without any.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole, positive counter
@@ -73,3 +83,5 @@ mod tests {
         assert_eq!(sum(page, "c"), None);
     }
 }
+=======
+>>>>>>> w21-a

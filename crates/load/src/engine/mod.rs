@@ -20,7 +20,7 @@ mod worker;
 pub use crate::clock::Clock;
 pub use crate::target::{Target, UrlError};
 pub use threads::spawn;
-#[cfg(any(test, feature = "fuzzed"))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub use wire::{AnswersSeen, answers_of};
 
 use crate::plan::{Plan, Protocol};

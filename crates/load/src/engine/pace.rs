@@ -4,7 +4,7 @@
 //! no memory: what is due and not yet sent is simply still ahead in it.
 
 use crate::plan::Arrivals;
-use crate::random::Random;
+use crate::random::SplitMix64;
 
 /// The due times of one worker's share of an open loop.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Pace {
     /// Mean gap between two requests of this worker, in nanoseconds.
     gap_ns: f64,
     arrivals: Arrivals,
-    random: Random,
+    random: SplitMix64,
     /// Offset of the next due time from the start. A sum of up to 2^53 ns (104 days) is exact to 1
     /// ns.
     next_offset_ns: f64,
@@ -32,7 +32,7 @@ impl Pace {
         (worker, workers): (u32, u32),
         start_ns: u64,
     ) -> Self {
-        let mut random = Random::new(seed, 0x00A2_2A11 ^ u64::from(worker));
+        let mut random = SplitMix64::stream(seed, 0x00A2_2A11 ^ u64::from(worker));
         let gap_ns = 1e9 * f64::from(workers) / rate_per_s;
         let first_offset_ns = match arrivals {
             Arrivals::Constant => gap_ns * f64::from(worker) / f64::from(workers),

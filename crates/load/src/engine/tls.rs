@@ -5,7 +5,7 @@
 //! allows it, as a browser would.
 
 use super::socket::Socket;
-use crate::plan::{Accepted, Plan, Protocol};
+use crate::plan::{Plan, Protocol, TrustedCertificates};
 use rustix::io::Errno;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -44,9 +44,11 @@ impl TlsSettings {
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let builder = match &plan.tls.accepted {
-            Accepted::OfThisMachine => builder.with_root_certificates(trusted()?),
-            Accepted::Of(authorities) => builder.with_root_certificates(authorities.clone()),
-            Accepted::Any => {
+            TrustedCertificates::OfThisMachine => builder.with_root_certificates(trusted()?),
+            TrustedCertificates::Of(authorities) => {
+                builder.with_root_certificates(authorities.clone())
+            }
+            TrustedCertificates::Any => {
                 let anyone = Arc::new(AcceptAnyone(provider));
                 builder.dangerous().with_custom_certificate_verifier(anyone)
             }

@@ -12,7 +12,7 @@ use super::tally::{Tally, Times, Window};
 use super::usage::ThreadUse;
 use super::wire::{Heads, Layout, Seen};
 use crate::plan::Load;
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::result::{EndpointResult, ErrorKind};
 use crate::workload::{Next, Workload};
 use rustix::event::epoll;
@@ -77,7 +77,7 @@ pub(super) struct Worker {
     conns: Vec<Conn>,
     places: Vec<Place>,
     workload: Box<dyn Workload>,
-    random: Random,
+    random: SplitMix64,
     /// Free places of an open loop, and of any loop before the start.
     idle: VecDeque<u32>,
     /// Users of a closed loop that think or wait to try again, by the moment they go on.
@@ -134,7 +134,7 @@ impl Worker {
             conns: (0..share.connections).map(|_| Conn::new(&setup)).collect(),
             places: vec![Place::default(); users as usize],
             started: false,
-            random: Random::new(setup.seed, 0x7417 ^ u64::from(index)),
+            random: SplitMix64::stream(setup.seed, 0x7417 ^ u64::from(index)),
             idle: VecDeque::with_capacity(users as usize),
             sleeping: BinaryHeap::new(),
             heads: Heads::default(),

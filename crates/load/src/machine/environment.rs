@@ -42,7 +42,7 @@ pub fn describe(client_version: &str, target: &str, target_is_local: Option<bool
 }
 
 /// Adds the program behind a process number to what is known of the server.
-pub fn identify_server(identity: &mut ServerIdentity, pid: u32) {
+pub(crate) fn identify_server(identity: &mut ServerIdentity, pid: u32) {
     let link = format!("/proc/{pid}/exe");
     identity.program = fs::read_link(&link).ok().map(|path| path.display().to_string());
     identity.program_sha256 = fs::read(&link).ok().map(|bytes| {

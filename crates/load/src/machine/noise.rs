@@ -13,7 +13,7 @@ const TRIES: usize = 12;
 /// Times a fixed piece of work, in nanoseconds: the best of several tries. Only
 /// this sees a processor that has become slower without saying so.
 #[must_use]
-pub fn calibrate() -> u64 {
+pub(crate) fn calibrate() -> u64 {
     let clock = Clock::start();
     let once = || {
         let begun_ns = clock.now_ns();
@@ -143,7 +143,7 @@ pub fn process_cpu_ns(pid: u32) -> Option<u64> {
 
 /// Resident memory of a process, in bytes; `None` if it is not there.
 #[must_use]
-pub fn process_rss_bytes(pid: u32) -> Option<u64> {
+pub(crate) fn process_rss_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)

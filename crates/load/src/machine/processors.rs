@@ -17,7 +17,7 @@ pub fn allowed_cpus() -> Vec<u32> {
 /// One processor a worker, the last ones first to be taken; empty when there
 /// are not more processors than workers: then the scheduler does better.
 #[must_use]
-pub fn cpus_for(workers: u32) -> Vec<u32> {
+pub(crate) fn cpus_for(workers: u32) -> Vec<u32> {
     let allowed = allowed_cpus();
     let workers = workers as usize;
     if workers >= allowed.len() {
@@ -35,12 +35,12 @@ pub fn pin_to(cpu: u32) {
 
 /// Asks for timers of the calling thread to be as exact as they can (1 ns of
 /// slack instead of the usual 50 µs).
-pub fn fine_timers() {
+pub(crate) fn fine_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Raises this process's soft limit on open files to `wanted`, as far as the hard one allows.
-pub fn allow_open_files(wanted: u64) {
+pub(crate) fn allow_open_files(wanted: u64) {
     let limit = getrlimit(Resource::Nofile);
     let Some(soft) = limit.current else { return };
     if soft < wanted {
@@ -52,7 +52,7 @@ pub fn allow_open_files(wanted: u64) {
 
 /// The largest resident memory of this process so far, in bytes; 0 if unknown.
 #[must_use]
-pub fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());

@@ -10,6 +10,7 @@ use crate::histogram::Histogram;
 use crate::numbers::NOT_AVAILABLE;
 use crate::result::{EndpointResult, ErrorKind, Report};
 use crate::table::visible;
+use crate::target::Target;
 use std::fmt::Write as _;
 
 /// The shares `ab` lists, in per cent.
@@ -64,12 +65,14 @@ impl Counted {
 
 fn block(out: &mut String, report: &Report, view: &StepView<'_>) -> std::fmt::Result {
     let settings = &view.step.settings;
-    let target = Target::of(&settings.url);
+    // The URL of a report is one that was sent to; of any other the lines stay empty.
+    let target = Target::parse(&visible(&settings.url)).ok();
+    let of_target = |part: fn(&Target) -> String| target.as_ref().map(part).unwrap_or_default();
     let server = report.environment.server.header.as_deref().unwrap_or_default();
     writeln!(out, "Server Software:        {}", visible(server))?;
-    writeln!(out, "Server Hostname:        {}", target.host)?;
-    writeln!(out, "Server Port:            {}\n", target.port)?;
-    writeln!(out, "Document Path:          {}\n", target.path)?;
+    writeln!(out, "Server Hostname:        {}", of_target(Target::bracketed_host))?;
+    writeln!(out, "Server Port:            {}\n", of_target(|target| target.port.to_string()))?;
+    writeln!(out, "Document Path:          {}\n", of_target(|target| target.path.clone()))?;
     writeln!(out, "Concurrency Level:      {}", view.in_flight())?;
     let counted = Counted::of(&view.total, view.unanswered());
     let seconds = view.measured_ns() as f64 / 1e9;
@@ -128,30 +131,6 @@ fn percentages(out: &mut String, times: &Histogram) -> std::fmt::Result {
     writeln!(out, " 100%  {:>9.3} (longest request)", max_ns as f64 / 1e6)
 }
 
-/// The parts of a URL that `ab` prints.
-struct Target {
-    host: String,
-    port: String,
-    path: String,
-}
-
-impl Target {
-    fn of(url: &str) -> Self {
-        let url = visible(url);
-        let (scheme, rest) = url.split_once("://").unwrap_or(("http", &url));
-        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        // The colon of a port comes behind the bracket of an IPv6 address.
-        let host_end = authority.rfind(']').map_or(0, |at| at + 1);
-        let (host, port) = match authority[host_end..].find(':') {
-            Some(at) => (&authority[..host_end + at], &authority[host_end + at + 1..]),
-            None => (authority, if scheme == "https" { "443" } else { "80" }),
-        };
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        Target { host: host.to_owned(), port: port.to_owned(), path: format!("{slash}{path}") }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,20 +161,5 @@ mod tests {
         let tail: Vec<&str> = text.lines().filter(|line| line.contains('%')).collect();
         assert_eq!(tail.len(), 9);
         assert!(tail[8].starts_with(" 100%") && tail[8].ends_with("(longest request)"));
-    }
-
-    #[test]
-    fn a_url_comes_apart() {
-        for (url, expected) in [
-            ("http://a.example/x?y=1:2", ("a.example", "80", "/x?y=1:2")),
-            ("https://a.example", ("a.example", "443", "/")),
-            ("https://a.example?q", ("a.example", "443", "/?q")),
-            ("http://me:pw@[::1]:8080/p", ("[::1]", "8080", "/p")),
-            ("http://[::1]/p", ("[::1]", "80", "/p")),
-        ] {
-            let target = Target::of(url);
-            let parts = (target.host.as_str(), target.port.as_str(), target.path.as_str());
-            assert_eq!(parts, expected);
-        }
     }
 }

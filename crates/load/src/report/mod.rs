@@ -9,6 +9,7 @@ mod csv;
 mod forms;
 mod html;
 mod markdown;
+mod measured;
 mod prometheus;
 mod redact;
 #[cfg(test)]
@@ -19,15 +20,22 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
-pub use forms::{FORMS, FormError, MicroRow, form};
+<<<<<<< HEAD
+pub use forms::{FORMS, Form, FormError, MicroRow, form};
 pub use html::{comparison_html, html};
+=======
+pub use forms::FormError;
+pub use forms::{Form, MicroRow, form};
+pub use html::html;
+>>>>>>> w21-a
 pub use markdown::markdown;
 pub use prometheus::prometheus;
-pub use redact::{REDACTED, redact_command};
+pub use redact::redact_command;
 pub use terminal::{TerminalOptions, terminal};
 
 #[cfg(test)]
 mod tests {
+    use super::forms::FORMS;
     use super::*;
     use crate::result::{EndpointResult, Finish, Report};
 
@@ -44,8 +52,8 @@ mod tests {
             prometheus(report),
         ];
         texts.extend(
-            FORMS.iter().filter_map(|(number, _)| {
-                form(*number, &reports, std::slice::from_ref(&micro)).ok()
+            FORMS.iter().filter_map(|shown| {
+                form(shown.number, &reports, std::slice::from_ref(&micro)).ok()
             }),
         );
         texts

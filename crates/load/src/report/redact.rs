@@ -1,7 +1,7 @@
 //! Secrets taken out of command lines before they are kept in a result file.
 
 /// What stands in place of a secret.
-pub const REDACTED: &str = "***";
+pub(crate) const REDACTED: &str = "***";
 
 /// Options whose whole value is a secret.
 const SECRET_OPTIONS: [&str; 6] =

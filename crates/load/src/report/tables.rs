@@ -1,9 +1,13 @@
 //! The tables that several renderers show: latency, endpoints, steps, repeats, phases.
 
+use super::measured::{
+    self, AGAINST_MEAN, Column, ENDPOINT, FAILURES, MAX, Measured, P50, P95, P99, P999, RATE, STEP,
+    figure, words,
+};
 use super::view::{StepView, early_ends, extremes, length, load};
 use crate::histogram::Histogram;
 use crate::numbers::{
-    QUANTILES, bytes, change, count, counted, optional_duration, optional_mean, percent, quantile,
+    QUANTILES, bytes, count, counted, optional_duration, optional_mean, percent, quantile,
     quantile_name, rate, share, short_quantile, significant,
 };
 use crate::plan::Load;
@@ -75,71 +79,35 @@ pub(crate) fn phases(result: &EndpointResult) -> Option<Table> {
 
 /// One row an endpoint; `None` if there is only one.
 pub(crate) fn endpoints(view: &StepView<'_>) -> Option<Table> {
-    let endpoints = view.step.merged_endpoints();
-    if endpoints.len() < 2 {
-        return None;
-    }
-    let mut table = Table::new(["endpoint", "req/s", "p50", "p95", "p99", "max", "failures"]);
-    for endpoint in &endpoints {
-        let latency = endpoint.latency();
-        let counters = &endpoint.counters;
-        table.row([
-            endpoint.name.clone(),
-            significant(view.step.endpoint_throughput_per_s(&endpoint.name)),
-            short_quantile(latency, 0.5),
-            short_quantile(latency, 0.95),
-            short_quantile(latency, 0.99),
-            optional_duration(latency.max_ns()),
-            failures(counters.failures(), counters.sent.max(counters.failures())),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 7] = [ENDPOINT, RATE, P50, P95, P99, MAX, FAILURES];
+    let rows = Measured::step(view, "", String::new()).endpoints(view);
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
 /// One row a step; `None` if there is only one.
 pub(crate) fn steps(report: &Report) -> Option<Table> {
-    if report.steps.len() < 2 {
-        return None;
-    }
-    let mut table = Table::new(["step", "req/s", "p50", "p95", "p99", "p99.9", "max", "failures"]);
-    for view in StepView::all(report) {
-        let latency = view.total.latency();
-        table.row([
-            view.step.name.clone(),
-            significant(view.rate_per_s()),
-            short_quantile(latency, 0.5),
-            short_quantile(latency, 0.95),
-            short_quantile(latency, 0.99),
-            short_quantile(latency, 0.999),
-            optional_duration(latency.max_ns()),
-            failures(view.failures(), view.tried()),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 8] = [STEP, RATE, P50, P95, P99, P999, MAX, FAILURES];
+    let views = StepView::all(report);
+    let row = |view: &StepView<'_>| Measured::step(view, "", view.step.name.clone());
+    let rows: Vec<Measured> = views.iter().map(row).collect();
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
 /// One row a repeat, each against the mean of all; `None` if there is only one.
 pub(crate) fn repeats(view: &StepView<'_>) -> Option<Table> {
-    if view.step.runs.len() < 2 {
-        return None;
-    }
-    let mean = view.rate_per_s();
-    let mut table =
-        Table::new(["run", "order", "req/s", "against mean", "p50", "p99", "max", "failures"]);
-    for run in &view.step.runs {
-        let total = run.total().unwrap_or_else(|| EndpointResult::new("total"));
-        table.row([
-            run.repeat.to_string(),
-            run.order.to_string(),
-            significant(run.throughput_per_s()),
-            change(run.throughput_per_s() / mean),
-            short_quantile(total.latency(), 0.5),
-            short_quantile(total.latency(), 0.99),
-            optional_duration(total.latency().max_ns()),
-            failures(run.failures(), total.counters.sent.max(run.failures())),
-        ]);
-    }
-    Some(table)
+    const COLUMNS: [Column<Measured>; 8] = [
+        words("run", |row| row.repeat.to_string()),
+        figure("order", |row| row.order.to_string()),
+        RATE,
+        AGAINST_MEAN,
+        P50,
+        P99,
+        MAX,
+        FAILURES,
+    ];
+    let step = Measured::step(view, "", String::new());
+    let rows: Vec<Measured> = view.step.runs.iter().map(|run| step.run(run)).collect();
+    (rows.len() > 1).then(|| measured::table(&COLUMNS, &rows))
 }
 
 /// A number of failures with its share: `12 (0.42%)`; `0` alone.

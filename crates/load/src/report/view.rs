@@ -76,18 +76,6 @@ impl<'a> StepView<'a> {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` without any.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.len(), sorted.len() % 2) {
-        (0, _) => None,
-        (_, 1) => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
-}
-
 /// Smallest and largest value; `None` without any.
 pub(crate) fn extremes(values: &[f64]) -> Option<(f64, f64)> {
     let smallest = values.iter().copied().min_by(f64::total_cmp)?;
@@ -272,9 +260,6 @@ mod tests {
 
     #[test]
     fn the_throughput_is_that_of_comparisons_and_never_the_best() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(extremes(&[3.0, 1.0, 2.0]), Some((1.0, 3.0)));
         let report = sample::repeated();
         let view = StepView::of(&report.steps[0]);

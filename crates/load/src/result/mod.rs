@@ -166,7 +166,7 @@ impl Step {
 
     /// All endpoints of all repeats, merged by endpoint in order of first appearance.
     #[must_use]
-    pub fn merged_endpoints(&self) -> Vec<EndpointResult> {
+    pub(crate) fn merged_endpoints(&self) -> Vec<EndpointResult> {
         let mut merged: Vec<EndpointResult> = Vec::new();
         for endpoint in self.runs.iter().flat_map(|run| &run.endpoints) {
             match merged.iter_mut().find(|there| there.name == endpoint.name) {

@@ -1,6 +1,6 @@
 //! How many different requests were made, in memory that does not grow.
 
-use super::random::mix;
+use crate::random::mix;
 
 const REGISTER_BITS: u32 = 12;
 const REGISTERS: usize = 1 << REGISTER_BITS;

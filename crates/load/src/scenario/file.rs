@@ -1,7 +1,6 @@
 //! A scenario: what users do, read from a file.
 
 use super::error::ScenarioError;
-use super::fixed::FixedRequest;
 use super::names::{Names, Scope};
 use super::plan::{Body, GivenBy, HeaderPlan, RequestPlan, Step};
 use super::read::{self, Files};
@@ -10,6 +9,7 @@ use super::setup::{Setup, SetupValues};
 use super::statuses::Statuses;
 use super::template::{Place, Template};
 use super::{data::Table, parts};
+use crate::workload::OwnedRequest;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -109,7 +109,7 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] names the part that is wrong.
     pub fn of_request(
-        request: &FixedRequest,
+        request: &OwnedRequest,
         expected: Statuses,
         vars: &[(String, String)],
     ) -> Result<Self, ScenarioError> {

@@ -2,42 +2,21 @@
 
 use super::parts;
 use super::statuses::Statuses;
-use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload};
+use crate::workload::{Answer, Endpoint, Judgement, Needs, Next, OwnedRequest, Source, Workload};
 use std::sync::Arc;
 
-/// A request as a user gives it. Paths, headers and body are sent as they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FixedRequest {
-    /// Method in any case, e.g. `GET`.
-    pub method: String,
-    /// Path and query, beginning with `/`.
-    pub path: String,
-    /// Header fields besides `Host`, `Content-Length` and those of the connection.
-    pub headers: Vec<(String, String)>,
-    /// Body, or nothing.
-    pub body: Vec<u8>,
-}
-
-impl FixedRequest {
-    /// The same request with its method in upper case and header names in lower case.
-    ///
-    /// # Errors
-    /// A sentence that names the part that cannot be sent.
-    pub(crate) fn checked(mut self) -> Result<Self, String> {
-        self.method = parts::method(&self.method)?;
-        parts::path(&self.path)?;
-        for (name, value) in &mut self.headers {
-            *name = parts::header_name(name)?;
-            parts::header_value(value).map_err(|why| format!("header {name:?}: {why}"))?;
-        }
-        Ok(self)
+/// The same request with its method in upper case and header names in lower case.
+///
+/// # Errors
+/// A sentence that names the part that cannot be sent.
+fn checked(mut request: OwnedRequest) -> Result<OwnedRequest, String> {
+    request.method = parts::method(&request.method)?;
+    parts::path(&request.path)?;
+    for (name, value) in &mut request.headers {
+        *name = parts::header_name(name)?;
+        parts::header_value(value).map_err(|why| format!("header {name:?}: {why}"))?;
     }
-
-    /// Its name in reports: method and path without the query.
-    pub(crate) fn name(&self) -> String {
-        let path = self.path.split('?').next().unwrap_or_default();
-        format!("{} {path}", self.method)
-    }
+    Ok(request)
 }
 
 /// Sends one fixed request for ever.
@@ -48,7 +27,7 @@ pub struct FixedSource {
 
 #[derive(Debug)]
 struct Shared {
-    request: FixedRequest,
+    request: OwnedRequest,
     expected: Statuses,
 }
 
@@ -58,8 +37,8 @@ impl FixedSource {
     /// # Errors
     /// A sentence that names the part of the request that cannot be sent. The
     /// same request is refused again.
-    pub fn new(request: FixedRequest, expected: Statuses) -> Result<Self, String> {
-        Ok(FixedSource { shared: Arc::new(Shared { request: request.checked()?, expected }) })
+    pub fn new(request: OwnedRequest, expected: Statuses) -> Result<Self, String> {
+        Ok(FixedSource { shared: Arc::new(Shared { request: checked(request)?, expected }) })
     }
 }
 
@@ -73,7 +52,7 @@ impl Source for FixedSource {
     }
 
     fn identity(&self) -> Vec<u8> {
-        let FixedRequest { method, path, headers, body } = &self.shared.request;
+        let OwnedRequest { method, path, headers, body } = &self.shared.request;
         let mut identity = format!("fixed\n{method} {path}\n").into_bytes();
         for (name, value) in headers {
             identity.extend_from_slice(format!("{name}: {value}\n").as_bytes());
@@ -99,15 +78,7 @@ struct FixedWorkload {
 impl Workload for FixedWorkload {
     #[inline]
     fn next(&mut self, _user: u32) -> Next<'_> {
-        let request = &self.shared.request;
-        Next::Send(Request {
-            endpoint: 0,
-            fixed: Some(0),
-            method: &request.method,
-            path: &request.path,
-            headers: &request.headers,
-            body: &request.body,
-        })
+        Next::Send(self.shared.request.borrowed(0, Some(0)))
     }
 
     #[inline]
@@ -131,8 +102,8 @@ mod tests {
     use super::*;
     use crate::workload::Head;
 
-    fn post() -> FixedRequest {
-        FixedRequest {
+    fn post() -> OwnedRequest {
+        OwnedRequest {
             method: "post".into(),
             path: "/e?x=1".into(),
             headers: vec![("X-A".into(), "b".into())],
@@ -168,13 +139,13 @@ mod tests {
         let base = identity(post(), Statuses::default());
         assert_eq!(base, identity(post(), Statuses::default()));
         assert_ne!(base, identity(post(), Statuses::range(202, 202)));
-        assert_ne!(base, identity(FixedRequest { body: vec![], ..post() }, Statuses::default()));
-        assert_ne!(base, identity(FixedRequest { headers: vec![], ..post() }, Statuses::default()));
+        assert_ne!(base, identity(OwnedRequest { body: vec![], ..post() }, Statuses::default()));
+        assert_ne!(base, identity(OwnedRequest { headers: vec![], ..post() }, Statuses::default()));
     }
 
     #[test]
     fn a_request_that_cannot_be_sent_is_refused() {
-        let bad = FixedRequest { headers: vec![("Host".into(), "x".into())], ..post() };
+        let bad = OwnedRequest { headers: vec![("Host".into(), "x".into())], ..post() };
         let error = FixedSource::new(bad, Statuses::default()).unwrap_err();
         assert!(error.contains("\"host\""), "{error}");
     }

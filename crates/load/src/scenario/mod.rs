@@ -18,7 +18,6 @@ pub mod parts;
 mod plan;
 mod pointer;
 mod quantity;
-mod random;
 mod read;
 mod run;
 mod setup;
@@ -29,10 +28,9 @@ mod worker;
 
 pub use error::ScenarioError;
 pub use file::{Options, Scenario, Suggested, UnixClock};
-pub use fixed::{FixedRequest, FixedSource};
-pub use read::base_url;
+pub use fixed::FixedSource;
 pub use run::ScenarioSource;
-pub use setup::{OwnedRequest, Setup, SetupValues};
+pub use setup::{Setup, SetupRequest, SetupValues};
 pub use statuses::Statuses;
 
 #[cfg(test)]

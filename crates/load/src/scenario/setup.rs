@@ -7,27 +7,26 @@ use super::distinct::Hash;
 use super::error::ScenarioError;
 use super::file::{Scenario, UnixClock};
 use super::names::Slot;
+<<<<<<< HEAD
 use super::plan::{Body, GivenBy, RequestPlan, Shortfall};
 use super::random::Random;
+=======
+use super::plan::{Body, RequestPlan, Shortfall};
+>>>>>>> w21-a
 use super::value::{Counters, Moment};
-use crate::workload::Head;
+use crate::random::SplitMix64;
+use crate::workload::{Head, OwnedRequest};
 use std::borrow::Cow;
 
-/// A request that owns its parts.
+/// A request of setup or teardown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedRequest {
+pub struct SetupRequest {
     /// Its name, for messages.
     pub name: String,
     /// The server to ask, e.g. `https://login.example:8443`; `None` for the one that is measured.
     pub origin: Option<String>,
-    /// Method, in upper case.
-    pub method: String,
-    /// Path and query, beginning with `/`.
-    pub path: String,
-    /// Header fields besides `Host` and `Content-Length`; names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// Body.
-    pub body: Vec<u8>,
+    /// What to send.
+    pub request: OwnedRequest,
 }
 
 /// What setup leaves behind for the measured part.
@@ -50,7 +49,7 @@ pub struct Setup {
     slots: Vec<Slot>,
     clock: UnixClock,
     run: String,
-    random: Random,
+    random: SplitMix64,
     counters: Counters,
     values: SetupValues,
     /// The request at hand, and how many times it was answered.
@@ -82,7 +81,14 @@ impl Setup {
             kept: vec![Vec::new(); scenario.names.slots.len()],
             counters: scenario.counter_starts(),
         };
-        Self::new("setup", scenario, &scenario.setup, values, Random::new(seed, BEFORE), clock)
+        Self::new(
+            "setup",
+            scenario,
+            &scenario.setup,
+            values,
+            SplitMix64::stream(seed, BEFORE),
+            clock,
+        )
     }
 
     pub(crate) fn after(
@@ -92,7 +98,7 @@ impl Setup {
         clock: UnixClock,
     ) -> Self {
         let requests = &scenario.teardown;
-        let random = Random::new(seed, AFTER);
+        let random = SplitMix64::stream(seed, AFTER);
         Self::new("teardown", scenario, requests, values.clone(), random, clock)
     }
 
@@ -101,7 +107,7 @@ impl Setup {
         scenario: &Scenario,
         requests: &[RequestPlan],
         values: SetupValues,
-        random: Random,
+        random: SplitMix64,
         clock: UnixClock,
     ) -> Self {
         Setup {
@@ -121,8 +127,8 @@ impl Setup {
     }
 
     /// How many requests are still to be sent.
-    #[must_use]
-    pub fn remaining(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn remaining(&self) -> u64 {
         let left = self.requests[self.at.min(self.requests.len())..].iter();
         left.map(|request| u64::from(request.repeat)).sum::<u64>() - u64::from(self.times)
     }
@@ -132,7 +138,7 @@ impl Setup {
     ///
     /// # Errors
     /// If a placeholder has no value, e.g. because an optional capture found nothing.
-    pub fn next_request(&mut self) -> Result<Option<OwnedRequest>, ScenarioError> {
+    pub fn next_request(&mut self) -> Result<Option<SetupRequest>, ScenarioError> {
         let Some(plan) = self.requests.get(self.at) else { return Ok(None) };
         let rows: Vec<u32> = self.tables.iter().map(|table| self.made % table.rows()).collect();
         let mut counted = vec![None; self.counters.next().len()];
@@ -161,7 +167,8 @@ impl Setup {
             let mut value = String::new();
             match header.value.fill(&mut moment, &mut value) {
                 Ok(()) => headers.push((header.name.clone(), value)),
-                Err(_) if header.given_by == GivenBy::Scenario => {} // not known yet, e.g. the token while logging in
+                // Not known yet, e.g. the token while logging in.
+                Err(_) if header.given_by == GivenBy::Scenario => {}
                 Err(unfilled) => return Err(fail("headers", unfilled.0)),
             }
         }
@@ -173,13 +180,10 @@ impl Setup {
                 text.into_bytes()
             }
         };
-        Ok(Some(OwnedRequest {
+        Ok(Some(SetupRequest {
             name: plan.name.clone(),
             origin: plan.origin.clone(),
-            method: plan.method.clone(),
-            path,
-            headers,
-            body,
+            request: OwnedRequest { method: plan.method.clone(), path, headers, body },
         }))
     }
 

@@ -1,8 +1,8 @@
 //! What a placeholder stands for, and writing its value of the moment.
 
 use super::data::Table;
-use super::random::Random;
 use super::template::{Escape, Segment, Template};
+use crate::random::SplitMix64;
 use std::fmt::Write as _;
 
 /// What a placeholder stands for.
@@ -86,7 +86,7 @@ impl Counters {
 /// Where the values of one user's moment come from.
 pub(crate) struct Moment<'a> {
     pub(crate) user: u32,
-    pub(crate) random: &'a mut Random,
+    pub(crate) random: &'a mut SplitMix64,
     /// What setup captured.
     pub(crate) setup: &'a [Option<String>],
     pub(crate) slots: &'a [Option<String>],
@@ -159,21 +159,21 @@ impl Moment<'_> {
                 let span = last.wrapping_sub(*first) as u64;
                 let offset = match span.checked_add(1) {
                     Some(count) => self.random.below(count),
-                    None => self.random.next(),
+                    None => self.random.next_u64(),
                 };
                 write!(out, "{}", first.wrapping_add(offset as i64))
             }
             Value::RandomHex(digits) => {
                 let mut left = usize::from(*digits);
                 while left > 0 {
-                    let chunk = format_hex(self.random.next());
+                    let chunk = format_hex(self.random.next_u64());
                     let part = chunk.len().min(left);
                     out.push_str(std::str::from_utf8(&chunk[..part]).unwrap_or_default());
                     left -= part;
                 }
                 Ok(())
             }
-            Value::Uuid => write_uuid(self.random.next(), self.random.next(), out),
+            Value::Uuid => write_uuid(self.random.next_u64(), self.random.next_u64(), out),
             Value::NowMs => write!(out, "{}", self.now() / 1_000_000),
             Value::NowNs => write!(out, "{}", self.now()),
             Value::NowIso => {

@@ -3,10 +3,10 @@
 use super::data::Order;
 use super::distinct::{Distinct, Hash};
 use super::plan::{Body, RequestPlan, Shortfall};
-use super::random::Random;
 use super::run::{Shared, StepPlan};
 use super::setup::run_text;
 use super::value::{Counters, Moment, Unfilled};
+use crate::random::SplitMix64;
 use crate::workload::{Answer, Judgement, Next, Request, Workload};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Own {
 /// One user: its generator, and where in a step it is. What it draws depends on
 /// the seed and its number only, not on how users take turns.
 struct User {
-    random: Random,
+    random: SplitMix64,
     step: usize,
     /// Requests of the step that have been answered; 0 before a step is chosen.
     done: u16,
@@ -85,7 +85,7 @@ impl Pool {
         self.oldest = (self.oldest + 1) % self.most;
     }
 
-    fn draw(&self, random: &mut Random) -> Option<&str> {
+    fn draw(&self, random: &mut SplitMix64) -> Option<&str> {
         let at = usize::try_from(random.below(self.values.len() as u64)).unwrap_or(0);
         self.values.get(at).map(String::as_str)
     }
@@ -184,7 +184,7 @@ impl ScenarioWorkload {
         if self.users[at].is_none() {
             let shared = &self.shared;
             self.users[at] = Some(Box::new(User {
-                random: Random::new(self.seed, u64::from(user)),
+                random: SplitMix64::stream(self.seed, u64::from(user)),
                 step: 0,
                 done: 0,
                 request: 0,
@@ -321,7 +321,7 @@ impl Own {
         if self.laid[at].constant {
             if !self.laid[at].counted {
                 self.laid[at].counted = true;
-                self.distinct.add(super::random::mix(u64::from(request) + 1));
+                self.distinct.add(crate::random::mix(u64::from(request) + 1));
             }
             return Made::Request(request);
         }
@@ -371,7 +371,7 @@ fn put(slot: &mut Option<String>, value: &str) {
 
 /// The place of a step drawn by weight.
 fn by_weight<'s>(
-    random: &mut Random,
+    random: &mut SplitMix64,
     total: u64,
     steps: impl Iterator<Item = &'s StepPlan>,
 ) -> usize {

@@ -8,7 +8,7 @@
 //! (as E-divisive does, Matteson and James 2014).
 
 use super::describe::median;
-use super::random::SplitMix64;
+use crate::random::SplitMix64;
 
 /// How changes are sought.
 #[derive(Clone, Copy, Debug, PartialEq)]

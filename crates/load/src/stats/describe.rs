@@ -32,7 +32,7 @@ pub fn mean_of_runs(values: &[f64]) -> Option<f64> {
 /// The standard deviation of a sample (divided by n − 1); `None` for fewer than two values.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn stdev(values: &[f64]) -> Option<f64> {
+pub(crate) fn stdev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }

@@ -38,7 +38,7 @@ impl Interval {
 /// `None` for fewer than two, or if they are all the same: then nothing is known of their spread.
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // numbers of runs
-pub fn one_sample_t(differences: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn one_sample_t(differences: &[f64], confidence: f64) -> Option<Interval> {
     let spread = stdev(differences).filter(|&spread| is_spread(spread, differences))?;
     let n = differences.len() as f64;
     Some(Interval::new(mean(differences)?, spread / n.sqrt(), n - 1.0, confidence))
@@ -48,7 +48,7 @@ pub fn one_sample_t(differences: &[f64], confidence: f64) -> Option<Interval> {
 /// in spread (Welch 1947). `None` if either has fewer than two values or neither varies.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn welch_t(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn welch_t(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     let (spread_a, spread_b) = (stdev(a)?, stdev(b)?);
     if !is_spread(spread_a, a) && !is_spread(spread_b, b) {
         return None;
@@ -68,8 +68,8 @@ fn is_spread(spread: f64, values: &[f64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::SplitMix64;
     use super::*;
+    use crate::random::SplitMix64;
 
     #[test]
     fn students_own_example() {

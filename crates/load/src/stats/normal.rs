@@ -3,7 +3,7 @@
 /// The probability of a value of at most `z` under the standard normal
 /// distribution; absolute error below 7.5e-8 (Abramowitz and Stegun 26.2.17).
 #[must_use]
-pub fn normal_cdf(z: f64) -> f64 {
+pub(crate) fn normal_cdf(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - normal_cdf(-z);
     }
@@ -18,7 +18,7 @@ pub fn normal_cdf(z: f64) -> f64 {
 /// The inverse of [`normal_cdf`] for `p` strictly between 0 and 1, by bisection
 /// between −8 and 8; about 1e-6 absolute for p from 0.001 to 0.999.
 #[must_use]
-pub fn normal_quantile(p: f64) -> f64 {
+pub(crate) fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-8.0, 8.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);

@@ -2,7 +2,7 @@
 
 use super::describe::mean;
 use super::normal::{normal_cdf, normal_quantile};
-use super::random::SplitMix64;
+use crate::random::SplitMix64;
 
 /// The most ways of dealing that are all gone through; beyond, they are drawn at random.
 const EXACT_LIMIT: u64 = 20_000;
@@ -15,7 +15,7 @@ const DRAWS: u32 = 9_999;
 /// values: with fewer, resampling cannot show what was not measured.
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // counts of resamples
-pub fn bootstrap_bca(
+pub(crate) fn bootstrap_bca(
     samples: &[&[f64]],
     statistic: impl Fn(&[Vec<f64>]) -> f64,
     confidence: f64,
@@ -38,7 +38,7 @@ pub fn bootstrap_bca(
     for _ in 0..resamples {
         for (into, from) in dealt.iter_mut().zip(samples) {
             for value in into.iter_mut() {
-                *value = from[random.below(from.len())];
+                *value = from[random.index(from.len())];
             }
         }
         drawn.push(statistic(&dealt));
@@ -91,39 +91,12 @@ fn sorted_quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[place.min(sorted.len() - 1)]
 }
 
-/// The two-sided p value of "the differences are as likely above 0 as below":
-/// the share of all choices of signs with a mean at least as far from 0
-/// (Fisher 1935). All 2^n choices up to 14 differences, 9,999 random ones
-/// beyond. The smallest possible value is 2^(1−n). 1 if empty.
-#[must_use]
-pub fn sign_flip_p(differences: &[f64], seed: u64) -> f64 {
-    if differences.is_empty() {
-        return 1.0;
-    }
-    let observed = differences.iter().sum::<f64>().abs();
-    let least = observed - tolerance(differences);
-    let sum_with = |signs: &mut dyn FnMut(usize) -> bool| {
-        let total: f64 = (0..differences.len())
-            .map(|at| if signs(at) { differences[at] } else { -differences[at] })
-            .sum();
-        total.abs() >= least
-    };
-    if differences.len() <= 14 {
-        let ways = 1_u32 << differences.len();
-        let hits = (0..ways).filter(|way| sum_with(&mut |at| way >> at & 1 == 1)).count();
-        return share(hits, ways);
-    }
-    let mut random = SplitMix64::new(seed);
-    let hits = (0..DRAWS).filter(|_| sum_with(&mut |_| random.next_u64() >> 63 == 1)).count();
-    share(hits + 1, DRAWS + 1)
-}
-
 /// The two-sided p value of "a and b are dealt from one deck": the share of all
 /// ways to split the values into sets of these sizes with means at least as far
 /// apart. All ways if there are at most 20,000, otherwise 9,999 random ones. 1 if either is empty.
 #[must_use]
 #[allow(clippy::cast_precision_loss)]
-pub fn permutation_p(a: &[f64], b: &[f64], seed: u64) -> f64 {
+pub(crate) fn permutation_p(a: &[f64], b: &[f64], seed: u64) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
@@ -230,15 +203,6 @@ mod tests {
         assert!(high - centre > 1.3 * (centre - low), "{low}…{high}");
         assert_eq!(of(1), of(1));
         assert_eq!(bootstrap_bca(&[&skewed[..3]], mean_of_first, 0.95, 100, 1), None);
-    }
-
-    #[test]
-    fn sign_flips_of_few_pairs_are_counted_out() {
-        // All eight signs equal: only two of 2^8 choices are as extreme.
-        assert_eq!(sign_flip_p(&[0.1, 0.2, 0.1, 0.3, 0.2, 0.1, 0.2, 0.1], 1), 2.0 / 256.0);
-        assert_eq!(sign_flip_p(&[1.0, -1.0], 1), 1.0);
-        let many: Vec<f64> = (0..30).map(|_| 0.5).collect();
-        assert_eq!(sign_flip_p(&many, 1), 1.0 / 10_000.0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 /// relative (Lanczos 1964, with g = 7 and nine coefficients).
 #[must_use]
 #[allow(clippy::excessive_precision)]
-pub fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     const G: f64 = 7.0;
     const FIRST: f64 = 0.999_999_999_999_809_93;
     const COEFFICIENTS: [f64; 8] = [
@@ -37,7 +37,7 @@ pub fn ln_gamma(x: f64) -> f64 {
 /// 0…1: the continued fraction of Abramowitz and Stegun 26.5.8, evaluated by
 /// Lentz's method (1976). Absolute error below 1e-10 for a, b up to 1e6.
 #[must_use]
-pub fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn regularised_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
@@ -80,14 +80,14 @@ fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
 /// The probability of a value of at most `t` under Student's distribution with
 /// `df` degrees of freedom (> 0, need not be whole).
 #[must_use]
-pub fn t_cdf(t: f64, df: f64) -> f64 {
+pub(crate) fn t_cdf(t: f64, df: f64) -> f64 {
     let tail = t_two_sided_p(t, df) / 2.0;
     if t < 0.0 { tail } else { 1.0 - tail }
 }
 
 /// The probability of a value at least as far from 0 as `t`: the two-sided p value.
 #[must_use]
-pub fn t_two_sided_p(t: f64, df: f64) -> f64 {
+pub(crate) fn t_two_sided_p(t: f64, df: f64) -> f64 {
     if !t.is_finite() {
         return if t.is_nan() { 1.0 } else { 0.0 };
     }
@@ -97,7 +97,7 @@ pub fn t_two_sided_p(t: f64, df: f64) -> f64 {
 /// The value that Student's distribution with `df` degrees of freedom does not
 /// exceed with probability `p` (0 < p < 1), to about 1e-9 relative, by bisection.
 #[must_use]
-pub fn t_quantile(p: f64, df: f64) -> f64 {
+pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     if (p - 0.5).abs() < f64::EPSILON {
         return 0.0;
     }

@@ -10,9 +10,9 @@ use wellspring_load::engine::{RunError, spawn};
 use wellspring_load::null_server::NullServer;
 use wellspring_load::plan::{Arrivals, Load, Protocol, Stop};
 use wellspring_load::result::{ErrorKind, Finish};
-use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
+use wellspring_load::scenario::{FixedSource, Statuses};
 use wellspring_load::workload::{
-    Answer, Endpoint, Judgement, Needs, Next, Request, Source, Workload,
+    Answer, Endpoint, Judgement, Needs, Next, OwnedRequest, Request, Source, Workload,
 };
 
 #[test]
@@ -79,7 +79,7 @@ fn bodies_larger_than_every_window_arrive() {
     let server = NullServer::start(None).unwrap();
     let body = vec![b'x'; 3 << 20];
     let request =
-        FixedRequest { method: "POST".into(), path: "/".into(), body, ..Default::default() };
+        OwnedRequest { method: "POST".into(), path: "/".into(), body, ..Default::default() };
     let source = FixedSource::new(request, Statuses::default()).unwrap();
     let mut plan = with_source(&format!("http://{}/", server.address()), Arc::new(source));
     plan.settings.streams = 4;

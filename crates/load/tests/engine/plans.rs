@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 use wellspring_load::engine::{Measured, RunError, Target, Unobserved, run};
 use wellspring_load::plan::{Load, Plan, Protocol, Settings, Stop, TlsTerms};
 use wellspring_load::result::EndpointResult;
-use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
-use wellspring_load::workload::Source;
+use wellspring_load::scenario::{FixedSource, Statuses};
+use wellspring_load::workload::{OwnedRequest, Source};
 
 /// `GET /`, ready to be changed: one connection with one stream, a fifth of a second.
 pub(crate) fn plan(url: &str) -> Plan {
-    let request = FixedRequest { method: "GET".into(), path: "/".into(), ..Default::default() };
+    let request = OwnedRequest { method: "GET".into(), path: "/".into(), ..Default::default() };
     with_source(url, Arc::new(FixedSource::new(request, Statuses::default()).unwrap()))
 }
 

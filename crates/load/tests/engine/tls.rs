@@ -8,7 +8,8 @@ use wellspring_load::engine::RunError;
 use wellspring_load::null_server::NullServer;
 use wellspring_load::plan::{Plan, Protocol, Stop, TlsTerms};
 use wellspring_load::result::ErrorKind;
-use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
+use wellspring_load::scenario::{FixedSource, Statuses};
+use wellspring_load::workload::OwnedRequest;
 
 fn over_tls(address: SocketAddr, protocol: Protocol) -> Plan {
     let mut plan = plan(&format!("https://localhost:{}/", address.port()));
@@ -106,7 +107,7 @@ fn large_bodies_pass_through_tls() {
     let address = serve(&["h2"], Manner::Well);
     let body = vec![b'x'; 300_000];
     let request =
-        FixedRequest { method: "PUT".into(), path: "/".into(), body, ..Default::default() };
+        OwnedRequest { method: "PUT".into(), path: "/".into(), body, ..Default::default() };
     let source = Arc::new(FixedSource::new(request, Statuses::default()).unwrap());
     let mut plan = with_source(&format!("https://127.0.0.1:{}/", address.port()), source);
     plan.tls = TlsTerms::accepting_any();

@@ -1,14 +1,14 @@
-//! What the owner of a batcher that closes and its flusher agree on: how long there is, and that it
-//! is over.
+//! The deadline of a closing batcher, shared by its owner and its flusher, and the notification
+//! that the flusher has ended.
 
 use crate::threads::{lock, now_us};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Time for a flusher that has noticed that there is none left.
+/// Time for a flusher to end after it has noticed that the deadline has passed.
 const GRACE_US: u64 = 100_000;
 
-/// See the module.
+/// The shared state; see the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct CloseTerms {
     state: Mutex<State>,
@@ -19,26 +19,26 @@ pub(super) struct CloseTerms {
 struct State {
     /// When closing began, µs.
     since_us: Option<u64>,
-    /// Nothing is stored after this moment, µs.
+    /// The deadline after which nothing is stored, µs.
     until_us: Option<u64>,
-    /// The flusher has let go of its sink, and its thread does nothing more.
+    /// The flusher has dropped its sink, and its thread does nothing more.
     gone: bool,
 }
 
-/// What became of the flusher of a batcher that was closed.
+/// The state of a closed batcher's flusher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a flusher that is still at work may still store something"]
 pub enum CloseOutcome {
     /// Its thread has ended: nothing more will be stored.
     Ended,
-    /// Its sink has not returned in time, and may still store what it was given. The thread ends
-    /// when it does; nobody waits for it.
+    /// Its sink has not returned in time and may still store what it was given. The thread ends
+    /// when it does; nothing waits for it.
     SinkAtWork,
 }
 
 impl CloseTerms {
-    /// Closing begins now; nothing is stored after `patience`, if that is given. Of several the
-    /// shortest counts.
+    /// Starts closing; nothing is stored after `patience`, if given. The shortest of several limits
+    /// applies.
     pub(super) fn begin(&self, patience: Option<Duration>) {
         let now_us = now_us();
         let mut state = lock(&self.state);
@@ -51,29 +51,29 @@ impl CloseTerms {
         self.changed.notify_all();
     }
 
-    /// How long has been closing.
+    /// Time since closing began.
     pub(super) fn closing_for(&self) -> Option<Duration> {
         let since_us = lock(&self.state).since_us?;
         Some(Duration::from_micros(now_us().saturating_sub(since_us)))
     }
 
-    /// What is left, if there is a limit.
+    /// The time left, if there is a limit.
     pub(super) fn left(&self) -> Option<Duration> {
         left(lock(&self.state).until_us)
     }
 
-    /// Whether nothing is to be stored any more.
+    /// Whether the deadline has passed.
     pub(super) fn are_over(&self) -> bool {
         self.left() == Some(Duration::ZERO)
     }
 
-    /// The flusher has ended.
+    /// Notes that the flusher has ended.
     pub(super) fn set_gone(&self) {
         lock(&self.state).gone = true;
         self.changed.notify_all();
     }
 
-    /// Waits until the flusher has ended, as long as there is time, and a moment longer.
+    /// Waits until the flusher has ended, at most until shortly after the deadline.
     pub(super) fn wait(&self) -> CloseOutcome {
         let mut state = lock(&self.state);
         loop {

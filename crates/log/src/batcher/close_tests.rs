@@ -1,4 +1,4 @@
-//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures say
+//! Closing a batcher whose sink is slow, stuck or in trouble: it ends in time, and the figures show
 //! what is lost.
 
 #![allow(clippy::disallowed_methods)] // tests measure time
@@ -10,31 +10,31 @@ use std::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Does not return, or is in trouble, until it is let go; then it stores everything.
-struct Stuck {
+/// A sink that hangs, or is in trouble, until it is released; then it stores everything.
+struct StuckSink {
     entered: Arc<AtomicBool>,
     free: Arc<AtomicBool>,
     trouble: Option<Trouble>,
 }
 
-impl Sink for Stuck {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+impl Sink for StuckSink {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         self.entered.store(true, Ordering::SeqCst);
         while !self.free.load(Ordering::SeqCst) {
             if let Some(trouble) = &self.trouble {
-                return Stored { bytes: 0, events: 0, trouble: Some(trouble.clone()) };
+                return SinkOutcome { bytes: 0, events: 0, trouble: Some(trouble.clone()) };
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        Stored { bytes, events: bytes as u64, trouble: None }
+        SinkOutcome { bytes, events: bytes as u64, trouble: None }
     }
 }
 
 fn stuck(trouble: Option<Trouble>) -> (Batcher, Arc<AtomicBool>) {
     let free = Arc::<AtomicBool>::default();
     let entered = Arc::<AtomicBool>::default();
-    let sink = Stuck { entered: Arc::clone(&entered), free: Arc::clone(&free), trouble };
+    let sink = StuckSink { entered: Arc::clone(&entered), free: Arc::clone(&free), trouble };
     let batcher = Batcher::start(sink, Options::default(), Arc::new(SystemClock)).unwrap();
     batcher.producer(0, None).push(b"x").unwrap();
     while !entered.load(Ordering::SeqCst) {
@@ -51,7 +51,7 @@ fn closing_leaves_a_sink_that_does_not_return_and_tells_what_may_be_lost() {
     assert!(begun.elapsed() < 5 * SECOND);
     assert_eq!(batcher.figures().lost_possible().events, 1);
     assert!(matches!(batcher.refusal(), Some(PushError::Closed { .. })));
-    // Nobody waits for it any more: not a second call, not the last handle.
+    // Nothing waits for it any more: neither a second call nor the last handle.
     batcher.close();
     let other = batcher.clone();
     free.store(true, Ordering::SeqCst);

@@ -1,14 +1,14 @@
-//! Events that differ only in their data, encoded straight into a partition.
+//! Events that differ only in their data, encoded directly into a partition.
 
 use super::ring::Reservation;
 use crate::record::{FLAG_BINARY, HEADER_BYTES};
 use wellspring_types::valid::check_tags;
 use wellspring_types::{DataKind, EventRef, Invalid, Reason, limits};
 
-/// Records up to this are put together before they are copied.
+/// Records up to this size are assembled before they are copied.
 const SMALL_BYTES: usize = 256;
 
-/// Type and tags, checked and encoded once for many events.
+/// Type and tags, validated and encoded once for many events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTemplate {
     type_bytes: u8,
@@ -35,10 +35,10 @@ impl EventTemplate {
         Ok(EventTemplate { type_bytes: event_type.len() as u8, tags: tags.len() as u8, terms })
     }
 
-    /// Puts `tag` in the place of all tags. Allocates only for a tag longer than any before.
+    /// Replaces all tags by `tag`. Allocates only for a tag longer than any before.
     ///
     /// # Errors
-    /// [`Invalid`], naming `tags[0]`; the template is as it was.
+    /// [`Invalid`], naming `tags[0]`; the template is unchanged.
     pub fn set_tag(&mut self, tag: &str) -> Result<(), Invalid> {
         check_tags(&[tag])?;
         self.terms.truncate(self.type_bytes.into());
@@ -48,7 +48,7 @@ impl EventTemplate {
         Ok(())
     }
 
-    /// Length of the record of an event with this data, in bytes: what it takes of a partition.
+    /// Size of the record of an event with this data: the space it takes in a partition.
     #[inline]
     #[must_use]
     pub fn frame_bytes(&self, data: &[u8]) -> usize {
@@ -64,7 +64,7 @@ impl EventTemplate {
         Err(Invalid { field: "data".into(), reason })
     }
 
-    /// Writes the record, as `record::encode` would, without position and time.
+    /// Writes the record as `record::encode` would, without position and time.
     #[inline]
     pub(super) fn put(&self, room: &mut Reservation<'_>, kind: DataKind, data: &[u8]) {
         let len = self.frame_bytes(data);
@@ -77,7 +77,7 @@ impl EventTemplate {
         header[28..32].copy_from_slice(&(data.len() as u32).to_le_bytes());
         let terms_end = HEADER_BYTES + self.terms.len();
         if len <= SMALL_BYTES {
-            // Put together here first: one checksum and one copy cost less than three of each.
+            // Assembled here first: one checksum and one copy cost less than three of each.
             small[HEADER_BYTES..terms_end].copy_from_slice(&self.terms);
             small[terms_end..len].copy_from_slice(data);
             let crc = crc32c::crc32c(&small[24..len]);

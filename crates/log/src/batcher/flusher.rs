@@ -1,4 +1,4 @@
-//! The thread that takes partitions and has them stored.
+//! The thread that takes partitions and passes them to the sink.
 
 use super::shared::{Partition, Shared};
 use super::sink::{Sink, Trouble};
@@ -8,30 +8,31 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Pause after a sink that was busy, one that has nobody to store for it, and one whose device was
+/// Pause after the sink was busy, after it had no node to store for it, and after its device was
 /// full.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const UNAVAILABLE_PAUSE: Duration = Duration::from_millis(20);
 const FULL_PAUSE: Duration = Duration::from_millis(100);
-/// Attempts on a full device while closing.
+/// Number of attempts on a full device while closing.
 const LAST_ATTEMPTS: u32 = 10;
-/// Longest sleep. Being woken does not depend on it.
+/// Maximum sleep. Wake-ups do not depend on it.
 const SLEEP: Duration = Duration::from_secs(1);
 
 pub(super) struct Flusher<S> {
     shared: Arc<Shared>,
     sink: S,
     clock: Arc<dyn Clock>,
-    /// Ascending by order.
+    /// Sorted by order.
     partitions: Vec<Partition>,
-    /// When the last flush began, µs.
+    /// Start of the last flush, µs.
     flushed_us: u64,
-    /// Since when events may have been waiting, µs: what was pushed before was seen then.
+    /// Since when events may have been waiting, µs: earlier pushes were observed then.
     looked_us: u64,
     attempts_left: u32,
 }
 
-/// When the thread ends, however it ends: nothing is taken any more, and nobody waits for it.
+/// Marks the end of the thread, however it ends: nothing is accepted any more, and waiters are
+/// woken.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
@@ -52,18 +53,18 @@ impl<S: Sink> Flusher<S> {
             sink,
             partitions: Vec::new(),
             flushed_us: 0,
-            // There are no producers yet: nothing has been waiting for longer.
+            // There are no producers yet, so nothing has been waiting.
             looked_us: clock.monotonic_us(),
             clock,
             attempts_left: LAST_ATTEMPTS,
         }
     }
 
-    /// The life of the thread.
+    /// The thread's main loop.
     pub(super) fn run(mut self) {
         let _ending = Ending(Arc::clone(&self.shared));
         loop {
-            // Read before looking: what was accepted before closing is then seen.
+            // Read before observing, so that everything accepted before closing is observed.
             let closing = self.shared.is_closing();
             if closing && self.shared.terms.are_over() {
                 return;
@@ -94,9 +95,9 @@ impl<S: Sink> Flusher<S> {
         }
     }
 
-    /// Observes every partition, whatever is stored later first: who has pushed to one
-    /// with a lower order and then to this one is seen in both, or not in this one. So
-    /// what was made meanwhile is admitted before each lower order is looked at.
+    /// Observes every partition, the ones stored last first. If a thread has pushed to a partition
+    /// with a lower order and then to this one, either both pushes are observed or the later one is
+    /// not. For the same reason, new partitions are admitted before each lower order is observed.
     fn look(&mut self) -> bool {
         let mut some = false;
         let mut observed_from = None;
@@ -115,8 +116,8 @@ impl<S: Sink> Flusher<S> {
         }
     }
 
-    /// When nothing was found: forgets who asked to hurry, or they would keep this thread from
-    /// sleeping for ever. What they had pushed before they asked is seen by looking after that.
+    /// When nothing was found: clears the urgent flag, which would keep this thread from sleeping
+    /// for ever, then observes again. Everything pushed before the flag was set is seen then.
     fn look_if_urgent(&mut self) -> bool {
         let found = self.shared.take_urgent() && self.look();
         if found {
@@ -125,12 +126,12 @@ impl<S: Sink> Flusher<S> {
         found
     }
 
-    /// Where the partitions of this order, or a higher one, begin.
+    /// Index of the first partition with this order or a higher one.
     fn first_of(&self, order: u8) -> usize {
         self.partitions.partition_point(|partition| partition.order < order)
     }
 
-    /// How long more may be gathered before a flush.
+    /// How long to keep gathering before a flush.
     fn may_wait(&self) -> Option<Duration> {
         let options = &self.shared.options;
         let largest = self.partitions.iter().map(|p| p.reader.observed_bytes()).max();
@@ -146,16 +147,16 @@ impl<S: Sink> Flusher<S> {
         let began_us = self.clock.monotonic_us();
         let waiting_since_us = std::mem::replace(&mut self.looked_us, began_us);
         self.flushed_us = began_us;
-        // Before looking again: who asks after this is covered by the next flush.
+        // Before observing again: a request after this is covered by the next flush.
         self.shared.take_urgent();
         self.look();
         let parts: Vec<&[u8]> =
             self.partitions.iter().flat_map(|partition| partition.reader.parts()).collect();
         let stored = self.sink.store(&parts);
-        // Before the room is given back, so that who sees a receipt released sees it counted.
+        // Counted before the room is released, so that a released receipt is always counted.
         self.shared.stored.add_alone(stored.events, stored.bytes as u64);
         self.release(stored.bytes);
-        // Not if nothing was stored: who waits could not go on, and would hurry this thread again.
+        // Not if nothing was stored: waiters could not continue and would hurry this thread again.
         if stored.bytes > 0 {
             self.shared.waiters.wake_all();
         }
@@ -169,7 +170,7 @@ impl<S: Sink> Flusher<S> {
             self.retire();
             return After::GoOn;
         };
-        // What is left has been waiting since before.
+        // The rest has been waiting since before.
         self.looked_us = waiting_since_us;
         self.recover(trouble, closing)
     }
@@ -182,7 +183,7 @@ impl<S: Sink> Flusher<S> {
                 if trouble == Trouble::Full {
                     self.shared.refuse_as_full();
                 }
-                // With a limit, attempts are made as long as there is time.
+                // With a limit, attempts continue as long as there is time.
                 let left = self.shared.terms.left().filter(|_| closing);
                 if closing && left.is_none() {
                     self.attempts_left -= 1;
@@ -206,11 +207,11 @@ impl<S: Sink> Flusher<S> {
         After::GoOn
     }
 
-    /// Waits all of a pause, unless the batcher closes meanwhile. Who asks to hurry does not cut it
-    /// short: a producer that waits is woken by each attempt and asks again, so there would be no
-    /// pause at all.
+    /// Pauses completely, unless the batcher closes meanwhile. A request for a flush does not
+    /// shorten it: each attempt wakes waiting producers, which ask again, so there would be no
+    /// pause.
     fn pause(&self, pause: Duration) {
-        // Of this machine, whatever clock the batcher is given: a thread cannot sleep by another.
+        // Real time, whatever clock the batcher is given, because a thread can only sleep by it.
         let until_us = threads::now_us() + pause.as_micros() as u64;
         let was_closing = self.shared.is_closing();
         loop {
@@ -222,7 +223,7 @@ impl<S: Sink> Flusher<S> {
         }
     }
 
-    /// Gives back the first `bytes` of all parts.
+    /// Releases the first `bytes` of all parts.
     fn release(&mut self, mut bytes: usize) {
         for partition in &mut self.partitions {
             let content: usize = partition.reader.parts().iter().map(|part| part.len()).sum();
@@ -239,11 +240,11 @@ impl<S: Sink> Flusher<S> {
         self.partitions.iter().for_each(|partition| partition.link.answer());
     }
 
-    /// Forgets partitions whose producers are gone and that hold nothing any more.
+    /// Removes empty partitions whose producers are gone.
     fn retire(&mut self) {
         let shared = &self.shared;
         self.partitions.retain_mut(|partition| {
-            // Finished first, then looked at: nothing comes after that.
+            // The finished flag is read before the content: nothing is pushed after it is set.
             let gone = partition.link.finished.load(Ordering::Acquire) && {
                 partition.reader.observe();
                 !partition.reader.has_content()
@@ -257,9 +258,9 @@ impl<S: Sink> Flusher<S> {
 
     /// Sleeps until a producer pushes.
     ///
-    /// Producers look at the flag without a fence, because they look at every push. So
-    /// one may push just as the flag is set and not see it; its push is visible a
-    /// moment later, and is found when the first, short sleep ends.
+    /// Producers check the flag without a fence, because they check it at every push. One may thus
+    /// push just as the flag is set and miss it; its push becomes visible a moment later and is
+    /// found when the first, short sleep ends.
     fn sleep(&mut self) {
         let shared = Arc::clone(&self.shared);
         shared.fall_asleep();

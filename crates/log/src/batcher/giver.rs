@@ -1,5 +1,5 @@
-//! Gives pieces to the node that leads, each exactly once: a piece of which nothing is known comes
-//! again, the same bytes with the same key, until somebody who leads says that it is stored.
+//! Hands pieces over to the leader, each exactly once: a piece with an unknown outcome is sent
+//! again, with the same bytes and key, until a leader confirms that it is stored.
 
 use super::hand_over::{HandOver, HandOverOutcome, HandedPiece, Keys};
 use super::sink::Trouble;
@@ -7,11 +7,11 @@ use crate::log::Log;
 use crate::threads;
 use std::time::Duration;
 
-/// Pause before a piece of which nothing is known comes again: the first, and the longest.
+/// First and longest pause before a piece with an unknown outcome is sent again.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// See the module's documentation.
 pub(super) struct Giver {
     hand_over: Box<dyn HandOver>,
     keys: Keys,
@@ -23,15 +23,15 @@ impl std::fmt::Debug for Giver {
     }
 }
 
-/// What a giver needs of the sink that it gives for.
+/// The operations that a giver needs from its sink.
 pub(super) trait Place {
     /// Whether this node leads.
     fn leads(&self) -> bool;
 
-    /// Stores a piece here, whoever was given it before.
+    /// Stores a piece on this node, whichever node it was sent to before.
     fn take(&self, piece: &HandedPiece<'_>) -> HandOverOutcome;
 
-    /// Whether somebody who has been waiting for an answer since then, in µs, is to wait no longer.
+    /// Whether to stop waiting for an answer that has been awaited since this time, in µs.
     fn gives_up(&self, since_us: u64) -> bool;
 }
 
@@ -40,10 +40,10 @@ impl Giver {
         Giver { hand_over, keys: Keys::new(log) }
     }
 
-    /// Gives a piece away.
+    /// Hands a piece over.
     ///
     /// # Errors
-    /// Why it is not stored. Unless the batcher ends, nothing of it ever will be by this.
+    /// Why it is not stored. Unless the batcher ends, this attempt will never store any of it.
     pub(super) fn give(
         &mut self,
         records: &[u8],
@@ -54,7 +54,7 @@ impl Giver {
         let (mut in_doubt, mut pause) = (false, FIRST_PAUSE);
         let since_us = threads::now_us();
         loop {
-            // Who leads knows everything that came before it did, so also what became of this
+            // A leader knows everything that came before its claim, and so also the outcome of this
             // piece.
             let outcome = match in_doubt && here.leads() {
                 true => here.take(&piece),
@@ -64,11 +64,11 @@ impl Giver {
                 HandOverOutcome::Stored => return Ok(()),
                 HandOverOutcome::Refused(reason) => return Err(Trouble::Closed(reason)),
                 HandOverOutcome::NotTaken if !in_doubt => return Err(Trouble::Unavailable),
-                // That this attempt came to nothing says nothing about those before it.
+                // The failure of this attempt says nothing about earlier ones.
                 HandOverOutcome::NotTaken | HandOverOutcome::Unknown => in_doubt = true,
             }
             if here.gives_up(since_us) {
-                let why = "the batcher was closed before it was known what became of a piece";
+                let why = "the batcher was closed before the outcome of a piece was known";
                 return Err(Trouble::Closed(why.to_owned()));
             }
             std::thread::sleep(pause);

@@ -1,4 +1,4 @@
-//! Handing records over to the node that leads, where this one does not.
+//! Handing records over to the leader.
 
 use crate::append::Appended;
 use crate::error::AppendError;
@@ -7,38 +7,37 @@ use crate::record::RequestKey;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most bytes of a node's name in a key.
+/// Maximum length of a node's name in a key, in bytes.
 const NAME_BYTES: usize = 120;
 
-/// A piece of what producers pushed, to be stored by another node.
+/// A piece of pushed records, to be stored by another node.
 #[derive(Debug, Clone)]
 pub struct HandedPiece<'a> {
-    /// Encoded records, as producers wrote them: [`Log::take_handed_over`] takes them.
+    /// Encoded records, as producers wrote them, for [`Log::take_handed_over`].
     pub records: &'a [u8],
-    /// How many they are.
+    /// Number of records.
     pub events: u32,
-    /// Its name: the same whenever the same piece comes again, and no other piece's ever.
+    /// Its unique key, which stays the same when the piece is sent again.
     pub key: RequestKey,
 }
 
-/// What became of a piece.
+/// The outcome of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandOverOutcome {
     /// It is durable.
     Stored,
-    /// Nothing is known: it may be stored, or come to be. The same piece comes again with the same
-    /// key.
+    /// Unknown: it is stored, or may be. The same piece is sent again with the same key.
     Unknown,
-    /// Nothing happened, and nothing of this attempt ever will: the leader said so, or there is
-    /// none. It may be cut anew, and even stored here.
+    /// This attempt has had no effect and never will: the leader said so, or there is none. The
+    /// records may be split differently, and even stored on this node.
     NotTaken,
-    /// It will never be taken. The batcher ends, since nothing may be stored behind a gap; this is
-    /// why.
+    /// It will never be accepted, for this reason. The batcher ends, because nothing may be stored
+    /// after a gap.
     Refused(String),
 }
 
 impl HandOverOutcome {
-    /// What the outcome of [`Log::take_handed_over`] means to the giver.
+    /// Translates the outcome of [`Log::take_handed_over`] for the sender.
     #[must_use]
     pub fn of(outcome: &Result<Appended, AppendError>) -> HandOverOutcome {
         let Err(error) = outcome else { return HandOverOutcome::Stored };
@@ -61,18 +60,18 @@ impl HandOverOutcome {
     }
 }
 
-/// A way to the node that leads. Used on the batcher's thread, for one piece after another, while
+/// A connection to the leader. Used on the batcher's thread, for one piece after another, while
 /// this node does not lead.
 ///
-/// It may wait, but not for ever: a batcher that closes does not end before it returns. `Stored`
-/// says nothing about this node's copy, which follows by and by: where `stored` of a batcher is to
-/// mean that [`Log::head`] includes it, the hand-over waits for that before it says `Stored`.
+/// It may block, but not for ever: closing the batcher waits for it to return. `Stored` says
+/// nothing about this node's copy, which follows later. If `stored` of a batcher is to imply that
+/// [`Log::head`] includes the piece, the hand-over must wait for that before it returns `Stored`.
 pub trait HandOver: Send + 'static {
-    /// Gives a piece to whoever leads now.
+    /// Sends a piece to the current leader.
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome;
 }
 
-/// Draws the keys of one batcher's pieces.
+/// Generates the keys of one batcher's pieces.
 #[derive(Debug)]
 pub(super) struct Keys {
     prefix: String,
@@ -88,7 +87,7 @@ impl Keys {
             Some(process) => (process.node.as_str(), process.start),
             None => ("", RandomState::new().hash_one(batcher)),
         };
-        // It is for people: the rest alone is unique.
+        // Informative; the rest is unique by itself.
         let mut name = String::new();
         for letter in node.chars().map(|letter| if letter.is_control() { '_' } else { letter }) {
             if name.len() + letter.len_utf8() > NAME_BYTES {

@@ -1,12 +1,12 @@
-//! The sequencer as a batcher's sink: records go to staging in pieces, and are stored when the
-//! journal says so. Where this node does not lead, they go to the node that does, if there is a
-//! way.
+//! The sequencer as a batcher's sink: records are staged in pieces and count as stored once the
+//! journal confirms. On a node that does not lead, they are handed over to the leader, if there is
+//! a connection.
 
 use super::close_terms::CloseTerms;
 use super::giver::{Giver, Place};
 use super::hand_over::{HandOver, HandOverOutcome, HandedPiece};
 use super::pieces::{Piece, joined, pieces};
-use super::sink::{Sink, Stored, Trouble};
+use super::sink::{Sink, SinkOutcome, Trouble};
 use super::{Batcher, Options};
 use crate::error::AppendError;
 use crate::log::{CommitOn, Log};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Time between looks whether an answer is still to be waited for.
+/// Time between checks whether to keep waiting for an outcome.
 const LOOK: Duration = Duration::from_millis(20);
-/// While a batcher closes without a limit, a shared log is waited for as many lead timeouts.
+/// Number of lead timeouts for which a batcher that closes without a limit waits for a shared log.
 const CLOSE_PATIENCE: u32 = 5;
-/// What is given away before producers get their room back.
+/// Amount handed over before producers get their room back.
 const GIVE_BYTES: usize = 4 << 20;
 
 /// Stores records in a log.
@@ -37,25 +37,24 @@ struct Here {
     terms: Arc<CloseTerms>,
 }
 
-// The way from a log to its batcher. It stands here because the batcher rests on the log, which
-// knows nothing of it.
+// Defined here because the batcher depends on the log, not the other way round.
 impl Log {
-    /// A batcher in front of this log, with a thread of its own: events are accepted in memory and
-    /// stored soon after. It keeps the log open; close it before the log, or what it holds is lost.
-    /// In front of a shared log that does not lead, it waits until it does.
+    /// A batcher in front of this log, with its own thread: events are accepted in memory and
+    /// stored soon after. It keeps the log open; close it before the log, or its contents are lost.
+    /// In front of a shared log whose node does not lead, it waits until the node does.
     ///
     /// # Errors
-    /// The system's, if it gives no thread. A retry may help.
+    /// The system's, if it cannot create the thread. A retry may help.
     pub fn batcher(&self, options: Options) -> io::Result<Batcher> {
         self.batcher_giving(options, None)
     }
 
-    /// The same; but while this node does not lead, what is accepted is handed over to the one that
-    /// does. Each event is stored once, whoever leads meanwhile and whatever answer is lost, in the
-    /// order of its producer.
+    /// As [`batcher`](Self::batcher), but while this node does not lead, accepted events are handed
+    /// over to the leader. Each event is stored once, in its producer's order, regardless of
+    /// changes of the lead and lost answers.
     ///
     /// # Errors
-    /// The system's, if it gives no thread. A retry may help.
+    /// The system's, if it cannot create the thread. A retry may help.
     pub fn batcher_handing_over(
         &self,
         options: Options,
@@ -73,7 +72,7 @@ impl Log {
 }
 
 impl Sink for LogSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let pieces = pieces(parts);
         let (mut at, mut given) = (0, 0);
         let trouble = loop {
@@ -87,15 +86,16 @@ impl Sink for LogSink {
             match trouble {
                 None if at == pieces.len() => break None,
                 None => {
-                    // What was given away gets its room back before all is.
+                    // Room is released for what was handed over before everything is.
                     given += rest[..stored].iter().map(Piece::bytes).sum::<usize>();
                     if given >= GIVE_BYTES || self.here.terms.are_over() {
                         break Some(Trouble::Busy);
                     }
                 }
-                // The share of batchers is used up: what was staged is stored, the rest comes next.
+                // The batchers' share is used up: what was staged is stored, the rest follows in
+                // the next call.
                 Some(Trouble::Busy) if stored > 0 => {}
-                // The lead came or went meanwhile: what is left goes the other way.
+                // The lead changed meanwhile: the rest is stored the other way.
                 Some(Trouble::Unavailable)
                     if self.giver.is_some() && is_here != self.here.leads() => {}
                 trouble => break trouble,
@@ -104,19 +104,19 @@ impl Sink for LogSink {
         let stored = &pieces[..at];
         let bytes = stored.iter().map(Piece::bytes).sum();
         let events = stored.iter().map(|piece| u64::from(piece.events)).sum();
-        Stored { bytes, events, trouble }
+        SinkOutcome { bytes, events, trouble }
     }
 }
 
-/// Whether everything was told that is to be told.
+/// Whether all outcomes have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Complete {
     Yes,
-    /// The batcher closes, and has no more time.
+    /// The batcher is closing and its time is up.
     No,
 }
 
-/// Gives some of the first pieces away: how many were stored, and why it was none.
+/// Hands over some of the first pieces; returns how many were stored, and the trouble if none.
 fn give(
     giver: &mut Giver,
     here: &Here,
@@ -131,12 +131,12 @@ fn give(
 }
 
 impl Here {
-    /// Stages as many pieces as are taken, commits them and waits: how many were stored, and why it
-    /// was not all.
+    /// Stages as many pieces as are accepted, commits them and waits. Returns how many were stored,
+    /// and the trouble if not all.
     ///
-    /// A journal that refuses a batch drops all that is staged after it, and nothing is staged
-    /// after that (others may commit, and find the disk full, between two pieces): nothing that is
-    /// stored lies behind a gap.
+    /// A journal that refuses a batch discards everything staged after it, and nothing more is
+    /// staged then (other threads may commit, and find the disk full, between two pieces): nothing
+    /// is stored after a gap.
     fn store(&self, parts: &[&[u8]], pieces: &[Piece]) -> (usize, Option<Trouble>) {
         let (tell, told) = mpsc::channel();
         let mut setbacks = None;
@@ -166,16 +166,16 @@ impl Here {
         let trouble = match error {
             None if stored < pieces.len() => {
                 let why = match complete {
-                    Complete::No => "the batcher was closed, and the log did not answer in time",
-                    Complete::Yes => "the log gave no answer",
+                    Complete::No => "the batcher was closed before the log completed the append",
+                    Complete::Yes => "the log did not complete the append",
                 };
                 Some(Trouble::Closed(why.to_owned()))
             }
             None => None,
-            // What is left comes again at once.
+            // The rest is tried again at once.
             Some(AppendError::Overloaded | AppendError::SetBack) => Some(Trouble::Busy),
             Some(AppendError::StorageFull) => Some(Trouble::Full),
-            // What is left waits until this node leads again; nothing of it is lost by that.
+            // The rest waits until this node leads again; none of it is lost.
             Some(AppendError::Unavailable { .. } | AppendError::NotLeading { .. }) => {
                 Some(Trouble::Unavailable)
             }
@@ -184,8 +184,8 @@ impl Here {
         (stored, trouble)
     }
 
-    /// What staged pieces came to: all of them, unless the batcher closes meanwhile and has no more
-    /// time.
+    /// The outcomes of staged pieces: all of them, unless the batcher is closing and its time is
+    /// up.
     fn outcomes<T>(&self, told: &mpsc::Receiver<(usize, T)>) -> (Vec<(usize, T)>, Complete) {
         let mut outcomes = Vec::new();
         let mut since_us = threads::now_us();
@@ -195,13 +195,13 @@ impl Here {
                     outcomes.push(outcome);
                     since_us = threads::now_us();
                 }
-                // Every staged piece has been answered: the senders are gone then.
+                // Every staged piece has completed, so the senders are gone.
                 Err(RecvTimeoutError::Disconnected) => break Complete::Yes,
                 Err(RecvTimeoutError::Timeout) if self.gives_up(since_us) => break Complete::No,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         };
-        // Two threads that commit may tell of their batches in either order.
+        // Two committing threads may report their batches in either order.
         outcomes.sort_unstable_by_key(|(index, _)| *index);
         (outcomes, complete)
     }
@@ -221,7 +221,7 @@ impl Place for Here {
             return HandOverOutcome::Refused(fault.to_string());
         }
         match self.outcomes(&told).0.pop() {
-            // It takes nothing any more, and would be asked for ever.
+            // It would be retried for ever although nothing is accepted any more.
             Some((_, Err(error @ AppendError::Closed { .. }))) => {
                 HandOverOutcome::Refused(error.to_string())
             }
@@ -237,7 +237,7 @@ impl Place for Here {
         let is_silent =
             |closing: Duration| closing.min(Duration::from_micros(silent_us)) >= longest;
         let is_shared = !limits.settles_at_once;
-        // Who closes with a limit has said how long.
+        // With a limit, the closing thread decides how long.
         let no_limit = self.terms.left().is_none();
         self.terms.are_over()
             || is_shared && no_limit && self.terms.closing_for().is_some_and(is_silent)

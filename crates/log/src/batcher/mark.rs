@@ -1,10 +1,9 @@
-//! A moment in the life of all producers, to wait until everything before it is stored.
+//! A point in time across all producers, for waiting until everything before it is stored.
 //!
-//! It is kept as a place in each partition that held something unstored then. So
-//! what it waits for is what a [`Receipt`](super::Receipt) waits for, in each of
-//! them: that the flusher has given back the room, which it does only when the
-//! sink has stored what was there. Neither the producers nor the flusher keep
-//! anything for it.
+//! It consists of a place in each partition that held something unstored at that time. It waits for
+//! the same condition as a [`Receipt`](super::Receipt), in each of these partitions: that the
+//! flusher has released the room, which happens only once the sink has stored the content. Neither
+//! producers nor flusher keep any state for it.
 
 use super::PushError;
 use super::shared::{Link, Shared};
@@ -15,16 +14,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Why it is not known that everything before a mark is stored.
+/// Why it is unknown whether everything before a mark is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarkError {
-    /// The batcher has ended without having stored everything before the mark. A retry does not
-    /// help.
+    /// The batcher has ended without storing everything before the mark. A retry does not help.
     Closed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// As many wait as may. A retry helps when others have stopped waiting.
+    /// The maximum number of waiters is reached. A retry helps once others have stopped waiting.
     TooManyWaiters(TooManyWaiters),
 }
 
@@ -39,16 +37,16 @@ impl fmt::Display for MarkError {
 
 impl std::error::Error for MarkError {}
 
-/// A moment: everything pushed to a [`Batcher`](super::Batcher) before it can be waited for with
-/// [`stored`](super::Batcher::stored).
+/// A point in time; [`stored`](super::Batcher::stored) waits for everything pushed to a
+/// [`Batcher`](super::Batcher) before it.
 #[derive(Debug, Clone)]
 pub struct Mark {
-    /// Partitions with something unstored, each with the place behind the last of it.
+    /// Partitions with unstored content, each with the place after it.
     unstored: Vec<(Arc<Link>, u64)>,
 }
 
 impl Mark {
-    /// The moment of this call, given every producer that may have something unstored.
+    /// The current time, given every producer that may have unstored content.
     pub(super) fn of(live: &[Arc<Link>]) -> Mark {
         let places = live.iter().map(|link| (link, link.gauge.tail()));
         let unstored = places.filter(|&(link, tail)| link.gauge.released() < tail);
@@ -59,9 +57,9 @@ impl Mark {
         self.unstored.iter().all(|(link, tail)| link.gauge.released() >= *tail)
     }
 
-    /// Whether everything before it is stored, or never will be; `None` while that is open.
+    /// Whether everything before it is stored, or never will be; `None` while that is undecided.
     pub(super) fn outcome(&self, shared: &Shared) -> Option<Result<(), MarkError>> {
-        // Asked first: what is not stored when the flusher has ended never will be.
+        // Checked first: content that is not stored when the flusher has ended never will be.
         let ended = shared.has_ended();
         if self.is_stored() {
             return Some(Ok(()));
@@ -76,8 +74,9 @@ impl Mark {
     }
 }
 
-/// Waits until everything before a mark is stored: see [`Batcher::stored`](super::Batcher::stored).
-/// While the batcher is closing it waits for what becomes of it.
+/// A future that waits until everything before a mark is stored: see
+/// [`Batcher::stored`](super::Batcher::stored). While the batcher is closing, it waits for the
+/// outcome.
 #[derive(Debug)]
 pub struct StoredMark {
     shared: Arc<Shared>,
@@ -102,7 +101,7 @@ impl Future for StoredMark {
         if let Err(refused) = shared.waiters.register(ticket, context.waker()) {
             return Poll::Ready(Err(MarkError::TooManyWaiters(refused)));
         }
-        // Registered, then looked at again: no wake-up falls between.
+        // Checked again after registering, so no wake-up is missed.
         shared.hurry_unless_full();
         mark.outcome(shared).map_or(Poll::Pending, Poll::Ready)
     }

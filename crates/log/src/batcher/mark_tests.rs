@@ -1,4 +1,4 @@
-//! Waiting for what others have pushed, with sinks that fail in every way.
+//! Waiting for what other producers have pushed, with sinks that fail in every way.
 
 #![allow(clippy::disallowed_methods)] // tests start threads
 
@@ -11,13 +11,13 @@ use std::task::{Context, Poll, Wake as TaskWake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// What the sink of these tests does; every frame is one byte.
+/// Controls the sink of these tests, whose frames are one byte each.
 #[derive(Debug, Default)]
 struct Switches {
     shut: AtomicBool,
     full: AtomicBool,
     broken: AtomicBool,
-    /// Stores so many bytes a time; 0 means all.
+    /// Number of bytes stored per call; 0 means all.
     at_a_time: AtomicUsize,
     calls: AtomicU64,
 }
@@ -25,7 +25,7 @@ struct Switches {
 struct SwitchedSink(Arc<Switches>);
 
 impl Sink for SwitchedSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let switches = &self.0;
         switches.calls.fetch_add(1, Ordering::SeqCst);
         while switches.shut.load(Ordering::SeqCst) {
@@ -42,13 +42,13 @@ impl Sink for SwitchedSink {
                 _ => (given, None),
             }
         };
-        Stored { bytes, events: bytes as u64, trouble }
+        SinkOutcome { bytes, events: bytes as u64, trouble }
     }
 }
 
 fn batcher() -> (Batcher, Arc<Switches>) {
     let switches = Arc::new(Switches::default());
-    // Long: who waits must not depend on it.
+    // Long, so that waiters cannot depend on it.
     let options = Options { flush_age: Duration::from_secs(3600), ..Options::default() };
     let sink = SwitchedSink(Arc::clone(&switches));
     (Batcher::start(sink, options, Arc::new(SystemClock)).unwrap(), switches)
@@ -67,7 +67,7 @@ impl TaskWake for Unpark {
     }
 }
 
-/// A task of this thread that waits for one mark after the other.
+/// A task on this thread that waits for one mark after another.
 struct Task {
     unpark: Arc<Unpark>,
     waker: Waker,
@@ -94,7 +94,7 @@ impl Task {
         polled
     }
 
-    /// Polls when woken and at no other time, as an async runtime does.
+    /// Polls only when woken, as an async runtime does.
     fn wait(&self, batcher: &Batcher, mark: &Mark) -> Result<(), MarkError> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -186,7 +186,7 @@ fn a_full_device_keeps_a_task_pending_and_the_flusher_calm_until_there_is_room()
     producer.push(b"x").unwrap();
     let (mark, task) = (batcher.mark(), Task::new());
     let began = Instant::now();
-    // As requests that come and give up do; each with a task of its own.
+    // Like requests that arrive and give up, each with its own task.
     while began.elapsed() < Duration::from_millis(350) {
         assert_eq!(Task::new().poll(&batcher, &mark), Poll::Pending);
         assert_eq!(task.poll(&batcher, &mark), Poll::Pending);
@@ -229,7 +229,7 @@ fn closing_stores_what_a_task_waits_for_or_says_that_it_will_not() {
 fn a_sink_that_panics_tells_who_waits() {
     struct Panics;
     impl Sink for Panics {
-        fn store(&mut self, _: &[&[u8]]) -> Stored {
+        fn store(&mut self, _: &[&[u8]]) -> SinkOutcome {
             panic!("meant: the sink of this test panics")
         }
     }
@@ -261,7 +261,7 @@ fn many_tasks_at_once_are_all_woken() {
         producer.push(b"x").unwrap();
         std::thread::yield_now();
     }
-    // What is unstored now is stored only if one of them asks for it.
+    // What is unstored now is stored only if one of the waiters requests it.
     Task::new().wait(&batcher, &batcher.mark()).unwrap();
     done.store(true, Ordering::SeqCst);
     for thread in waiting {

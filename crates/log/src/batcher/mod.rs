@@ -1,26 +1,24 @@
-//! The partitioned batcher: many producing threads, one flusher, nothing lost
-//! and nothing twice.
+//! The partitioned batcher: many producing threads, one flusher, no loss and no duplicates.
 //!
-//! Each producer owns a **partition**, a ring of bytes that only it writes: to
-//! push is to copy the frame and move one counter, without a lock, a system
-//! call, or a cache line that another core writes. The **flusher**, a thread,
-//! takes whole partitions and hands them to a [`Sink`]; for a log that is the
-//! sequencer ([`Log::batcher`](crate::Log::batcher)). Room in a ring is given
-//! back only when the sink has stored what was there. So memory is bounded by
-//! the rings, and a sink that cannot store for a while loses nothing.
+//! Each producer owns a **partition**, a ring of bytes that only it writes. A push copies the frame
+//! and moves one counter, without a lock, a system call, or a cache line that another core writes.
+//! The **flusher**, a thread, takes whole partitions and passes them to a [`Sink`]; for a log that
+//! is the sequencer ([`Log::batcher`](crate::Log::batcher)). Room in a ring is released only once
+//! the sink has stored its content. Memory is thus bounded by the rings, and a sink that cannot
+//! store for a while loses nothing.
 //!
-//! - **Order**: of one producer's frames always; between producers see
+//! - **Order**: a producer's frames keep their order; for order between producers see
 //!   [`Batcher::producer`].
-//! - **When it flushes**: at once if it was idle or someone waits for a receipt;
-//!   else when [`flush_age`](Options::flush_age) has passed since the last flush
-//!   began, or a partition has gathered [`flush_bytes`](Options::flush_bytes).
-//!   While a flush is at the device the next one gathers, so batches grow with load.
-//! - **When a partition is full**: the producer waits or is refused, as
-//!   [`Overflow`] says. Nothing is overwritten.
-//! - **In front of a log of several nodes**: what a node accepts that does not lead is
-//!   [handed over](HandOver) to the one that does, once, whatever happens on the way.
-//! - **What a crash takes**: at most what [`Figures::lost_possible`] says, the newest of
-//!   each producer.
+//! - **When it flushes**: at once if it was idle or a receipt is awaited; otherwise when
+//!   [`flush_age`](Options::flush_age) has passed since the last flush began, or a partition has
+//!   gathered [`flush_bytes`](Options::flush_bytes). While a flush is at the device the next one
+//!   gathers, so batches grow with load.
+//! - **When a partition is full**: the producer waits or is refused, depending on [`Overflow`].
+//!   Nothing is overwritten.
+//! - **In front of a shared log**: events accepted on a node that does not lead are [handed
+//!   over](HandOver) to the leader, exactly once.
+//! - **What a crash loses**: at most [`Figures::lost_possible`], the newest frames of each
+//!   producer.
 //!
 //! ```
 //! use wellspring_log::batcher::{EventTemplate, Options};
@@ -75,7 +73,7 @@ pub use figures::Figures;
 pub use hand_over::{HandOver, HandOverOutcome, HandedPiece};
 pub use mark::{Mark, MarkError, StoredMark};
 pub use producer::{Producer, PushError, Receipt, Wake};
-pub use sink::{Sink, Stored, Trouble};
+pub use sink::{Sink, SinkOutcome, Trouble};
 
 use crate::options::Clock;
 use crate::threads;
@@ -87,7 +85,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What becomes of a push that finds its partition full.
+/// What happens to a push into a full partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
     /// The producer waits until there is room.
@@ -97,17 +95,17 @@ pub enum Overflow {
     Shed,
 }
 
-/// How a batcher works. `Options::default()` is right for most.
+/// The settings of a batcher. `Options::default()` suits most uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Size of each producer's partition in bytes, rounded up to a power of two from 4 KiB to 1
-    /// GiB. A frame may be half as long.
+    /// GiB. A frame can be at most half as long.
     pub partition_bytes: usize,
-    /// A partition that has gathered this much is flushed at once.
+    /// A partition with this many bytes is flushed at once.
     pub flush_bytes: usize,
-    /// Longest time between the beginnings of two flushes while there is something to flush.
+    /// Maximum time between the starts of two flushes while there is anything to flush.
     pub flush_age: Duration,
-    /// What becomes of a push that finds its partition full.
+    /// What happens to a push into a full partition.
     pub overflow: Overflow,
 }
 
@@ -128,17 +126,17 @@ impl Options {
     }
 }
 
-/// Whether what is accepted comes to be stored, in the eyes of a batcher's owner.
+/// Whether storing makes progress, as judged by a batcher's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreProgress {
     /// It does.
     Flowing,
-    /// Something has waited for too long. It is kept, and stored when that ends; nobody is to wait
-    /// for it meanwhile.
+    /// Events have waited for too long. They are kept and stored later; callers should not wait for
+    /// them.
     Stalled,
 }
 
-/// A batcher. Clones are the same one; the last to go closes it.
+/// A batcher. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub struct Batcher {
     closer: Arc<Closer>,
@@ -158,8 +156,8 @@ impl Drop for Closer {
 impl Closer {
     fn close(&self, patience: Option<Duration>) -> CloseOutcome {
         self.shared.close(patience);
-        // A wake may drop the last handle on the flusher's own thread, which cannot wait for
-        // itself.
+        // A wake callback may drop the last handle on the flusher's own thread, which cannot wait
+        // for itself.
         if self.shared.is_flusher() {
             return CloseOutcome::SinkAtWork;
         }
@@ -167,7 +165,7 @@ impl Closer {
     }
 }
 
-/// When the flusher's thread has let go of everything.
+/// Marks that the flusher's thread has dropped everything.
 struct ThreadEnd(Arc<CloseTerms>);
 
 impl Drop for ThreadEnd {
@@ -177,15 +175,15 @@ impl Drop for ThreadEnd {
 }
 
 impl Batcher {
-    /// Starts a batcher, and its thread, that flushes to `sink`.
+    /// Starts a batcher and its thread, which flushes to `sink`.
     ///
     /// # Errors
-    /// The system's, if it gives no thread. A retry may help.
+    /// The system's, if it cannot create the thread. A retry may help.
     pub fn start(sink: impl Sink, options: Options, clock: Arc<dyn Clock>) -> io::Result<Batcher> {
         Batcher::begin(sink, Frames::Any, Arc::default(), options, clock)
     }
 
-    /// A batcher whose sink takes nothing but events.
+    /// A batcher whose sink accepts only events.
     fn of_events(
         sink: LogSink,
         terms: Arc<CloseTerms>,
@@ -213,14 +211,14 @@ impl Batcher {
         Ok(Batcher { closer: Arc::new(Closer { shared }) })
     }
 
-    /// A new partition and the right to push to it. Any number may be made; each takes
-    /// [`partition_bytes`](Options::partition_bytes) of address space, and memory as far as it is
-    /// used.
+    /// Creates a partition and its producer. Their number is unlimited; each takes
+    /// [`partition_bytes`](Options::partition_bytes) of address space, and memory as it is used.
     ///
-    /// Whoever pushes first to a producer with a lower `order` and then to one with a higher finds
-    /// the two stored in this order. Between producers with the same `order` nothing is promised.
+    /// If a thread pushes first to a producer with a lower `order` and then to one with a higher,
+    /// the two pushes are stored in this order. Between producers with the same `order` there is no
+    /// guarantee.
     ///
-    /// `wake` is called, on the flusher's thread, after [`Producer::want_wake`]; it must not block.
+    /// After [`Producer::want_wake`], `wake` is called on the flusher's thread; it must not block.
     #[must_use]
     pub fn producer(&self, order: u8, wake: Option<Wake>) -> Producer {
         let shared = &self.closer.shared;
@@ -230,67 +228,66 @@ impl Batcher {
         Producer::new(writer, link, Arc::clone(shared))
     }
 
-    /// This moment, for [`stored`](Self::stored): all that any producer of this batcher has pushed
-    /// lies before it, as far as the push happened before this call (the caller has been told of
-    /// it, however indirectly). Allocates nothing if everything is stored.
+    /// The current point in time, for [`stored`](Self::stored): every push to any producer of this
+    /// batcher that happened before this call is before it. Allocates nothing if everything is
+    /// stored.
     #[must_use]
     pub fn mark(&self) -> Mark {
         self.closer.shared.mark()
     }
 
-    /// A future that is ready when everything before `mark`, which must be one of this batcher, is
-    /// stored. For a log's batcher [`Log::head`](crate::Log::head) then includes it: a snapshot
-    /// taken after that shows it, unless it was [handed over](HandOver): then the node that leads
-    /// shows it.
+    /// A future that is ready once everything before `mark`, which must come from this batcher, is
+    /// stored. For a log's batcher, [`Log::head`](crate::Log::head) then includes it and a later
+    /// snapshot shows it, unless it was [handed over](HandOver): then the leader shows it.
     ///
-    /// Its first poll asks for a flush at once, and so does each that follows something being
-    /// stored. While the device is full it stays pending and nothing is woken, so a caller that
-    /// has to answer needs a timeout. Dropped, it no longer waits.
+    /// Its first poll requests a flush, as does each poll after something was stored. While the
+    /// device is full it stays pending without wake-ups, so a caller that has to answer needs a
+    /// timeout. Dropping it ends the wait.
     #[must_use]
     pub fn stored(&self, mark: Mark) -> StoredMark {
         StoredMark::new(Arc::clone(&self.closer.shared), mark)
     }
 
-    /// Why nothing is taken now, if so: what every producer would be refused with.
+    /// The reason why every push is refused now, if so.
     #[must_use]
     pub fn refusal(&self) -> Option<PushError> {
         self.closer.shared.refusal()
     }
 
-    /// Says whether storing goes on. When it does not any more, all producers that asked are woken,
-    /// to find it out by [`Producer::progress`].
+    /// Sets whether storing makes progress. When it stops, all producers that asked are woken, to
+    /// learn it from [`Producer::progress`].
     pub fn set_progress(&self, progress: StoreProgress) {
         self.closer.shared.set_progress(progress);
     }
 
-    /// Counts since it was started.
+    /// Counts since the start.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.closer.shared.figures()
     }
 
-    /// Takes no more, stores what has been accepted, and ends the thread. If the sink cannot store
-    /// (its trouble lasts over a second), [`Figures::lost_possible`] says afterwards what is lost.
+    /// Refuses further pushes, stores everything accepted, and ends the thread. If the sink cannot
+    /// store (its trouble lasts longer than a second), [`Figures::lost_possible`] shows afterwards
+    /// what is lost.
     ///
-    /// Waits as long as the sink takes: for a device as long as that does, for a shared log that
-    /// does not answer five lead timeouts. [`close_within`](Self::close_within) has a limit of its
-    /// own, which counts here, too, once it was given.
+    /// Waits as long as the sink takes: for a device without limit, for an unresponsive shared log
+    /// five lead timeouts. A limit given earlier to [`close_within`](Self::close_within) applies
+    /// here too.
     ///
-    /// Let producers end first: a push that runs at the same time as this may be accepted too late
-    /// to be stored.
+    /// Stop the producers first: a concurrent push may be accepted too late to be stored.
     pub fn close(&self) {
         let _ = self.closer.close(None);
     }
 
-    /// As [`close`](Self::close), but returns within `patience` and a tenth of a second, and tries
-    /// as long to store what a sink in trouble does not take. What is not stored by then is told by
-    /// [`Figures::lost_possible`]; of that, what the sink has passed on without having heard of it
-    /// again may yet come to be stored.
+    /// As [`close`](Self::close), but returns within `patience` plus a tenth of a second, and keeps
+    /// trying for that time if the sink is in trouble. [`Figures::lost_possible`] shows what is not
+    /// stored by then; of that, anything the sink has passed on without learning its outcome may
+    /// still be stored.
     ///
-    /// The wait for a shared log ends with it, so that the thread has ended then. A sink that does
-    /// not return (a device that does not, or a [hand-over](HandOver) without a limit) keeps the
-    /// thread, and with it its handle on the log, until it does. The handle alone keeps no folder
-    /// locked: [`Log::close`](crate::Log::close) gives it free.
+    /// The wait for a shared log ends with the limit, so the thread has ended then. A sink that
+    /// hangs (on a device, or in a [hand-over](HandOver) without a limit) keeps the thread, and
+    /// with it a handle of the log, until it returns. That handle does not keep the folder locked:
+    /// [`Log::close`](crate::Log::close) releases it.
     pub fn close_within(&self, patience: Duration) -> CloseOutcome {
         self.closer.close(Some(patience))
     }

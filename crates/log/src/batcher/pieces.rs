@@ -1,17 +1,17 @@
-//! What lies in partitions, cut into pieces of whole records.
+//! Splits the content of partitions into pieces of whole records.
 
 use crate::handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS};
 use crate::record::RecordView;
 use std::ops::Range;
 
-/// Most of a piece: how long other appends may have to wait for the staging lock.
+/// Maximum size of a piece, which bounds how long other appends wait for the staging lock.
 const PIECE_BYTES: usize = 256 << 10;
 const PIECE_EVENTS: u32 = 1000;
 
-/// Records staged together.
+/// Records that are staged together.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// In which part they lie, and where.
+    /// The part that contains them, and their range in it.
     part: usize,
     at: Range<usize>,
     pub(super) events: u32,
@@ -27,7 +27,7 @@ impl Piece {
     }
 }
 
-/// All that lies in these parts.
+/// The pieces of these parts.
 pub(super) fn pieces(parts: &[&[u8]]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (part, records) in parts.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn pieces(parts: &[&[u8]]) -> Vec<Piece> {
     pieces
 }
 
-/// The first records of `records`, at least one: their bytes and number.
+/// The first records of `records`, at least one: their size and number.
 fn first(records: &[u8]) -> (usize, u32) {
     let (mut bytes, mut events) = (0, 0);
     while let Some(len) = RecordView::length(&records[bytes..]) {
@@ -55,14 +55,14 @@ fn first(records: &[u8]) -> (usize, u32) {
     (bytes, events)
 }
 
-/// As many of the first pieces as are handed over together, as one, and how many these are.
+/// The first pieces that are handed over together, joined into one, and their number.
 pub(super) fn joined(pieces: &[Piece]) -> Option<(Piece, usize)> {
     let (first, rest) = pieces.split_first()?;
     let (mut joined, mut count) = (first.clone(), 1);
     for next in rest {
         let bytes = joined.bytes() + next.bytes();
         let events = joined.events + next.events;
-        // The pieces of a part are next to each other.
+        // The pieces of a part are adjacent.
         if next.part != joined.part
             || bytes > HANDED_OVER_BYTES
             || events as usize > HANDED_OVER_EVENTS

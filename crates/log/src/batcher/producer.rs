@@ -1,4 +1,4 @@
-//! The producer's side: copy, move one counter, go on.
+//! The producer's side: copy a frame and move one counter.
 
 use super::event::EventTemplate;
 use super::ring::{NoRoom, Reservation, Writer};
@@ -10,36 +10,36 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wellspring_types::{DataKind, Invalid};
 
-/// Called on the flusher's thread when something a producer asked about may have changed.
+/// Called on the flusher's thread when something that a producer asked about may have changed.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Turns given to other threads before a blocked producer parks.
+/// Number of yields before a blocked producer parks.
 const YIELDS: u32 = 16;
-/// Longest time a blocked producer sleeps before it looks again.
+/// Maximum sleep of a blocked producer before it checks again.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Why a push was not accepted. Nothing of it is kept.
+/// Why a push was refused. None of it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushError {
     /// The partition is full. The same push may succeed later.
     NoRoom,
     /// It can never fit: send less at a time.
     TooLarge {
-        /// Bytes it would take.
+        /// Its size in bytes.
         bytes: usize,
-        /// Bytes it may take.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The device has no room. The same push succeeds when it has.
+    /// The device is full. The same push succeeds once there is room.
     StorageFull,
-    /// Nothing is taken any more. A retry does not help.
+    /// Pushes are no longer accepted. A retry does not help.
     Closed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// An event breaks a limit. A retry does not help.
+    /// An event violates a limit. A retry does not help.
     Invalid(Invalid),
-    /// The batcher stands before a log, which takes events and not frames of one's own.
+    /// The batcher's sink is a log, which accepts events, not arbitrary frames.
     EventsOnly,
 }
 
@@ -66,17 +66,18 @@ impl From<NoRoom> for PushError {
     }
 }
 
-/// Says where in its partition a push ended: good for asking its own producer whether it is stored.
+/// The end of a push in its partition, for asking its own producer whether it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receipt(u64);
 
-/// The right to push to one partition. One thread at a time; it may be moved to another.
+/// A producer pushes to one partition. It belongs to one thread at a time and can be moved to
+/// another.
 #[derive(Debug)]
 pub struct Producer {
     writer: Writer,
     link: Arc<Link>,
     shared: Arc<Shared>,
-    /// Where the flusher was last told that enough has gathered.
+    /// The place at which the flusher was last notified that enough has gathered.
     told_at: u64,
 }
 
@@ -98,14 +99,14 @@ impl Producer {
         Producer { writer, link, shared, told_at: 0 }
     }
 
-    /// The longest frame, or frames pushed together, in bytes.
+    /// Maximum size of a frame, or of frames pushed together, in bytes.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.writer.longest()
     }
 
-    /// Pushes one frame; a full partition is dealt with as [`Overflow`] says.
-    /// Every frame must be one the sink can tell from the next. A log takes no frames but events.
+    /// Pushes one frame; [`Overflow`] determines what happens if the partition is full. The sink
+    /// must be able to tell every frame from the next. A log accepts only events.
     ///
     /// # Errors
     /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
@@ -134,9 +135,9 @@ impl Producer {
         self.place(frame.len(), 1, |room| room.put(frame))
     }
 
-    /// Pushes one event for the log; a full partition is dealt with as [`Overflow`] says.
-    /// The data is not looked at: under [`DataKind::Json`] it must be one JSON value, because
-    /// who reads it takes it for one.
+    /// Pushes one event for the log; [`Overflow`] determines what happens if the partition is full.
+    /// The data is not validated: under [`DataKind::Json`] it must be one JSON value, because
+    /// readers rely on that.
     ///
     /// # Errors
     /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
@@ -149,7 +150,7 @@ impl Producer {
         self.push_events(template, kind, std::iter::once(data))
     }
 
-    /// Pushes events for the log, all or none and next to each other.
+    /// Pushes events for the log, all or none, next to each other.
     ///
     /// # Errors
     /// [`PushError`]; [`NoRoom`](PushError::NoRoom) only under [`Overflow::Shed`].
@@ -212,7 +213,7 @@ impl Producer {
         }
         let mut room = self.writer.reserve(bytes)?;
         fill(&mut room);
-        // Before it can be stored, so that stored never exceeds accepted.
+        // Counted before it can be stored, so that stored never exceeds accepted.
         self.link.counts.accepted.add_alone(events, bytes as u64);
         let place = room.publish();
         self.shared.wake_if_asleep();
@@ -223,7 +224,7 @@ impl Producer {
         Ok(Receipt(place))
     }
 
-    /// Waits for room, or counts what is refused for the lack of it.
+    /// Waits for room, or counts the refused push.
     #[cold]
     fn relieve(&mut self, events: u64, bytes: usize) -> Relief {
         if self.shared.options.overflow == Overflow::Shed {
@@ -256,21 +257,21 @@ impl Producer {
         self.writer.released() >= receipt.0
     }
 
-    /// Why nothing is taken now, and nothing more is stored, if so.
+    /// The reason why pushes are refused and nothing more is stored, if so.
     #[must_use]
     pub fn refusal(&self) -> Option<PushError> {
         self.shared.refusal()
     }
 
-    /// Whether storing goes on, as the batcher's owner [says](super::Batcher::set_progress).
+    /// Whether storing makes progress, as [set](super::Batcher::set_progress) by the batcher's
+    /// owner.
     #[must_use]
     pub fn progress(&self) -> StoreProgress {
         self.shared.progress()
     }
 
-    /// Asks for a flush now and for a call of `wake` when something has been stored or has failed
-    /// to be. Call it, then look once more ([`is_stored`](Self::is_stored), `try_push…`), then
-    /// wait.
+    /// Requests a flush, and a call of `wake` when something has been stored or has failed to be.
+    /// Call it, check once more ([`is_stored`](Self::is_stored), `try_push…`), then wait.
     pub fn want_wake(&self) {
         self.link.wanted.ask();
         self.shared.hurry();

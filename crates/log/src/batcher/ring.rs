@@ -1,49 +1,47 @@
 //! One producer, one consumer, frames of bytes, no lock: the partition.
 //!
-//! Places are counted in bytes since the ring was made and never go back; a
-//! place modulo the capacity is where it lies. A frame is always in one piece:
-//! one that does not fit before the end of the ring begins at its start again,
-//! and `skip_at` tells the consumer where the lap's content ends (as in a
-//! bip buffer, S. Cooke 2003).
+//! Places are byte counts since the ring was created and only grow; a place modulo the capacity is
+//! its offset. A frame is always contiguous: one that does not fit before the end of the ring
+//! starts at the beginning again, and `skip_at` tells the consumer where the lap's content ends (as
+//! in a bip buffer, S. Cooke 2003).
 //!
-//! Who may touch which bytes: from `head` to `tail` the consumer, the rest the
-//! producer. The producer moves `tail` (`Release`) after writing, the consumer
-//! moves `head` (`Release`) after reading; each loads the other's with
-//! `Acquire`. Each keeps a copy of what it last saw of the other, so that the
-//! producer touches the consumer's cache line only when the ring seems full.
+//! Access to bytes: the consumer owns those from `head` to `tail`, the producer the rest. The
+//! producer moves `tail` (`Release`) after writing, the consumer moves `head` (`Release`) after
+//! reading; each loads the other's counter with `Acquire`. Each caches the last value it saw, so
+//! that the producer touches the consumer's cache line only when the ring seems full.
 //!
-//! `skip_at` needs no ordering of its own. It is written before the `tail` that
-//! makes it matter, and written again only in the next lap but one's end, for
-//! which `head` must have left the lap it spoke of: the consumer has read it.
+//! `skip_at` needs no ordering of its own. It is written before the `tail` that makes it relevant,
+//! and overwritten only at the end of the lap after next, by which time `head` must have left the
+//! lap it describes: the consumer has read it.
 
 use super::sync::{Arc, AtomicU64, Bytes, Ordering, Read};
 
-/// What the producer writes and the consumer looks at, on a cache line (and its
-/// neighbour, which processors fetch along) of its own.
+/// The producer's counters, read by the consumer, on a separate pair of cache lines (processors
+/// prefetch the neighbour).
 #[derive(Debug)]
 #[repr(align(128))]
-struct Written {
+struct ProducerCounters {
     tail: AtomicU64,
     skip_at: AtomicU64,
 }
 
-/// What the consumer writes.
+/// The consumer's counters.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Released {
+struct ConsumerCounters {
     head: AtomicU64,
 }
 
-/// What both ends share.
+/// The state shared by both ends.
 #[derive(Debug)]
 struct Ring {
-    written: Written,
-    released: Released,
+    written: ProducerCounters,
+    released: ConsumerCounters,
     bytes: Bytes,
     capacity: u64,
 }
 
-/// No room: the consumer has to release something first.
+/// No room: the consumer must release something first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoRoom;
 
@@ -63,31 +61,31 @@ pub(super) struct Reader {
     tail_seen: u64,
 }
 
-/// A look at both ends from outside: neither end notices it.
+/// Observes both ends from outside without affecting them.
 #[derive(Debug)]
 pub(super) struct Gauge {
     ring: Arc<Ring>,
 }
 
 impl Gauge {
-    /// The place after everything published: at least what was published before this was called.
+    /// The place after everything published before this call, or later.
     pub(super) fn tail(&self) -> u64 {
         self.ring.written.tail.load(Ordering::Acquire)
     }
 
-    /// The place before which everything has been released. Who sees it sees what the consumer
-    /// did before it released.
+    /// The place before which everything has been released. Everything that the consumer did before
+    /// the release is visible.
     pub(super) fn released(&self) -> u64 {
         self.ring.released.head.load(Ordering::Acquire)
     }
 }
 
-/// Makes a ring of `capacity` bytes, a power of two.
+/// Creates a ring of `capacity` bytes, a power of two.
 pub(super) fn ring(capacity: usize) -> (Writer, Reader) {
     assert!(capacity.is_power_of_two(), "the capacity of a ring is a power of two");
     let ring = Arc::new(Ring {
-        written: Written { tail: AtomicU64::new(0), skip_at: AtomicU64::new(u64::MAX) },
-        released: Released { head: AtomicU64::new(0) },
+        written: ProducerCounters { tail: AtomicU64::new(0), skip_at: AtomicU64::new(u64::MAX) },
+        released: ConsumerCounters { head: AtomicU64::new(0) },
         bytes: Bytes::zeroed(capacity),
         capacity: capacity as u64,
     });
@@ -95,24 +93,24 @@ pub(super) fn ring(capacity: usize) -> (Writer, Reader) {
     (writer, Reader { ring, head: 0, tail_seen: 0 })
 }
 
-/// Room for one or more frames, being filled. Nothing is seen of it before it is published.
+/// Space for one or more frames being filled. Invisible to the consumer until published.
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
     writer: &'a mut Writer,
     at: u64,
     end: u64,
-    /// Whether it begins at the start of the ring, leaving bytes at the end unused.
+    /// Whether it starts at the beginning of the ring, leaving bytes at the end unused.
     skips: bool,
 }
 
 impl Writer {
-    /// The longest piece that can ever find room: half the ring, so that it fits
-    /// on one side of wherever the content ends.
+    /// The longest frame that can ever fit: half the ring, so that it fits before or after the
+    /// content.
     pub(super) fn longest(&self) -> usize {
         self.ring.capacity as usize / 2
     }
 
-    /// Room for `len` bytes in one piece, at most [`longest`](Self::longest).
+    /// Reserves `len` contiguous bytes, at most [`longest`](Self::longest).
     #[inline]
     pub(super) fn reserve(&mut self, len: usize) -> Result<Reservation<'_>, NoRoom> {
         let (len, capacity) = (len as u64, self.ring.capacity);
@@ -141,7 +139,7 @@ impl Writer {
 }
 
 impl Reservation<'_> {
-    /// Adds a part; together they must be exactly as long as was reserved.
+    /// Adds a part; all parts together must have exactly the reserved length.
     #[inline]
     pub(super) fn put(&mut self, part: &[u8]) {
         let end = self.at + part.len() as u64;
@@ -153,12 +151,12 @@ impl Reservation<'_> {
         self.at = end;
     }
 
-    /// Shows the frames to the consumer; returns the place after them.
+    /// Publishes the frames to the consumer; returns the place after them.
     #[inline]
     pub(super) fn publish(self) -> u64 {
         assert!(self.at == self.end, "less was put than was reserved");
         if self.skips {
-            // Not before: a reservation that is given up must leave no trace.
+            // Not earlier: an abandoned reservation must leave no trace.
             self.writer.ring.written.skip_at.store(self.writer.tail, Ordering::Relaxed);
         }
         self.writer.tail = self.end;
@@ -168,12 +166,11 @@ impl Reservation<'_> {
 }
 
 impl Reader {
-    /// A gauge of this ring.
     pub(super) fn gauge(&self) -> Gauge {
         Gauge { ring: Arc::clone(&self.ring) }
     }
 
-    /// Looks at what has been published; [`parts`](Self::parts) gives all of it. Returns its place.
+    /// Observes what has been published; [`parts`](Self::parts) returns all of it. Returns its end.
     pub(super) fn observe(&mut self) -> u64 {
         self.tail_seen = self.ring.written.tail.load(Ordering::Acquire);
         self.tail_seen
@@ -184,12 +181,12 @@ impl Reader {
         self.tail_seen > self.head
     }
 
-    /// Bytes observed and not released, unused ones at the end of a lap included.
+    /// Number of bytes observed but not released, including unused ones at the end of a lap.
     pub(super) fn observed_bytes(&self) -> u64 {
         self.tail_seen - self.head
     }
 
-    /// Where the content of the head's lap ends, and where the lap itself does.
+    /// The end of the content in the head's lap, and of the lap itself.
     fn lap(&self) -> (u64, u64) {
         let lap_end = (self.head | (self.ring.capacity - 1)) + 1;
         if self.tail_seen <= lap_end {
@@ -200,21 +197,21 @@ impl Reader {
         (if skipped { skip_at } else { lap_end }, lap_end)
     }
 
-    /// Everything observed and not released, in order: whole frames, in at most two parts.
+    /// Everything observed but not released, in order: whole frames, in at most two parts.
     pub(super) fn parts(&self) -> [Read<'_>; 2] {
         let (content_end, lap_end) = self.lap();
         let read = |from: u64, to: u64| {
             let at = (from & (self.ring.capacity - 1)) as usize;
-            // SAFETY: between `head` and an observed `tail`: the producer has
-            // written these bytes before it moved `tail` there, and does not
-            // touch them before `head` has passed them, which takes `&mut self`.
+            // SAFETY: these bytes are between `head` and an observed `tail`: the producer wrote
+            // them before it moved `tail` there and does not touch them until `head` has passed
+            // them, which takes `&mut self`.
             unsafe { self.ring.bytes.read(at, (to - from) as usize) }
         };
         let rest = self.tail_seen.max(lap_end);
         [read(self.head, content_end), read(lap_end, rest)]
     }
 
-    /// Gives back the first `len` bytes of [`parts`](Self::parts).
+    /// Releases the first `len` bytes of [`parts`](Self::parts).
     pub(super) fn release(&mut self, len: usize) {
         let (content_end, lap_end) = self.lap();
         let first = content_end - self.head;

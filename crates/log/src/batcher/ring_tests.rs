@@ -1,4 +1,4 @@
-//! The ring alone; `tests/batcher_model.rs` has the two threads.
+//! The ring alone; `tests/batcher_model.rs` tests the two threads.
 
 use super::ring::*;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ fn push(writer: &mut Writer, frame: &[u8]) -> Result<u64, NoRoom> {
 }
 
 proptest! {
-    /// Against a queue of bytes: what goes in comes out, once and in order,
-    /// frames are never cut, and an empty ring refuses none.
+    /// Compares the ring with a queue of bytes: frames come out whole, once and in order, and an
+    /// empty ring refuses none.
     #[test]
     fn frames_come_out_whole_once_and_in_order(
         steps in prop::collection::vec((1usize..=32, any::<bool>(), 0usize..80), 1..400)
@@ -29,8 +29,8 @@ proptest! {
                 if push(&mut writer, &frame).is_ok() {
                     held.push_back(frame);
                 } else {
-                    // A lap's unused end can refuse a frame that would fit in sum, an empty ring
-                    // never does.
+                    // The unused end of a lap can make the ring refuse a frame although enough
+                    // bytes are free in total; an empty ring never refuses.
                     prop_assert!(!held.is_empty(), "{len} bytes are refused by an empty ring");
                 }
                 continue;
@@ -71,7 +71,8 @@ fn a_reservation_that_is_given_up_leaves_no_trace() {
     }
     reader.observe();
     reader.release(8);
-    // Would begin at the start again, but is given up; then the lap is filled to its last byte.
+    // Would start at the beginning again, but is abandoned; then the lap is filled to its last
+    // byte.
     writer.reserve(6).unwrap().put(b"lost");
     push(&mut writer, b"mnop").unwrap();
     push(&mut writer, b"qr").unwrap();

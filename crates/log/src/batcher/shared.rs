@@ -1,4 +1,4 @@
-//! What producers, the flusher and the batcher's owner share.
+//! The state shared by producers, the flusher and the batcher's owner.
 
 use super::close_terms::CloseTerms;
 use super::figures::Figures;
@@ -6,7 +6,7 @@ use super::mark::Mark;
 use super::producer::Wake;
 use super::ring::{Gauge, Reader};
 use super::stored_waiters::StoredWaiters;
-use super::wanted::Wanted;
+use super::wanted::WakeRequest;
 use super::{Options, PushError, StoreProgress};
 use crate::amount::{Amount, Count};
 use crate::threads::lock;
@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// What a producer asks before it pushes, read often and written seldom: on a
-/// cache line of its own.
+/// State that producers check at each push: read often and rarely written, so on a separate cache
+/// line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Signals {
-    /// The flusher sleeps until someone wakes it.
+    /// Whether the flusher sleeps and must be woken.
     asleep: AtomicBool,
     /// One of the constants below.
     refusing: AtomicU8,
@@ -30,22 +30,22 @@ const TAKING: u8 = 0;
 const FULL: u8 = 1;
 const CLOSED: u8 = 2;
 
-/// What may be pushed.
+/// The frames that may be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
-    /// Whatever the sink understands.
+    /// Anything that the sink understands.
     Any,
-    /// Events, encoded by this crate.
+    /// Events encoded by this crate.
     Events,
 }
 
-/// What a producer and the flusher share besides the ring.
+/// The state that a producer and the flusher share in addition to the ring.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) counts: Counts,
-    /// The producer wants to be woken when something has been released.
-    pub(super) wanted: Wanted,
-    /// The producer is gone.
+    /// Whether the producer wants to be woken when something has been released.
+    pub(super) wanted: WakeRequest,
+    /// Whether the producer is gone.
     pub(super) finished: AtomicBool,
     /// How far the partition is filled and stored.
     pub(super) gauge: Gauge,
@@ -53,7 +53,7 @@ pub(super) struct Link {
     wake: WakeSlot,
 }
 
-/// Written by the producer at every push, away from what the flusher writes.
+/// Written by the producer at every push; separate from what the flusher writes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -73,7 +73,7 @@ impl Link {
     pub(super) fn new(gauge: Gauge, wake: Option<Wake>) -> Link {
         Link {
             counts: Counts::default(),
-            wanted: Wanted::new(),
+            wanted: WakeRequest::new(),
             finished: AtomicBool::new(false),
             gauge,
             waiter: Mutex::new(None),
@@ -81,13 +81,13 @@ impl Link {
         }
     }
 
-    /// Asks to be woken by a thread that is about to park. See [`Wanted::ask`].
+    /// Requests a wake-up for a thread that is about to park. See [`WakeRequest::ask`].
     pub(super) fn want_unpark(&self) {
         *lock(&self.waiter) = Some(std::thread::current());
         self.wanted.ask();
     }
 
-    /// Wakes the producer if it asked for it. Called after a release or a change of state.
+    /// Wakes the producer if it asked for that. Called after a release or a change of state.
     pub(super) fn answer(&self) {
         if !self.wanted.take() {
             return;
@@ -109,25 +109,25 @@ pub(super) struct Partition {
     pub(super) order: u8,
 }
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) frames: Frames,
     signals: Signals,
-    /// Someone waits for a receipt: do not wait for more.
+    /// Whether a receipt is awaited, so that the flusher must not keep gathering.
     urgent: AtomicBool,
     closing: AtomicBool,
     pub(super) terms: Arc<CloseTerms>,
-    /// The owner says that nothing has been stored for too long: nobody is to wait for it.
+    /// Whether the owner reports that storing makes no progress, so that callers should not wait.
     stalled: AtomicBool,
-    /// The flusher has ended: nothing more will be stored.
+    /// Whether the flusher has ended: nothing more will be stored.
     ended: AtomicBool,
-    /// Tasks that wait for something to be stored, without being a producer.
+    /// Tasks other than producers that wait for something to be stored.
     pub(super) waiters: StoredWaiters,
     reason: Mutex<String>,
     flusher: OnceLock<Thread>,
-    /// Partitions made since the flusher last looked.
+    /// Partitions created since the flusher last checked.
     arrivals: Mutex<Vec<Partition>>,
     links: Mutex<Links>,
     pub(super) stored: Count,
@@ -139,7 +139,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Links {
     live: Vec<Arc<Link>>,
-    /// Of producers that are gone.
+    /// The counts of producers that are gone.
     accepted: Amount,
     shed: Amount,
 }
@@ -188,7 +188,7 @@ impl Shared {
         links.live.retain(|live| !Arc::ptr_eq(live, link));
     }
 
-    /// Ends a sleep of the flusher, if it sleeps.
+    /// Wakes the flusher if it sleeps.
     #[inline]
     pub(super) fn wake_if_asleep(&self) {
         if self.signals.asleep.load(Ordering::Relaxed) {
@@ -209,30 +209,30 @@ impl Shared {
         }
     }
 
-    /// Asks for a flush now.
+    /// Requests a flush.
     pub(super) fn hurry(&self) {
         self.urgent.store(true, Ordering::SeqCst);
         self.unpark();
     }
 
-    /// Asks for a flush as soon as the device may have room: a pause after it was full is not cut
-    /// short.
+    /// Requests a flush as soon as the device may have room, without shortening the pause after it
+    /// was full.
     pub(super) fn hurry_unless_full(&self) {
         self.urgent.store(true, Ordering::SeqCst);
-        // If this sees the device full, the flusher has yet to store something, and looks whether
-        // it is urgent after that.
+        // If this sees the device full, the flusher has yet to store something and checks the
+        // urgent flag after that.
         if self.signals.refusing.load(Ordering::SeqCst) != FULL {
             self.unpark();
         }
     }
 
-    /// Nobody waits any longer than the flusher pauses: it is about to pause because not
-    /// everything could be stored, and tries again at once after that.
+    /// Keeps the urgent flag set, because the flusher is about to pause without having stored
+    /// everything and tries again right after.
     pub(super) fn stay_urgent(&self) {
         self.urgent.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a flush was asked for since this was last taken.
+    /// Whether a flush was requested since the last call.
     pub(super) fn take_urgent(&self) -> bool {
         self.urgent.swap(false, Ordering::SeqCst)
     }
@@ -241,13 +241,13 @@ impl Shared {
         self.urgent.load(Ordering::SeqCst)
     }
 
-    /// The flusher is about to sleep: from now on producers wake it.
+    /// Marks that the flusher is about to sleep: from now on producers wake it.
     pub(super) fn fall_asleep(&self) {
         self.signals.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether nobody has woken it since.
+    /// Whether it has not been woken since.
     pub(super) fn is_asleep(&self) -> bool {
         self.signals.asleep.load(Ordering::SeqCst)
     }
@@ -272,7 +272,7 @@ impl Shared {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// Says whether storing goes on. Tells everyone who waits that it does not.
+    /// Sets whether storing makes progress. If it does not, wakes all waiters.
     pub(super) fn set_progress(&self, progress: StoreProgress) {
         let stalled = progress == StoreProgress::Stalled;
         if self.stalled.swap(stalled, Ordering::SeqCst) != stalled && stalled {
@@ -287,7 +287,7 @@ impl Shared {
         }
     }
 
-    /// The flusher will store nothing any more. Tells everyone who waits.
+    /// Marks that the flusher will store nothing more, and wakes all waiters.
     pub(super) fn end(&self) {
         self.refuse("the flusher has stopped");
         self.ended.store(true, Ordering::SeqCst);
@@ -295,15 +295,15 @@ impl Shared {
         self.waiters.wake_all();
     }
 
-    /// Whether nothing will be stored any more. What has been is visible to who is told so.
+    /// Whether nothing more will be stored. Everything stored before is visible to the caller.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Where every producer stands now.
+    /// The current place of every producer.
     ///
-    /// A producer is among the live ones before it can push, and until all it pushed has been
-    /// stored; so what this does not find there was stored before.
+    /// A producer is listed as live before it can push and until all it pushed has been stored, so
+    /// content that this does not find has been stored before.
     pub(super) fn mark(&self) -> Mark {
         Mark::of(&lock(&self.links).live)
     }
@@ -338,7 +338,7 @@ impl Shared {
         }
     }
 
-    /// Why nothing is taken now, if so.
+    /// The reason why pushes are refused, if so.
     #[inline]
     pub(super) fn refusal(&self) -> Option<PushError> {
         match self.signals.refusing.load(Ordering::Relaxed) {
@@ -348,19 +348,19 @@ impl Shared {
         }
     }
 
-    /// What is refused when nothing is taken any more.
+    /// The error of pushes that are no longer accepted.
     pub(super) fn closed(&self) -> PushError {
         PushError::Closed { reason: lock(&self.reason).clone() }
     }
 
-    /// Answers every producer that waits.
+    /// Wakes every waiting producer.
     pub(super) fn answer_all(&self) {
         let live = lock(&self.links).live.clone();
         live.iter().for_each(|link| link.answer());
     }
 
     pub(super) fn figures(&self) -> Figures {
-        // Before `accepted`: so that what is stored meanwhile is not missed there.
+        // Read before `accepted`, so that nothing stored meanwhile is missing there.
         let stored = self.stored.get();
         let links = lock(&self.links);
         let mut figures = Figures {

@@ -1,34 +1,34 @@
-//! Where a batcher's frames go.
+//! The destination of a batcher's frames.
 
 /// Stores frames. Runs on the flusher's thread, so it may wait for a device.
 pub trait Sink: Send + 'static {
-    /// Stores `parts` in order, or as many whole frames from their beginning as it can.
-    /// A frame is never cut between two parts. What is not reported as stored comes
-    /// again, at the beginning of the next call, with whatever has been pushed since.
-    fn store(&mut self, parts: &[&[u8]]) -> Stored;
+    /// Stores `parts` in order, or as many whole frames from the beginning as it can. A frame is
+    /// never split between parts. Whatever is not reported as stored is passed again at the
+    /// beginning of the next call, followed by newer frames.
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome;
 }
 
-/// What a [`Sink`] has stored.
+/// The result of a [`Sink`]'s call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// Bytes of the parts, all together, from the beginning.
+pub struct SinkOutcome {
+    /// Number of bytes stored, from the beginning of all parts together.
     pub bytes: usize,
-    /// Frames in these bytes, counted by the sink itself.
+    /// Number of frames stored, counted by the sink.
     pub events: u64,
-    /// Why it is not everything, if so.
+    /// Why not everything was stored, if so.
     pub trouble: Option<Trouble>,
 }
 
 /// Why a sink has not stored everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// Too much at a time; it will go on at once.
+    /// Too much at once; it can continue immediately.
     Busy,
-    /// The system refused for a reason that passes, such as a lack of descriptors. Pushes are
-    /// taken as long as they fit.
+    /// The system refused temporarily, for example for lack of descriptors. Pushes are accepted
+    /// while they fit.
     Unavailable,
-    /// No room on the device. Pushes are refused until a later attempt succeeds.
+    /// The device is full. Pushes are refused until a later attempt succeeds.
     Full,
-    /// It stores nothing any more; this is why.
+    /// It stores nothing any more, for this reason.
     Closed(String),
 }

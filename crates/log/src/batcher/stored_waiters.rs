@@ -1,18 +1,18 @@
-//! Tasks that wait for the flusher to have stored something.
+//! Tasks that wait for the flusher to store something.
 
 use super::sync::{Mutex, lock};
-use super::wanted::Wanted;
+use super::wanted::WakeRequest;
 use crate::waiters::{Line, Slots, Ticket, TooManyWaiters, Wakers};
 use std::task::Waker;
 
-/// Most tasks that may wait at a time.
+/// Maximum number of waiting tasks.
 const MAX_WAITERS: usize = 1 << 16;
 
-/// Any number of tasks on one side, the flusher on the other, which takes the lock only if there
+/// Any number of tasks on one side and the flusher on the other, which takes the lock only if there
 /// are any.
 #[derive(Debug)]
 pub(super) struct StoredWaiters {
-    wanted: Wanted,
+    wanted: WakeRequest,
     queue: Mutex<Queue>,
 }
 
@@ -25,14 +25,14 @@ struct Queue {
 impl StoredWaiters {
     pub(super) fn new() -> StoredWaiters {
         let queue = Queue { slots: Slots::bounded(MAX_WAITERS), line: Line::EMPTY };
-        StoredWaiters { wanted: Wanted::new(), queue: Mutex::new(queue) }
+        StoredWaiters { wanted: WakeRequest::new(), queue: Mutex::new(queue) }
     }
 
-    /// Registers a task, which keeps its ticket and gives it back with [`leave`](Self::leave). What
-    /// it then finds unchanged will be followed by its waking.
+    /// Registers a task, which keeps its ticket until [`leave`](Self::leave). A change after the
+    /// task's next check wakes it.
     ///
     /// # Errors
-    /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+    /// [`TooManyWaiters`]. A retry helps once others have stopped waiting.
     pub(super) fn register(
         &self,
         ticket: &mut Option<Ticket>,
@@ -44,24 +44,24 @@ impl StoredWaiters {
             Some(ticket) => slots.register(line, ticket, waker),
             None => *ticket = Some(slots.join(line, waker)?),
         }
-        // Under the lock: the flusher that takes the question finds the waker when it gets the
-        // lock. Also for a task known already, because what it finds must be newer than the
-        // question.
+        // Set under the lock, so that the flusher that takes the question finds the waker once it
+        // gets the lock. Also set for a task registered earlier, because its next check must come
+        // after the question.
         self.wanted.ask();
         Ok(())
     }
 
-    /// Forgets a task.
+    /// Removes a task.
     pub(super) fn leave(&self, ticket: Ticket) {
         let mut queue = lock(&self.queue);
         let Queue { slots, line } = &mut *queue;
         slots.leave(line, ticket);
     }
 
-    /// Wakes every task registered. To be called after the change that they wait for.
+    /// Wakes every registered task. To be called after the change that they wait for.
     pub(super) fn wake_all(&self) {
         if self.wanted.take() {
-            // At once: tasks that were woken may register again.
+            // All at once: woken tasks may register again.
             let mut wakers = Wakers::unbounded();
             let mut queue = lock(&self.queue);
             let Queue { slots, line } = &mut *queue;
@@ -71,7 +71,7 @@ impl StoredWaiters {
         }
     }
 
-    /// Tasks that wait, or have been woken and have not left yet.
+    /// Number of tasks that wait, or were woken and have not left yet.
     #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
         lock(&self.queue).slots.taken()

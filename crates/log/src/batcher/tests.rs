@@ -1,5 +1,5 @@
-//! The batcher's threads together: sequence numbers at full speed, sinks that
-//! fail in every way, and the log behind it.
+//! The batcher's threads together: sequence numbers at full speed, sinks that fail in every way,
+//! and a log as the sink.
 
 #![allow(clippy::disallowed_methods)] // tests start threads
 
@@ -32,7 +32,7 @@ enum Trouble2 {
     Full,
 }
 
-/// Checks every frame: no gap, no repeat, no other bytes.
+/// Checks every frame: no gap, no repetition, no other bytes.
 struct CheckingSink {
     next: Arc<[AtomicU64; 4]>,
     mood: Box<dyn FnMut() -> Mood + Send>,
@@ -54,13 +54,13 @@ impl CheckingSink {
 }
 
 impl Sink for CheckingSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let (limit, trouble) = match (self.mood)() {
             Mood::Store => (usize::MAX, None),
             Mood::StoreSome(frames, Trouble2::Busy) => (frames, Some(Trouble::Busy)),
             Mood::StoreSome(frames, Trouble2::Full) => (frames, Some(Trouble::Full)),
         };
-        let mut stored = Stored { bytes: 0, events: 0, trouble: None };
+        let mut stored = SinkOutcome { bytes: 0, events: 0, trouble: None };
         for seen in parts.iter().flat_map(|part| part.chunks_exact(FRAME_BYTES)) {
             if stored.events as usize == limit {
                 stored.trouble = trouble;
@@ -82,7 +82,7 @@ fn batcher(sink: impl Sink, options: Options) -> Batcher {
     Batcher::start(sink, options, Arc::new(SystemClock)).unwrap()
 }
 
-/// Pushes from three threads as fast as they can, through a sink of this mood.
+/// Pushes from three threads at full speed through a sink that behaves according to `mood`.
 fn deliver(mood: impl FnMut() -> Mood + Send + 'static, each: u64) {
     let (sink, next) = CheckingSink::new(mood);
     let batcher = batcher(sink, small(Overflow::Block));
@@ -130,7 +130,7 @@ fn a_sink_that_stores_little_at_a_time_loses_nothing() {
     deliver(mood, 500);
 }
 
-/// A sink that waits until it is let go.
+/// A sink that waits until it is released.
 fn gate() -> (impl FnMut() -> Mood + Send + 'static, Arc<AtomicBool>) {
     let open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&open);
@@ -165,7 +165,7 @@ fn a_full_partition_sheds_counts_and_recovers() {
     assert_eq!((figures.accepted.events, figures.shed.events), (accepted, refused));
     assert_eq!(figures.lost_possible().events, accepted, "nothing is stored yet");
     open.store(true, Ordering::Release);
-    // Counted as stored a moment before its room is given back.
+    // Counted as stored just before its room is released.
     while producer.has_unstored() {
         std::thread::yield_now();
     }
@@ -287,7 +287,7 @@ fn a_log_stores_everything_in_order_and_reads_it_back() {
             })
         })
         .collect();
-    // The log goes on taking other appends meanwhile.
+    // The log accepts other appends meanwhile.
     let mut events = EncodedEvents::new();
     events.push(&Event::json("Other", &["x"], "{}").as_ref()).unwrap();
     log.append(crate::Append { events, ..Default::default() }).unwrap();
@@ -308,7 +308,7 @@ fn a_log_stores_everything_in_order_and_reads_it_back() {
     assert_eq!(batcher.figures().stored.events, 10_000);
 }
 
-/// Counts how often it is asked for the time.
+/// Counts how often the time is read.
 #[derive(Debug, Default)]
 struct AskedClock(AtomicU64);
 
@@ -336,22 +336,22 @@ fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
     }
     producer.want_wake();
     std::thread::sleep(Duration::from_millis(100));
-    // It looks at the clock each time it has slept: at most about once a millisecond.
+    // It reads the clock after each sleep: at most about once per millisecond.
     let asked = clock.0.load(Ordering::Relaxed);
     assert!(asked < 1_000, "it has slept {asked} times");
 }
 
-/// A sink that has nobody to store for it.
+/// A sink that has no node to store for it.
 struct NobodyStores(Arc<AtomicU64>);
 
 impl Sink for NobodyStores {
-    fn store(&mut self, _parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, _parts: &[&[u8]]) -> SinkOutcome {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Stored { bytes: 0, events: 0, trouble: Some(Trouble::Unavailable) }
+        SinkOutcome { bytes: 0, events: 0, trouble: Some(Trouble::Unavailable) }
     }
 }
 
-/// Each attempt wakes who waits, and who waits asks to hurry: the pause between attempts has to
+/// Each attempt wakes the waiters, which request a flush again; the pause between attempts must
 /// hold all the same.
 #[test]
 fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
@@ -377,19 +377,19 @@ fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
     let _ = batcher.close_within(Duration::from_millis(10));
 }
 
-/// One producer trickles, so that the flusher always finds something, while others come and go.
+/// One producer trickles, so the flusher always finds something, while others come and go.
 #[test]
 fn partitions_of_producers_that_are_gone_are_given_back_while_others_push() {
     /// Stores everything.
-    struct Swallows;
-    impl Sink for Swallows {
-        fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    struct DiscardingSink;
+    impl Sink for DiscardingSink {
+        fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
             let bytes: usize = parts.iter().map(|part| part.len()).sum();
-            Stored { bytes, events: bytes as u64, trouble: None }
+            SinkOutcome { bytes, events: bytes as u64, trouble: None }
         }
     }
     let options = small(Overflow::Block);
-    let batcher = Batcher::start(Swallows, options, Arc::new(SystemClock)).unwrap();
+    let batcher = Batcher::start(DiscardingSink, options, Arc::new(SystemClock)).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let (stop, pusher) = (Arc::clone(&done), batcher.clone());
     let trickle = std::thread::spawn(move || {

@@ -1,12 +1,12 @@
-//! Who appends: asks again where that helps, elsewhere if another leads, and wants to know what
-//! became of it.
+//! A client that appends: retries where that helps, at another node if the lead has moved, until
+//! the outcome is known.
 
 use super::Nodes;
 use super::nodes::Deadline;
 use crate::append::{Append, Appended};
 use crate::error::AppendError;
 
-/// A client of the log, whichever node leads.
+/// A client of the log, regardless of the leader.
 pub struct Client<'a> {
     nodes: &'a Nodes,
     node: usize,
@@ -17,14 +17,14 @@ impl<'a> Client<'a> {
         Client { nodes, node }
     }
 
-    /// Appends. Asks again, or another node, when told that nothing was done and that this helps;
-    /// so it is safe whatever the append is.
+    /// Appends. Retries, also at another node, whenever the answer says that nothing happened and a
+    /// retry helps; so it is safe for any append.
     ///
     /// # Errors
-    /// Those of an append that stay.
+    /// The final error of an append.
     ///
     /// # Panics
-    /// If it cannot be done in time.
+    /// If it does not succeed in time.
     pub fn append(&mut self, append: Append) -> Result<Appended, AppendError> {
         let mut deadline = Deadline::new("an append finds a node that takes it");
         loop {

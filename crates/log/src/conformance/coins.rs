@@ -1,6 +1,6 @@
-//! Coins that fall the same for the same seed.
+//! A seeded random generator.
 
-/// Seeded.
+/// The generator.
 #[derive(Debug)]
 pub(super) struct Coins(pub(super) u64);
 

@@ -1,5 +1,5 @@
-//! Every verdict of the fast path equals the oracle's, over random histories
-//! with skewed types and tags, in sealed and active segments, across reopening.
+//! Every verdict equals the oracle's, over random histories with skewed types and tags, in sealed
+//! and active segments, across restarts.
 
 use super::oracle::{Oracle, append, append_if, drain, small_segments};
 use super::{JournalUnderTest, Nodes, histories};
@@ -68,7 +68,7 @@ fn check_step(nodes: &Nodes, oracle: &mut Oracle, step: &Step) {
         Step::Conditional(events, query, back, exists) => {
             let condition = AppendCondition {
                 fail_if_events_match: query.clone(),
-                // Half of the bounds lie at or above the head.
+                // Half of the bounds are at or above the head.
                 after: back.map(|back| (head + 20).saturating_sub(back)),
                 fail_if_exists: exists.clone(),
             };
@@ -102,9 +102,9 @@ fn check_read(log: &Log, oracle: &Oracle, query: &Query, after: u64, limit: usiz
     assert_eq!(read(Order::Descending), backward);
 }
 
-/// Random histories with restarts, against the oracle: each verdict, then reads at every node.
+/// Compares random histories with restarts with the oracle: each verdict, then reads at every node.
 pub fn every_verdict_and_read_equals_the_oracles(journal: &dyn JournalUnderTest) {
-    // Asked for in the environment (`PROPTEST_CASES`), or as many as do not take long.
+    // The number set by `PROPTEST_CASES`, or as many as do not take long.
     let asked = std::env::var_os("PROPTEST_CASES").is_some();
     let usual = histories(journal, 200) as u32;
     let cases = if asked { ProptestConfig::default().cases } else { usual };
@@ -129,7 +129,7 @@ pub fn every_verdict_and_read_equals_the_oracles(journal: &dyn JournalUnderTest)
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// As the DCB specification wants it.
+/// As the DCB specification requires.
 pub fn an_after_beyond_the_head_can_never_fail_yet(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     nodes.append(append(&[Event::json("T", &["t"], "1")])).unwrap();

@@ -1,5 +1,4 @@
-//! What is confirmed is the end of the log, whoever asks, and what cannot be known is not
-//! confirmed.
+//! A confirmed head is the end of the log at any node, and an unknown end is not confirmed.
 
 use super::nodes::PATIENCE;
 use super::oracle::small_segments;
@@ -7,10 +6,10 @@ use super::sent::numbered;
 use super::{JournalUnderTest, Nodes, OnTheWay};
 use std::time::Duration;
 
-/// Long enough for an answer that could be given.
+/// Long enough for an answer, if there is one.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// An append is answered by one node; each confirms an end that is not before it.
+/// An append is answered by one node; each node confirms an end at or after it.
 pub fn what_was_acknowledged_anywhere_is_confirmed_everywhere(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     for number in 0..50 {
@@ -22,7 +21,7 @@ pub fn what_was_acknowledged_anywhere_is_confirmed_everywhere(journal: &dyn Jour
     }
 }
 
-/// Neither a follower that is cut off nor a leader that does not know yet that it leads no more.
+/// Neither a disconnected follower nor a leader that does not know yet that it was replaced.
 pub fn who_is_cut_off_confirms_nothing(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     nodes.append(numbered(0)).unwrap();
@@ -35,7 +34,7 @@ pub fn who_is_cut_off_confirms_nothing(journal: &dyn JournalUnderTest) {
         let told = nodes.confirmed(away, A_WHILE);
         assert!(!matches!(told, Some(Ok(_))), "node {away} is cut off and confirms {told:?}");
         nodes.link(away).heal(OnTheWay::Lost);
-        // A question that was lost on the way may be answered as unreachable, and is asked again.
+        // A lost question may be answered as unreachable, and is asked again.
         let mut end = 0;
         nodes.wait_until("the end is confirmed again", || {
             end = nodes.confirmed(away, PATIENCE).expect("it is answered").unwrap_or(0);

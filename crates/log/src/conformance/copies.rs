@@ -1,5 +1,5 @@
-//! Each node has a copy: it equals the others, catches up after an absence, is mended when it is
-//! damaged, and is left alone when its past is another.
+//! Each node has a copy, which equals the others, catches up after an absence, is repaired when
+//! damaged, and is left alone if its history differs.
 
 use super::nodes::{Deadline, PATIENCE};
 use super::oracle::{append, drain, read_all, small_segments};
@@ -29,8 +29,8 @@ fn disk(nodes: &Nodes, node: usize) -> SimulatedStorage {
     nodes.harness().disk(node).expect("nodes have simulated disks")
 }
 
-/// What the segments hold but for what is local: for each base the batches, without the fields of
-/// their headers that a salt, a chain or a barrier makes.
+/// The batches of each segment by base, without local header fields (those that depend on a salt, a
+/// chain or a barrier).
 fn segments(disk: &SimulatedStorage) -> BTreeMap<u64, Vec<Vec<u8>>> {
     let contents = disk.contents();
     let segments = contents.iter().filter_map(|(name, b)| Some((parse_segment_name(name)?, b)));
@@ -42,7 +42,7 @@ fn batches(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     while bytes.len() >= BATCH_HEADER_BYTES && read_u32(bytes, 0) != 0 {
         let len = BATCH_HEADER_BYTES + read_u32(bytes, 20) as usize;
         let (batch, rest) = bytes.split_at(len);
-        // First, count, length, commit marker; epoch and time; the records.
+        // First position, count, length, commit marker; epoch and time; the records.
         found.push([&batch[8..28], &batch[32..48], &batch[BATCH_HEADER_BYTES..]].concat());
         bytes = rest;
     }
@@ -67,7 +67,7 @@ pub fn all_copies_hold_the_same_bytes(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// A node that was away, closed or without power, has what it missed soon after it is back.
+/// A node that was closed or lost power has what it missed soon after its restart.
 pub fn who_was_away_catches_up(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let mut number = 0;
@@ -86,9 +86,9 @@ pub fn who_was_away_catches_up(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// A byte is changed in each segment of a closed copy in turn, in the middle and at the ends: the
-/// copy is mended from the shared log, when it is opened or when a read meets the damage. Until
-/// then reads fail; none shows anything else than what was appended.
+/// Changes a byte in each segment of a closed copy in turn, in the middle and at the ends: the copy
+/// is repaired from the shared log when it is opened or when a read finds the damage. Until then
+/// reads fail; none shows anything other than what was appended.
 pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     fill(&nodes, 0..80);
@@ -122,7 +122,7 @@ pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// Whoever looks, wherever and whenever, sees requests that are whole.
+/// Every reader, anywhere and at any time, sees only whole requests.
 pub fn half_a_request_is_shown_nowhere(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let is_done = AtomicBool::new(false);
@@ -154,7 +154,7 @@ fn newest_first() -> ReadOptions {
     ReadOptions { order: Order::Descending, ..ReadOptions::default() }
 }
 
-/// Ends those who look, also if the test fails meanwhile.
+/// Stops the readers, even if the test fails meanwhile.
 struct EndOfLooking<'a>(&'a AtomicBool);
 
 impl Drop for EndOfLooking<'_> {
@@ -163,7 +163,7 @@ impl Drop for EndOfLooking<'_> {
     }
 }
 
-/// Subscribers at every node see each event once and in order while the lead goes round.
+/// Subscribers at every node see each event once and in order while the lead rotates.
 pub fn subscribers_everywhere_go_on_while_the_lead_changes(journal: &dyn JournalUnderTest) {
     const EVENTS: u64 = 400;
     let nodes = Nodes::open(journal, 1, &small_segments());
@@ -216,7 +216,7 @@ pub fn a_copy_with_another_past_is_detached_and_can_be_read(journal: &dyn Journa
             matches!(log.role(), Role::Detached { .. })
         });
         still_reads_and_takes_nothing(&nodes, old, &log);
-        // The others never hear of it.
+        // The others never receive them.
         outcomes.push(outcome(&nodes, 300));
         let (_, leader) = nodes.leader();
         assert_eq!(leader.head(), outcomes.len() as u64);

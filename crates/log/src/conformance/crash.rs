@@ -1,6 +1,5 @@
-//! Power loss at any moment, on a disk that keeps or loses every unsynced sector
-//! by the toss of a coin: acknowledged events stay, others are wholly there or
-//! wholly absent, positions stay dense.
+//! Power loss at any moment, on a disk that randomly keeps or loses every unsynced sector:
+//! acknowledged events survive, others exist completely or not at all, positions stay dense.
 
 use super::coins::Coins;
 use super::nodes::PATIENCE;
@@ -15,7 +14,7 @@ use wellspring_types::{AppendCondition, Event, Position, QueryItem};
 
 fn request(number: u64, coins: &mut Coins) -> Vec<Event> {
     let count = 1 + coins.below(5);
-    // Runs of zero bytes look like sectors that were never written.
+    // Runs of zero bytes resemble sectors that were never written.
     let filler = if coins.below(2) == 0 { "\0" } else { "x" };
     (0..count)
         .map(|i| {
@@ -51,11 +50,11 @@ fn requests_in(log: &Log) -> (Vec<u64>, Position) {
     (found, last)
 }
 
-/// What goes wrong besides the power.
+/// Additional faults.
 #[derive(Clone, Copy, PartialEq)]
 enum Trouble {
     Nothing,
-    /// Now and then the disk is full, or there are no descriptors.
+    /// Occasionally the disk is full, or there are no descriptors.
     FullAndBusy,
 }
 
@@ -89,20 +88,20 @@ impl Trouble {
 
 type Outcome = Result<Appended, AppendError>;
 
-/// What was told, by number of the request.
+/// The outcomes by request number.
 type Told = Arc<Mutex<Vec<(u64, Outcome)>>>;
 
-/// Which conditions are among the requests.
+/// The conditions of the requests.
 #[derive(Clone, Copy, PartialEq)]
 enum Conditions {
     None,
-    /// One request in ten has one of the largest legal size.
+    /// One request in ten has a condition of the largest valid size.
     Largest,
 }
 
 impl Conditions {
-    /// The request, perhaps with a condition that nothing offends. Before it, perhaps, one with a
-    /// condition that an acknowledged request offends.
+    /// Sends the request, possibly with a condition that no event violates, and possibly preceded
+    /// by one with a condition that an acknowledged request violates.
     fn add(self, number: u64, acknowledged: &[u64], log: &Log, coins: &mut Coins) -> Append {
         let append = append(&request(number, coins));
         if self == Conditions::None || coins.below(10) > 0 {
@@ -126,7 +125,7 @@ impl Conditions {
     }
 }
 
-/// What is tried, on which seed.
+/// The parameters of a history.
 #[derive(Clone, Copy)]
 struct Plan {
     seed: u64,
@@ -142,7 +141,7 @@ impl Plan {
     }
 }
 
-/// What is known of the requests of one history.
+/// The known outcomes of one history.
 struct History {
     plan: Plan,
     coins: Coins,
@@ -162,7 +161,7 @@ impl History {
         for life in 0..4 {
             history.check(&nodes);
             history.live(&nodes);
-            // The last two take the leader alone, where there is another node.
+            // The last two affect only the leader, if there is another node.
             let alone = (life >= 2 && nodes.count() > 1).then(|| nodes.leader().0);
             let gone = alone.map_or(0..nodes.count(), |leader| leader..leader + 1);
             gone.for_each(|node| nodes.kill(node));
@@ -171,7 +170,7 @@ impl History {
         history.check(&nodes);
     }
 
-    /// What was acknowledged or found before is there, what was refused is not.
+    /// Acknowledged or previously found requests exist, refused ones do not.
     fn check(&mut self, nodes: &Nodes) {
         let Plan { seed, sync, .. } = self.plan;
         for node in 0..nodes.count() {
@@ -185,13 +184,13 @@ impl History {
             assert_eq!(there, None, "seed {seed}: a refused request is there");
             self.acknowledged = found;
             if sync == Sync::Always {
-                // What was read once has to stay, too.
+                // Whatever was read once must also stay.
                 nodes.was_acknowledged(head);
             }
         }
     }
 
-    /// Sends requests, and notes what is told of them until the power goes.
+    /// Sends requests and records their outcomes until the power loss.
     fn live(&mut self, nodes: &Nodes) {
         let (leader, log) = nodes.leader();
         let told = Told::default();
@@ -210,7 +209,7 @@ impl History {
             if self.coins.below(8) == 0 {
                 let disk = nodes.harness().disk(leader);
                 let outcome = append_and_wait(&log, request_of_no_number(&mut self.coins), || {
-                    // Slow is not full, and only a disk of the test's own has been filled.
+                    // Slow is not full, and only a disk of the test itself has been filled.
                     if let Some(disk) = &disk {
                         disk.set_faults(Faults::default());
                     }
@@ -226,11 +225,12 @@ impl History {
             }
         }
         if nodes.count() > 1 && self.plan.trouble != Trouble::Nothing {
-            // Another node may be the one whose power goes.
+            // The power loss may hit another node.
             let disk = nodes.harness().disk(leader).expect("a disk that fills up");
             disk.set_faults(Faults::default());
         }
-        // What is answered before the crash must survive it; the crash comes at any moment after.
+        // Everything answered before the crash must survive it; the crash comes at any moment
+        // after.
         let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
         for (number, outcome) in told {
             self.plan.trouble.check(&outcome, nodes);
@@ -251,8 +251,8 @@ fn request_of_no_number(coins: &mut Coins) -> Append {
     append(&request(u64::MAX >> 1, coins))
 }
 
-/// Appends and waits for the outcome. A journal that others write too cannot refuse what it has no
-/// room for once they have it: it answers when there is room, so that is made after a while.
+/// Appends and waits for the outcome. A journal with several writers cannot refuse a batch for lack
+/// of room once the others have it: it answers when there is room, so room is made after a while.
 fn append_and_wait(log: &Log, append: Append, make_room: impl FnOnce()) -> Outcome {
     let (tell, told) = channel();
     log.submit(append, Box::new(move |outcome| drop(tell.send(outcome))));
@@ -262,14 +262,14 @@ fn append_and_wait(log: &Log, append: Append, make_room: impl FnOnce()) -> Outco
     })
 }
 
-/// Requests of every size; the power goes.
+/// Requests of every size, with power losses.
 pub fn nothing_acknowledged_is_lost_and_nothing_is_half_there(journal: &dyn JournalUnderTest) {
     for seed in 0..histories(journal, 250) {
         History::run(journal, Plan::plain(seed));
     }
 }
 
-/// Requests on conditions that take long to judge, among others.
+/// Includes requests with conditions that take long to judge.
 pub fn with_conditions_of_the_largest_size_among_ordinary_requests_nothing_acknowledged_is_lost(
     journal: &dyn JournalUnderTest,
 ) {
@@ -278,7 +278,7 @@ pub fn with_conditions_of_the_largest_size_among_ordinary_requests_nothing_ackno
     }
 }
 
-/// The same, and the disk is full or no descriptor is left now and then.
+/// The same with an occasionally full disk or lack of descriptors.
 pub fn with_the_disk_full_among_conditions_of_the_largest_size_nothing_acknowledged_is_lost(
     journal: &dyn JournalUnderTest,
 ) {
@@ -288,7 +288,7 @@ pub fn with_the_disk_full_among_conditions_of_the_largest_size_nothing_acknowled
     }
 }
 
-/// Barriers that come later than the answers: requests are whole, positions dense.
+/// Barriers later than the answers: requests are whole, positions dense.
 pub fn with_delayed_barriers_a_prefix_survives(journal: &dyn JournalUnderTest) {
     for seed in 0..histories(journal, 250) {
         let sync = Sync::Interval(Duration::from_millis(1));
@@ -296,7 +296,7 @@ pub fn with_delayed_barriers_a_prefix_survives(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// The disk is full or no descriptor is left now and then.
+/// With an occasionally full disk or lack of descriptors.
 pub fn with_the_disk_full_and_descriptors_gone_now_and_then_nothing_acknowledged_is_lost(
     journal: &dyn JournalUnderTest,
 ) {

@@ -1,5 +1,5 @@
-//! Batchers on every node, of which one leads at a time: what they accept is stored once, in the
-//! order of each producer.
+//! Batchers on every node, of which one leads at a time: everything accepted is stored once, in
+//! each producer's order.
 
 use super::coins::Coins;
 use super::leadership::while_the_lead_goes_round;
@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wellspring_types::DataKind;
 
-/// Producers of each node, and events of each producer.
+/// Producers per node, and events per producer.
 const PRODUCERS: u64 = 2;
 const EVENTS: u64 = 400;
-/// How long a node waits for the answer of another.
+/// How long a node waits for another's answer.
 const ANSWER: Duration = Duration::from_millis(300);
 
 /// A network between the nodes that loses requests and answers, and delivers late and twice.
@@ -29,11 +29,11 @@ struct Network {
     nodes: Arc<Nodes>,
     from: usize,
     coins: Coins,
-    /// What delivers late.
+    /// Threads of late deliveries.
     late: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
-/// Delivers a piece; the answer, if it comes in time.
+/// Delivers a piece; returns the answer if it arrives in time.
 fn deliver(log: &Log, piece: &HandedPiece<'_>, wait: Duration) -> HandOverOutcome {
     let (tell, told) = mpsc::channel();
     let done = Box::new(move |outcome| drop(tell.send(HandOverOutcome::of(&outcome))));
@@ -44,7 +44,7 @@ fn deliver(log: &Log, piece: &HandedPiece<'_>, wait: Duration) -> HandOverOutcom
 }
 
 impl Network {
-    /// Whom to give it, and now and then somebody else.
+    /// The node to send to: usually the leader, sometimes another.
     fn to(&mut self) -> Option<Log> {
         if self.coins.below(10) == 0 {
             return self.nodes.log(self.coins.below(self.nodes.count() as u64) as usize);
@@ -85,7 +85,7 @@ impl HandOver for Network {
                 let first = deliver(&log, &piece, Duration::ZERO);
                 let second = deliver(&log, &piece, ANSWER);
                 match first {
-                    // Both attempts are this one.
+                    // Both attempts are of this one piece.
                     HandOverOutcome::Unknown if second != HandOverOutcome::Stored => first,
                     _ => second,
                 }
@@ -112,9 +112,9 @@ fn produce(batcher: &Batcher, tag: &str, mut coins: Coins) {
     }
 }
 
-/// Every node takes events for its batcher while the lead goes round, a leader is cut off, and what
-/// nodes give each other is lost, late or there twice: each event is stored once, and in the order
-/// of its producer.
+/// Every node accepts events for its batcher while the lead rotates, a leader is cut off, and
+/// pieces between nodes are lost, late or duplicated: each event is stored once, in its producer's
+/// order.
 pub fn what_is_handed_over_is_stored_once_and_in_order(journal: &dyn JournalUnderTest) {
     for seed in 0..histories(journal, 4) {
         let nodes = Arc::new(Nodes::open(journal, seed, &Options::default()));
@@ -149,7 +149,7 @@ pub fn what_is_handed_over_is_stored_once_and_in_order(journal: &dyn JournalUnde
     }
 }
 
-/// Has the batchers store everything. All the time what is stored was accepted.
+/// Makes the batchers store everything. At any time, stored events have been accepted.
 fn store_all(nodes: &Nodes, batchers: &[Batcher]) {
     let mut deadline = Deadline::new("everything that was accepted is stored");
     while batchers.iter().any(|batcher| batcher.figures().lost_possible().events > 0) {
@@ -167,7 +167,7 @@ fn store_all(nodes: &Nodes, batchers: &[Batcher]) {
     }
 }
 
-/// On every node each producer's events stand once and in order, and nothing else is there.
+/// On every node each producer's events occur once and in order, and nothing else does.
 fn check(nodes: &Nodes) {
     let last = nodes.append(numbered(0)).expect("it is appended").last;
     for log in nodes.readers() {

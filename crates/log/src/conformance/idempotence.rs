@@ -1,4 +1,4 @@
-//! A retry returns the first answer, however often, before and after a restart.
+//! A retry returns the first answer, any number of times, before and after a restart.
 
 use super::oracle::{append, append_if, read_all, small_segments};
 use super::{JournalUnderTest, Nodes};
@@ -15,7 +15,7 @@ fn with_id(id: u8, data: &str) -> Event {
     Event { id: Some(EventId([id; 16])), ..Event::json("T", &["t"], data) }
 }
 
-/// However often it is sent, wherever, and whatever it has become since.
+/// However often and wherever it is sent, and whatever has happened since.
 pub fn a_request_key_returns_the_first_answer_and_survives_a_restart(
     journal: &dyn JournalUnderTest,
 ) {
@@ -56,7 +56,7 @@ pub fn a_retry_of_a_conditional_append_does_not_fail_on_itself(journal: &dyn Jou
     assert_eq!(nodes.reader().head(), 1);
 }
 
-/// Ids do what a key does, and are taken once.
+/// Event ids act like a key, and each can be used once.
 pub fn event_ids_make_a_retry_safe_and_are_unique(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     nodes.append(append(&[Event::json("T", &[], "0")])).unwrap();
@@ -70,14 +70,14 @@ pub fn event_ids_make_a_retry_safe_and_are_unique(journal: &dyn JournalUnderTest
     };
     assert_eq!(reused(&[with_id(1, "other")]), (0, 2), "another payload");
     assert_eq!(reused(&[with_id(2, "2"), with_id(1, "1")]), (1, 2), "another order");
-    // The event named is one whose id really is taken.
+    // The event named is one whose id is indeed used.
     assert_eq!(reused(&[with_id(9, "9"), with_id(2, "2")]), (1, 3), "partly new");
     assert_eq!(reused(&[with_id(1, "1"), with_id(9, "9")]), (0, 2), "partly new");
     assert_eq!(reused(&[with_id(1, "1"), Event::json("T", &[], "7")]), (0, 2), "longer");
     assert_eq!(read_all(&nodes.reader()).len(), 3);
 }
 
-/// And named.
+/// And the error names it.
 pub fn the_same_id_twice_in_one_request_is_refused(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let twice = nodes.append(append(&[with_id(1, "1"), with_id(1, "1")]));
@@ -90,13 +90,13 @@ pub fn the_same_id_twice_in_one_request_is_refused(journal: &dyn JournalUnderTes
     assert_eq!(nodes.reader().head(), 0);
 }
 
-/// Retries that are staged together with what they repeat.
+/// Retries that are staged together with their first attempts.
 pub fn a_retry_that_overtakes_its_first_attempt_gets_the_same_answer(
     journal: &dyn JournalUnderTest,
 ) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let mut placed = Vec::new();
-    // Who loses the lead meanwhile tells that nothing was done.
+    // A node that loses the lead meanwhile reports that nothing happened.
     while placed.is_empty() {
         let (_, log) = nodes.leader();
         let (tell, told) = mpsc::channel();

@@ -1,5 +1,5 @@
-//! The lead changes hands, and is lost without a word: one leads, what a leader of the past does
-//! comes to nothing, and every client of a node that lives is told what became of its request.
+//! The lead moves, and is lost silently: one node leads, a former leader's actions have no effect,
+//! and every client of a live node learns the outcome of its request.
 
 use super::race::race;
 use super::sent::{Outcome, SentAppend, check, keyed, numbered};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_types::{AppendCondition, Event, Query};
 
-/// How often another node claims the lead while others work.
+/// How often another node claims the lead during the work.
 const ROUND: Duration = Duration::from_millis(50);
 
 fn appended(nodes: &Nodes, node: usize, number: u64) -> Outcome {
@@ -18,7 +18,7 @@ fn appended(nodes: &Nodes, node: usize, number: u64) -> Outcome {
     Outcome { number, position: Some(appended.first) }
 }
 
-/// Has one node after the other claim the lead while `work` is done.
+/// Makes the nodes claim the lead in turn while `work` is done.
 pub(super) fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() -> T) -> T {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -44,8 +44,7 @@ pub(super) fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() ->
     })
 }
 
-/// All nodes claim at the same moment, again and again: one leads, the others know who, and epochs
-/// grow.
+/// All nodes repeatedly claim at the same moment: one leads, the others know it, and epochs grow.
 pub fn of_nodes_that_claim_at_once_one_leads(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let mut outcomes = vec![appended(&nodes, 0, 0)];
@@ -83,8 +82,8 @@ pub fn of_nodes_that_claim_at_once_one_leads(journal: &dyn JournalUnderTest) {
     check(&nodes, &outcomes);
 }
 
-/// A leader is cut off; what it offers arrives when another leads, and has appended or not: by its
-/// place alone it might be the next batch then.
+/// A leader is cut off; its offers arrive once another node leads, whether that has appended or
+/// not: by position alone, such an offer might be the next batch.
 pub fn what_a_leader_offers_after_another_leads_is_never_there(journal: &dyn JournalUnderTest) {
     for others in [0, 20] {
         let nodes = Nodes::open(journal, 1, &Options::default());
@@ -109,8 +108,8 @@ pub fn what_a_leader_offers_after_another_leads_is_never_there(journal: &dyn Jou
     }
 }
 
-/// A leader hears nothing any more, while what it offers arrives: before the next claim it counts,
-/// and its clients are told so, whether or not the leader has given up meanwhile.
+/// A leader hears nothing any more while its offers arrive: before the next claim they count, and
+/// its clients are told so, whether or not the leader has given up meanwhile.
 pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnderTest) {
     for gives_up in [false, true] {
         let nodes = Nodes::open(journal, 1, &Options::default());
@@ -139,8 +138,8 @@ pub fn what_arrived_before_the_next_claim_was_appended(journal: &dyn JournalUnde
     }
 }
 
-/// The process of a leader stands still beyond its time. Another leads by itself, and what was left
-/// to the first comes to nothing or is told.
+/// The process of a leader is suspended beyond its timeout. Another node takes the lead, and the
+/// first one's pending requests are discarded or answered.
 pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let mut outcomes = vec![appended(&nodes, 0, 0)];
@@ -149,7 +148,7 @@ pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn Journal
         nodes.leave_alone();
         nodes.link(old).pause();
         outcomes.extend(std::thread::scope(|scope| {
-            // Clients of the process stand still with it.
+            // Clients of the process are suspended with it.
             let client = |number| {
                 let log = &log;
                 scope.spawn(move || SentAppend::to(log, number).outcome())
@@ -161,7 +160,7 @@ pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn Journal
                 new = nodes.leading().map_or(old, |(leader, _)| leader);
                 new != old
             });
-            // Not at any other: it may still know no better than to send its client to the first.
+            // Not at any other node: it may still refer its client to the first.
             let mut outcomes = vec![appended(&nodes, new, round * 100 + 50)];
             drop(resume);
             outcomes.extend(clients.into_iter().map(|client| client.join().unwrap()));
@@ -171,7 +170,7 @@ pub fn a_leader_that_was_paused_appends_nothing_afterwards(journal: &dyn Journal
     }
 }
 
-/// Lets a paused process go on, also if the test fails meanwhile.
+/// Resumes a paused process, even if the test fails meanwhile.
 struct Resume<'a>(&'a Nodes, usize);
 
 impl Drop for Resume<'_> {
@@ -180,8 +179,8 @@ impl Drop for Resume<'_> {
     }
 }
 
-/// Offers are lost, arrive twice, or after later ones: each request is appended once, or its client
-/// is told that it was not.
+/// Offers are lost, duplicated or reordered: each request is appended once, or its client is told
+/// that it was not.
 pub fn of_offers_lost_doubled_and_late_each_counts_once_or_never(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let mut outcomes = append_by_many(&nodes, 0);
@@ -197,8 +196,8 @@ fn set_trouble(nodes: &Nodes, trouble: OfferTrouble) {
     (0..nodes.count()).for_each(|node| nodes.link(node).trouble(trouble));
 }
 
-/// Requests of eight clients at once, and no second attempt: each is sent to one node, and what is
-/// told is kept.
+/// Requests of eight concurrent clients without retries: each is sent to one node, and its outcome
+/// is recorded.
 fn append_by_many(nodes: &Nodes, from: u64) -> Vec<Outcome> {
     let next = AtomicU64::new(from);
     std::thread::scope(|scope| {
@@ -221,8 +220,8 @@ fn append_by_many(nodes: &Nodes, from: u64) -> Vec<Outcome> {
     })
 }
 
-/// A request with a key that one leader has answered gets the same answer of the next, and of the
-/// one after a crash.
+/// A keyed request answered by one leader gets the same answer from the next, and from the one
+/// after a crash.
 pub fn a_retry_is_recognised_by_the_next_leader(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &oracle::small_segments());
     let firsts: Vec<u64> =
@@ -242,8 +241,8 @@ pub fn a_retry_is_recognised_by_the_next_leader(journal: &dyn JournalUnderTest) 
     assert_eq!(nodes.reader().head(), 20);
 }
 
-/// 200 keys and 8 contenders at three nodes, with another claim every 50 ms: one wins each, and
-/// everybody is told.
+/// 200 keys and 8 contenders at three nodes, with a new claim every 50 ms: each key has one winner,
+/// and every contender gets an answer.
 pub fn one_wins_each_key_while_the_lead_goes_round(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &Options::default());
     let before = epoch_of(&nodes.leader().1);

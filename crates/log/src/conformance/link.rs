@@ -1,5 +1,5 @@
-//! The way of one process to its engine, which a test can cut, delay and falsify: the same for
-//! every engine.
+//! The connection of one process to its engine, which a test can cut, delay and falsify; it works
+//! with every engine.
 
 use super::coins::Coins;
 use crate::shared::{
@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Offers of the link's own: what the process has given up, and repetitions.
+/// Offers made by the link itself: those that the process has given up, and repetitions.
 const OWN_OFFERS: u64 = 1 << 63;
 
-/// What becomes of the offers that were made while the process was cut off.
+/// What happens to offers made while the process was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTheWay {
     /// They never arrive.
@@ -22,30 +22,30 @@ pub enum OnTheWay {
     Delivered,
 }
 
-/// What goes wrong with offers while the way is open, each in so many of a thousand.
+/// Faults of offers while the connection is open, in permille.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfferTrouble {
-    /// Never arrive, and nobody knows.
+    /// Silently lost.
     pub lost: u64,
-    /// Arrive twice.
+    /// Delivered twice.
     pub doubled: u64,
-    /// Arrive after others that were made later.
+    /// Delivered after later ones.
     pub late: u64,
 }
 
-/// How open the way is.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkState {
     Open,
-    /// Nothing comes through in either direction, and nothing says so.
+    /// Nothing passes in either direction, silently.
     Cut,
-    /// The same, and the process is told.
+    /// Nothing passes, and the process gets errors.
     Refused,
-    /// What the process offers arrives; it hears nothing.
+    /// The process's offers arrive; it hears nothing.
     Deaf,
-    /// Whoever drives the journal stands still.
+    /// The threads that drive the journal are suspended.
     Paused,
-    /// The process is told that its offers stand, as by an engine that loses them afterwards.
+    /// The process is told that its offers are placed, as by an engine that loses them afterwards.
     OwnPast,
     /// The process is gone.
     Gone,
@@ -63,18 +63,18 @@ struct State {
     way: LinkState,
     trouble: OfferTrouble,
     coins: Coins,
-    /// Made while nothing came through.
+    /// Offers made while nothing passed.
     kept: Vec<Offer>,
     kept_asks: Vec<AskId>,
-    /// To be passed on to the engine, each after so many looks.
+    /// Offers to pass to the engine, each after this many polls.
     due: Vec<(u64, Offer)>,
-    /// To be told to the process before what the engine says.
+    /// Arrivals to deliver before those of the engine.
     told: VecDeque<Arrival>,
     /// The last place that the process has seen.
     place: Place,
     offers: u64,
     own_offers: u64,
-    /// Whom to tell when the way has changed.
+    /// The waker to call when the connection changes.
     waker: Option<Waker>,
 }
 
@@ -90,7 +90,7 @@ impl State {
         self.told.push_back(Arrival::Offer { id, outcome: OfferOutcome::Unknown });
     }
 
-    /// Takes an offer while the way is open; what is to be passed on at once is returned.
+    /// Takes an offer while the connection is open; returns what must be passed on immediately.
     fn take_open(&mut self, offer: Offer) -> Option<Offer> {
         let drawn = self.coins.below(1000);
         let OfferTrouble { lost, doubled, late } = self.trouble;
@@ -117,14 +117,14 @@ struct Wire {
     changed: Condvar,
 }
 
-/// The way of one process to its engine. Clones are the same way.
+/// The connection of one process to its engine. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Link {
     wire: Arc<Wire>,
 }
 
 impl Link {
-    /// An open way. What is drawn at random comes from the seed.
+    /// An open connection. Random choices derive from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Link {
         let state = State {
@@ -143,7 +143,7 @@ impl Link {
         Link { wire: Arc::new(Wire { state: Mutex::new(state), changed: Condvar::new() }) }
     }
 
-    /// The engine as the process sees it over this way.
+    /// The engine as the process sees it through this connection.
     #[must_use]
     pub fn over(&self, engine: Box<dyn SharedLog>) -> Box<dyn SharedLog> {
         Box::new(LinkedLog { wire: Arc::clone(&self.wire), engine, stash: None })
@@ -164,34 +164,34 @@ impl Link {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing comes through any more, and the process is not told.
+    /// Silently stops all traffic.
     pub fn cut_off(&self) {
         self.set(LinkState::Cut);
     }
 
-    /// Nothing comes through any more, and the process is told that the engine is unavailable.
+    /// Stops all traffic and reports the engine as unavailable to the process.
     pub fn refuse(&self) {
         self.set(LinkState::Refused);
     }
 
-    /// What the process offers still arrives, but it hears nothing any more.
+    /// Lets the process's offers pass, but nothing in the other direction.
     pub fn deafen(&self) {
         self.set(LinkState::Deaf);
     }
 
-    /// Whoever drives the journal stands still at its next step, as in a process that was stopped:
-    /// the journal's thread, and each that appends.
+    /// Suspends every thread that drives the journal at its next step, as in a stopped process: the
+    /// journal's thread and each appending thread.
     pub fn pause(&self) {
         self.set(LinkState::Paused);
     }
 
-    /// From now on the process alone hears of its offers: they stand for it and for nobody else, as
-    /// with an engine that acknowledges and then loses. Ends with the process.
+    /// From now on only the process learns of its offers: they are placed for it and for no other
+    /// node, as with an engine that acknowledges and then loses them. Lasts until the process ends.
     pub fn give_own_past(&self) {
         self.set(LinkState::OwnPast);
     }
 
-    /// Everything comes through again, in either direction.
+    /// Restores traffic in both directions.
     pub fn heal(&self, on_the_way: OnTheWay) {
         let mut state = self.state();
         for offer in std::mem::take(&mut state.kept) {
@@ -207,12 +207,12 @@ impl Link {
         self.set(LinkState::Open);
     }
 
-    /// What goes wrong with offers from now on.
+    /// Sets the faults of offers from now on.
     pub fn trouble(&self, trouble: OfferTrouble) {
         self.state().trouble = trouble;
     }
 
-    /// The process is gone. What it has offered and was kept on the way arrives late, or never.
+    /// The process is gone. Its delayed offers arrive late, or never.
     pub fn end(&self, on_the_way: OnTheWay) {
         if on_the_way == OnTheWay::Delivered {
             let mut state = self.state();
@@ -223,7 +223,7 @@ impl Link {
         self.set(LinkState::Gone);
     }
 
-    /// How often the process has offered something: to see that something is on its way.
+    /// Number of offers of the process, to see that something is in flight.
     #[must_use]
     pub fn offers(&self) -> u64 {
         self.state().offers
@@ -242,23 +242,23 @@ fn cut() -> SharedLogError {
     SharedLogError::Unavailable { reason: "the test has cut it off".into() }
 }
 
-/// An engine at the end of a [`Link`].
+/// An engine behind a [`Link`].
 struct LinkedLog {
     wire: Arc<Wire>,
     engine: Box<dyn SharedLog>,
-    /// What the engine said in the moment when the process was cut off.
+    /// The engine's arrival at the moment the process was cut off.
     stash: Option<Arrival>,
 }
 
 impl LinkedLog {
-    /// The state, once the process is not paused.
+    /// The state, once the process is not suspended.
     fn going(&self) -> MutexGuard<'_, State> {
         let state = locked(&self.wire.state);
         let going = self.wire.changed.wait_while(state, |state| state.way == LinkState::Paused);
         going.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the engine may be asked for something that is answered at once.
+    /// Whether the engine may be called for an immediate answer.
     fn ask(&self) -> Result<(), SharedLogError> {
         match self.going().way {
             LinkState::Open => Ok(()),
@@ -267,7 +267,7 @@ impl LinkedLog {
         }
     }
 
-    /// Passes on to the engine what is due.
+    /// Passes due offers to the engine.
     fn pass_on_due(&mut self) {
         let mut now = Vec::new();
         let mut state = locked(&self.wire.state);
@@ -286,7 +286,7 @@ impl LinkedLog {
         }
     }
 
-    /// What the engine says next; not what it says of the link's own offers.
+    /// The engine's next arrival, except those of the link's own offers.
     fn hear(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
         loop {
             let arrival = match self.stash.take() {

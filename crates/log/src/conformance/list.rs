@@ -1,23 +1,23 @@
-//! The one list of the suite's tests: what is run, what is documented, and what is expanded.
+//! The list of the suite's tests, from which they are run, documented and expanded.
 
 use super::JournalUnderTest;
 use std::fmt::Write as _;
 
-/// What a test asks of a journal.
+/// What a test requires of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// One node.
     OneNode,
-    /// [`Sync::Interval`](crate::Sync::Interval): barriers that come later than the answers.
+    /// [`Sync::Interval`](crate::Sync::Interval): barriers later than the answers.
     DelayedBarriers,
-    /// A disk that fills up when told to ([`Harness::disk`](super::Harness::disk)).
+    /// A disk that fills up on request ([`Harness::disk`](super::Harness::disk)).
     DiskFaults,
     /// At least three nodes that can be cut off from each other.
     SeveralNodes,
 }
 
 impl Need {
-    /// As it stands in `conformance_tests!` and in `docs/testing.md`.
+    /// The name in `conformance_tests!` and in `docs/testing.md`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,17 +32,17 @@ impl Need {
 /// One test of the suite.
 #[derive(Clone, Copy)]
 pub struct Test {
-    /// The module that it is in.
+    /// Its module.
     pub group: &'static str,
     /// The function's name.
     pub name: &'static str,
-    /// What it asks of a journal.
+    /// What it requires of a journal.
     pub need: Need,
-    /// Panics if the journal does not keep the promise.
+    /// Panics if the journal breaks the promise.
     pub run: fn(&dyn JournalUnderTest),
 }
 
-/// The list. `$then` is given what stands in the braces, then the groups.
+/// The list. `$then` gets the content of the braces, then the groups.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_list {
@@ -134,7 +134,7 @@ macro_rules! conformance_list {
     };
 }
 
-/// Every test of the suite as a `#[test]` of the module it is called in, over one journal.
+/// Expands every test of the suite as a `#[test]` of the calling module, for one journal.
 ///
 /// `journal` is an expression that is a [`JournalUnderTest`](crate::conformance::JournalUnderTest).
 /// Each of the other words is `yes`, or `no("…")` with the reason: see
@@ -169,7 +169,7 @@ macro_rules! conformance_groups {
     };
 }
 
-/// Picks what was said of a need.
+/// Selects the value given for a need.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_need {
@@ -237,7 +237,7 @@ pub fn suite() -> &'static [Test] {
     SUITE
 }
 
-/// The list as it stands in `docs/testing.md`.
+/// The list as in `docs/testing.md`.
 #[must_use]
 pub fn table() -> String {
     let mut table = String::from("| test | needs |\n|---|---|\n");

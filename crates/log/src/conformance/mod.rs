@@ -1,7 +1,8 @@
-//! One suite for every journal: what a log promises, whatever makes its batches durable.
+//! A test suite for every journal: the promises of a log, regardless of what makes its batches
+//! durable.
 //!
-//! Each test is a function over a [`JournalUnderTest`]; [`suite`] lists them. A crate that brings a
-//! journal runs them all from a test of its own:
+//! Each test is a function of a [`JournalUnderTest`]; [`suite`] lists them. A crate with a journal
+//! runs them all from one of its tests:
 //!
 //! ```
 //! use wellspring_log::conformance::{Harness, JournalUnderTest};
@@ -45,14 +46,14 @@
 //! # fn main() {}
 //! ```
 //!
-//! A crate that brings an engine needs no harness of its own: [`SharedNodes`] makes one of a way to
-//! connect.
+//! A crate with an engine needs no harness: [`SharedNodes`] creates one from a function that
+//! connects.
 //!
-//! Each becomes a `#[test]` under its own name. What a journal cannot do has to be said, with the
-//! reason, when the suite is asked for; those tests then show in the output as ignored, for that
-//! reason. Nothing is passed over in silence.
+//! Each test becomes a `#[test]` with its own name. If a journal lacks a capability, the invocation
+//! must give the reason; those tests are then reported as ignored, for that reason. No test is
+//! skipped silently.
 //!
-//! Behind the feature `conformance`, which is for tests only.
+//! Requires the feature `conformance`, which is for tests only.
 
 mod client;
 mod coins;
@@ -84,54 +85,54 @@ use crate::log::Log;
 use crate::options::Options;
 use crate::storage::simulated::SimulatedStorage;
 
-/// A journal whose promises are tested.
+/// A journal under test.
 pub trait JournalUnderTest: Sync {
-    /// A log that nobody has opened yet. What the harness draws at random comes from the seed.
+    /// A new log that has never been opened. Random choices of the harness derive from the seed.
     fn begin(&self, seed: u64) -> Box<dyn Harness>;
 
-    /// Of a hundred random histories, how many to try: fewer than all where each costs a device or
-    /// a network. One is always tried.
+    /// The percentage of random histories to run: less than 100 where each costs device or network
+    /// accesses. At least one is always run.
     fn percent(&self) -> u64 {
         100
     }
 }
 
-/// The nodes of one log: opens the log on them, takes their processes away, disturbs them.
+/// The nodes of one log: opens the log on them, kills their processes, disturbs them.
 pub trait Harness: Send + Sync {
-    /// How many nodes there are. They are numbered from 0.
+    /// Number of nodes, which are numbered from 0.
     fn nodes(&self) -> usize {
         1
     }
 
-    /// What a node calls itself when it claims the lead.
+    /// The name under which a node claims the lead.
     fn name(&self, node: usize) -> String {
         format!("node-{node}")
     }
 
-    /// Opens the log on a node, over what the node's folder holds.
+    /// Opens the log on a node, on the content of its folder.
     ///
     /// # Errors
     /// Those of opening a log.
     fn open(&self, node: usize, options: Options) -> Result<Log, OpenError>;
 
-    /// The process of a node is gone, and if the harness can do it the power of its disk: what no
-    /// barrier had covered is there or not. Nothing the old process does from now on has any
-    /// effect; the next [`open`](Self::open) finds what is left.
+    /// Kills the process of a node, with a power loss of its disk if the harness supports that:
+    /// anything not covered by a barrier may be lost. The old process has no effect from now on;
+    /// the next [`open`](Self::open) finds what is left.
     fn kill(&self, node: usize);
 
-    /// The disk of a node as it is now, to let it fill up and fail. `None` if it cannot be
+    /// The current disk of a node, to fill it up and inject faults. `None` if it cannot be
     /// disturbed.
     fn disk(&self, _node: usize) -> Option<SimulatedStorage> {
         None
     }
 
-    /// The way of a node's present process to the engine, to cut it. `None` if there is no engine.
+    /// The connection of a node's current process to the engine. `None` if there is no engine.
     fn link(&self, _node: usize) -> Option<Link> {
         None
     }
 }
 
-/// How many random histories to try where `usual` many are tried if they cost nothing.
+/// How many random histories to run if `usual` are run when they are cheap.
 fn histories(journal: &dyn JournalUnderTest, usual: u64) -> u64 {
     (usual * journal.percent()).div_ceil(100).max(1)
 }

@@ -1,4 +1,4 @@
-//! The nodes of a log under test, open, and what was acknowledged so far.
+//! The open nodes of a log under test, and what was acknowledged so far.
 
 use super::{Client, Harness, JournalUnderTest, Link};
 use crate::append::{Append, Appended};
@@ -14,13 +14,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// How long anything may take before a test calls it lost.
+/// Timeout of any operation before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a node that was asked to claim the lead may take before another is asked.
+/// How long a node that was asked to lead may take before another is asked.
 const NUDGE: Duration = Duration::from_millis(200);
 
-/// How long to let others go on before looking again.
+/// Pause between two checks.
 const GLANCE: Duration = Duration::from_micros(200);
 
 /// All nodes of one log, open unless they were killed or closed.
@@ -28,17 +28,17 @@ pub struct Nodes {
     harness: Box<dyn Harness>,
     options: Options,
     logs: Vec<Mutex<Option<Log>>>,
-    /// The greatest position that anybody was told is durable.
+    /// The greatest position reported durable to any client.
     acknowledged: AtomicU64,
-    /// Whose turn it is to be asked.
+    /// The next node in turn.
     turn: AtomicUsize,
     left_alone: AtomicBool,
-    /// When a node was asked to claim the lead last.
+    /// When a node was last asked to claim the lead.
     nudged_us: Mutex<Option<u64>>,
 }
 
 impl Nodes {
-    /// Begins a log and opens it on all its nodes.
+    /// Creates a log and opens it on all its nodes.
     #[must_use]
     pub fn open(journal: &dyn JournalUnderTest, seed: u64, options: &Options) -> Nodes {
         let harness = journal.begin(seed);
@@ -56,13 +56,13 @@ impl Nodes {
         nodes
     }
 
-    /// How many there are.
+    /// Number of nodes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.logs.len()
     }
 
-    /// What disturbs them.
+    /// The harness.
     #[must_use]
     pub fn harness(&self) -> &dyn Harness {
         &*self.harness
@@ -88,7 +88,7 @@ impl Nodes {
         assert!(self.slot(node).replace(log).is_none(), "node {node} was open");
     }
 
-    /// Opens the log on all nodes on which it is not open.
+    /// Opens the log on all nodes where it is not open.
     pub fn open_all(&self) {
         for node in 0..self.count() {
             if self.log(node).is_none() {
@@ -97,7 +97,7 @@ impl Nodes {
         }
     }
 
-    /// Closes the log on a node as a process does that ends in peace.
+    /// Closes the log on a node regularly.
     pub fn close_node(&self, node: usize) {
         let log = self.slot(node).take();
         if let Some(log) = log {
@@ -119,7 +119,7 @@ impl Nodes {
         self.open_all();
     }
 
-    /// Takes the process of a node away. Answers that come after this do not count.
+    /// Kills the process of a node. Later answers do not count.
     pub fn kill(&self, node: usize) {
         let log = self.slot(node).take();
         self.harness.kill(node);
@@ -128,7 +128,7 @@ impl Nodes {
         }
     }
 
-    /// A node in turn that is open.
+    /// The next open node in turn.
     #[must_use]
     pub fn next_node(&self) -> usize {
         let all = self.count();
@@ -137,41 +137,41 @@ impl Nodes {
         open.expect("a node is open")
     }
 
-    /// The node that calls itself so, if it is open.
+    /// The node with this name, if it is open.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         let node = (0..self.count()).find(|&node| self.harness.name(node) == name)?;
         self.log(node).map(|_| node)
     }
 
-    /// Who appends, first at this node, then wherever the lead is.
+    /// A client that appends first at this node, then wherever the lead is.
     #[must_use]
     pub fn client(&self, node: usize) -> Client<'_> {
         Client::at(self, node)
     }
 
-    /// Appends, first at a node in turn, then wherever the lead is; the outcome is definite.
+    /// Appends, first at the next node in turn, then wherever the lead is; the outcome is definite.
     ///
     /// # Errors
-    /// Those of an append that do not go away by asking again or elsewhere.
+    /// Errors of the append that do not go away with a retry or at another node.
     pub fn append(&self, append: Append) -> Result<Appended, AppendError> {
         self.client(self.next_node()).append(append)
     }
 
-    /// Notes that everything up to here was said to be durable.
+    /// Notes that everything up to this position was reported durable.
     pub(crate) fn was_acknowledged(&self, last: Position) {
         self.acknowledged.fetch_max(last, Ordering::SeqCst);
     }
 
-    /// The greatest position that anybody was told is durable.
+    /// The greatest position reported durable to any client.
     #[must_use]
     pub fn acknowledged(&self) -> Position {
         self.acknowledged.load(Ordering::SeqCst)
     }
 
-    /// The log of a node, once it has everything that was acknowledged up to now.
+    /// The log of a node, once it has everything acknowledged so far.
     ///
     /// # Panics
-    /// If the node is not open, or does not get there.
+    /// If the node is not open, or does not catch up.
     #[must_use]
     pub fn caught_up(&self, node: usize) -> Log {
         let log = self.log(node).expect("the node is open");
@@ -180,19 +180,19 @@ impl Nodes {
         log
     }
 
-    /// The log of a node in turn, once it has everything that was acknowledged up to now.
+    /// The log of the next node in turn, once it has everything acknowledged so far.
     #[must_use]
     pub fn reader(&self) -> Log {
         self.caught_up(self.next_node())
     }
 
-    /// The logs of all nodes, once they have everything that was acknowledged up to now.
+    /// The logs of all nodes, once they have everything acknowledged so far.
     #[must_use]
     pub fn readers(&self) -> Vec<Log> {
         (0..self.count()).map(|node| self.caught_up(node)).collect()
     }
 
-    /// The node that leads and its log, if there is one: of two that believe it the later.
+    /// The leading node and its log, if there is one: of two that believe they lead, the later.
     #[must_use]
     pub fn leading(&self) -> Option<(usize, Log)> {
         let open = (0..self.count()).filter_map(|node| Some((node, self.log(node)?)));
@@ -204,10 +204,10 @@ impl Nodes {
         leading.max_by_key(|(epoch, ..)| *epoch).map(|(_, node, log)| (node, log))
     }
 
-    /// The node that leads and its log. If none does, one is asked to.
+    /// The leading node and its log. If no node leads, asks one to.
     ///
     /// # Panics
-    /// If none comes to lead.
+    /// If no node takes the lead.
     #[must_use]
     pub fn leader(&self) -> (usize, Log) {
         let mut deadline = Deadline::new("a node leads");
@@ -220,10 +220,10 @@ impl Nodes {
         }
     }
 
-    /// Has a node lead, whoever did; it claims again if another's claim came first.
+    /// Makes a node lead, whichever led before; repeats the claim if another's came first.
     ///
     /// # Panics
-    /// If it does not come to lead.
+    /// If it does not take the lead.
     pub fn take_lead(&self, node: usize) -> Log {
         let log = self.log(node).expect("the node is open");
         let mut claimed_us = None;
@@ -238,13 +238,12 @@ impl Nodes {
         log
     }
 
-    /// From now on nodes take the lead when they find that they should, and not for the suite's
-    /// impatience.
+    /// From now on the suite does not ask nodes to lead; they claim on their own.
     pub fn leave_alone(&self) {
         self.left_alone.store(true, Ordering::SeqCst);
     }
 
-    /// Has a node claim the lead if none leads or claims, so that tests need not wait for a
+    /// Makes a node claim the lead if none leads or claims, so that tests need not wait for a
     /// silence.
     pub(crate) fn nudge(&self) {
         if self.left_alone.load(Ordering::SeqCst) {
@@ -267,7 +266,7 @@ impl Nodes {
         }
     }
 
-    /// The way of a node to the engine.
+    /// The connection of a node to the engine.
     ///
     /// # Panics
     /// If the harness has none.
@@ -282,7 +281,7 @@ impl Nodes {
         (node + 1) % self.count()
     }
 
-    /// What [`Log::confirm`] tells on a node; `None` if it tells nothing within this time.
+    /// The result of [`Log::confirm`] on a node; `None` if there is none within this time.
     ///
     /// # Panics
     /// If the node is not open.
@@ -304,10 +303,10 @@ impl Nodes {
         }
     }
 
-    /// Looks again and again until something is the case.
+    /// Polls until a condition holds.
     ///
     /// # Panics
-    /// If it does not come to be.
+    /// If it does not hold in time.
     pub fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
         let mut deadline = Deadline::new(what);
         while !is() {
@@ -316,20 +315,20 @@ impl Nodes {
     }
 }
 
-/// The end of a test's patience.
+/// The deadline of a wait.
 pub(crate) struct Deadline {
     what: String,
     at_us: u64,
 }
 
 impl Deadline {
-    /// Begins now.
+    /// Starts now.
     pub(crate) fn new(what: impl Into<String>) -> Deadline {
         let at_us = SystemClock.monotonic_us() + PATIENCE.as_micros() as u64;
         Deadline { what: what.into(), at_us }
     }
 
-    /// Lets others go on; panics if it has been too long.
+    /// Pauses briefly; panics after the deadline.
     pub(crate) fn glance(&mut self) {
         assert!(SystemClock.monotonic_us() < self.at_us, "in vain: {}", self.what);
         std::thread::sleep(GLANCE);

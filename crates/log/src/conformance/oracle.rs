@@ -1,18 +1,18 @@
-//! The slow and obvious log: a vector of events, every question a scan.
+//! The slow, obvious log: a vector of events, with every query a scan.
 
 use crate::{Append, EncodedEvents, Events, Log, Options, ReadError, ReadOptions, RecordView};
 use wellspring_types::{AppendCondition, Conflict, Event, Position, Query, QueryItem, limits};
 
-/// What a read returned of one event.
+/// An event as returned by a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenEvent {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// What it is.
     pub event: Event,
 }
 
-/// A record as a read returns it.
+/// A record as returned by a read.
 #[must_use]
 pub fn seen(record: &RecordView<'_>) -> SeenEvent {
     let event = Event {
@@ -26,7 +26,7 @@ pub fn seen(record: &RecordView<'_>) -> SeenEvent {
     SeenEvent { position: record.position(), event }
 }
 
-/// All that a read still gives.
+/// The remaining events of a read.
 ///
 /// # Errors
 /// Those of the read.
@@ -41,7 +41,7 @@ pub fn drain(mut events: Events) -> Result<Vec<SeenEvent>, ReadError> {
 /// All events of the log.
 ///
 /// # Panics
-/// If it does not read.
+/// If it cannot be read.
 #[must_use]
 pub fn read_all(log: &Log) -> Vec<SeenEvent> {
     drain(log.snapshot().read(&Query::all(), ReadOptions::default())).expect("the log reads")
@@ -50,7 +50,7 @@ pub fn read_all(log: &Log) -> Vec<SeenEvent> {
 /// Events as an append carries them.
 ///
 /// # Panics
-/// If one is not valid.
+/// If one is invalid.
 #[must_use]
 pub fn encode(events: &[Event]) -> EncodedEvents {
     let mut encoded = EncodedEvents::new();
@@ -60,20 +60,20 @@ pub fn encode(events: &[Event]) -> EncodedEvents {
     encoded
 }
 
-/// An append of events on no condition.
+/// An append of events without a condition.
 #[must_use]
 pub fn append(events: &[Event]) -> Append {
     Append { events: encode(events), ..Append::default() }
 }
 
-/// An append of events on a condition.
+/// An append of events with a condition.
 #[must_use]
 pub fn append_if(events: &[Event], condition: AppendCondition) -> Append {
     Append { condition: Some(condition), ..append(events) }
 }
 
-/// A query of the largest legal size, 256 items of 16 terms, that matches what `first` matches and
-/// nothing else: no event carries 15 of the tags at once. Some of its terms occur.
+/// A query of the largest valid size, 256 items of 16 terms, that matches exactly what `first`
+/// matches: no event has 15 of the tags at once. Some of its terms occur.
 ///
 /// # Panics
 /// If `first` leaves no room for the others.
@@ -91,7 +91,7 @@ pub fn largest_query(first: QueryItem, tag: impl Fn(usize) -> String) -> Query {
     query
 }
 
-/// Small segments, so that a few hundred events seal several.
+/// Small segments, so that a few hundred events fill several.
 #[must_use]
 pub fn small_segments() -> Options {
     Options { segment_bytes: 64 << 10, ..Options::default() }
@@ -100,12 +100,12 @@ pub fn small_segments() -> Options {
 /// The oracle.
 #[derive(Debug, Default, Clone)]
 pub struct Oracle {
-    /// What was appended, in order.
+    /// The appended events in order.
     pub events: Vec<Event>,
 }
 
 impl Oracle {
-    /// What matches, in order.
+    /// The matching events in order.
     #[must_use]
     pub fn matching(&self, query: &Query) -> Vec<SeenEvent> {
         (1..)
@@ -119,7 +119,7 @@ impl Oracle {
             .collect()
     }
 
-    /// What the condition comes to.
+    /// The verdict on a condition.
     #[must_use]
     pub fn judge(&self, condition: &AppendCondition) -> Option<Conflict> {
         for (clause, query, after) in condition.clauses() {

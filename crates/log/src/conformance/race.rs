@@ -10,8 +10,8 @@ use wellspring_types::{AppendCondition, Event, Query, QueryItem};
 const CONTENDERS: usize = 8;
 const KEYS: usize = 200;
 
-/// Has eight clients, spread over the nodes, append for each key on the condition that nobody has.
-/// One wins each, and the others are told of it.
+/// Eight clients, spread over the nodes, append for each key on the condition that no other has.
+/// Each key has one winner, and the other clients are told so.
 pub(super) fn race(
     nodes: &Nodes,
     keys: usize,
@@ -76,7 +76,7 @@ pub fn eight_contenders_for_two_hundred_keys_have_one_winner_each(journal: &dyn 
 pub fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones(
     journal: &dyn JournalUnderTest,
 ) {
-    // Small segments: some conditions are judged over sealed ones.
+    // Small segments, so some conditions are judged over sealed ones.
     let nodes = Nodes::open(journal, 1, &small_segments());
     let contenders = AtomicUsize::new(0);
     race(&nodes, 60, |key| {
@@ -95,7 +95,7 @@ pub fn one_wins_where_the_largest_legal_conditions_contend_with_ordinary_ones(
     }
 }
 
-/// The positions that clients were told are those that there are.
+/// The positions reported to clients are exactly those in the log.
 pub fn answers_of_concurrent_plain_appends_cover_the_log_without_gap_or_overlap(
     journal: &dyn JournalUnderTest,
 ) {

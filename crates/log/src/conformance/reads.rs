@@ -1,11 +1,11 @@
-//! Reads by position, by id, by type and tag; figures about terms.
+//! Reads by position, id, type and tag; figures about terms.
 
 use super::oracle::{append, drain, small_segments};
 use super::{JournalUnderTest, Nodes};
 use crate::{Order, ReadOptions, Snapshot, TermCount, Work};
 use wellspring_types::{Event, EventId, Query};
 
-/// What was there when it was taken.
+/// It shows what existed when it was taken.
 pub fn a_snapshot_does_not_move(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     nodes.append(append(&[Event::json("A", &[], "1")])).unwrap();
@@ -20,7 +20,7 @@ pub fn a_snapshot_does_not_move(journal: &dyn JournalUnderTest) {
     }
 }
 
-/// At every node, in sealed segments and the one being written.
+/// At every node, in sealed segments and the active one.
 pub fn every_event_is_found_by_position_and_id_in_every_segment(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let id = |i: u32| {
@@ -51,7 +51,7 @@ pub fn every_event_is_found_by_position_and_id_in_every_segment(journal: &dyn Jo
     }
 }
 
-/// At every node, in sealed segments and the one being written.
+/// At every node, in sealed segments and the active one.
 pub fn types_and_tags_are_counted_and_paged(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     for i in 0..300 {

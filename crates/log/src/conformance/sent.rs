@@ -1,4 +1,4 @@
-//! Requests with a number, sent and not waited for, and what became of them.
+//! Numbered requests, sent without waiting, and their outcomes.
 
 use super::nodes::PATIENCE;
 use super::oracle::{SeenEvent, append, read_all};
@@ -7,7 +7,7 @@ use crate::{Append, AppendError, Appended, Log};
 use std::sync::mpsc::{Receiver, channel};
 use wellspring_types::{Event, Position};
 
-/// An event that carries the number.
+/// An event with this number.
 pub(super) fn event(number: u64) -> Event {
     Event::json("Numbered", &[&format!("n:{number}")], &number.to_string())
 }
@@ -16,12 +16,12 @@ pub(super) fn numbered(number: u64) -> Append {
     append(&[event(number)])
 }
 
-/// The same with a key, so that a retry is known.
+/// The same with a key, so that a retry is recognized.
 pub(super) fn keyed(number: u64) -> Append {
     idempotence::keyed(&format!("key-{number}"), 1, &[event(number)])
 }
 
-/// A request that waits for its answer.
+/// A request waiting for its answer.
 pub(super) struct SentAppend {
     pub(super) number: u64,
     told: Receiver<Result<Appended, AppendError>>,
@@ -35,8 +35,7 @@ impl SentAppend {
         SentAppend { number, told }
     }
 
-    /// Whether it was appended and where, or was not and never will be. A node that lives owes
-    /// this.
+    /// Whether and where it was appended; if not, it never will be. A live node owes this answer.
     pub(super) fn outcome(self) -> Outcome {
         let number = self.number;
         match self.told.recv_timeout(PATIENCE) {
@@ -48,15 +47,15 @@ impl SentAppend {
     }
 }
 
-/// What a client knows of its request.
+/// The outcome that a client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) number: u64,
-    /// `None`: it is not in the log, and never will be.
+    /// `None`: it is not in the log and never will be.
     pub(super) position: Option<Position>,
 }
 
-/// On every node each request stands where its client was told, once, and nothing else is there.
+/// On every node each request is exactly where its client was told, and there is nothing else.
 pub(super) fn check(nodes: &Nodes, outcomes: &[Outcome]) {
     let told = outcomes.iter().filter_map(|outcome| Some((outcome.position?, outcome.number)));
     let mut told: Vec<(Position, u64)> = told.collect();

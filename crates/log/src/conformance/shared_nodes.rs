@@ -1,5 +1,5 @@
-//! The nodes of a log over any engine: each with a folder on a simulated disk, and a way to the
-//! engine that can be cut.
+//! The nodes of a log over any engine, each with a folder on a simulated disk and a connection to
+//! the engine that can be cut.
 
 use super::coins::Coins;
 use super::{Harness, Link, OnTheWay};
@@ -11,13 +11,13 @@ use crate::storage::simulated::SimulatedStorage;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Connects a node to the engine, under a number of its own.
+/// Connects a node, given its number, to the engine.
 type Connect = Box<dyn Fn(usize) -> Box<dyn SharedLog> + Send + Sync>;
 
-/// A [`Harness`] of nodes over an engine. What an engine's crate has to bring is a way to connect.
+/// A [`Harness`] of nodes over an engine. An engine's crate only provides a function that connects.
 pub struct SharedNodes {
     nodes: Vec<Mutex<Node>>,
-    /// Drawn from the seed: no two lives have the same.
+    /// Derived from the seed, unique to each process.
     starts: Mutex<Coins>,
     lead_timeout: Duration,
     connect: Connect,
@@ -29,8 +29,8 @@ struct Node {
 }
 
 impl SharedNodes {
-    /// So many nodes of one log. `connect` is called with a node's number at each opening of its
-    /// log; it gives the same log's entries to all.
+    /// This many nodes of one log. `connect` is called with a node's number each time its log is
+    /// opened; all nodes get the same log's entries.
     #[must_use]
     pub fn new(
         nodes: usize,

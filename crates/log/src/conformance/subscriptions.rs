@@ -1,5 +1,5 @@
-//! A subscriber never sees N without all matches before N, misses nothing and
-//! repeats nothing, across restarts of the log and of itself.
+//! A subscriber never sees N without all earlier matches, and misses or repeats nothing, across
+//! restarts of the log and of itself.
 
 use super::oracle::{append, small_segments};
 use super::{JournalUnderTest, Nodes};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellspring_types::{Event, Query};
 
-/// A subscriber that goes on after each restart of everything, each time at another node, while
+/// A subscriber that continues after each restart of everything, each time at another node, while
 /// events are appended.
 pub fn catch_up_and_live_have_no_seam_and_a_restart_resumes(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
@@ -49,7 +49,7 @@ pub fn catch_up_and_live_have_no_seam_and_a_restart_resumes(journal: &dyn Journa
     assert_eq!(seen, expected);
 }
 
-/// It does not wait for what cannot come.
+/// It does not wait for events that cannot come.
 pub fn a_subscriber_is_told_when_the_log_closes(journal: &dyn JournalUnderTest) {
     let nodes = Nodes::open(journal, 1, &small_segments());
     let log = nodes.reader();

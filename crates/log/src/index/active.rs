@@ -1,14 +1,12 @@
 //! The index of the segment being written, in memory.
 //!
-//! One writer appends; readers take no lock. What a reader may ask for is
-//! bounded by an `end` it derived from the log's watermark, and the watermark
-//! is moved (`Release`) after the events were pushed: so everything below `end`
-//! is visible to it, and what it may glimpse beyond is cut off by `end`.
+//! One writer appends; readers take no lock. A reader's queries are bounded by an `end` derived
+//! from the log's watermark, which is moved (`Release`) after the events were pushed. Everything
+//! below `end` is thus visible to it, and anything it sees beyond is cut off by `end`.
 //!
-//! Lists of (type, tag) pairs are kept only for tags of more than
-//! [`FEW`] events: most tags have few, and those are walked against the type
-//! column instead. When a tag outgrows `FEW`, its pairs are made up for before
-//! the tag's new count is published.
+//! Lists of (type, tag) pairs are kept only for tags with more than [`FEW`] events: most tags have
+//! few, and those are checked against the type column instead. When a tag outgrows `FEW`, the lists
+//! of its pairs are filled before the tag's new count is published.
 
 use super::append_vec::AppendVec;
 use super::hash::{Domain, Keyed, random_seed};
@@ -23,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Longest list of a tag without lists of pairs.
+/// Maximum length of a tag's list without lists of pairs.
 const FEW: u32 = 32;
 
-/// The index of the active segment. Read through `Arc`s from any thread.
+/// The index of the active segment. Any thread can read it through an `Arc`.
 #[derive(Debug)]
 pub(crate) struct ActiveIndex {
     base: u64,
@@ -43,16 +41,16 @@ pub(crate) struct ActiveIndex {
     pub(super) keys: TermTable,
 }
 
-/// The right to append to an [`ActiveIndex`]: there is one, it cannot be cloned,
-/// and appending borrows it mutably.
+/// The writer of an [`ActiveIndex`]: it exists once, cannot be cloned, and appending borrows it
+/// mutably.
 #[derive(Debug)]
 pub(crate) struct ActiveWriter {
     pub(super) index: Arc<ActiveIndex>,
-    /// Tags of the event being pushed; kept for its allocation.
+    /// Tags of the event being pushed; kept to reuse the allocation.
     own: Vec<u32>,
-    /// Those of them that are common.
+    /// The common tags among them.
     common: Vec<u32>,
-    /// The type of the event before, and its number: events of one type come in runs.
+    /// The type of the previous event and its number: events of one type often follow each other.
     last_type: (String, u32),
 }
 
@@ -62,12 +60,12 @@ impl ActiveWriter {
         ActiveWriter::with_seed(base, random_seed())
     }
 
-    /// The same with a given seed for its hashes, for a simulation that must repeat itself.
+    /// The same with a fixed hash seed, for reproducible simulations.
     pub(crate) fn with_seed(base: u64, seed: u64) -> ActiveWriter {
         ActiveWriter::with_common(base, seed, COMMON)
     }
 
-    /// The same with a given number of events from which a tag is common.
+    /// The same with a given threshold for common tags.
     pub(super) fn with_common(base: u64, seed: u64, common: u32) -> ActiveWriter {
         let index = ActiveIndex {
             base,
@@ -87,23 +85,23 @@ impl ActiveWriter {
         ActiveWriter { index: Arc::new(index), own: Vec::new(), common: Vec::new(), last_type }
     }
 
-    /// The index, for readers.
+    /// The index for readers.
     pub(crate) fn index(&self) -> &Arc<ActiveIndex> {
         &self.index
     }
 
-    /// Whether the index takes more memory than it should: the next event belongs into another
-    /// segment. A request that has begun may still be pushed as a whole.
+    /// Whether the index exceeds its memory limit, so that the next request belongs in another
+    /// segment. A request that has begun may still be pushed completely.
     pub(crate) fn is_full(&self, bound_bytes: usize) -> bool {
         self.index.memory_bytes() > bound_bytes
     }
 
-    /// Adds the next event, which begins at `offset` in its segment.
+    /// Adds the next event, whose record is at `offset` in its segment.
     pub(crate) fn push(&mut self, offset: u32, record: &RecordView<'_>) {
         let index = &*self.index;
         let rel = index.len.load(Relaxed);
         let (last_type, number) = &mut self.last_type;
-        // No type is empty, so nothing equals the first.
+        // No type is empty, so the first event never matches.
         if last_type != record.event_type() {
             *number = index.types.intern(&index.keyed, record.event_type());
             record.event_type().clone_into(last_type);
@@ -116,8 +114,8 @@ impl ActiveWriter {
         self.common.clear();
         for tag in record.tags() {
             let tag = index.tags.intern(&index.keyed, tag);
-            // An event with the same tag twice is refused at the door; a record
-            // that has it nevertheless must not enter a list twice.
+            // Events with a repeated tag are refused on input; if a record has one anyway, it must
+            // not enter a list twice.
             if self.own.contains(&tag) {
                 continue;
             }
@@ -152,8 +150,8 @@ impl ActiveIndex {
         for i in 0..earlier.count() {
             let rel = earlier.get(&self.arena, i);
             let event_type = self.type_column.get(rel);
-            // After a cut the tag may outgrow `FEW` a second time (`cut.rs`): what the list of the
-            // pair kept is in it already.
+            // After a cut the tag may outgrow `FEW` a second time (`cut.rs`): the pair's list then
+            // already contains the earlier events.
             let pair = self.pairs.intern(&self.keyed, event_type, tag);
             if self.pairs.lists.last(&self.arena, pair).is_none_or(|last| last < rel) {
                 self.pairs.lists.push(&self.arena, pair, rel);
@@ -171,12 +169,12 @@ impl ActiveIndex {
         self.base
     }
 
-    /// Events inserted, the durable watermark notwithstanding.
+    /// Number of events inserted, regardless of the durable watermark.
     pub(crate) fn len(&self) -> u32 {
         self.len.load(Acquire)
     }
 
-    /// Where an event begins in the segment.
+    /// The offset of an event in the segment.
     pub(crate) fn offset(&self, rel: u32) -> Result<u32, IndexError> {
         let len = self.len();
         if rel >= len {
@@ -198,8 +196,9 @@ impl ActiveIndex {
         (newest >= range.start).then_some(newest)
     }
 
-    /// The first `limit` terms with a prefix and greater than `after`, with their counts below
-    /// `end`, in byte order. Looks at every term of the kind, at most of them only at seven bytes.
+    /// The first `limit` terms that begin with a prefix and are greater than `after`, with their
+    /// counts below `end`, in byte order. Visits every term of the kind, but reads only seven bytes
+    /// of most.
     pub(crate) fn terms(
         &self,
         kind: TermKind,
@@ -209,7 +208,7 @@ impl ActiveIndex {
         let &TermPage { prefix, after, until, limit } = page;
         let table = self.table(kind);
         let beginning = Beginning::new(prefix);
-        // Kept to twice the limit, so that memory is bounded by the answer.
+        // Limited to twice the limit, so that memory is bounded by the answer.
         let mut found: Vec<(String, u64)> = Vec::new();
         let mut worst = until.map(str::to_owned);
         let mut buffer = [0; 256];
@@ -244,19 +243,19 @@ impl ActiveIndex {
         }
     }
 
-    /// Elements of a list below `end`.
+    /// Number of elements of a list below `end`.
     fn count_below(&self, lists: &Lists, list: u32, end: u32) -> u32 {
         self.view(lists, list).map_or(0, |mut view| view.rank(&self.arena, end))
     }
 
-    /// Events in range that carry a term.
+    /// Number of events in range with a term.
     pub(super) fn count_term(&self, kind: TermKind, term: &str, range: &Range<u32>) -> u32 {
         let table = self.table(kind);
         let id = table.find(&self.keyed, term);
         id.map_or(0, |id| self.count_list(&table.lists, id, range))
     }
 
-    /// Events in range that have a type and a tag; `None` if that is not known without a walk.
+    /// Number of events in range with a type and a tag; `None` if that requires a walk.
     pub(super) fn count_pair(
         &self,
         event_type: &str,
@@ -280,7 +279,7 @@ impl ActiveIndex {
         })
     }
 
-    /// About how many bytes of memory it holds.
+    /// Approximate memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.types.memory_bytes()
             + self.tags.memory_bytes()
@@ -292,12 +291,12 @@ impl ActiveIndex {
             + self.len() as usize * 8
     }
 
-    /// How many types and tags have been given numbers.
+    /// Number of types and tags.
     pub(super) fn term_counts(&self) -> (u32, u32) {
         (self.types.count(), self.tags.count())
     }
 
-    /// The newest event of a type or tag, published or not.
+    /// The newest event with a type or tag, published or not.
     pub(super) fn newest_of(&self, domain: Domain, term: u32) -> Option<u32> {
         let table = if domain == Domain::Type { &self.types } else { &self.tags };
         let mut list = self.view(&table.lists, term)?;
@@ -311,7 +310,7 @@ impl ActiveIndex {
     }
 
     fn view(&self, lists: &Lists, list: u32) -> Option<ListView> {
-        // A term of an event that is being pushed right now may have an empty list.
+        // A term of an event that is being pushed may have an empty list.
         Some(lists.view(list)).filter(|view| view.count() > 0)
     }
 
@@ -343,7 +342,7 @@ impl ActiveIndex {
         out.extend((0..count).map(|i| view.get(&self.arena, i)).take_while(|&rel| rel < end));
     }
 
-    /// The number of an event's type, in the order types first came.
+    /// The number of an event's type, in order of first occurrence.
     pub(super) fn type_of(&self, rel: u32) -> u32 {
         self.type_column.get(rel)
     }
@@ -390,7 +389,7 @@ impl Source for ActiveIndex {
             return Ok(Narrowed::NotKept(list));
         }
         // The count was read before the pair is looked up, and pairs are pushed before the count:
-        // what the count covers, the pair has.
+        // the pair's list contains everything that the count covers.
         let pair = self.pairs.find(&self.keyed, *event_type, *tag);
         let pair = pair.and_then(|pair| self.view(&self.pairs.lists, pair));
         Ok(pair.map_or(Narrowed::Empty, Narrowed::Pair))
@@ -410,7 +409,8 @@ impl Source for ActiveIndex {
         }
         let reached = |list: &mut ListView| list.get(&self.arena, common - 1);
         let since = reached(&mut a).max(reached(&mut b)).saturating_add(1);
-        // After the lists of the tags: what a reader may see of those is in the pair's.
+        // After the lists of the tags: everything a reader may see in those is also in the pair's
+        // list.
         let list = self.tag_pairs.find(&self.keyed, *one, *other);
         Ok(Some(TagPair { since, list, wide: self.tag_pairs.wide() }))
     }

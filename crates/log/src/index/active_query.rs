@@ -1,5 +1,5 @@
-//! A query asked of an active index again and again while a request is judged: its terms are looked
-//! up outside every lock, so that under the staging lock only what has come since is looked at.
+//! A query on an active index that is repeated while a request is judged. Its terms are looked up
+//! outside of locks, so that under the staging lock only newer events are examined.
 
 use super::IndexError;
 use super::active::ActiveIndex;
@@ -11,13 +11,13 @@ use crate::work::{Stopped, Work};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
+/// The query; see the module's documentation.
 #[derive(Debug)]
 pub(crate) struct ActiveQuery {
     index: Arc<ActiveIndex>,
     query: Arc<CompiledQuery>,
     resolution: Resolution<u32>,
-    /// Types and tags the index had when the terms were last looked up, or fewer.
+    /// Number of types and tags in the index when the terms were last looked up, or fewer.
     known: (u32, u32),
 }
 
@@ -32,16 +32,16 @@ impl ActiveQuery {
         }
     }
 
-    /// Whether it asks this index.
+    /// Whether it queries this index.
     pub(crate) fn is_of(&self, index: &Arc<ActiveIndex>) -> bool {
         Arc::ptr_eq(index, &self.index)
     }
 
-    /// The newest event in range that matches, and the lowest-numbered item it matches. Looks up
-    /// all terms, for [`window`](Self::window) to come.
+    /// The newest matching event in range, and the lowest-numbered item it matches. Looks up all
+    /// terms, as [`window`](Self::window) requires.
     ///
     /// # Errors
-    /// [`Stopped`], if the work ended first.
+    /// [`Stopped`], if the work stopped first.
     pub(crate) fn newest(
         &mut self,
         range: Range<u32>,
@@ -52,11 +52,11 @@ impl ActiveQuery {
         found.map_err(only_stops)
     }
 
-    /// The same for a short range at the end, in a time that depends on the terms of the query and
-    /// the events in range alone: only items all of whose terms have events there are searched.
+    /// The same for a short range at the end, in time that depends only on the query's terms and
+    /// the events in range: only items whose terms all have events there are searched.
     ///
     /// # Errors
-    /// [`Stopped`], if the work ended first.
+    /// [`Stopped`], if the work stopped first.
     pub(crate) fn window(
         &mut self,
         range: Range<u32>,
@@ -84,7 +84,7 @@ impl ActiveQuery {
         Ok(best.found)
     }
 
-    /// Looks up the terms that are not known: all, or those that were absent when there were fewer.
+    /// Looks up the unknown terms: all, or those that were absent earlier.
     fn look_up(&mut self, work: &mut Work) -> Result<(), Stopped> {
         let now = self.index.term_counts();
         let before = self.known;
@@ -103,7 +103,7 @@ impl ActiveQuery {
     }
 }
 
-/// An index in memory has no other fault.
+/// An in-memory index has no other fault.
 fn only_stops(fault: IndexError) -> Stopped {
     match fault {
         IndexError::Stopped(stopped) => stopped,
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// The largest legal queries: many items, and the largest items, of terms that all occur.
+    /// The largest valid queries: many items, and the largest items, with terms that all occur.
     fn largest() -> [Vec<QueryItem>; 2] {
         let item = |types: usize, tags: usize, i: usize| QueryItem {
             types: (0..types).map(|n| format!("T{n}:{}", i % 40)).collect(),

@@ -1,13 +1,12 @@
-//! A vector that one thread appends to while others read what was published.
+//! A vector that one thread appends to while others read its published elements.
 //!
-//! Elements live in buckets that double in size and never move, so a reader
-//! needs no lock and a growing vector copies nothing.
+//! Elements live in buckets that double in size and never move, so a reader needs no lock and a
+//! growing vector copies nothing.
 //!
-//! Ordering: elements are stored and loaded `Relaxed`. Whoever hands a reader
-//! an index must do so through a `Release` store that the reader loads with
-//! `Acquire` (a list's head, a table's slot, the length of the index, the
-//! log's watermark); everything stored before is then visible, the bucket
-//! itself by its `OnceLock`.
+//! Ordering: elements are stored and loaded `Relaxed`. An index must be passed to a reader through
+//! a `Release` store that the reader loads with `Acquire` (a list's head, a table's slot, the
+//! length of the index, the log's watermark); everything stored before is then visible, the bucket
+//! itself through its `OnceLock`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -19,8 +18,8 @@ const BUCKETS: usize = 32 - FIRST_BITS as usize + 1;
 pub(super) trait Cell: Sized + Send + Sync {
     /// The plain integer.
     type Value: Copy;
-    /// `len` zeros. From the allocator's zeroed memory, so that a large bucket
-    /// costs its page faults as it fills, not all at once under the writer's lock.
+    /// `len` zeros from the allocator's zeroed memory, so that the page faults of a large bucket
+    /// occur as it fills, not all at once under the writer's lock.
     fn zeros(len: usize) -> Box<[Self]>;
     fn get(&self) -> Self::Value;
     fn set(&self, value: Self::Value);
@@ -32,7 +31,7 @@ macro_rules! cell {
             type Value = $value;
             fn zeros(len: usize) -> Box<[Self]> {
                 let zeros: Vec<$value> = vec![0; len];
-                // In place and for nothing: the same bytes under another type.
+                // Converts in place at no cost: the bytes are the same.
                 zeros.into_iter().map(<$atomic>::new).collect()
             }
             fn get(&self) -> $value {
@@ -47,7 +46,7 @@ macro_rules! cell {
 cell!(AtomicU32, u32);
 cell!(AtomicU64, u64);
 
-/// See the module.
+/// The vector; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct AppendVec<C> {
     buckets: [OnceLock<Box<[C]>>; BUCKETS],
@@ -80,7 +79,7 @@ impl<C: Cell> AppendVec<C> {
         &bucket[at..bucket.len().min(at + len)]
     }
 
-    /// The first index from `index` on at which `len` elements stand in one bucket, so that
+    /// The first index from `index` on at which `len` elements fit into one bucket, so that
     /// [`run`](Self::run) returns all of them. `len` is at most the size of the first bucket.
     pub(super) fn fit(index: u32, len: usize) -> u32 {
         debug_assert!(len <= 1 << FIRST_BITS);
@@ -89,7 +88,7 @@ impl<C: Cell> AppendVec<C> {
         if len <= left { index } else { index + left as u32 }
     }
 
-    /// Stores an element. Only the one writer may call this.
+    /// Stores an element. Only the writer may call this.
     #[inline]
     pub(super) fn set(&self, index: u32, value: C::Value) {
         let (bucket, at) = Self::place(index);
@@ -98,7 +97,7 @@ impl<C: Cell> AppendVec<C> {
         elements[at].set(value);
     }
 
-    /// Bytes held by elements up to `used`; what is allocated beyond is not yet touched.
+    /// Size of the elements up to `used`; memory allocated beyond is not touched yet.
     pub(super) fn memory_bytes(used: u32) -> usize {
         used as usize * size_of::<C>()
     }

@@ -1,4 +1,4 @@
-//! Figures, not judgements: `cargo test --release -p wellspring-log index::bench -- --ignored
+//! Measurements, not tests: `cargo test --release -p wellspring-log index::bench -- --ignored
 //! --nocapture`.
 
 #![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
@@ -13,7 +13,7 @@ use wellspring_types::{Event, EventId, Query, QueryItem};
 
 const EVENTS: u32 = 1_000_000;
 
-/// One type of 20, a tag nearly unique, a tag of 10,000 and a tag of 50; an event id.
+/// One type of 20, a nearly unique tag, a tag of 10,000 and a tag of 50; an event id.
 fn records() -> Vec<EncodedEvents> {
     let mut dice = Dice(5);
     let mut chunks = Vec::new();
@@ -121,7 +121,7 @@ fn figures() {
     let begin = Instant::now();
     let image = sealed_image(&active, &[SegmentExtent { base: active.base(), end: 0, salt: 0 }], 7);
     println!("seal: {:?}, {} MB", begin.elapsed(), image.len() / 1_000_000);
-    // A real file, so that the cost of system calls is in the figures.
+    // A real file, so that the measurements include system calls.
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileExt;

@@ -13,8 +13,8 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The matching events, exactly, each once, in order, found as they are asked
-/// for. Owns what it reads; holds at most a decoded block per posting list.
+/// Exactly the matching events, in order, found on demand. Owns its input; holds at most one
+/// decoded block per posting list.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     inner: Inner,
@@ -27,7 +27,7 @@ enum Inner {
 }
 
 impl Candidates {
-    /// Looks nothing up yet.
+    /// Performs no look-ups yet.
     pub(super) fn new(
         index: &SegmentIndex,
         query: &Arc<CompiledQuery>,
@@ -45,11 +45,11 @@ impl Candidates {
         Candidates { inner }
     }
 
-    /// Finds the posting lists; reads none of them yet. The first
-    /// [`next_chunk`](Self::next_chunk) does what is left of it.
+    /// Finds the posting lists without reading them. The first [`next_chunk`](Self::next_chunk)
+    /// completes what is left.
     ///
     /// # Errors
-    /// [`IndexError`]; after [`IndexError::Stopped`] the next call goes on.
+    /// [`IndexError`]; after [`IndexError::Stopped`] the next call continues.
     pub(crate) fn prepare(&mut self, work: &mut Work) -> Result<(), IndexError> {
         match &mut self.inner {
             Inner::Active(index, merge) => merge.prepare(&**index, work),
@@ -57,11 +57,11 @@ impl Candidates {
         }
     }
 
-    /// Appends up to `max` further events to `out`; whether there may be more.
+    /// Appends up to `max` further events to `out`; returns whether there may be more.
     ///
     /// # Errors
-    /// [`IndexError`]; nothing was appended and the cursor stays where it was, so that after
-    /// [`IndexError::Stopped`] the next call goes on.
+    /// [`IndexError`]; nothing was appended and the cursor keeps its place, so that after
+    /// [`IndexError::Stopped`] the next call continues.
     pub(crate) fn next_chunk(
         &mut self,
         out: &mut Vec<u32>,
@@ -75,22 +75,22 @@ impl Candidates {
     }
 }
 
-/// The union of intersections, merged.
+/// A merged union of intersections.
 #[derive(Debug)]
 struct Merge<L, T> {
     descending: bool,
-    /// What has not been answered yet.
+    /// The range that has not been returned yet.
     rest: Range<u32>,
-    /// Every event in range matches.
+    /// Whether every event in range matches.
     all: bool,
     query: Arc<CompiledQuery>,
-    /// The terms looked up; `None` once all items have become parts.
+    /// The terms found; `None` once all items have become parts.
     unresolved: Option<Box<Unresolved<T>>>,
     parts: Vec<Intersection<L>>,
-    /// The next event of a part, with the part. A key is the event's number, inverted when
-    /// ascending: the heap gives the greatest.
+    /// The next event of each part, with the part. The key is the event's number, inverted when
+    /// ascending, because the heap returns the greatest.
     heap: BinaryHeap<(u32, u32)>,
-    /// Parts to be asked for their next event from `rest` on: neither on the heap nor exhausted.
+    /// Parts whose next event from `rest` on is unknown: neither on the heap nor exhausted.
     unoffered: Vec<u32>,
 }
 
@@ -100,7 +100,7 @@ struct Unresolved<T> {
     resolution: Resolution<T>,
     /// The next item.
     next: usize,
-    /// Types whose whole lists are parts already.
+    /// Types whose whole lists are already parts.
     plain_types: BTreeSet<u32>,
 }
 
@@ -129,7 +129,7 @@ impl<L, T: Clone> Merge<L, T> {
         }
     }
 
-    /// Makes parts of the items that are left.
+    /// Turns the remaining items into parts.
     fn prepare<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,
@@ -173,19 +173,19 @@ impl<L, T: Clone> Merge<L, T> {
             self.fill_merged(source, out, max, work)
         };
         if let Err(error) = filled {
-            // What was found before is given first, so that retries make progress.
+            // Events found before are returned first, so that retries make progress.
             return if out.len() > before { Ok(true) } else { Err(error) };
         }
         Ok(!self.rest.is_empty())
     }
 
-    /// Where reading goes on.
+    /// Where reading continues.
     fn from(&self) -> Option<u32> {
         let from = if self.descending { self.rest.end.checked_sub(1)? } else { self.rest.start };
         self.rest.contains(&from).then_some(from)
     }
 
-    /// Everything up to and including `rel` has been answered.
+    /// Everything up to and including `rel` has been returned.
     fn passed(&mut self, rel: u32) {
         if self.descending {
             self.rest.end = rel;
@@ -259,7 +259,7 @@ impl<L, T: Clone> Merge<L, T> {
         Ok(())
     }
 
-    /// Puts a part's next event at `from` or beyond on the heap.
+    /// Pushes a part's next event at or beyond `from` on the heap.
     fn offer<S: Source<List = L, Term = T>>(
         &mut self,
         source: &S,

@@ -5,38 +5,37 @@
 //! becomes the head of its chain. Nothing is ever removed.
 //!
 //! The table grows by one bucket at a time: when there are more ids than buckets, the next bucket
-//! in order is split in two by one more bit of the hash. So no insertion pays for the others, no
-//! second copy of the table exists, and a table takes twelve bytes an id at every size. Link and
-//! hash of an id are one word, because a step along a chain costs a miss of the cache and not much
-//! else.
+//! in order is split in two by one more bit of the hash. No insertion thus pays for others, there
+//! is never a second copy of the table, and it takes twelve bytes per id at every size. Link and
+//! hash of an id share one word, because a step along a chain costs little more than a cache miss.
 //!
 //! A split relinks ids, so a reader in the middle of that chain may miss one: *found* is always
-//! right, *absent* is right only if the bucket was not split meanwhile. `splits` counts twice per
-//! split, once at its beginning and once at its end, and a reader that found nothing looks whether
-//! its own bucket was affected; if so it walks again. That happens once in the life of a bucket and
-//! size, and a split takes well under a microsecond.
+//! right, *absent* is right only if the bucket was not split meanwhile. `splits` is incremented at
+//! the beginning and at the end of each split, and a reader that found nothing checks whether its
+//! bucket was affected; if so it walks again. That happens once per bucket and size, and a split
+//! takes well under a microsecond.
 
 use super::append_vec::{AppendVec, Cell};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-/// Buckets of an empty table; a power of two, and the first run of the vector of heads.
+/// Buckets of an empty table; a power of two, and the first bucket of the vector of heads.
 const FIRST_BUCKETS: u32 = 1 << 10;
-/// Rounds of a reader before it lets another thread run, which may be the splitting one.
+/// Retries of a reader before it yields to another thread, which may be splitting.
 const ROUNDS: u32 = 64;
 
-/// See the module.
+/// The table; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct ChainTable {
-    /// Newest id of each chain plus one; 0 = none.
+    /// Newest id of each chain plus one; 0 if empty.
     heads: AppendVec<Head>,
-    /// By id: `hash << 32 | the next id of its chain plus one`; 0 = none.
+    /// By id: `hash << 32 | the next id of its chain plus one`; 0 if there is none.
     links: AppendVec<AtomicU64>,
-    /// Twice the splits done, and one more during a split.
+    /// Twice the number of completed splits, plus one during a split.
     splits: AtomicU32,
 }
 
-/// The head of a chain. Unlike other elements of an [`AppendVec`] it is what publishes an id.
+/// The head of a chain. Unlike other elements of an [`AppendVec`], it publishes an id.
 #[derive(Debug)]
 struct Head(AtomicU32);
 
@@ -54,18 +53,18 @@ impl Cell for Head {
     }
 }
 
-/// Where a hash belongs in a table of so many buckets.
+/// The bucket of a hash in a table of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     bucket: u32,
-    /// Bits of the hash that chose the bucket, as a mask: it changes when the bucket is split.
+    /// The bits of the hash that selected the bucket, as a mask; changes when the bucket is split.
     mask: u32,
 }
 
 impl Place {
     fn of(hash: u32, buckets: u32) -> Place {
         let half = 1 << buckets.ilog2();
-        // Those below have been split since the table was `half` buckets large.
+        // Lower buckets have been split since the table had `half` buckets.
         let split = hash & (half - 1) < buckets - half;
         let mask = if split { half << 1 } else { half } - 1;
         Place { bucket: hash & mask, mask }
@@ -79,8 +78,8 @@ impl ChainTable {
         ChainTable { heads, links: AppendVec::new(), splits: AtomicU32::new(0) }
     }
 
-    /// The first id with this hash for which `is_it` answers true. What was stored before the id
-    /// was inserted is visible to `is_it`.
+    /// The first id with this hash for which `is_it` returns true. Everything stored before the
+    /// id's insertion is visible to `is_it`.
     #[inline]
     pub(super) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut round = 0u32;
@@ -96,7 +95,8 @@ impl ChainTable {
                 }
                 at = link as u32;
             }
-            // A reader that saw a link of a split sees the beginning of that split in `splits`.
+            // A reader that saw a link of a split also sees the beginning of that split in
+            // `splits`.
             fence(Acquire);
             let after = self.splits.load(Relaxed).div_ceil(2);
             if Place::of(hash, FIRST_BUCKETS + after) == place {
@@ -111,7 +111,7 @@ impl ChainTable {
         }
     }
 
-    /// Inserts the next id: ids must come as 0, 1, 2, … Only the one writer may call this.
+    /// Inserts the next id: ids must come in the order 0, 1, 2, … Only the writer may call this.
     pub(super) fn insert(&self, hash: u32, id: u32) {
         let buckets = FIRST_BUCKETS + self.splits.load(Relaxed) / 2;
         let place = Place::of(hash, buckets);
@@ -125,15 +125,16 @@ impl ChainTable {
         }
     }
 
-    /// Makes bucket number `new` out of the one that holds its ids so far.
+    /// Creates bucket `new` by splitting the bucket that holds its ids.
     fn split(&self, new: u32) {
         let bit = 1 << new.ilog2();
         let old = new - bit;
         let splits = self.splits.load(Relaxed);
         self.splits.store(splits + 1, Relaxed);
-        // Pairs with the fence in `find`: a reader that sees a link set below sees this beginning.
+        // Pairs with the fence in `find`: a reader that sees a link set below also sees this
+        // beginning.
         fence(Release);
-        // Per side its first id and its last so far, plus one; order within a side is kept.
+        // First and last id of each side so far, plus one; the order within a side is kept.
         let (mut firsts, mut lasts) = ([0; 2], [0; 2]);
         let mut at = self.heads.get(old);
         while let Some(id) = at.checked_sub(1) {
@@ -154,7 +155,7 @@ impl ChainTable {
         self.splits.store(splits + 2, Release);
     }
 
-    /// Gives an id another next one in its chain.
+    /// Sets the next id in an id's chain.
     fn relink(&self, id: u32, next: u32) {
         let link = self.links.get(id);
         if link as u32 != next {
@@ -162,7 +163,7 @@ impl ChainTable {
         }
     }
 
-    /// Bytes held by a table of so many ids.
+    /// Size of a table with this many ids.
     pub(super) fn memory_bytes(&self, ids: u32) -> usize {
         let buckets = FIRST_BUCKETS + self.splits.load(Relaxed) / 2;
         buckets as usize * size_of::<u32>() + ids as usize * size_of::<u64>()

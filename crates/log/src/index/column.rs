@@ -1,6 +1,6 @@
-//! Columns of a sealed index: one number per event, 1, 2 or 4 bytes each, in
-//! blocks of at most 4,092 bytes of numbers followed by their CRC32C. All
-//! blocks but the last are full, so a number's place is computed.
+//! Columns of a sealed index: one number per event, 1, 2 or 4 bytes each, in blocks of at most
+//! 4,092 bytes of numbers followed by their CRC32C. All blocks but the last are full, so a number's
+//! offset can be computed.
 
 use super::IndexError;
 use super::file::{ReadAt, Section, read_into};
@@ -10,7 +10,7 @@ use super::matching::ColumnBlock;
 const BLOCK_NUMBERS_BYTES: usize = 4092;
 const CRC_BYTES: usize = 4;
 
-/// Bytes per number that type numbers below `types` need.
+/// Bytes per number needed for type numbers below `types`.
 pub(super) fn type_width(types: u32) -> usize {
     match types {
         0..=0x100 => 1,
@@ -22,7 +22,7 @@ pub(super) fn type_width(types: u32) -> usize {
 /// Writes a column, number by number.
 pub(super) struct ColumnWriter {
     width: usize,
-    /// The block that is not full yet.
+    /// The block being filled.
     block: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl ColumnWriter {
     }
 }
 
-/// The number of the event `rel`, which must be below the count of events. Reads at most one block.
+/// The number of event `rel`, which must be below the count of events. Reads at most one block.
 pub(super) fn get(
     file: &dyn ReadAt,
     section: Section,
@@ -83,7 +83,7 @@ fn load(
     let len = section.len.saturating_sub(start).min(full) as usize;
     let damaged = IndexError::Damaged { what, offset };
     let Some(numbers) = len.checked_sub(CRC_BYTES) else { return Err(damaged) };
-    // Emptied first: after an error the block must not pass for the one asked for.
+    // Emptied first: after an error the block must not be mistaken for the requested one.
     let mut bytes = std::mem::take(&mut block.bytes);
     bytes.resize(len, 0);
     read_into(file, offset, &mut bytes, what)?;

@@ -1,14 +1,14 @@
-//! What stands in an index, in the order a sealed one is written in.
+//! The contents of an index, in the order in which a sealed index is written.
 
 use super::IndexError;
 use super::active::ActiveIndex;
 use super::hash::Domain;
 use super::term_table::TermTable;
 
-/// What is done with a term and its events.
+/// Processes a term and its events.
 pub(super) type EachTerm<'f> = dyn FnMut(&[u8], &[u32]) -> Result<(), IndexError> + 'f;
 
-/// An index, or several to be made one, as the writer of a sealed one goes through it.
+/// An index, or several to be merged, as input of the writer of a sealed index.
 pub(super) trait Contents {
     /// Position of the first event.
     fn base(&self) -> u64;
@@ -16,10 +16,10 @@ pub(super) trait Contents {
     /// Number of events.
     fn events(&self) -> u32;
 
-    /// Events from which a tag is common.
+    /// Threshold for common tags.
     fn common(&self) -> u32;
 
-    /// Counts steps of the writer; a look at whether it is to go on is taken now and then.
+    /// Counts steps of the writer and occasionally checks whether to continue.
     ///
     /// # Errors
     /// [`IndexError::Stopped`].
@@ -27,10 +27,10 @@ pub(super) trait Contents {
         Ok(())
     }
 
-    /// At least as many keys as the filter will have, if that is known beforehand.
+    /// An upper bound of the filter's number of keys, if known beforehand.
     fn filter_keys_bound(&self) -> Option<usize>;
 
-    /// Where each event begins in its segment, in order.
+    /// The offset of each event in its segment, in order.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -39,13 +39,13 @@ pub(super) trait Contents {
         each: &mut dyn FnMut(u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError>;
 
-    /// The type of each event, as its place among all types in byte order.
+    /// The type of each event, as its rank among all types in byte order.
     ///
     /// # Errors
     /// [`IndexError`].
     fn event_types(&self) -> Result<Vec<u32>, IndexError>;
 
-    /// Every term that an event has, in byte order, with its events.
+    /// Every term with events, in byte order, and its events.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -115,12 +115,12 @@ impl ActiveIndex {
     }
 }
 
-/// The texts of a table that any event carries, in byte order, with their numbers. One buffer holds
-/// all of them: a `String` each would take more memory than the table itself.
+/// The texts of a table that have events, in byte order, with their numbers. One buffer holds them
+/// all: a `String` for each would take more memory than the table itself.
 struct SortedTerms {
-    /// A length byte and the text, for each.
+    /// For each text, a length byte and the text.
     bytes: Vec<u8>,
-    /// Where a text begins in `bytes`, and its number.
+    /// The offset of each text in `bytes`, and its number.
     places: Vec<(u32, u32)>,
 }
 
@@ -144,7 +144,7 @@ impl SortedTerms {
     }
 }
 
-/// The text whose length byte stands at `at`.
+/// The text whose length byte is at `at`.
 fn text_at(bytes: &[u8], at: u32) -> &[u8] {
     let (len, rest) = bytes[at as usize..].split_first().expect("a length byte");
     &rest[..usize::from(*len)]

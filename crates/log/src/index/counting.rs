@@ -1,8 +1,8 @@
-//! Counting the matching events of one segment from its index, without reading any of them.
+//! Counts the matching events of one segment from its index, without reading any of them.
 //!
-//! What one posting list answers is the difference of two ranks. So are several types without tags,
-//! and several types with one tag where the lists of the pairs are kept: an event has one type, so
-//! none is counted twice. Everything else is counted by walking the merged lists, in steps.
+//! A query of one posting list is the difference of two ranks. So are queries of several types
+//! without tags, and of several types with one tag if the pairs have lists: an event has one type,
+//! so none is counted twice. All others are counted by walking the merged lists, in steps.
 
 use super::{Candidates, IndexError, SegmentIndex, TermKind};
 use crate::query::CompiledQuery;
@@ -14,7 +14,7 @@ use wellspring_types::{Query, QueryItem};
 /// Index entries visited in one step of a walk.
 const STEP_EVENTS: usize = 4096;
 
-/// The number of events of a segment that match a query, as it is found.
+/// Counts the events of a segment that match a query.
 #[derive(Debug)]
 pub(crate) struct SegmentCount {
     counted: u64,
@@ -29,7 +29,8 @@ struct Walk {
 }
 
 impl SegmentCount {
-    /// Counts what look-ups can tell; a walk is begun for everything else, with the query compiled.
+    /// Counts what look-ups can answer, and starts a walk for everything else, with the query
+    /// compiled.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -46,10 +47,10 @@ impl SegmentCount {
         Ok(SegmentCount { counted: 0, walk: Some(Walk { candidates, chunk: Vec::new() }) })
     }
 
-    /// The count, once it is complete; until then, every call visits a few thousand entries more.
+    /// The count, once complete; until then, every call visits a few thousand more entries.
     ///
     /// # Errors
-    /// [`IndexError`]; the count stays where it was.
+    /// [`IndexError`]; the count keeps its state.
     pub(crate) fn step(&mut self, work: &mut Work) -> Result<Option<u64>, IndexError> {
         let Some(Walk { candidates, chunk }) = &mut self.walk else {
             return Ok(Some(self.counted));
@@ -66,7 +67,7 @@ impl SegmentCount {
 }
 
 impl SegmentIndex {
-    /// The number of matching events in range, if look-ups can tell.
+    /// The number of matching events in range, if look-ups can answer.
     fn count_at_once(&self, query: &Query, range: &Range<u32>) -> Result<Option<u64>, IndexError> {
         let range = range.start..range.end.min(self.events());
         if range.is_empty() {

@@ -1,30 +1,29 @@
-//! Taking back what was staged and came to nothing: the newest events of an active index go, at
-//! the cost of their own terms, while readers go on without a lock.
+//! Removes discarded events: the newest events of an active index are taken back, in time
+//! proportional to their terms, while readers continue without a lock.
 //!
-//! Lists ascend, so what goes is the end of each list that an event of the cut stands in. Why no
-//! reader notices:
+//! Lists ascend, so a cut removes the end of each list that contains one of its events. Why readers
+//! are unaffected:
 //!
-//! - A reader asks below `end`, which it derived from the durable watermark, and a cut takes only
-//!   events above it. In every list the elements below `end` keep their index and their cell.
-//! - The cells above are overwritten by later pushes, always with numbers at or above the cut. A
-//!   reader that holds the list's former head may find old and new numbers mixed there, all of
-//!   them at or above `end`: a search for a bound up to `end` ends where it would have ended.
-//! - A chunk that a cut has emptied is never used again. Another list could put numbers below
-//!   `end` into it ([`ActiveWriter::push`] makes up for the pairs of earlier events), and a reader
-//!   with the former head would find them. The room is lost until the segment is sealed; it counts
-//!   as memory of the index, so a segment that was cut too often is ended early.
-//! - A tag's count may shrink to [`FEW`](super::active::FEW) or below while a reader already
-//!   trusts its lists of pairs. They stay and are cut like any list, so below `end` they are
-//!   complete. When the tag outgrows `FEW` again, only what they lack is made up for.
-//! - Likewise a tag's count may shrink below the number from which it is common: the lists of its
-//!   pairs are cut as well, and their rule speaks of the events before, which stay what they were.
-//! - Whether a list is empty, or a text has a list at all, may change under a reader; for events
-//!   below `end` it does not.
-//! - The judge also looks at what is staged, without a lock and beyond the watermark. What it
-//!   finds while a cut goes on may be anything, but it is void: the number of setbacks has changed
-//!   when the judge takes the staging lock (`sequencer/stage.rs`). It cannot go astray either:
-//!   headers of chunks are written once, every number in a cell has been an event's, and a search
-//!   in a list that is not ascending ends like any other.
+//! - A reader queries below `end`, which it derived from the durable watermark, and a cut removes
+//!   only events above it. In every list the elements below `end` keep their index and their cell.
+//! - Later pushes overwrite the cells above, always with numbers at or above the cut. A reader that
+//!   holds the list's former head may find old and new numbers mixed there, all at or above `end`:
+//!   a search for a bound up to `end` ends in the same place.
+//! - A chunk emptied by a cut is never reused. Another list could put numbers below `end` into it
+//!   ([`ActiveWriter::push`] fills in the pairs of earlier events), and a reader with the former
+//!   head would find them. The space is lost until the segment is sealed; it counts as memory of
+//!   the index, so a segment that was cut too often ends early.
+//! - A tag's count may shrink to [`FEW`](super::active::FEW) or below while a reader already relies
+//!   on its lists of pairs. They stay and are cut like any list, so below `end` they are complete.
+//!   When the tag outgrows `FEW` again, only the missing elements are added.
+//! - Likewise a tag's count may shrink below the threshold for common tags: the lists of its pairs
+//!   are cut as well, and their rule refers to earlier events, which do not change.
+//! - Whether a list is empty, or a text has a list at all, may change during a read, but not for
+//!   events below `end`.
+//! - The judge also reads staged events, without a lock and beyond the watermark. Its result during
+//!   a cut is arbitrary, but void: the setback count has changed when the judge takes the staging
+//!   lock (`sequencer/stage.rs`). It remains safe: chunk headers are written once, every number in
+//!   a cell has been an event's, and a search in a list that is not ascending still terminates.
 
 use super::active::ActiveWriter;
 use crate::record::RecordView;
@@ -32,7 +31,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 impl ActiveWriter {
     /// Takes back the events from `rel` on. `dropped` are their records, in any order; their
-    /// positions and times are not looked at.
+    /// positions and times are ignored.
     pub(crate) fn cut<'r>(&mut self, rel: u32, dropped: impl Iterator<Item = RecordView<'r>>) {
         let index = &*self.index;
         let events = index.len.load(Relaxed);
@@ -94,8 +93,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-        /// Whatever has been pushed and taken back, the index answers as if only what is left
-        /// had ever been pushed, in memory and sealed.
+        /// Whatever has been pushed and taken back, the index answers as if only the remaining
+        /// events had ever been pushed, in memory and sealed.
         #[test]
         fn an_index_that_was_cut_answers_like_a_fresh_one(
             seed in any::<u64>(),
@@ -128,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Tags and pairs cross `FEW` in both directions here, again and again.
+    /// Tags and pairs repeatedly cross `FEW` in both directions here.
     #[test]
     fn readers_below_the_watermark_do_not_notice_cuts() {
         let models = events(&mut Dice(5), 3_000, 3, 8);
@@ -149,7 +148,7 @@ mod tests {
                         let last = wanted.last().map(|&rel| (rel, 0));
                         assert_eq!(newest(index, &query, 0..end), last);
                         assert_eq!(drain(index, &query, 0..end, false, 50), wanted);
-                        // Beyond the watermark it may find anything, and must come to an end.
+                        // Beyond the watermark the result is arbitrary, but the search must end.
                         let _ = newest(index, &query, 0..end + 300);
                     }
                 });
@@ -157,7 +156,8 @@ mod tests {
             let mut dice = Dice(77);
             let mut durable = 0;
             while durable < models.len() {
-                // What is staged and taken back is not what comes to stand there in the end.
+                // Events that are staged and taken back differ from those finally stored at their
+                // positions.
                 let count = dice.below(200) as usize;
                 let other = events(&mut dice, count, 3, 8);
                 for (i, model) in other.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! No byte of a sealed index, however damaged, yields a wrong answer or a panic.
+//! However damaged, a sealed index never causes a wrong answer or a panic.
 
 use super::oracle_tests::{Dice, EXTENT, active, events, item};
 use super::sealed_writer::sealed_image;
@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_types::Query;
 
-/// Everything an index can be asked, or the first error.
+/// All queries of an index, or the first error.
 fn ask(index: &SegmentIndex) -> Result<Vec<Vec<u32>>, IndexError> {
     let (mut answers, mut dice) = (Vec::new(), Dice(77));
     let len = index.len();
     if len > 5_000 {
-        return Err(IndexError::NoSuchEvent { rel: 0, len }); // absurd: not worth the time
+        return Err(IndexError::NoSuchEvent { rel: 0, len }); // implausible: skipped to save time
     }
     answers.push(vec![len, index.base() as u32]);
     let mut offsets = Vec::new();
@@ -80,8 +80,7 @@ proptest! {
         prop_assert!(open(image).is_err());
     }
 
-    /// Checksums made good again: only bounds and shapes can be checked then, and nothing may
-    /// panic.
+    /// With checksums recomputed, only bounds and structure can be checked, and nothing may panic.
     #[test]
     fn bytes_that_lie_with_good_checksums_never_panic(
         at in any::<prop::sample::Index>(), flip in 1u8.., header in any::<bool>(),
@@ -142,7 +141,7 @@ fn an_unknown_version_is_named() {
     assert!(matches!(open(image), Err(IndexError::Version(4))));
 }
 
-/// A file whose reads fail now and then.
+/// A file whose reads sometimes fail.
 #[derive(Debug)]
 struct Flaky {
     image: Vec<u8>,

@@ -1,18 +1,17 @@
 //! A sorted dictionary of a sealed index: byte strings, each with a posting list.
 //!
-//! Terms stand in byte order, in blocks of a fixed number of terms (the last
-//! may have fewer). A term within a block:
+//! Terms are in byte order, in blocks of a fixed number of terms (the last may have fewer). A term
+//! within a block:
 //!
 //! | size | field |
 //! |---|---|
-//! | 1 | bytes shared with the term before; 0 for the first |
+//! | 1 | bytes shared with the previous term; 0 for the first |
 //! | 1+k | length of the rest; the rest |
 //! | … | its list: see [`super::sealed_list`] |
 //!
 //! The directory, one section, is read as a whole when needed and kept under the budget of
-//! [`super::loaded`]:
-//! per block 16 bytes (where its first term begins in the directory u32, CRC32C
-//! of the block u32, where the block begins in its section u64), then those first terms.
+//! [`super::loaded`]: per block 16 bytes (offset of its first term in the directory u32, CRC32C of
+//! the block u32, offset of the block in its section u64), then those first terms.
 
 use super::IndexError;
 use super::file::{Part, ReadAt, Section, read};
@@ -23,8 +22,8 @@ use crate::record::{read_u32, read_u64};
 use std::sync::Arc;
 
 const ENTRY_BYTES: usize = 16;
-/// A dictionary of at most this size is kept once read: types are few, and asked for in every
-/// query.
+/// A dictionary of at most this size is kept in memory once read: types are few, and every query
+/// uses them.
 const RESIDENT_BYTES: u64 = 64 << 10;
 
 /// Writes the two sections of a dictionary, block by block.
@@ -33,10 +32,9 @@ pub(super) struct DictionaryWriter {
     per_block: usize,
     terms: u32,
     previous: Vec<u8>,
-    /// The block that is not full yet.
+    /// The block being filled.
     block: Vec<u8>,
-    /// Per finished or open block: where its first term begins in `firsts`, its CRC, where it
-    /// begins.
+    /// Per block: offset of its first term in `firsts`, CRC, offset of the block.
     entries: Vec<(u32, u32, u64)>,
     firsts: Vec<u8>,
 }
@@ -53,7 +51,7 @@ impl DictionaryWriter {
         }
     }
 
-    /// Adds a term greater than all before, with its list.
+    /// Adds a term greater than all previous ones, with its list.
     pub(super) fn push(
         &mut self,
         term: &[u8],
@@ -89,8 +87,8 @@ impl DictionaryWriter {
         Ok(())
     }
 
-    /// Ends the section of the blocks, whose entry in the table says `crc`, and writes that of the
-    /// directory.
+    /// Ends the section of the blocks, whose table entry has the checksum `crc`, and writes that of
+    /// the directory.
     pub(super) fn finish(
         mut self,
         parts: (Part, Part),
@@ -171,7 +169,7 @@ impl Dictionary {
 
     fn read_directory(&self, file: &dyn ReadAt) -> Result<Vec<u8>, IndexError> {
         let at = self.directory.offset;
-        // The header has made sure that the section lies within the file.
+        // The header check guarantees that the section is within the file.
         let len = usize::try_from(self.directory.len).map_err(|_| self.damaged(at))?;
         let bytes = read(file, at, len, self.what)?;
         if crc32c::crc32c(&bytes) != self.directory.crc || len < self.block_count() * ENTRY_BYTES {
@@ -190,7 +188,7 @@ impl Dictionary {
         directory.get(start..end).ok_or_else(|| self.damaged(self.directory.offset))
     }
 
-    /// The last block whose first term is not greater than `term`; block 0 if none is.
+    /// The last block whose first term is not greater than `term`; block 0 if there is none.
     fn block_for(&self, directory: &[u8], term: &[u8]) -> Result<usize, IndexError> {
         let (mut low, mut high) = (0, self.block_count());
         while high - low > 1 {
@@ -254,7 +252,7 @@ impl Dictionary {
         Ok(found)
     }
 
-    /// The terms from `from` on in byte order, with their numbers and lists, until `f` answers
+    /// The terms from `from` on in byte order, with their numbers and lists, until `f` returns
     /// false.
     pub(super) fn walk(
         &self,
@@ -276,8 +274,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// All terms in byte order. What is read for it is not kept under the budget, where it would
-    /// take the place of what readers ask for.
+    /// All terms in byte order. Data read for this is not kept under the budget, where it would
+    /// displace what readers use.
     pub(super) fn scan(&self, file: &dyn ReadAt) -> Result<DictionaryScan<'_>, IndexError> {
         let directory = match self.loaded.get() {
             Some(directory) => directory,
@@ -299,7 +297,7 @@ impl Dictionary {
     }
 }
 
-/// Goes through the terms of a dictionary from some block on.
+/// Iterates over the terms of a dictionary from some block on.
 #[derive(Debug)]
 pub(super) struct DictionaryScan<'d> {
     dictionary: &'d Dictionary,
@@ -307,9 +305,9 @@ pub(super) struct DictionaryScan<'d> {
     /// The block after the one in `bytes`.
     block: usize,
     bytes: Vec<u8>,
-    /// Where the next term begins in `bytes`.
+    /// Offset of the next term in `bytes`.
     at: usize,
-    /// Number of the next term, and of the first after those in `bytes`.
+    /// Number of the next term, and of the first one after those in `bytes`.
     number: u32,
     end: u32,
     term: Vec<u8>,
@@ -322,12 +320,12 @@ impl<'d> DictionaryScan<'d> {
         DictionaryScan { dictionary, directory, block, bytes, at: 0, number, end: number, term }
     }
 
-    /// The term that [`next`](Self::next) has last come to.
+    /// The current term.
     pub(super) fn term(&self) -> &[u8] {
         &self.term
     }
 
-    /// Goes on to the next term: its number and its list.
+    /// Advances to the next term; returns its number and list.
     pub(super) fn next(
         &mut self,
         file: &dyn ReadAt,

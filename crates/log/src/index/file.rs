@@ -1,22 +1,22 @@
-//! A sealed index as a file: the seam to it, and its header.
+//! The interface to the file of a sealed index, and the file's header.
 
 use super::IndexError;
 use crate::record::{read_u32, read_u64};
 use std::io;
 
-/// A file that can be read at any offset, by many threads. Not a memory map:
-/// an error must arrive as an error.
+/// A file that many threads can read at any offset. Not a memory map: an I/O error must be returned
+/// as an error.
 pub(crate) trait ReadAt: Send + Sync + std::fmt::Debug {
-    /// Fills the buffer from the offset on.
+    /// Fills the buffer from this offset.
     ///
     /// # Errors
-    /// Whatever the file system says; `UnexpectedEof` if the file is too short.
+    /// An error of the file system; `UnexpectedEof` if the file is too short.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Length of the file.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// An error of the file system.
     fn len(&self) -> io::Result<u64>;
 }
 
@@ -33,12 +33,12 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// A file that is being written.
+/// A file being written.
 pub(crate) trait WriteAt {
     /// Writes all of `bytes`; may extend the file.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// An error of the file system.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
@@ -55,7 +55,7 @@ impl WriteAt for std::cell::RefCell<Vec<u8>> {
     }
 }
 
-/// Reads `len` bytes; a file that ends too early is damaged.
+/// Reads `len` bytes; a file that is too short is damaged.
 pub(super) fn read(
     file: &dyn ReadAt,
     offset: u64,
@@ -67,7 +67,7 @@ pub(super) fn read(
     Ok(bytes)
 }
 
-/// Fills a buffer; a file that ends too early is damaged.
+/// Fills a buffer; a file that is too short is damaged.
 pub(super) fn read_into(
     file: &dyn ReadAt,
     offset: u64,
@@ -81,28 +81,28 @@ pub(super) fn read_into(
 }
 
 pub(super) const MAGIC: [u8; 8] = *b"WSINDEX\n";
-/// The version that is written. Versions 1 and 2 are read: they have no section of segments, and
-/// the filter of version 1 is another ([`super::filter`]).
+/// The version written. Versions 1 and 2 can be read: they have no section of segments, and version
+/// 1 has another filter ([`super::filter`]).
 pub(super) const VERSION: u32 = 3;
 pub(super) const SECTIONS: usize = 15;
 const SALT_AT: usize = 32;
 const SECTIONS_AT: usize = 40;
 const SECTION_BYTES: usize = 24;
 const EXTENT_BYTES: usize = 24;
-/// Most segments that one index may cover.
+/// Maximum number of segments that one index can cover.
 pub(crate) const MOST_SEGMENTS: usize = 512;
 
-/// Sections of a file of this version.
+/// Number of sections in a file of this version.
 const fn sections(version: u32) -> usize {
     if version < 3 { SECTIONS - 1 } else { SECTIONS }
 }
 
-/// Bytes of the header of a file of this version.
+/// Size of the header in a file of this version.
 pub(super) const fn header_bytes(version: u32) -> usize {
     SECTIONS_AT + sections(version) * SECTION_BYTES + 4
 }
 
-/// The sections in the order they stand in.
+/// The sections in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Offsets = 0,
@@ -122,27 +122,27 @@ pub(super) enum Part {
     Segments = 14,
 }
 
-/// A segment that an index covers: enough to tell it from another of the same name.
+/// A segment that an index covers: enough to distinguish it from another with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentExtent {
     /// Position of its first event.
     pub(crate) base: u64,
-    /// Where its last batch ends, in bytes.
+    /// End of its last batch, in bytes.
     pub(crate) end: u64,
-    /// The salt of its header; 0 in indexes of the first version, which do not say.
+    /// The salt of its header; 0 in indexes of the first version, which do not contain it.
     pub(crate) salt: u64,
 }
 
-/// Where a section stands.
+/// The location of a section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Section {
     /// First byte in the file.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) len: u64,
-    /// Terms, for the sections of a dictionary; else 0.
+    /// Number of terms, for sections of a dictionary; otherwise 0.
     pub(super) items: u32,
-    /// CRC32C of the whole, for sections that are read as a whole; else 0.
+    /// CRC32C of the whole section, if it is read as a whole; otherwise 0.
     pub(super) crc: u32,
 }
 
@@ -152,9 +152,9 @@ pub(super) struct Header {
     /// 1 to [`VERSION`].
     pub(super) version: u32,
     pub(super) events: u32,
-    /// The segment, or the first of those it covers.
+    /// The first segment that it covers.
     pub(super) first: SegmentExtent,
-    /// Sections that the version does not have are empty.
+    /// Sections that the version lacks are empty.
     pub(super) sections: [Section; SECTIONS],
 }
 
@@ -183,11 +183,11 @@ impl Header {
         out
     }
 
-    /// Reads and checks the header, and that the sections fill the file exactly.
+    /// Reads and checks the header, and checks that the sections fill the file exactly.
     pub(super) fn read(file: &dyn ReadAt) -> Result<Header, IndexError> {
         let damaged = |what, at: usize| IndexError::Damaged { what, offset: at as u64 };
         let file_bytes = file.len().map_err(IndexError::Io)?;
-        // Room for the header of any version, the shortest of which must be there.
+        // Enough for the header of any version; at least the shortest must be present.
         let len = file_bytes.clamp(header_bytes(1) as u64, header_bytes(VERSION) as u64);
         let mut bytes = read(file, 0, len as usize, "header")?;
         if bytes[..8] != MAGIC {
@@ -256,7 +256,7 @@ impl Header {
     }
 }
 
-/// The section for the segments after the first.
+/// The section for all segments but the first.
 pub(super) fn put_segments(out: &mut Vec<u8>, segments: &[SegmentExtent]) {
     for segment in segments {
         for number in [segment.base, segment.end, segment.salt] {

@@ -1,9 +1,8 @@
-//! The filter of a sealed segment: whether a term may occur in it at all.
+//! The filter of a sealed segment: tells whether a term can occur in it.
 //!
-//! A blocked Bloom filter: one 64-byte block per key, so one cache line per
-//! question, [`PROBES`] bits in it. About one absent key in 150 is let through;
-//! no present key is ever kept out. Each block carries its own checksum, so that
-//! one question can be answered by reading one block.
+//! A blocked Bloom filter: one 64-byte block per key, so one cache line per query, with [`PROBES`]
+//! bits in it. About one absent key in 150 passes; every present key passes. Each block has its own
+//! checksum, so that a query can be answered by reading one block.
 //!
 //! Format version 2 of the index:
 //!
@@ -14,9 +13,9 @@
 //! | 12 | 4 | zero |
 //! | 16 | 64·n | blocks: fifteen 32-bit words, then their CRC32C |
 //!
-//! A key is hashed to 64 bits `h`. Its block is `((h >> 32) * n) >> 32`. Its bits
-//! are the lowest seven 9-bit groups of `h * 0x9e3779b97f4a7c15 ^ h >> 29`: a group `g` is bit
-//! `g * 480 >> 9` of the block, counted from the lowest bit of the first word.
+//! A key is hashed to 64 bits `h`. Its block is `((h >> 32) * n) >> 32`. Its bits are the lowest
+//! seven 9-bit groups of `h * 0x9e3779b97f4a7c15 ^ h >> 29`: a group `g` is bit `g * 480 >> 9` of
+//! the block, counted from the lowest bit of the first word.
 //!
 //! Version 1 has blocks of eight 64-bit words without a checksum from byte 8 on; the upper three
 //! bits of a group choose the word, the lower six the bit. It is read as a whole.
@@ -26,7 +25,7 @@ use crate::record::{read_u32, read_u64};
 
 const BITS_PER_KEY: usize = 13;
 const PROBES: u32 = 7;
-/// Bytes of a block, in both versions.
+/// Size of a block, in both versions.
 pub(super) const BLOCK_BYTES: usize = 64;
 const WORDS: usize = 15;
 const BITS: u64 = WORDS as u64 * 32;
@@ -34,7 +33,7 @@ const BITS: u64 = WORDS as u64 * 32;
 pub(super) const HEAD_BYTES: usize = 16;
 const HEAD_BYTES_V1: usize = 8;
 
-/// How the blocks of a filter are laid out.
+/// The layout of a filter's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilterLayout {
     /// Blocks without checksums.
@@ -48,11 +47,11 @@ pub(super) enum FilterLayout {
 pub(super) struct Filter {
     keyed: Keyed,
     layout: FilterLayout,
-    /// The blocks as they stand in the file.
+    /// The blocks as in the file.
     blocks: Vec<u8>,
 }
 
-/// The block of a hash among so many.
+/// The block of a hash, given the number of blocks.
 pub(super) fn block_of(hash: u64, blocks: usize) -> usize {
     (((hash >> 32) * blocks as u64) >> 32) as usize
 }
@@ -63,8 +62,8 @@ fn groups_of(hash: u64) -> impl Iterator<Item = u64> {
 }
 
 impl FilterLayout {
-    /// Byte and bit in it of a group of bits of a hash. Words are little endian, so bits of the
-    /// block are in order whatever the size of its words.
+    /// Byte and bit of a group of hash bits in its block. Words are little endian, so the block's
+    /// bits are in order regardless of the word size.
     fn place(self, group: u64) -> (usize, u8) {
         let bit = match self {
             FilterLayout::V1 => group,
@@ -73,7 +72,7 @@ impl FilterLayout {
         ((bit >> 3) as usize, 1 << (bit & 7))
     }
 
-    /// Whether the block of a hash lets it pass.
+    /// Whether a hash passes its block.
     pub(super) fn passes(self, block: &[u8], hash: u64) -> bool {
         groups_of(hash).all(|group| {
             let (byte, bit) = self.place(group);
@@ -87,54 +86,55 @@ pub(super) fn is_whole(block: &[u8; BLOCK_BYTES]) -> bool {
     crc32c::crc32c(&block[..WORDS * 4]) == read_u32(block, WORDS * 4)
 }
 
-/// The hash of a filter of version 2, from its first bytes; `None` if they are damaged.
+/// The hash function of a filter of version 2, from its first bytes; `None` if they are damaged.
 pub(super) fn keyed_of(head: &[u8; HEAD_BYTES]) -> Option<Keyed> {
     (crc32c::crc32c(&head[..8]) == read_u32(head, 8)).then(|| Keyed::new(read_u64(head, 0)))
 }
 
-/// Blocks for so many keys.
+/// Number of blocks for this many keys.
 fn blocks_for(keys: usize) -> usize {
     (keys * BITS_PER_KEY).div_ceil(8 * BLOCK_BYTES).max(1)
 }
 
-/// At least as many keys as a filter of so many bytes has, of either version.
+/// An upper bound of the number of keys in a filter of this size, in either version.
 pub(super) fn keys_bound(section_bytes: usize) -> usize {
     const FEWEST_BITS_PER_KEY: usize = 12;
     section_bytes * 8 / FEWEST_BITS_PER_KEY
 }
 
-/// The keys of a filter that is being made, by their hashes, which must come from
-/// `Keyed::new(seed)` of the seed that it is finished with.
+/// The keys of a filter being built, as hashes by `Keyed::new(seed)` with the seed that it is
+/// finished with.
 pub(super) enum FilterKeys {
-    /// Their hashes: the filter is made when their number is known.
+    /// The hashes of all keys: the filter is built once their number is known.
     Gathered(Vec<u64>, fn(u64, &[u64]) -> Vec<u8>),
-    /// The section of a filter that may be too large, as far as it is known, and how many keys it
-    /// has. Takes a fifth of the memory.
+    /// The section of a filter that may be too large, and the number of keys so far. Takes a fifth
+    /// of the memory.
     Placed { section: Vec<u8>, keys: usize },
 }
 
-/// A filter may be halved so often when it turns out too large.
+/// How often a filter can be halved if it turns out too large.
 const HALVINGS: usize = 6;
 
 impl FilterKeys {
-    /// None yet, of a number that is not known.
+    /// No keys yet, when their number is unknown.
     pub(super) fn gathered() -> FilterKeys {
         FilterKeys::Gathered(Vec::new(), build)
     }
 
-    /// None yet, for a filter of this version of the index.
+    /// No keys yet, for a filter of this version of the index.
     #[cfg(test)]
     pub(super) fn gathered_for(version: u32) -> FilterKeys {
         FilterKeys::Gathered(Vec::new(), if version == 1 { build_version_1 } else { build })
     }
 
-    /// None yet, of not many more than so many; a smaller number is better kept to.
+    /// No keys yet, when their number is hardly above this bound; otherwise the bound should be
+    /// lower.
     pub(super) fn placed(keys_bound: usize) -> FilterKeys {
         let blocks = blocks_for(keys_bound).next_multiple_of(1 << HALVINGS);
         FilterKeys::Placed { section: vec![0; HEAD_BYTES + blocks * BLOCK_BYTES], keys: 0 }
     }
 
-    /// Adds a key. One that is added twice may count twice.
+    /// Adds a key. A repeated key may count twice.
     pub(super) fn add(&mut self, hash: u64) {
         match self {
             FilterKeys::Gathered(hashes, _) => hashes.push(hash),
@@ -145,7 +145,7 @@ impl FilterKeys {
         }
     }
 
-    /// The section.
+    /// The finished section.
     pub(super) fn finish(&mut self, seed: u64) -> Vec<u8> {
         match self {
             FilterKeys::Gathered(hashes, build) => build(seed, &std::mem::take(hashes)),
@@ -166,9 +166,9 @@ impl FilterKeys {
     }
 }
 
-/// Makes one of each two neighbouring blocks. Where a hash belongs among half as many blocks is
-/// half of where it belonged, since [`block_of`] is proportional to their number. What then follows
-/// the first half is of no use any more.
+/// Merges each pair of neighbouring blocks. The block of a hash among half as many blocks is half
+/// its previous number, because [`block_of`] is proportional to the number of blocks. Data after
+/// the first half is then unused.
 fn halve(blocks: &mut [u8]) {
     for to in 0..blocks.len() / BLOCK_BYTES / 2 {
         for byte in 0..BLOCK_BYTES {
@@ -199,7 +199,7 @@ fn seal_section(seed: u64, section: &mut [u8]) {
     }
 }
 
-/// The section for keys of these hashes, which must come from `Keyed::new(seed)`.
+/// The section for keys with these hashes, which must come from `Keyed::new(seed)`.
 fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
     let mut section = vec![0; HEAD_BYTES + blocks_for(hashes.len()) * BLOCK_BYTES];
     hashes.iter().for_each(|&hash| place(&mut section[HEAD_BYTES..], hash));
@@ -207,7 +207,7 @@ fn build(seed: u64, hashes: &[u64]) -> Vec<u8> {
     section
 }
 
-/// The section as version 1 had it: for the tests that such files stay readable.
+/// The section as in version 1, for the tests that such files stay readable.
 #[cfg(test)]
 pub(super) fn build_version_1(seed: u64, hashes: &[u64]) -> Vec<u8> {
     let blocks = (hashes.len() * 12).div_ceil(8 * BLOCK_BYTES).max(1);
@@ -223,7 +223,7 @@ pub(super) fn build_version_1(seed: u64, hashes: &[u64]) -> Vec<u8> {
 }
 
 impl Filter {
-    /// Takes a section whose checksum has been found right; `None` if it cannot be one.
+    /// Parses a section with a valid checksum; `None` if it is malformed.
     pub(super) fn parse(mut section: Vec<u8>, layout: FilterLayout) -> Option<Filter> {
         let head = match layout {
             FilterLayout::V1 => HEAD_BYTES_V1,
@@ -238,7 +238,7 @@ impl Filter {
         Some(Filter { keyed, layout, blocks: section })
     }
 
-    /// The hash its keys are to be hashed with.
+    /// The hash function for its keys.
     pub(super) fn keyed(&self) -> &Keyed {
         &self.keyed
     }

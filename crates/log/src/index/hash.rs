@@ -1,12 +1,11 @@
 //! One keyed hash for the tables in memory and the filter on disk.
 //!
-//! Multiply-and-fold over 8-byte words. The key is random per process (or per
-//! file), so that nobody who chooses tags can choose collisions. It is a hash
-//! for tables, not for signatures.
+//! Multiply-and-fold over 8-byte words. The key is random per process (or per file), so that a
+//! client cannot choose tags that collide. It is a hash for tables, not for signatures.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// What is being hashed; keeps a type and a tag of the same text apart.
+/// The domain of the hashed value; separates a type and a tag with the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Domain {
     Type = 1,
@@ -15,7 +14,7 @@ pub(super) enum Domain {
     Key = 4,
 }
 
-/// A hash function: the same seed is the same function, for ever (format version 1 depends on it).
+/// A hash function: equal seeds permanently give equal functions (format version 1 depends on it).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keyed {
     start: u64,
@@ -23,12 +22,12 @@ pub(super) struct Keyed {
     finish: u64,
 }
 
-/// A seed nobody outside this process can know.
+/// A seed that cannot be known outside this process.
 pub(super) fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Up to eight bytes as a little-endian number, without a copy to a buffer.
+/// Up to eight bytes as a little-endian number, without copying to a buffer.
 #[inline]
 pub(super) fn load(bytes: &[u8]) -> u64 {
     let word = |at: usize| {
@@ -36,14 +35,14 @@ pub(super) fn load(bytes: &[u8]) -> u64 {
     };
     match bytes.len() {
         0 => 0,
-        // The first, the middle and the last byte are all there are.
+        // The first, the middle and the last byte cover all.
         len @ 1..=3 => {
             let middle = len / 2;
             u64::from(bytes[0])
                 | u64::from(bytes[middle]) << (8 * middle)
                 | u64::from(bytes[len - 1]) << (8 * (len - 1))
         }
-        // Two halves that overlap in equal bytes.
+        // Two overlapping halves.
         len @ 4..=8 => word(0) | word(len - 4) << (8 * (len - 4)),
         len => unreachable!("{len} bytes in a word"),
     }
@@ -59,7 +58,7 @@ impl Keyed {
         let start = fold(seed ^ 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93);
         let second = fold(start ^ seed.rotate_left(32), 0xa076_1d64_78bd_642f);
         let finish = fold(second ^ 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3) | 1;
-        // Odd, with both halves busy, so that no bit of a word is multiplied away.
+        // Odd, with bits in both halves, so that no bit of a word is lost in the multiplication.
         let multiplier = second | 0x8000_0001_0000_0001;
         Keyed { start, multiplier, finish }
     }
@@ -88,7 +87,7 @@ impl Keyed {
         fold(hash ^ self.start, self.finish)
     }
 
-    /// Hash of a pair of hashed things, in this order.
+    /// Hash of an ordered pair of hashes.
     pub(super) fn pair(&self, first: u64, second: u64) -> u64 {
         let mixed = fold(first ^ self.start, self.multiplier).wrapping_add(first);
         fold(mixed ^ second.rotate_left(17), self.finish).wrapping_add(second)

@@ -1,21 +1,20 @@
-//! The file of a sealed index as it is written, section after section, so that no more than a
-//! part of it is in memory.
+//! Writes the file of a sealed index section by section, so that only a part of it is in memory.
 
 use super::IndexError;
 use super::file::{Header, Part, Section, SegmentExtent, WriteAt, header_bytes};
 
-/// Bytes that are written at a time.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// See the module.
+/// The writer; see the module's documentation.
 pub(super) struct Image<'f> {
     file: &'f dyn WriteAt,
     header: Header,
-    /// What stands in the file.
+    /// Number of bytes in the file.
     written: u64,
-    /// What follows it.
+    /// The bytes after those.
     buffer: Vec<u8>,
-    /// Where the section begins that is being written.
+    /// Start of the current section.
     section_at: u64,
 }
 
@@ -27,12 +26,12 @@ impl<'f> Image<'f> {
         first: SegmentExtent,
     ) -> Image<'f> {
         let header = Header { version, events, first, sections: Default::default() };
-        // The header is written last: until then nothing takes the file for an index.
+        // The header is written last: until then the file is not recognized as an index.
         let section_at = header_bytes(version) as u64;
         Image { file, header, written: section_at, buffer: Vec::new(), section_at }
     }
 
-    /// Adds bytes to the section that is being written.
+    /// Adds bytes to the current section.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if bytes.len() < BUFFER_BYTES {
             self.buffer.extend_from_slice(bytes);
@@ -51,12 +50,12 @@ impl<'f> Image<'f> {
         Ok(())
     }
 
-    /// Bytes of the section that is being written, so far.
+    /// Size of the current section so far.
     pub(super) fn section_len(&self) -> u64 {
         self.written + self.buffer.len() as u64 - self.section_at
     }
 
-    /// Ends a section: what has been put since the one before.
+    /// Ends a section, which contains everything put since the previous one.
     pub(super) fn end_section(&mut self, part: Part, items: u32, crc: u32) {
         let len = self.section_len();
         let section = Section { offset: self.section_at, len, items, crc };
@@ -80,14 +79,14 @@ impl<'f> Image<'f> {
 
 #[cfg(test)]
 impl Image<'_> {
-    /// A section that has been written, counted from the end of the header.
+    /// A finished section, counted from the end of the header.
     pub(super) fn section(&self, part: Part) -> Section {
         let section = self.header.section(part);
         Section { offset: section.offset - header_bytes(self.header.version) as u64, ..section }
     }
 }
 
-/// The bytes that `write` puts after the header, alone.
+/// Only the bytes that `write` puts after the header.
 #[cfg(test)]
 pub(super) fn image_of(write: impl FnOnce(&mut Image<'_>) -> Result<(), IndexError>) -> Vec<u8> {
     let file = std::cell::RefCell::new(Vec::new());

@@ -1,11 +1,10 @@
-//! The posting lists of the active segment: ascending numbers, appended by one
-//! writer, read by index from any thread.
+//! The posting lists of the active segment: ascending numbers, appended by one writer, read by
+//! index from any thread.
 //!
-//! A list of one element is its head alone: most tags and pairs occur once. A
-//! longer list stands in chunks of 2, 4, 8, … elements in one arena shared by
-//! all lists; each chunk but the first begins with the address of the one
-//! before. So an element is found by its index in at most as many steps as
-//! there are chunks, the newest in one, and a list wastes less than its length.
+//! A list of one element consists of its head alone: most tags and pairs occur once. A longer list
+//! has chunks of 2, 4, 8, … elements in one arena shared by all lists; each chunk but the first
+//! begins with the address of the previous one. Finding an element by index takes at most as many
+//! steps as there are chunks, one for the newest elements, and a list wastes less than its length.
 
 use super::append_vec::AppendVec;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,20 +12,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const MAX_CHUNKS: usize = 31;
 
-/// Where the chunks of all lists stand.
+/// The memory of all lists' chunks.
 #[derive(Debug)]
 pub(super) struct Arena {
     cells: AppendVec<AtomicU32>,
     used: AtomicU32,
 }
 
-/// Lists numbered from 0, each with a label its owner gave it. A head is
-/// `count << 32 | tail`, where `tail` is the address of the newest chunk, or the
-/// element itself while there is but one: one atomic, so that a reader's count
-/// and chunk always belong together.
+/// Lists numbered from 0, each with a label set by its owner. A head is `count << 32 | tail`, where
+/// `tail` is the address of the newest chunk, or the element itself while there is only one. As a
+/// single atomic, it always gives a reader a consistent count and chunk.
 #[derive(Debug)]
 pub(super) struct Lists {
-    /// Label, head; label, head; …: who looks at one is about to look at the other.
+    /// Alternating labels and heads, which are usually read together.
     heads: AppendVec<AtomicHead>,
 }
 
@@ -48,17 +46,17 @@ impl super::append_vec::Cell for AtomicHead {
     }
 }
 
-/// A list as it was at one moment, with the places of its chunks as far as they have been needed.
+/// A list at one moment, with the addresses of its chunks as far as they have been needed.
 #[derive(Debug, Clone)]
 pub(super) struct ListView {
     count: u32,
-    /// The last answer of `rank`, from which the next one gallops.
+    /// The last result of `rank`, from which the next search gallops.
     hint: u32,
     first_known: u8,
     chunks: [u32; MAX_CHUNKS],
 }
 
-/// Chunk of an element and its place in it: chunk k holds the elements from 2^(k+1) - 2.
+/// The chunk of an element and its place in it: chunk k holds the elements from 2^(k+1) - 2.
 #[inline]
 fn place(index: u32) -> (usize, u32) {
     let shifted = index + 2;
@@ -75,7 +73,7 @@ impl Arena {
         AppendVec::<AtomicU32>::memory_bytes(self.used.load(Relaxed))
     }
 
-    /// Room for chunk `k` after the chunk at `before`; its first element's address.
+    /// Allocates chunk `k` after the chunk at `before`; returns its first element's address.
     fn allocate(&self, k: usize, before: u32) -> u32 {
         let at = self.used.load(Relaxed);
         let header = u32::from(k > 0);
@@ -95,8 +93,7 @@ impl Lists {
         Lists { heads: AppendVec::new() }
     }
 
-    /// Begins an empty list. Only the one writer may call this, before the list's number is
-    /// published.
+    /// Creates an empty list. Only the writer may call this, before the list's number is published.
     pub(super) fn begin(&self, list: u32, label: u64) {
         self.heads.set(list * 2, label);
         self.heads.set(list * 2 + 1, 0);
@@ -116,7 +113,7 @@ impl Lists {
         self.heads.set(list * 2 + 1, u64::from(count) << 32 | u64::from(tail));
     }
 
-    /// Bytes held by this many lists, their chunks apart.
+    /// Size of this many lists without their chunks.
     pub(super) fn memory_bytes(lists: u32) -> usize {
         lists as usize * 16
     }
@@ -126,8 +123,8 @@ impl Lists {
         self.head(list).0
     }
 
-    /// Appends an element greater than the last, which is not looked at: it is
-    /// seldom in cache. Only the one writer may call this.
+    /// Appends an element, which must be greater than the last one. The last one is not read for a
+    /// check, because it is rarely in cache. Only the writer may call this.
     pub(super) fn push(&self, arena: &Arena, list: u32, value: u32) {
         let (count, mut tail) = self.head(list);
         if count == 0 {
@@ -151,7 +148,7 @@ impl Lists {
         self.set_head(list, count + 1, tail);
     }
 
-    /// The last element; `None` of an empty list. Only the one writer may call this.
+    /// The last element; `None` for an empty list. Only the writer may call this.
     pub(super) fn last(&self, arena: &Arena, list: u32) -> Option<u32> {
         let (count, tail) = self.head(list);
         match count {
@@ -161,8 +158,8 @@ impl Lists {
         }
     }
 
-    /// Takes back the elements at `bound` and above. Only the one writer may call this. A chunk
-    /// that becomes empty is left behind and never used again: `cut.rs` says why.
+    /// Removes the elements at or above `bound`. Only the writer may call this. A chunk that
+    /// becomes empty is abandoned; see `cut.rs` for the reason.
     pub(super) fn cut(&self, arena: &Arena, list: u32, bound: u32) {
         let (before, mut tail) = self.head(list);
         let mut count = before;
@@ -177,9 +174,9 @@ impl Lists {
             count -= 1;
             match count {
                 0 => tail = 0,
-                // What is left is the first element of the first chunk: it becomes the head.
+                // Only the first element of the first chunk is left: it becomes the head.
                 1 => tail = arena.cells.get(tail),
-                // The element taken back began its chunk: the one before is the newest now.
+                // The removed element began its chunk, so the previous chunk is the newest now.
                 _ if place(count).1 == 0 => tail = arena.cells.get(tail - 1),
                 _ => {}
             }
@@ -189,7 +186,7 @@ impl Lists {
         }
     }
 
-    /// The list as it is now.
+    /// The current list.
     pub(super) fn view(&self, list: u32) -> ListView {
         let (count, tail) = self.head(list);
         let last_chunk = if count < 2 { 0 } else { place(count - 1).0 };
@@ -220,8 +217,8 @@ impl ListView {
         arena.cells.get(self.chunks[chunk] + at)
     }
 
-    /// Number of elements below `bound`: gallops from the last answer, so that
-    /// a walk in either direction costs little per step and a jump its logarithm.
+    /// Number of elements below `bound`. Gallops from the last result, so a walk in either
+    /// direction costs little per step, and a jump its logarithm.
     pub(super) fn rank(&mut self, arena: &Arena, bound: u32) -> u32 {
         let (mut low, mut high) = (0, self.count);
         let mut step = 1;

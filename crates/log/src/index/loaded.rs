@@ -1,52 +1,51 @@
-//! What sealed indexes keep of their files in memory (filters, directories), under one budget for
-//! the whole process: however many segments and logs there are, it does not grow.
+//! The in-memory cache of parts of sealed index files (filters, directories), with one budget for
+//! the whole process, regardless of the number of segments and logs.
 //!
-//! A [`Slot`] holds one part of one file, or nothing. Loading a part may take others out, by the
-//! clock algorithm: a hand goes round all parts, passes over what has been used since it last came
-//! by, and drops the rest. A part that is being read stays alive until its reader is done with it.
-//! What has been dropped is read again from its file, which is in the page cache if it is asked for
-//! often.
+//! A [`Slot`] holds one part of one file, or nothing. Loading a part may evict others by the clock
+//! algorithm: a hand cycles through all parts, skips those used since its last visit, and drops the
+//! others. A part in use stays alive until its reader is done. An evicted part is read again from
+//! its file, which is in the page cache if it is used often.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The budget unless a program sets another, in bytes.
+/// The default budget in bytes.
 const DEFAULT_BUDGET_BYTES: usize = 32 << 20;
 
 /// The parts of all indexes of the process.
 static MEMORY: IndexMemory = IndexMemory::new(DEFAULT_BUDGET_BYTES);
 
-/// Sets how many bytes the filters and directories of sealed indexes may take in memory, in the
-/// whole process: 32 MiB unless set. A part alone may be larger. Applies to what is loaded next.
+/// Sets the memory budget in bytes for the filters and directories of all sealed indexes of the
+/// process; 32 MiB by default. A single part may be larger. Applies to parts loaded from now on.
 pub fn set_sealed_index_budget_bytes(bytes: usize) {
     MEMORY.budget_bytes.store(bytes, Relaxed);
 }
 
-/// Bytes that filters and directories of sealed indexes take now, in the whole process.
+/// Memory of the filters and directories of all sealed indexes of the process, in bytes.
 #[must_use]
 pub fn sealed_index_memory_bytes() -> usize {
     MEMORY.used_bytes.load(Relaxed)
 }
 
-/// A budget, and what has been loaded under it.
+/// A budget and the parts loaded under it.
 #[derive(Debug)]
 pub(super) struct IndexMemory {
     budget_bytes: AtomicUsize,
     used_bytes: AtomicUsize,
-    /// The front is where the hand stands.
+    /// The front is the position of the hand.
     parts: Mutex<VecDeque<(Weak<dyn Part>, usize)>>,
 }
 
-/// Something that can be dropped.
+/// A part that can be evicted.
 trait Part: Send + Sync + std::fmt::Debug {
-    /// Whether it was used since this was last asked.
+    /// Whether it was used since the last call.
     fn take_used(&self) -> bool;
-    /// Forgets the value.
+    /// Drops the value.
     fn drop_value(&self);
 }
 
-/// One part of one index: loaded, or not.
+/// One part of one index, loaded or not.
 #[derive(Debug)]
 pub(super) struct Slot<T> {
     held: Arc<LoadedPart<T>>,
@@ -59,7 +58,7 @@ struct LoadedPart<T> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What these mutexes guard is consistent between statements that can panic.
+    // The state behind these mutexes is consistent between statements that can panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -83,7 +82,7 @@ impl<T: Send + Sync + std::fmt::Debug + 'static> Slot<T> {
     #[inline]
     pub(super) fn get(&self) -> Option<Arc<T>> {
         let value = lock(&self.held.value).clone()?;
-        // Written only when it changes: readers on other threads share the line.
+        // Written only when it changes: readers on other threads share the cache line.
         if !self.held.used.load(Relaxed) {
             self.held.used.store(true, Relaxed);
         }
@@ -95,7 +94,7 @@ impl<T: Send + Sync + std::fmt::Debug + 'static> Slot<T> {
         lock(&self.held.value).as_deref().map_or(0, figure)
     }
 
-    /// Keeps a value of about so many bytes, and takes others out if the budget asks for it.
+    /// Stores a value of about this size, and evicts others if the budget requires it.
     pub(super) fn put(&self, value: T, bytes: usize) -> Arc<T> {
         self.put_in(&MEMORY, value, bytes)
     }
@@ -105,11 +104,11 @@ impl<T: Send + Sync + std::fmt::Debug + 'static> Slot<T> {
         {
             let mut held = lock(&self.held.value);
             if let Some(first) = held.as_ref() {
-                // Another thread was quicker.
+                // Another thread was faster.
                 return Arc::clone(first);
             }
             *held = Some(Arc::clone(&value));
-            // Not used yet: the hand comes to it last, so it has a whole round to be asked for.
+            // Not marked as used: the hand reaches it last, so it has a whole round to be used.
             self.held.used.store(false, Relaxed);
         }
         let part: Arc<dyn Part> = Arc::clone(&self.held) as Arc<dyn Part>;
@@ -118,7 +117,7 @@ impl<T: Send + Sync + std::fmt::Debug + 'static> Slot<T> {
     }
 }
 
-/// Whether so many bytes more fit into the budget without taking anything out.
+/// Whether this many bytes fit into the budget without eviction.
 pub(super) fn has_room(bytes: usize) -> bool {
     MEMORY.used_bytes.load(Relaxed) + bytes <= MEMORY.budget_bytes.load(Relaxed)
 }
@@ -132,13 +131,12 @@ impl IndexMemory {
         }
     }
 
-    /// Counts a part that was just loaded and takes others out until the budget holds, or only
-    /// this one is left.
+    /// Counts a loaded part and evicts others until the budget holds, or only this one is left.
     fn admit(&self, part: Weak<dyn Part>, bytes: usize) {
         let mut parts = lock(&self.parts);
         let mut used_bytes = self.used_bytes.load(Relaxed) + bytes;
         let budget_bytes = self.budget_bytes.load(Relaxed);
-        // Every part is passed over once at most, then it has been dropped.
+        // Every part is skipped at most once before it is dropped.
         let mut turns = 2 * parts.len();
         while used_bytes > budget_bytes && turns > 0 {
             turns -= 1;
@@ -175,7 +173,7 @@ mod tests {
         for (i, slot) in slots.iter().enumerate() {
             slot.put_in(&memory, i as u32, 10);
             assert!(memory.used_bytes.load(Relaxed) <= 100);
-            // The first is asked for all the time.
+            // The first part is used all the time.
             assert_eq!(slots[0].get().as_deref(), Some(&0), "after {i}");
         }
         let left = loaded(&slots);

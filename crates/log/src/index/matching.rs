@@ -1,5 +1,5 @@
-//! Intersections of posting lists, for either form of the index: the forms differ only in how they
-//! find and read a list ([`Source`]). How an item becomes intersections: [`super::resolve`].
+//! Intersections of posting lists, for both forms of the index, which differ only in how they find
+//! and read a list ([`Source`]). For how items become intersections, see [`super::resolve`].
 
 use super::IndexError;
 use super::hash::Domain;
@@ -11,22 +11,22 @@ use std::ops::Range;
 
 /// One form of the index of one segment.
 pub(super) trait Source {
-    /// A posting list being read: ascending, strictly.
+    /// A posting list being read, strictly ascending.
     type List: Clone + std::fmt::Debug;
-    /// A type or tag that has been found.
+    /// A type or tag that was found.
     type Term: Clone + std::fmt::Debug;
-    /// Steps that finding a marked term, or the list of a pair, counts for.
+    /// Steps charged for finding a marked term or the list of a pair.
     const LOAD_STEPS: u64;
-    /// Whether an event's type is looked up in the column, rather than in the type's list.
+    /// Whether an event's type is looked up in the column instead of the type's list.
     const TYPES_BY_COLUMN: bool;
 
-    /// Events in the segment, or inserted so far.
+    /// Number of events in the segment, or inserted so far.
     fn events(&self) -> u32;
-    /// How the index recognizes a type or tag; `None` if no event has it.
+    /// How the index identifies a type or tag; `None` if no event has it.
     fn mark(&self, domain: Domain, text: &str) -> Result<Option<u64>, IndexError>;
-    /// The mark of a term that was found.
+    /// The mark of a found term.
     fn mark_of(&self, term: &Self::Term) -> u64;
-    /// Whether a marked type may stand together with a marked tag. Reads no file.
+    /// Whether a marked type and a marked tag may occur together. Reads no file.
     fn may_meet(&self, event_type: u64, tag: u64) -> Result<bool, IndexError>;
     /// A marked term; `None` if no event has it.
     fn load(&self, domain: Domain, text: &str, mark: u64)
@@ -41,9 +41,9 @@ pub(super) trait Source {
         event_type: &Self::Term,
         tag: &Self::Term,
     ) -> Result<Narrowed<Self::List>, IndexError>;
-    /// Events of a tag, about as cheaply as can be.
+    /// Number of events with a tag, determined cheaply.
     fn tag_count(&self, tag: &Self::Term) -> u32;
-    /// What is kept of two tags; `None` if they are not both common.
+    /// The data kept for two tags; `None` if they are not both common.
     fn tag_pair(
         &self,
         one: &Self::Term,
@@ -51,7 +51,7 @@ pub(super) trait Source {
     ) -> Result<Option<TagPair<Self::List>>, IndexError>;
     /// The number of a type, as in the type column.
     fn number(&self, term: &Self::Term) -> u32;
-    /// The number of an event's type; `column` keeps what was read for the next call.
+    /// The number of an event's type; `column` keeps the data read for the next call.
     fn type_at(&self, rel: u32, column: &mut ColumnBlock) -> Result<u32, IndexError>;
 
     /// Length of a list.
@@ -61,7 +61,7 @@ pub(super) trait Source {
     /// The element at an index below the count.
     fn element(&self, list: &mut Self::List, index: u32) -> Result<u32, IndexError>;
 
-    /// The first element at `from` or beyond it in the direction of reading.
+    /// The first element at or beyond `from` in the direction of reading.
     fn seek(
         &self,
         list: &mut Self::List,
@@ -84,43 +84,43 @@ pub(super) trait Source {
     }
 }
 
-/// What an index keeps of the events that have both a type and a tag.
+/// The data that an index keeps for the events with both a type and a tag.
 #[derive(Debug)]
 pub(super) enum Narrowed<L> {
     /// There are none.
     Empty,
     /// Their list.
     Pair(L),
-    /// No list of their own; this is the tag's.
+    /// They have no separate list; this is the tag's list.
     NotKept(L),
 }
 
 /// Part of a column, kept because the next look-up is likely to be near.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ColumnBlock {
-    /// Which block; meaningless while there are no bytes.
+    /// The block's number; meaningless while there are no bytes.
     pub(super) number: u64,
     /// Its bytes, verified.
     pub(super) bytes: Vec<u8>,
 }
 
-/// The events that stand in all of some lists and, if asked, have one of some types.
+/// The events that are in all of some lists and, optionally, have one of some types.
 #[derive(Debug, Clone)]
 pub(super) struct Intersection<L> {
     /// At least one, shortest first.
     lists: Vec<L>,
     /// Ascending.
     types: Option<Vec<u32>>,
-    /// Nothing outside of it belongs to the intersection.
+    /// The intersection is limited to this range.
     within: Range<u32>,
     column: ColumnBlock,
-    /// The last stretch searched: from its first event on, in the direction of reading, nothing
-    /// before the second matches. Work that was stopped goes on there.
+    /// The last range searched: from its first event on, in the direction of reading, nothing
+    /// before the second matches. Stopped work continues there.
     searched: Option<(u32, u32)>,
 }
 
 impl<L> Intersection<L> {
-    /// Of lists that are not empty.
+    /// For lists that are not empty.
     pub(super) fn new<S: Source<List = L>>(source: &S, mut lists: Vec<L>) -> Intersection<L> {
         lists.sort_by_key(|list| source.count(list));
         Intersection {
@@ -132,24 +132,24 @@ impl<L> Intersection<L> {
         }
     }
 
-    /// The same with a condition on the type, to be looked up per event.
+    /// The same with a condition on the type, which is looked up per event.
     pub(super) fn with_types(mut self, mut types: Vec<u32>) -> Intersection<L> {
         types.sort_unstable();
         self.types = Some(types);
         self
     }
 
-    /// The part of it that stands in a range.
+    /// The part of it in a range.
     pub(super) fn within(mut self, range: Range<u32>) -> Intersection<L> {
         self.within = range;
         self
     }
 
-    /// The first event of the intersection at `from` or beyond, within range.
-    /// Each list in turn leaps to the candidate; the one that overshoots sets the next.
+    /// The first event of the intersection at or beyond `from`, within range. Each list in turn
+    /// leaps to the candidate; one that overshoots sets the next candidate.
     ///
     /// # Errors
-    /// [`IndexError`]. After [`IndexError::Stopped`] the same call goes on where it stopped.
+    /// [`IndexError`]. After [`IndexError::Stopped`] the same call continues where it stopped.
     pub(super) fn seek<S: Source<List = L>>(
         &mut self,
         source: &S,
@@ -172,7 +172,7 @@ impl<L> Intersection<L> {
         found
     }
 
-    /// Where a search from `from` on may begin.
+    /// Where a search from `from` can begin.
     fn resume(&self, from: u32, range: &Range<u32>, descending: bool) -> u32 {
         match self.searched {
             Some((begin, end)) if descending && end <= from && from <= begin => end,
@@ -182,8 +182,8 @@ impl<L> Intersection<L> {
         .clamp(range.start, range.end - 1)
     }
 
-    /// The first event of the intersection at the candidate or beyond, where it then stands; on an
-    /// error or at the end it stands where nothing has been found before.
+    /// The first event of the intersection at or beyond the candidate, which is set to it; on an
+    /// error or at the end, the candidate is where the search stopped.
     fn search<S: Source<List = L>>(
         &mut self,
         source: &S,
@@ -231,13 +231,13 @@ pub(super) fn beyond(at: u32, range: &Range<u32>, descending: bool) -> Option<u3
     next.filter(|next| range.contains(next))
 }
 
-/// The range cut to the events there are; `None` if nothing is left.
+/// The range limited to existing events; `None` if nothing is left.
 pub(super) fn clamp<S: Source>(source: &S, range: Range<u32>) -> Option<Range<u32>> {
     let range = range.start..range.end.min(source.events());
     (!range.is_empty()).then_some(range)
 }
 
-/// The newest event in range that matches a query, and the lowest-numbered item it matches.
+/// The newest matching event in range, and the lowest-numbered item it matches.
 pub(super) fn newest<S: Source>(
     source: &S,
     query: &CompiledQuery,
@@ -261,14 +261,14 @@ pub(super) fn newest<S: Source>(
 
 /// A search for the newest event that matches any of some items.
 pub(super) struct Newest {
-    /// Where something newer than the best so far could stand.
+    /// The range in which a newer event than the best so far could be.
     pub(super) range: Range<u32>,
-    /// The best so far, and the number of the first item that it matches.
+    /// The best event so far, and the number of the first item that it matches.
     pub(super) found: Option<(u32, usize)>,
 }
 
 impl Newest {
-    /// Looks whether an item matches something newer. The range is not empty.
+    /// Checks whether an item matches a newer event. The range is not empty.
     pub(super) fn consider<S: Source>(
         &mut self,
         source: &S,

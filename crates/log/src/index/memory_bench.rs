@@ -1,5 +1,5 @@
-//! Bytes of memory and time per event of the active index, by the shape of the events:
-//! `cargo test --release -p wellspring-log index::memory_bench -- --ignored --nocapture`.
+//! Memory and time per event of the active index, by the shape of the events: `cargo test --release
+//! -p wellspring-log index::memory_bench -- --ignored --nocapture`.
 
 #![allow(clippy::disallowed_methods)] // a benchmark looks at the clock
 
@@ -11,7 +11,7 @@ use wellspring_types::{Event, EventId};
 
 const REQUEST_EVENTS: u32 = 1_000;
 
-/// What each event of a measurement carries.
+/// The contents of each event of a measurement.
 struct Shape {
     name: &'static str,
     events: u32,

@@ -1,6 +1,5 @@
-//! One sealed index for adjacent segments that have indexes of their own, made from these without
-//! reading the segments: their dictionaries are merged term by term. A question about the whole log
-//! then asks one index instead of several.
+//! Merges the sealed indexes of adjacent segments without reading the segments: their dictionaries
+//! are merged term by term. A query over the whole log then uses one index instead of several.
 
 use super::IndexError;
 use super::contents::{Contents, EachTerm};
@@ -18,14 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Terms, postings or events between two looks at the flag that stops a merge: some tenths of a
-/// millisecond, since a log that is closed waits for a thread that gives way to every other.
+/// Terms, postings or events between two checks of the stop flag: some tenths of a millisecond,
+/// because closing a log waits for this low-priority thread.
 const STEPS_PER_LOOK: usize = 1 << 12;
 
-/// Writes the file of one index for the segments of these, which are adjacent and ascending.
+/// Writes the file of one index for the segments of these indexes, which are adjacent and
+/// ascending.
 ///
 /// # Errors
-/// [`IndexError`], with the place of the index that was last read: the one that is damaged, if one
+/// [`IndexError`], with the number of the index that was read last, which is the damaged one if any
 /// is; [`IndexError::Stopped`] if `stop` was set.
 pub(crate) fn merge(
     indexes: &[Arc<SealedIndex>],
@@ -36,7 +36,7 @@ pub(crate) fn merge(
     merge_with_common(indexes, seed, stop, COMMON, file)
 }
 
-/// The same with a given number of events from which a tag is common.
+/// The same with a given threshold for common tags.
 pub(super) fn merge_with_common(
     indexes: &[Arc<SealedIndex>],
     seed: u64,
@@ -53,25 +53,25 @@ pub(super) fn merge_with_common(
     write(&merged, &segments, seed, file).map_err(|error| (merged.last_read.get(), error))
 }
 
-/// The indexes to be merged.
+/// The indexes to merge.
 struct AdjacentIndexes<'i> {
     indexes: &'i [Arc<SealedIndex>],
     stop: &'i AtomicBool,
     common: u32,
-    /// The one that was last read.
+    /// The one read last.
     last_read: Cell<usize>,
-    /// Steps since the last look at the flag.
+    /// Steps since the last check of the flag.
     steps: Cell<usize>,
 }
 
 impl AdjacentIndexes<'_> {
-    /// Events before those of an index.
+    /// Number of events before those of an index.
     fn shift(&self, place: usize) -> u32 {
         let shift = self.indexes[place].base() - self.base();
         u32::try_from(shift).expect("the events of adjacent segments are counted by a u32")
     }
 
-    /// Asks one after the other.
+    /// Queries each index in turn.
     fn of_each<'i, T>(
         &'i self,
         mut ask: impl FnMut(usize, &'i SealedIndex) -> Result<T, IndexError>,
@@ -95,17 +95,17 @@ impl AdjacentIndexes<'_> {
     }
 }
 
-/// Goes through the terms of all indexes in byte order, each once.
+/// Iterates over the distinct terms of all indexes in byte order.
 struct MergedTerms<'i> {
     of: &'i AdjacentIndexes<'i>,
-    /// Each with the number and list of the term it stands at, `None` at its end.
+    /// Each with the number and list of its current term, `None` at its end.
     scans: Vec<(DictionaryScan<'i>, Option<(u32, SealedList)>)>,
     /// The indexes that have the current term.
     have: Vec<usize>,
 }
 
 impl MergedTerms<'_> {
-    /// Goes on to the first term that has not been yet. False at the end.
+    /// Advances to the next distinct term. False at the end.
     fn advance(&mut self) -> Result<bool, IndexError> {
         for &place in &self.have {
             self.of.last_read.set(place);
@@ -192,7 +192,7 @@ impl Contents for AdjacentIndexes<'_> {
     }
 
     fn event_types(&self) -> Result<Vec<u32>, IndexError> {
-        // By index and number there: the place among all.
+        // Maps an index's type number to the rank among all types.
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); self.indexes.len()];
         let mut types = self.merged_terms(Domain::Type)?;
         let mut place = 0;
@@ -270,7 +270,7 @@ mod tests {
                 let part = active_from(extent.base, &models[cut[0]..cut[1]], cut[0]);
                 opened(sealed_image(&part, &[extent], number))
             }).collect();
-            // In two steps, so that an index that was merged is merged again.
+            // In two steps, so that a merged index is merged again.
             let (some, rest) = indexes.split_at(indexes.len().div_ceil(2));
             let some = merged(some, 9);
             let all: Vec<_> = [opened(some)].into_iter().chain(rest.iter().cloned()).collect();

@@ -1,11 +1,10 @@
-//! Where the events of one segment, or of several adjacent ones, that match a query stand. Derived
-//! from the segments, disposable, never part of what makes an append durable.
+//! The index finds the events that match a query in one segment, or in several adjacent ones. It is
+//! derived from the segments, disposable, and never part of what makes an append durable.
 //!
-//! Two forms with the same answers: [`ActiveIndex`] in memory for the segment
-//! being written, [`SealedIndex`] in a file for those before. Events are named
-//! by `rel`, their position less that of the first event. Every question
-//! is bounded by a range of them, and a reader's range ends at the durable
-//! watermark at the latest: what has been pushed beyond it does not exist yet.
+//! It has two equivalent forms: [`ActiveIndex`] in memory for the segment being written,
+//! [`SealedIndex`] in a file for earlier ones. Events are identified by `rel`, their position
+//! relative to the first event. Every query is bounded by a range, and a reader's range ends at the
+//! durable watermark at the latest: events beyond it do not exist for readers yet.
 
 mod active;
 mod active_query;
@@ -62,34 +61,33 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Why an index gave no answer. Never is a wrong or short one given instead.
+/// Why an index gave no answer. It never gives a wrong or incomplete one instead.
 #[derive(Debug)]
 pub(crate) enum IndexError {
-    /// The file's bytes are damaged. Retrying does not help; building it again from the segment
-    /// does.
+    /// The file is damaged. A retry does not help; rebuilding it from the segment does.
     Damaged {
-        /// What was being read.
+        /// The part being read.
         what: &'static str,
-        /// About where in the file.
+        /// Approximate offset in the file.
         offset: u64,
     },
     /// The file system refused. A retry may help.
     Io(io::Error),
-    /// The file has a format version this program does not know. Build it again.
+    /// The file has an unsupported format version. Rebuild it.
     Version(u32),
-    /// The caller asked for an event that is not in the segment: a mistake in the program.
+    /// The requested event is not in the segment: a bug in the program.
     NoSuchEvent {
-        /// The event asked for.
+        /// The requested event.
         rel: u32,
-        /// Events there are.
+        /// Number of events.
         len: u32,
     },
-    /// The caller's [`Work`] ended first. Nothing is wrong with the index.
+    /// The caller's [`Work`] stopped first. The index is fine.
     Stopped(Stopped),
 }
 
 impl IndexError {
-    /// Whether building the index again from its segments helps.
+    /// Whether rebuilding the index from its segments helps.
     pub(crate) fn calls_for_repair(&self) -> bool {
         matches!(self, IndexError::Damaged { .. } | IndexError::Version(_))
     }
@@ -107,27 +105,27 @@ impl From<Stopped> for IndexError {
     }
 }
 
-/// Terms in the indexes of a log. Each segment has its own: a term counts once for each segment
-/// that it occurs in.
+/// Number of terms in the indexes of a log. Each segment has its own index: a term counts once for
+/// each segment that it occurs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Types of events.
+    /// Event types.
     pub types: u64,
     /// Tags.
     pub tags: u64,
 }
 
-/// What terms a question is about.
+/// The kind of terms in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TermKind {
-    /// Types of events.
+    /// Event types.
     Type,
     /// Tags.
     Tag,
 }
 
-/// Which terms, in byte order: the first `limit` that begin with `prefix`, are greater than `after`
-/// and not greater than `until`.
+/// A page of terms in byte order: the first `limit` that begin with `prefix`, are greater than
+/// `after` and at most `until`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TermPage<'a> {
     pub(crate) prefix: &'a str,
@@ -168,9 +166,9 @@ impl std::error::Error for IndexError {}
 /// The index of one segment, in either form. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum SegmentIndex {
-    /// Of the segment being written.
+    /// For the segment being written.
     Active(Arc<ActiveIndex>),
-    /// Of a segment that takes no more events.
+    /// For a full segment.
     Sealed(Arc<SealedIndex>),
 }
 
@@ -184,7 +182,7 @@ impl SegmentIndex {
         }
     }
 
-    /// Events inserted, the durable watermark notwithstanding.
+    /// Number of events inserted, regardless of the durable watermark.
     #[cfg(test)]
     pub(crate) fn len(&self) -> u32 {
         match self {
@@ -193,7 +191,7 @@ impl SegmentIndex {
         }
     }
 
-    /// Where an event begins in the segment.
+    /// The offset of an event in the segment.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -204,7 +202,7 @@ impl SegmentIndex {
         }
     }
 
-    /// Appends to `out` where each of some events begins; neighbours share a read.
+    /// Appends the offsets of some events to `out`; neighbours share a read.
     ///
     /// # Errors
     /// [`IndexError`]; nothing was appended then.
@@ -227,9 +225,9 @@ impl SegmentIndex {
         Ok(())
     }
 
-    /// The newest event in range that matches the query, exactly, and the lowest-numbered item it
-    /// matches. Never a scan over events: a look-up for one term or a type with one tag, else an
-    /// intersection driven from the shortest list.
+    /// The newest event in range that matches the query exactly, and the lowest-numbered item it
+    /// matches. Never scans events: performs a look-up for one term or a type with one tag,
+    /// otherwise an intersection driven by the shortest list.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -285,7 +283,7 @@ impl SegmentIndex {
         }
     }
 
-    /// All types that have events below `end`, with how many, in byte order.
+    /// All types with events below `end` and their counts, in byte order.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -293,7 +291,7 @@ impl SegmentIndex {
         self.page(TermKind::Type, &TermPage::ALL, end)
     }
 
-    /// A page of the terms that have events below `end`, with how many, in byte order.
+    /// A page of the terms with events below `end` and their counts, in byte order.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -309,7 +307,7 @@ impl SegmentIndex {
         }
     }
 
-    /// About how many bytes of memory it holds now.
+    /// Approximate current memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             SegmentIndex::Active(index) => index.memory_bytes(),
@@ -317,7 +315,7 @@ impl SegmentIndex {
         }
     }
 
-    /// How many terms it holds. Reads no file.
+    /// Number of terms. Reads no file.
     pub(crate) fn terms(&self) -> Terms {
         let (types, tags) = match self {
             SegmentIndex::Active(index) => (index.type_table().count(), index.tag_table().count()),

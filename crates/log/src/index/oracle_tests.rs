@@ -1,4 +1,4 @@
-//! Both forms of the index against the definition: `QueryItem::matches` over every event.
+//! Both forms of the index compared with the definition: `QueryItem::matches` over every event.
 
 use super::sealed_writer::sealed_image;
 use super::*;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wellspring_types::{Event, EventId, Query, QueryItem};
 
-/// A small generator: proptest's own would be slow for hundreds of events a case.
+/// A small generator: proptest's own would be slow for hundreds of events per case.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -30,7 +30,7 @@ impl Dice {
     }
 }
 
-/// What an event of the oracle is.
+/// The contents of an event.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     pub(super) event: Event,
@@ -71,14 +71,14 @@ pub(super) fn offset_of(rel: usize) -> u32 {
     (rel as u32).wrapping_mul(0x0101_0107)
 }
 
-/// Events from which a tag is common here: few, so that small cases have pairs of tags.
+/// Threshold for common tags here: low, so that small cases have pairs of tags.
 pub(super) const COMMON: u32 = 5;
 
 pub(super) fn active(models: &[Model]) -> Arc<ActiveIndex> {
     active_from(100, models, 0)
 }
 
-/// The index of a segment that begins at `base`; its first event has `skipped` before it in all.
+/// The index of a segment that begins at `base`; its first event is preceded by `skipped` others.
 pub(super) fn active_from(base: u64, models: &[Model], skipped: usize) -> Arc<ActiveIndex> {
     filled(ActiveWriter::with_common(base, 77, COMMON), models, skipped)
 }
@@ -95,7 +95,7 @@ fn filled(mut writer: ActiveWriter, models: &[Model], skipped: usize) -> Arc<Act
     writer.index().clone()
 }
 
-/// The segment of the indexes here.
+/// The segment of these indexes.
 pub(super) const EXTENT: SegmentExtent = SegmentExtent { base: 100, end: 4711, salt: 0 };
 
 pub(super) fn both(models: &[Model]) -> [SegmentIndex; 2] {
@@ -153,7 +153,7 @@ pub(super) fn drain(
     let mut out = Vec::new();
     loop {
         let before = out.len();
-        // Some steps at a time, as a reader does who looks after others between them.
+        // A few steps at a time, like a reader that serves others in between.
         let mut work = Work::unbounded().with_step_limit(steps);
         let more = loop {
             match cursor.next_chunk(&mut out, max, &mut work) {
@@ -364,7 +364,7 @@ fn readers_below_the_watermark_see_a_prefix_while_the_writer_writes() {
     });
 }
 
-/// With no room at all, filters are asked block by block and everything loaded is dropped again.
+/// Without any room, filters are queried block by block and everything loaded is dropped again.
 #[test]
 fn the_answers_are_the_same_without_a_budget() {
     let mut dice = Dice(17);
@@ -379,7 +379,7 @@ fn the_answers_are_the_same_without_a_budget() {
     set_sealed_index_budget_bytes(32 << 20);
 }
 
-/// A file of an earlier version answers as the events do.
+/// A file of an earlier version answers as the definition does.
 fn check_image(image: Vec<u8>, models: &[Model]) {
     let index = SegmentIndex::Sealed(Arc::new(SealedIndex::open(Arc::new(image)).unwrap()));
     let mut dice = Dice(2);
@@ -390,7 +390,7 @@ fn check_image(image: Vec<u8>, models: &[Model]) {
     }
 }
 
-/// Its bytes are those of the first version, and it is read as it is.
+/// The bytes are those of the first version, and are read unchanged.
 #[test]
 fn version_1_answers_as_the_definition_does() {
     let models = events(&mut Dice(1), 700, 4, 9);
@@ -403,7 +403,7 @@ fn version_1_answers_as_the_definition_does() {
     check_image(image, &models);
 }
 
-/// Its bytes are those of the second version, and it is read as it is.
+/// The bytes are those of the second version, and are read unchanged.
 #[test]
 fn version_2_answers_as_the_definition_does() {
     let models = events(&mut Dice(1), 700, 4, 9);
@@ -419,7 +419,7 @@ fn version_2_answers_as_the_definition_does() {
     check_image(image, &models);
 }
 
-/// The bytes of format version 3. If this fails the format has changed: give it a new version.
+/// The bytes of format version 3. If this fails, the format has changed: give it a new version.
 #[test]
 fn the_format_is_what_it_was() {
     let models = events(&mut Dice(1), 700, 4, 9);

@@ -1,4 +1,4 @@
-//! The terms of a query in one segment: each distinct one is looked up at most once, when an item
+//! The terms of a query in one segment: each distinct term is looked up at most once, when an item
 //! first needs it.
 
 use super::IndexError;
@@ -8,21 +8,22 @@ use super::tag_pairs::TagPair;
 use crate::query::{CompiledItem, CompiledQuery};
 use crate::work::Work;
 
-/// From this many types on, an item that also has tags is walked once along its tags, looking up
-/// each event's type, rather than once per type: it bounds what a cursor holds open.
+/// From this many types on, an item that also has tags is processed by one walk along its tags that
+/// looks up each event's type, instead of one per type. This bounds what a cursor holds open.
 const TYPES_APART: usize = 8;
-/// And from this many tags, for the same reason.
+/// The same threshold for tags, for the same reason.
 const TAGS_APART: usize = 4;
-/// Most intersections of items with several types that one query holds open in a segment.
+/// Maximum number of intersections, of items with several types, that one query holds open in a
+/// segment.
 const MOST_APART: usize = 512;
 
-/// What is known of a term.
+/// The known state of a term.
 #[derive(Debug, Clone)]
 enum Slot<T> {
     Unasked,
     /// No event of the segment has it.
     Absent,
-    /// It may be there; this is how the index recognizes it.
+    /// It may occur; this is how the index identifies it.
     Marked(u64),
     Found(T),
 }
@@ -32,19 +33,19 @@ enum Slot<T> {
 pub(super) struct Resolution<T> {
     types: Vec<Slot<T>>,
     tags: Vec<Slot<T>>,
-    /// Intersections made for items with several types.
+    /// Number of intersections created for items with several types.
     apart: usize,
 }
 
-/// The terms of one item, found.
+/// The found terms of one item.
 struct ItemTerms<T> {
-    /// Those that may stand together with the tags.
+    /// The types that may occur together with the tags.
     types: Vec<T>,
     tags: Vec<T>,
 }
 
 impl<T: Clone> Resolution<T> {
-    /// Nothing looked up yet.
+    /// No look-ups yet.
     pub(super) fn new(query: &CompiledQuery) -> Resolution<T> {
         Resolution {
             types: vec![Slot::Unasked; query.type_count()],
@@ -58,7 +59,8 @@ impl<T: Clone> Resolution<T> {
         &mut slots[number as usize]
     }
 
-    /// How the index recognizes a term; `None` if no event has it. Reads no file but the filter.
+    /// How the index identifies a term; `None` if no event has it. Reads no file other than the
+    /// filter.
     fn mark<S: Source<Term = T>>(
         &mut self,
         source: &S,
@@ -79,7 +81,7 @@ impl<T: Clone> Resolution<T> {
         Ok(mark)
     }
 
-    /// A term that has been marked; `None` if no event has it.
+    /// A marked term; `None` if no event has it.
     fn term<S: Source<Term = T>>(
         &mut self,
         source: &S,
@@ -100,12 +102,12 @@ impl<T: Clone> Resolution<T> {
         Ok(term)
     }
 
-    /// Appends the intersections whose union is what an item matches. An item that matches every
-    /// event has none.
+    /// Appends the intersections whose union an item matches. An item that matches every event has
+    /// none.
     ///
     /// # Errors
-    /// [`IndexError`]; nothing was appended. What was looked up stays, so that work that was
-    /// stopped gets further the next time.
+    /// [`IndexError`]; nothing was appended. Completed look-ups are kept, so that stopped work
+    /// makes progress on the next call.
     pub(super) fn parts<S: Source<Term = T>>(
         &mut self,
         source: &S,
@@ -163,7 +165,7 @@ impl<T: Clone> Resolution<T> {
         Ok(())
     }
 
-    /// An item's types that may be met with its tags, and its tags; `None` if nothing matches.
+    /// An item's types that may occur with its tags, and its tags; `None` if nothing matches.
     fn terms_of<S: Source<Term = T>>(
         &mut self,
         source: &S,
@@ -171,7 +173,7 @@ impl<T: Clone> Resolution<T> {
         item: &CompiledItem,
         work: &mut Work,
     ) -> Result<Option<ItemTerms<T>>, IndexError> {
-        // First what asks no file: most terms that are absent are found absent here.
+        // Checks that need no file come first: they rule out most absent terms.
         let mut marks = Vec::with_capacity(query.tags_of(item).len());
         for &tag in query.tags_of(item) {
             match self.mark(source, query, (Domain::Tag, tag), work)? {
@@ -212,8 +214,8 @@ impl<T: Clone> Resolution<T> {
 }
 
 impl Resolution<u32> {
-    /// Looks for the terms that are not known, after the tables of the active index have grown from
-    /// `before` to `now` (types, tags). Visits the new terms or those, whichever are fewer.
+    /// Looks up unknown terms after the tables of the active index have grown from `before` to
+    /// `now` (types, tags). Visits the new terms or the unknown ones, whichever are fewer.
     pub(super) fn grow<S: Source<Term = u32>>(
         &mut self,
         source: &S,
@@ -254,8 +256,8 @@ impl Resolution<u32> {
         Ok(())
     }
 
-    /// Whether some event at `low` or beyond may match the item: all of its tags and one of its
-    /// types stand in `touched`.
+    /// Whether an event at or above `low` may match the item: all of its tags and one of its types
+    /// are in `touched`.
     pub(super) fn may_be_touched(
         &self,
         query: &CompiledQuery,
@@ -267,8 +269,8 @@ impl Resolution<u32> {
             && (types.is_empty() || types.iter().any(|&name| touched.types[name as usize]))
     }
 
-    /// Which terms have events at `low` or beyond, as `newest` knows of a term. A term that has not
-    /// been looked up counts as one that has.
+    /// Which terms have events at or above `low`, according to `newest`. A term that has not been
+    /// looked up counts as one that has.
     pub(super) fn touched(&self, low: u32, newest: impl Fn(Domain, u32) -> Option<u32>) -> Touched {
         let of = |domain, slots: &[Slot<u32>]| {
             let touched = |slot: &Slot<u32>| match slot {
@@ -283,7 +285,7 @@ impl Resolution<u32> {
     }
 }
 
-/// For each term of a query, whether it has events in the stretch asked about.
+/// For each term of a query, whether it has events in the range.
 #[derive(Debug)]
 pub(super) struct Touched {
     types: Vec<bool>,
@@ -297,16 +299,16 @@ fn text(query: &CompiledQuery, domain: Domain, number: u32) -> &str {
     }
 }
 
-/// Tags of an item that are looked at for a pair: the shortest.
+/// Number of an item's tags considered for a pair: the shortest ones.
 const TAGS_PAIRED: usize = 4;
 
-/// Two tags of an item, by their places in it, and what is kept of them.
+/// Two tags of an item, by their index in it, and the data kept for them.
 struct BestPair<L> {
     places: (usize, usize),
     kept: TagPair<L>,
 }
 
-/// The two of some tags that meet least often, of those of which anything is kept.
+/// The pair of tags with the fewest common events, among pairs for which data is kept.
 fn best_pair<S: Source>(
     source: &S,
     tags: &[S::Term],
@@ -332,15 +334,15 @@ fn best_pair<S: Source>(
     Ok(best.map(|(_, pair)| pair))
 }
 
-/// Lists that an event must stand in all of, and types of which it must have one.
+/// Lists that must all contain an event, and types of which it must have one.
 struct AllOf<L> {
-    /// Each with the place of its tag in the item, if it is that tag's and no narrower.
+    /// Each with the index of its tag in the item, if it is exactly that tag's list.
     lists: Vec<(L, Option<usize>)>,
     types: Option<Vec<u32>>,
 }
 
 impl<L: Clone> AllOf<L> {
-    /// Makes intersections of it: one, or those that the lists of a pair of its tags allow.
+    /// Turns it into intersections: one, or those enabled by the list of a pair of its tags.
     fn divide<S: Source<List = L>>(
         self,
         source: &S,
@@ -378,7 +380,7 @@ impl<L: Clone> AllOf<L> {
     }
 }
 
-/// The events of one type that have all of some tags; `None` if there are surely none.
+/// The events of one type that have all of some tags; `None` if there are certainly none.
 fn typed<S: Source>(
     source: &S,
     event_type: &S::Term,

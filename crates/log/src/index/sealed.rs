@@ -1,16 +1,15 @@
-//! The index of a segment that is full, or of several adjacent ones: an immutable file, read as it
-//! is asked.
+//! The index of one full segment, or of several adjacent ones: an immutable file, read on demand.
 //!
 //! # The file, format version 3
 //!
-//! Little endian, no padding. Everything is covered by a CRC32C that is checked
-//! when it is read, so damage is an error and never an answer. The file is
-//! derived: on damage it is built again from the segments.
+//! Little endian, no padding. A CRC32C covers everything and is checked on reading, so damage is an
+//! error and never a wrong answer. The file is derived: after damage it is rebuilt from the
+//! segments.
 //!
 //! | at | size | field |
 //! |---|---|---|
 //! | 0 | 8 | `WSINDEX\n` |
-//! | 8 | 4 | format version, 3; versions 1 and 2 are read |
+//! | 8 | 4 | format version, 3; versions 1 and 2 can be read |
 //! | 12 | 4 | number of events |
 //! | 16 | 8 | position of the first event |
 //! | 24 | 8 | where the last batch of the first segment ends |
@@ -32,28 +31,29 @@
 //! | 13 | filter | over all terms and all pairs that occur | whole, and per block |
 //! | 14 | segments | the segments after the first: base, end of the last batch, salt, u64 each | whole |
 //!
-//! Versions 1 and 2 have no section 14, and a header that is 24 bytes shorter; the filter of
-//! version 1 is another.
+//! Versions 1 and 2 have no section 14 and a header that is 24 bytes shorter; version 1 has another
+//! filter.
 //!
-//! The number of a type or tag is its place in its dictionary, from 0. Events are numbered from 0
+//! The number of a type or tag is its index in its dictionary, from 0. Events are numbered from 0
 //! through all segments. A pair has a list if its type and its tag each have more than 64 events.
-//! If the CRC of section 6 is not zero, it is the number of events from which a tag is common, and
-//! the section also has the lists of pairs of common tags: the smaller tag number, the greater with
-//! its highest bit set; and, under eight bytes 0xff, the events with more than six common tags,
-//! which are in no such list ([`super::tag_pairs`]). If its highest bit is set, too, the filter has
-//! these pairs (the hashes of the two tags, in byte order) and that key (as a tag). "Whole": the
-//! CRC32C stands in the section table, where it is 0 for the others; the number of terms is 0 for
-//! all but 2, 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries: [`super::dictionary`];
-//! lists: [`super::sealed_list`], numbers in them: [`super::varint`]; the filter and its hash:
+//! If the CRC of section 6 is not zero, it is the threshold for common tags, and the section also
+//! has the lists of pairs of common tags (the smaller tag number, then the greater with its highest
+//! bit set) and, under eight bytes 0xff, the events with more than six common tags, which are in no
+//! such list ([`super::tag_pairs`]). If its highest bit is also set, the filter contains these
+//! pairs (the hashes of the two tags, in byte order) and that key (as a tag). "Whole": the CRC32C
+//! is in the section table, where it is 0 for the others; the number of terms is 0 for all but 2,
+//! 4, 6, 8 and 10. Columns: [`super::column`]; dictionaries: [`super::dictionary`]; lists:
+//! [`super::sealed_list`], numbers in them: [`super::varint`]; the filter and its hash:
 //! [`super::filter`], [`super::hash`].
 //!
-//! # What is read when
+//! # What is read and when
 //!
-//! Opening reads the header. A filter is read as a whole while the budget of [`super::loaded`] has
-//! room for it, or once it has been asked so often that this pays; else one block of 64 bytes per
-//! question. A dictionary's directory is read when the filter lets one of its terms through. Both
-//! stay in memory until the budget is needed for others. Everything else is one `pread` of at most
-//! a few KiB per block, but for the skip table of a long list (12 bytes per 128 elements).
+//! Opening reads the header. A filter is read as a whole if the budget of [`super::loaded`] has
+//! room for it, or once it has been queried often enough for that to pay off; otherwise one block
+//! of 64 bytes is read per query. A dictionary's directory is read when one of its terms passes the
+//! filter. Both stay in memory until the budget is needed for others. Everything else is one
+//! `pread` of at most a few KiB per block, except for the skip table of a long list (12 bytes per
+//! 128 elements).
 
 use super::column;
 use super::dictionary::{Dictionary, DictionaryScan};
@@ -83,7 +83,7 @@ pub(super) fn pair_key(event_type: u32, tag: u32) -> [u8; 8] {
 #[derive(Debug, Clone)]
 pub(super) struct SealedTerm {
     number: u32,
-    /// As the filter knows it.
+    /// Its hash in the filter.
     hash: u64,
     list: SealedList,
 }
@@ -102,7 +102,7 @@ pub(crate) struct SealedIndex {
 }
 
 impl SealedIndex {
-    /// Reads the header and nothing else.
+    /// Reads only the header.
     ///
     /// # Errors
     /// [`IndexError`].
@@ -140,7 +140,7 @@ impl SealedIndex {
         self.header.events
     }
 
-    /// Whether it can be the index of segments of which the first has this salt.
+    /// Whether it can be the index of segments the first of which has this salt.
     pub(crate) fn is_of_segment(&self, salt: u64) -> bool {
         self.header.first.salt == 0 || self.header.first.salt == salt
     }
@@ -158,7 +158,7 @@ impl SealedIndex {
         self.header.segments(&*self.file)
     }
 
-    /// Bytes of the file.
+    /// Size of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.header.sections.iter().map(|section| section.offset + section.len).max().unwrap_or(0)
     }
@@ -178,18 +178,18 @@ impl SealedIndex {
         dictionary.scan(&*self.file)
     }
 
-    /// At least as many keys as its filter has.
+    /// An upper bound of its filter's number of keys.
     pub(super) fn filter_keys_bound(&self) -> usize {
         self.filter.keys_bound()
     }
 
-    /// The type column names a type that is none.
+    /// The type column contains an invalid type.
     pub(super) fn damaged_type_column(&self) -> IndexError {
         let offset = self.header.section(Part::TypeColumn).offset;
         IndexError::Damaged { what: "type column", offset }
     }
 
-    /// Where an event begins in the segment; `block` keeps what was read for the next call.
+    /// The offset of an event in the segment; `block` keeps the data read for the next call.
     pub(super) fn offset(&self, rel: u32, block: &mut ColumnBlock) -> Result<u32, IndexError> {
         let len = self.len();
         if rel >= len {
@@ -225,7 +225,7 @@ impl SealedIndex {
         Ok(self.seek(&mut list, last, true)?.filter(|rel| range.contains(rel)))
     }
 
-    /// A term's number and list, asking the filter first.
+    /// A term's number and list, after querying the filter.
     fn look_up(
         &self,
         dictionary: &Dictionary,
@@ -239,8 +239,8 @@ impl SealedIndex {
         dictionary.find(&*self.file, term)
     }
 
-    /// The first `limit` terms with a prefix and greater than `after`, with their counts below
-    /// `end`.
+    /// The first `limit` terms that begin with a prefix and are greater than `after`, with their
+    /// counts below `end`.
     pub(crate) fn terms_of(
         &self,
         kind: TermKind,
@@ -278,7 +278,7 @@ impl SealedIndex {
         }
     }
 
-    /// Events in range that carry a term.
+    /// Number of events in range with a term.
     pub(super) fn count_term(
         &self,
         kind: TermKind,
@@ -286,7 +286,7 @@ impl SealedIndex {
         range: &Range<u32>,
     ) -> Result<u32, IndexError> {
         let (dictionary, domain, _) = self.dictionary(kind);
-        // A small dictionary is asked as quickly as the filter, which may have to be loaded.
+        // Querying a small dictionary is as fast as the filter, which may have to be loaded.
         let found = if dictionary.is_small() {
             dictionary.find(&*self.file, term.as_bytes())?
         } else {
@@ -295,7 +295,7 @@ impl SealedIndex {
         found.map_or(Ok(0), |(_, mut list)| self.count_list(&mut list, range))
     }
 
-    /// Events in range that have a type and a tag; `None` if that is not known without a walk.
+    /// Number of events in range with a type and a tag; `None` if that requires a walk.
     pub(super) fn count_pair(
         &self,
         event_type: &str,
@@ -327,12 +327,12 @@ impl SealedIndex {
         std::str::from_utf8(term).map_err(|_| IndexError::Damaged { what: "text", offset })
     }
 
-    /// Types and tags in it.
+    /// Number of types and tags.
     pub(super) fn terms(&self) -> (u32, u32) {
         (self.types.terms(), self.tags.terms())
     }
 
-    /// About how many bytes of memory it holds now.
+    /// Approximate current memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let dictionaries = [&self.types, &self.tags, &self.pairs, &self.ids, &self.keys];
         size_of::<SealedIndex>()
@@ -406,7 +406,7 @@ impl Source for SealedIndex {
         one: &SealedTerm,
         other: &SealedTerm,
     ) -> Result<Option<TagPair<SealedList>>, IndexError> {
-        // Zero in a file that has no pairs of tags.
+        // Zero in a file without pairs of tags.
         let mark = self.header.section(Part::Pairs).crc;
         let common = mark & !IN_FILTER;
         if common == 0 || one.list.count().min(other.list.count()) < common {
@@ -419,7 +419,7 @@ impl Source for SealedIndex {
             }
             Ok(self.pairs.find(&*self.file, key)?.map(|(_, list)| list))
         };
-        // Numbers are in byte order, as the writer met them.
+        // Numbers are in byte order, as the writer used them.
         let (first, second) = if one.number < other.number { (one, other) } else { (other, one) };
         let keyed = filter.keyed();
         let list =

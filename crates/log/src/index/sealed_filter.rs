@@ -1,8 +1,8 @@
-//! The filter of a sealed segment where it lies: asked in memory, or by one block of the file.
+//! The filter of a sealed segment, queried in memory or by reading one block of the file.
 //!
-//! It is read as a whole while the budget of [`super::loaded`] has room for it, or once it has been
-//! asked so often that this pays. Everything that is read has its checksum verified, so damage is
-//! an error and never an absent term.
+//! It is read as a whole if the budget of [`super::loaded`] has room for it, or once it has been
+//! queried often enough for that to pay off. All checksums are verified on reading, so damage is an
+//! error and never an absent term.
 
 use super::IndexError;
 use super::file::{ReadAt, Section, read, read_into};
@@ -12,7 +12,7 @@ use super::loaded::{Slot, has_room};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of a filter that are read and checked in the time that reading one block of it takes.
+/// Number of filter bytes that can be read and checked in the time it takes to read one block.
 const READ_WORTH_BYTES: usize = 4 << 10;
 
 /// The filter of one index file.
@@ -21,13 +21,13 @@ pub(super) struct SealedFilter {
     layout: FilterLayout,
     section: Section,
     whole: Slot<Filter>,
-    /// Its hash, once its first bytes have been read.
+    /// Its hash function, once its first bytes have been read.
     keyed: OnceLock<Keyed>,
-    /// Blocks read one by one since it was last read as a whole.
+    /// Number of single blocks read since it was last read as a whole.
     block_reads: AtomicU32,
 }
 
-/// A filter that can be asked.
+/// A filter ready for queries.
 pub(super) enum OpenFilter<'i> {
     /// In memory.
     Whole(Arc<Filter>),
@@ -36,7 +36,7 @@ pub(super) enum OpenFilter<'i> {
 }
 
 impl OpenFilter<'_> {
-    /// The hash its keys are to be hashed with.
+    /// The hash function for its keys.
     pub(super) fn keyed(&self) -> &Keyed {
         match self {
             OpenFilter::Whole(filter) => filter.keyed(),
@@ -69,12 +69,12 @@ impl SealedFilter {
         self.whole.measure(Filter::memory_bytes)
     }
 
-    /// At least as many keys as it has.
+    /// An upper bound of its number of keys.
     pub(super) fn keys_bound(&self) -> usize {
         filter::keys_bound(self.section.len as usize)
     }
 
-    /// Makes ready to be asked.
+    /// Prepares it for queries.
     pub(super) fn open<'i>(&'i self, file: &'i dyn ReadAt) -> Result<OpenFilter<'i>, IndexError> {
         if let Some(filter) = self.whole.get() {
             return Ok(OpenFilter::Whole(filter));

@@ -1,9 +1,8 @@
-//! A posting list of a sealed index: written, and read by index.
+//! Writes posting lists of a sealed index, and reads them by index.
 //!
-//! Up to [`INLINE`] elements stand in the dictionary entry. More stand in the
-//! postings section, in blocks of [`BLOCK`], each an ascending list of its own
-//! (see [`super::varint`]), behind a skip table by which a block is found
-//! without reading those before it:
+//! Up to [`INLINE`] elements are stored in the dictionary entry. Longer lists are in the postings
+//! section, in blocks of [`BLOCK`], each a separate ascending list (see [`super::varint`]), after a
+//! skip table that finds a block without reading earlier ones:
 //!
 //! | size | field |
 //! |---|---|
@@ -16,22 +15,22 @@ use super::file::{ReadAt, Section, read};
 use super::varint;
 use crate::record::read_u32;
 
-/// Longest list that stands in its dictionary entry.
+/// Maximum length of a list stored in its dictionary entry.
 pub(super) const INLINE: usize = 16;
 /// Elements per block.
 pub(super) const BLOCK: usize = 128;
 const SKIP_BYTES: usize = 12;
 const WHAT: &str = "postings";
 
-/// A list being read. The skip table is read when first needed, then one block at a time is held.
+/// A list being read. The skip table is read when first needed; then one block at a time is held.
 #[derive(Debug, Clone)]
 pub(crate) struct SealedList {
     count: u32,
     last: u32,
-    /// First byte in the file; unused for a list that stands in its entry.
+    /// Offset in the file; unused for a list in its entry.
     at: u64,
     skips: Vec<Skip>,
-    /// The block held; meaningless while `values` is empty.
+    /// The current block; meaningless while `values` is empty.
     block: u32,
     values: Vec<u32>,
 }
@@ -43,8 +42,8 @@ struct Skip {
     crc: u32,
 }
 
-/// Appends the list's value to a dictionary entry: count, then the elements or
-/// where they stand (last element, offset in the postings section).
+/// Appends the list's value to a dictionary entry: count, then the elements or their location (last
+/// element, offset in the postings section).
 pub(super) fn put(entry: &mut Vec<u8>, postings: &mut Vec<u8>, values: &[u32]) {
     varint::put(entry, values.len() as u64);
     if values.len() <= INLINE {
@@ -72,7 +71,7 @@ pub(super) fn put(entry: &mut Vec<u8>, postings: &mut Vec<u8>, values: &[u32]) {
 }
 
 impl SealedList {
-    /// Reads what [`put`] appended to an entry and moves `at` behind it; `None` if it is not there.
+    /// Reads the output of [`put`] from an entry and advances `at`; `None` if it is malformed.
     pub(super) fn take(
         bytes: &[u8],
         at: &mut usize,
@@ -100,8 +99,8 @@ impl SealedList {
         (list.last < events).then_some(list)
     }
 
-    /// The list that [`put`] has just been given, whose part in the postings begins at `at`; to be
-    /// read from the postings as a file of their own.
+    /// The list just passed to [`put`], whose postings begin at `at`; to be read from the postings
+    /// as a separate file.
     pub(super) fn written(at: usize, values: &[u32]) -> SealedList {
         let last = *values.last().expect("a list has elements");
         let inline = values.len() <= INLINE;
@@ -115,7 +114,7 @@ impl SealedList {
         }
     }
 
-    /// Appends all elements to `out`, each more by `shift`. `events` bounds what an element can be.
+    /// Appends all elements plus `shift` to `out`. `events` is an upper bound of elements.
     pub(super) fn read_all(
         &mut self,
         file: &dyn ReadAt,
@@ -194,7 +193,7 @@ impl SealedList {
         Ok(())
     }
 
-    /// Number of elements below `bound`. `events` bounds what an element can be.
+    /// Number of elements below `bound`. `events` is an upper bound of elements.
     pub(super) fn rank(
         &mut self,
         file: &dyn ReadAt,
@@ -204,7 +203,7 @@ impl SealedList {
         if bound > self.last {
             return Ok(self.count);
         }
-        // No element is below 0, and no skip table is needed to know.
+        // No element is below 0, so the skip table is not needed.
         if bound == 0 {
             return Ok(0);
         }

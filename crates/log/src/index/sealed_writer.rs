@@ -1,5 +1,5 @@
-//! Writes a sealed index: of the segment that was active until now, of one read anew, or of several
-//! that had indexes of their own ([`super::merge`]).
+//! Writes a sealed index: of the previously active segment, of one that was read again, or of
+//! several with their own indexes ([`super::merge`]).
 
 use super::IndexError;
 use super::active::ActiveIndex;
@@ -14,7 +14,7 @@ use super::sealed::{ID_TERMS_PER_BLOCK, PAIR_FLOOR, TERMS_PER_BLOCK, pair_key};
 use super::sealed_list::SealedList;
 use super::tag_pairs::{CommonTag, IN_FILTER, SealedTagPairs, WIDE_KEY};
 
-/// Writes the file for segments that take no more events, without reading them again.
+/// Writes the file for full segments without reading them again.
 ///
 /// # Errors
 /// [`IndexError::Io`].
@@ -27,7 +27,7 @@ pub(crate) fn seal(
     write(active, segments, seed, file)
 }
 
-/// Writes the file for the contents of an index, which are those of these segments.
+/// Writes the file for the contents of an index over these segments.
 ///
 /// # Errors
 /// [`IndexError`], of the contents or of writing.
@@ -41,7 +41,7 @@ pub(super) fn write(
     write_version(contents, segments, seed, VERSION, keys, file)
 }
 
-/// The same in a version, with a filter of that version.
+/// The same in a given version, with that version's filter.
 pub(super) fn write_version(
     contents: &impl Contents,
     segments: &[SegmentExtent],
@@ -80,22 +80,22 @@ pub(super) fn write_version(
     image.finish()
 }
 
-/// A type, by its place among the types.
+/// A type, by its rank among the types.
 struct TypeTerm {
     hash: u64,
     events: u32,
 }
 
-/// A tag with so many events that lists of pairs are kept of it.
+/// A tag with enough events for lists of pairs.
 struct LongTag {
-    /// Its place among the tags.
+    /// Its rank among the tags.
     number: u32,
     hash: u64,
     /// In the postings.
     list: SealedList,
 }
 
-/// Writes columns and dictionaries; gathers postings and the keys of the filter.
+/// Writes columns and dictionaries; collects postings and the keys of the filter.
 struct ListWriter<'f> {
     image: Image<'f>,
     events: u32,
@@ -134,7 +134,8 @@ impl ListWriter<'_> {
         writer.finish((Part::Types, Part::TypeDirectory), 0, &mut self.image)
     }
 
-    /// The dictionary of tags. Every pair of a type and a tag that occurs goes into the filter.
+    /// Writes the dictionary of tags. Every pair of a type and a tag that occurs is added to the
+    /// filter.
     fn tags(&mut self, contents: &impl Contents) -> Result<(), IndexError> {
         let mut writer = DictionaryWriter::new(TERMS_PER_BLOCK);
         let common = contents.common();
@@ -162,8 +163,8 @@ impl ListWriter<'_> {
         writer.finish((Part::Tags, Part::TagDirectory), 0, &mut self.image)
     }
 
-    /// The dictionary of pairs: of a type and a tag that both have many events, and of two common
-    /// tags. Its entry in the table of sections says from how many events a tag is common.
+    /// Writes the dictionary of pairs: of a type and a tag that both have many events, and of two
+    /// common tags. Its entry in the section table contains the threshold for common tags.
     fn pairs(&mut self, contents: &impl Contents) -> Result<(), IndexError> {
         let common = contents.common();
         let mut writer = DictionaryWriter::new(TERMS_PER_BLOCK);
@@ -220,7 +221,7 @@ impl ListWriter<'_> {
         Ok(())
     }
 
-    /// The dictionary of event ids or request keys.
+    /// Writes the dictionary of event ids or request keys.
     fn terms(
         &mut self,
         contents: &impl Contents,

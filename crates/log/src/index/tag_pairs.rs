@@ -1,15 +1,16 @@
-//! Lists of the events that carry two common tags both, so that two common tags that seldom or
-//! never meet are not intersected event by event.
+//! Lists of the events with two common tags, so that two common tags that rarely or never occur
+//! together are not intersected event by event.
 //!
-//! In the active index an event enters the list of a pair if both tags had [`COMMON`] events or
-//! more before it. So for two tags that have that many now, let `since` be the event after the one
+//! In the active index an event enters the list of a pair if both tags had at least [`COMMON`]
+//! events before it. For two tags that have that many now, let `since` be the event after the one
 //! with which the later of the two reached that number: from `since` on the list of the pair is
 //! complete, and before it one of the two tags has at most `COMMON` events, which bounds plain
-//! intersection. Nothing is made up for, and nothing else is stored. A sealed index is written with
-//! everything known, so its lists are complete from the first event on ([`SealedTagPairs`]).
+//! intersection. Earlier events are not added later, and nothing else is stored. A sealed index is
+//! written with full knowledge, so its lists are complete from the first event on
+//! ([`SealedTagPairs`]).
 //!
-//! An event with more than [`MOST`] such tags enters no pair: their number grows with the square.
-//! It enters the list of *wide* events, and an intersection looks there as well.
+//! An event with more than [`MOST`] such tags enters no list of a pair, because the number of pairs
+//! grows quadratically. It enters the list of *wide* events, which intersections also use.
 
 use super::IndexError;
 use super::file::ReadAt;
@@ -18,21 +19,21 @@ use super::lists::{Arena, ListView, Lists};
 use super::sealed_list::SealedList;
 use super::term_table::PairTable;
 
-/// Events from which a tag is common.
+/// Number of events from which a tag is common.
 pub(super) const COMMON: u32 = 128;
-/// Most common tags of an event that enters lists of pairs: 15 pairs.
+/// Maximum number of common tags of an event that enters lists of pairs: 15 pairs.
 const MOST: usize = 6;
-/// In the dictionary of pairs this bit tells a second tag from a type.
+/// In the dictionary of pairs, this bit distinguishes a second tag from a type.
 const TAG_BIT: u32 = 1 << 31;
 /// The number of the list of wide events.
 const WIDE: u32 = 0;
 
-/// What is kept of two common tags.
+/// The data kept for two common tags.
 #[derive(Debug)]
 pub(super) struct TagPair<L> {
-    /// From this event on it is complete.
+    /// From this event on the list is complete.
     pub(super) since: u32,
-    /// The events that carry both; `None` if there are none.
+    /// The events with both tags; `None` if there are none.
     pub(super) list: Option<L>,
     /// Events with so many common tags that they are in no list of a pair; `None` if there are
     /// none.
@@ -48,7 +49,7 @@ pub(super) struct TagPairs {
 }
 
 impl TagPairs {
-    /// None yet. Tags are common from `common` events on.
+    /// No lists yet. Tags are common from `common` events on.
     pub(super) fn new(common: u32) -> TagPairs {
         assert!(common > 0, "a tag that has not occurred is not common");
         let wide = Lists::new();
@@ -56,13 +57,13 @@ impl TagPairs {
         TagPairs { common, pairs: PairTable::new(), wide }
     }
 
-    /// Events from which a tag is common.
+    /// The threshold for common tags.
     pub(super) fn common(&self) -> u32 {
         self.common
     }
 
-    /// Adds an event. `common` are those of its tags that had enough events before it. Only the one
-    /// writer may call this, before the event is published.
+    /// Adds an event. `common` are its tags that had enough events before it. Only the writer may
+    /// call this, before the event is published.
     pub(super) fn push(&self, keyed: &Keyed, arena: &Arena, common: &[u32], rel: u32) {
         if common.len() > MOST {
             self.wide.push(arena, WIDE, rel);
@@ -76,7 +77,7 @@ impl TagPairs {
         }
     }
 
-    /// Takes back the events from `rel` on that carried these tags, common or not.
+    /// Takes back the events from `rel` on with these tags, common or not.
     pub(super) fn cut(&self, keyed: &Keyed, arena: &Arena, tags: &[u32], rel: u32) {
         self.wide.cut(arena, WIDE, rel);
         if self.pairs.is_empty() {
@@ -91,7 +92,7 @@ impl TagPairs {
         }
     }
 
-    /// The list of two tags; `None` if they have never met as common tags.
+    /// The list of two tags; `None` if they have never occurred together as common tags.
     pub(super) fn find(&self, keyed: &Keyed, one: u32, other: u32) -> Option<ListView> {
         let pair = self.pairs.find(keyed, one.min(other), one.max(other))?;
         Some(self.pairs.lists.view(pair)).filter(|list| list.count() > 0)
@@ -107,25 +108,25 @@ impl TagPairs {
     }
 }
 
-/// The key of a pair of tags in the dictionary of pairs of a sealed index.
+/// The key of a pair of tags in a sealed index's dictionary of pairs.
 pub(super) fn tag_pair_key(one: u32, other: u32) -> [u8; 8] {
     let (first, second) = (one.min(other), one.max(other) | TAG_BIT);
     (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
 }
 
-/// The key of the wide events there: after every pair.
+/// The key of the wide events, which sorts after every pair.
 pub(super) const WIDE_KEY: [u8; 8] = [0xff; 8];
 
-/// Set beside the number from which a tag is common: the filter knows every pair of common tags and
-/// whether there are wide events, so that what is absent needs no look at the dictionary.
+/// Set together with the threshold for common tags: the filter contains every pair of common tags
+/// and whether there are wide events, so that absent ones need no dictionary access.
 pub(super) const IN_FILTER: u32 = 1 << 31;
 
 /// A common tag of an index about to be written.
 #[derive(Debug)]
 pub(super) struct CommonTag {
-    /// Its place among all tags in byte order.
+    /// Its rank among all tags in byte order.
     pub(super) number: u32,
-    /// As the filter knows it.
+    /// Its hash in the filter.
     pub(super) hash: u64,
     /// In the postings.
     pub(super) list: SealedList,
@@ -135,18 +136,18 @@ pub(super) struct CommonTag {
 #[derive(Debug)]
 pub(super) struct SealedTagPairs {
     common: Vec<CommonTag>,
-    /// Where the tags of each event begin in `tags`, and where those of the last end.
+    /// Start of each event's tags in `tags`, and the end of the last event's.
     starts: Vec<u32>,
-    /// Places in `common`, ascending within an event.
+    /// Indexes into `common`, ascending within an event.
     tags: Vec<u32>,
-    /// Per pair of the tag being written: the other tag, the event.
+    /// The pairs of the tag being written: the other tag and the event.
     met: Vec<(u32, u32)>,
     values: Vec<u32>,
 }
 
 impl SealedTagPairs {
-    /// Finds the common tags of every event. `common` are all common tags, in order. `None` if they
-    /// are fewer than two.
+    /// Finds the common tags of every event. `common` are all common tags, in order. `None` if
+    /// there are fewer than two.
     pub(super) fn of(
         mut common: Vec<CommonTag>,
         postings: &dyn ReadAt,
@@ -166,7 +167,7 @@ impl SealedTagPairs {
             starts[rel + 1] += starts[rel];
         }
         let mut tags = vec![0u32; starts[events as usize] as usize];
-        // Each start goes on to where the tags of its event end, which is the start of the next.
+        // Each start advances to the end of its event's tags, which is the start of the next.
         for (place, tag) in (0..).zip(&mut common) {
             values.clear();
             tag.list.read_all(postings, events, 0, &mut values)?;
@@ -186,8 +187,9 @@ impl SealedTagPairs {
         &self.tags[self.starts[rel as usize] as usize..self.starts[rel as usize + 1] as usize]
     }
 
-    /// Goes through the common tags that a common tag of these events has met, of those after it in
-    /// byte order: `met_with` gets the key of the pair, its events and the hash of the other tag.
+    /// Iterates over the common tags that occur together with a common tag of these events and
+    /// follow it in byte order: `met_with` gets the key of the pair, its events and the hash of the
+    /// other tag.
     pub(super) fn each_pair(
         &mut self,
         tag: u32,
@@ -238,7 +240,7 @@ mod tests {
 
     const EVENTS: u32 = 20_000;
 
-    /// Both forms of the index of a segment of which event `rel` has these tags.
+    /// Both forms of the index of a segment in which event `rel` has these tags.
     fn indexes(tags: impl Fn(u32) -> Vec<String>) -> [SegmentIndex; 2] {
         let mut writer = ActiveWriter::new(1);
         for rel in 0..EVENTS {
@@ -255,7 +257,7 @@ mod tests {
         [SegmentIndex::Active(active), SegmentIndex::Sealed(Arc::new(sealed))]
     }
 
-    /// What is found of two tags, and the steps that looking for the newest took.
+    /// What is found for two tags, and the steps that the search for the newest took.
     fn two(index: &SegmentIndex, one: &str, other: &str) -> (Option<u32>, u64) {
         let query = CompiledQuery::shared(&Query::item(&[], &[one, other]));
         let mut work = Work::unbounded();

@@ -1,5 +1,5 @@
-//! The dictionaries of the active segment: texts, event ids and (type, tag)
-//! pairs to dense numbers, exactly: bytes are compared, never hashes alone.
+//! The dictionaries of the active segment, which map texts, event ids and (type, tag) pairs to
+//! dense numbers exactly: bytes are compared, not just hashes.
 
 use super::append_vec::{AppendVec, Cell};
 use super::chain_table::ChainTable;
@@ -8,13 +8,13 @@ use super::lists::Lists;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Stands for an event in the entry of an id that was taken back: no range contains it.
+/// Replaces the event in the entry of a removed id: no range contains it.
 const BLANK: u32 = u32::MAX;
 
-/// Texts of at most 255 bytes, each with the list of events that carry it.
+/// Texts of at most 255 bytes, each with the list of its events.
 ///
-/// A text stands as words: its length in the lowest byte of the first, then its bytes, then
-/// zeros. It is compared where it stands, and all its words are in one run of memory.
+/// A text is stored as words: its length in the lowest byte of the first, then its bytes, then
+/// zeros. It is compared in place, and all its words are contiguous.
 #[derive(Debug)]
 pub(super) struct TermTable {
     domain: Domain,
@@ -22,7 +22,7 @@ pub(super) struct TermTable {
     words_used: AtomicU32,
     count: AtomicU32,
     table: ChainTable,
-    /// The events of each text, by its number; the label is where its words begin.
+    /// The events of each text, by its number; the label is the offset of its words.
     pub(super) lists: Lists,
 }
 
@@ -35,7 +35,7 @@ fn words(text: &[u8]) -> impl Iterator<Item = u64> + '_ {
     std::iter::once(first).chain(whole.iter().map(|word| u64::from_le_bytes(*word))).chain(tail)
 }
 
-/// The beginning of a text as it stands in the first word of a text that begins so.
+/// A prefix of a text, as it appears in the text's first word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beginning {
     word: u64,
@@ -50,7 +50,7 @@ impl Beginning {
     }
 }
 
-/// How many words a text of so many bytes takes.
+/// Number of words of a text with this many bytes.
 fn word_count(len: usize) -> usize {
     (len + 1).div_ceil(8)
 }
@@ -67,7 +67,7 @@ impl TermTable {
         }
     }
 
-    /// Number of texts. Every number below it can be read.
+    /// Number of texts. Every lower number can be read.
     pub(super) fn count(&self) -> u32 {
         self.count.load(Acquire)
     }
@@ -86,13 +86,14 @@ impl TermTable {
     fn find_hashed(&self, hash: u32, text: &str) -> Option<u32> {
         let text = text.as_bytes();
         self.table.find(hash, |id| {
-            // The first word holds the length: if it is the same, so is the number of words.
+            // The first word contains the length, so equal first words imply equal numbers of
+            // words.
             let stored = self.words.run(self.lists.label(id) as u32, word_count(text.len()));
             stored.iter().zip(words(text)).all(|(stored, word)| stored.get() == word)
         })
     }
 
-    /// The number of a text, a new one if need be. Only the one writer may call this.
+    /// The number of a text, added if necessary. Only the writer may call this.
     pub(super) fn intern(&self, keyed: &Keyed, text: &str) -> u32 {
         assert!(text.len() <= 255, "a record's texts have one-byte lengths");
         let hash = self.hash(keyed, text);
@@ -108,12 +109,12 @@ impl TermTable {
         self.words_used.store(start + len as u32, Relaxed);
         self.lists.begin(id, u64::from(start));
         self.table.insert(hash, id);
-        // Release: pairs with `count`, for those who walk over all texts.
+        // Release: pairs with `count`, for iteration over all texts.
         self.count.store(id + 1, Release);
         id
     }
 
-    /// Whether a text may have a beginning: seven bytes are compared, where they stand.
+    /// Whether a text may begin with a prefix: compares seven bytes in place.
     #[inline]
     pub(super) fn may_begin(&self, id: u32, beginning: Beginning) -> bool {
         let first = self.words.get(self.lists.label(id) as u32);
@@ -158,7 +159,7 @@ impl PairTable {
         (key, (keyed.pair(u64::from(event_type), u64::from(tag)) >> 32) as u32)
     }
 
-    /// Whether there has never been one.
+    /// Whether there has never been a pair.
     pub(super) fn is_empty(&self) -> bool {
         self.count.load(Relaxed) == 0
     }
@@ -169,7 +170,7 @@ impl PairTable {
         self.table.find(hash, |id| self.lists.label(id) == key)
     }
 
-    /// The number of a pair, a new one if need be. Only the one writer may call this.
+    /// The number of a pair, added if necessary. Only the writer may call this.
     pub(super) fn intern(&self, keyed: &Keyed, event_type: u32, tag: u32) -> u32 {
         let (key, hash) = Self::key(keyed, event_type, tag);
         self.table.find(hash, |id| self.lists.label(id) == key).unwrap_or_else(|| {
@@ -187,8 +188,8 @@ impl PairTable {
     }
 }
 
-/// Event ids and where they stand. The log refuses an id it has; should one
-/// stand twice all the same, both are kept and the newest in range is found.
+/// Event ids and their events. The log refuses a repeated id; if one occurs anyway, both are kept
+/// and the newest in range is found.
 #[derive(Debug)]
 pub(super) struct IdTable {
     halves: AppendVec<AtomicU64>,
@@ -220,7 +221,7 @@ impl IdTable {
         [self.halves.get(entry * 2), self.halves.get(entry * 2 + 1)]
     }
 
-    /// Adds an id. Only the one writer may call this.
+    /// Adds an id. Only the writer may call this.
     pub(super) fn push(&self, keyed: &Keyed, id: &[u8; 16], rel: u32) {
         let words = Self::split(id);
         let entry = self.count.load(Relaxed);
@@ -251,8 +252,8 @@ impl IdTable {
         newest
     }
 
-    /// Takes back an id of an event at `bound` or after it. Only the one writer may call this.
-    /// The entry stays and says that it is nobody's: a probe table forgets nothing.
+    /// Removes an id of an event at or after `bound`. Only the writer may call this. The entry
+    /// stays and is marked as unused: a probe table cannot delete entries.
     pub(super) fn blank(&self, keyed: &Keyed, id: &[u8; 16], bound: u32) {
         let words = Self::split(id);
         self.table.find((keyed.words(Domain::Id, &words) >> 32) as u32, |entry| {
@@ -263,7 +264,7 @@ impl IdTable {
         });
     }
 
-    /// Every id with its event, in the order they came.
+    /// Every id with its event, in order of insertion.
     pub(super) fn entries(&self) -> impl Iterator<Item = ([u8; 16], u32)> + '_ {
         let all = 0..self.count.load(Acquire);
         all.filter(|&entry| self.rels.get(entry) != BLANK).map(|entry| {

@@ -1,5 +1,5 @@
-//! Numbers as 7-bit groups, lowest first, the high bit set on all but the last
-//! byte; and ascending lists of numbers as their gaps.
+//! Numbers as 7-bit groups, lowest first, with the high bit set on all but the last byte; and
+//! ascending lists of numbers as gaps.
 
 /// Appends a number: 1 byte below 128, at most 10.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -10,7 +10,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads a number at `at` and moves `at` behind it; `None` if there is none.
+/// Reads a number at `at` and advances `at`; `None` if it is malformed.
 pub(super) fn take(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
@@ -24,7 +24,7 @@ pub(super) fn take(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// Appends strictly ascending numbers: the first as it is, then each gap less one.
+/// Appends strictly ascending numbers: the first unchanged, then each gap minus one.
 pub(super) fn put_ascending(out: &mut Vec<u8>, values: &[u32]) {
     let mut previous = None;
     for &value in values {
@@ -33,8 +33,8 @@ pub(super) fn put_ascending(out: &mut Vec<u8>, values: &[u32]) {
     }
 }
 
-/// Reads `count` strictly ascending numbers below `limit` into `out`, which it
-/// clears; `None` if they are not there.
+/// Reads `count` strictly ascending numbers below `limit` into `out`, which it clears; `None` if
+/// they are malformed.
 pub(super) fn take_ascending(
     bytes: &[u8],
     at: &mut usize,

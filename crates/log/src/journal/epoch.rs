@@ -1,5 +1,5 @@
-//! The epoch: how often the log has been opened for writing. Whoever claims one has fenced all
-//! earlier writers: their leases' tokens are worth nothing any more.
+//! The epoch: how often the log has been opened for writing. Claiming an epoch fences all earlier
+//! writers, whose lease tokens become invalid.
 
 use super::segment_writer::is_full;
 use crate::error::OpenError;
@@ -7,16 +7,17 @@ use crate::storage::{Storage, replace_file};
 use std::io;
 
 const EPOCH_FILE: &str = "epoch";
-/// Largest epoch: tokens of leases hold it above 32 bits of a number that JSON keeps exactly.
+/// The largest epoch: lease tokens combine it with 32 lower bits into a number that JSON represents
+/// exactly.
 const EPOCH_MAX: u64 = 1 << 21;
-/// Bytes of the file: 20 digits and the end of the line. One length for every epoch, so that the
-/// next one can be written over it on a full disk.
+/// Size of the file: 20 digits and a newline. The same for every epoch, so that the next one can be
+/// overwritten in place on a full disk.
 const EPOCH_BYTES: usize = 21;
 
-/// Whether the folder has been a log's.
+/// Whether the folder has ever held a log.
 ///
 /// # Errors
-/// Whatever the file system says.
+/// An error of the file system.
 pub(crate) fn was_claimed(storage: &dyn Storage) -> io::Result<bool> {
     match storage.open(EPOCH_FILE) {
         Ok(_) => Ok(true),
@@ -25,12 +26,12 @@ pub(crate) fn was_claimed(storage: &dyn Storage) -> io::Result<bool> {
     }
 }
 
-/// Claims the next epoch, which is greater than `seen`: the greatest in the headers of segments and
+/// Claims the next epoch, which is greater than `seen`, the greatest in the headers of segments and
 /// batches, in case the file was lost.
 ///
 /// # Errors
-/// [`OpenError::Io`]. On a full disk only if the file is not there yet, or if the file system needs
-/// room to write over a file.
+/// [`OpenError::Io`]. On a full disk only if the file does not exist yet, or if the file system
+/// needs room to overwrite a file.
 pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenError> {
     let failed = |error| OpenError::Io { doing: format!("claiming {EPOCH_FILE}"), error };
     let invalid = |what: &str| failed(io::Error::new(io::ErrorKind::InvalidData, what.to_owned()));
@@ -55,8 +56,8 @@ pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenE
     let text = format!("{epoch:0width$}\n", width = EPOCH_BYTES - 1);
     match replace_file(storage, EPOCH_FILE, text.as_bytes()) {
         Err(error) if is_full(&error) && len > 0 => {
-            // A sector is written wholly or not at all, and the file lies in one. A file of an
-            // earlier version may be shorter; its digits are not cut if its length stays as it was.
+            // A sector is written atomically, and the file fits into one. A file of an earlier
+            // version may be shorter; keeping its length keeps its digits complete.
             let short = format!("{epoch}\n");
             let text = if len < EPOCH_BYTES { short } else { text };
             overwrite(storage, text.as_bytes()).map_err(failed)?;
@@ -111,12 +112,12 @@ mod tests {
     #[test]
     fn on_a_full_disk_the_epoch_is_written_over_and_no_crash_lowers_it() {
         for seed in 0..40 {
-            // Of an earlier version, and of this one.
+            // In the format of an earlier version, and in this one's.
             for text in ["7\n", "00000000000000000007\n"] {
                 let mut storage = folder(text);
                 let mut last = 7;
                 for _ in 0..8 {
-                    // A byte of room: a block has it, whatever the disk has.
+                    // One more byte, which a block has even on a full disk.
                     let used = storage.contents()[EPOCH_FILE].len() as u64;
                     let capacity_bytes = Some(used + 1);
                     storage.set_faults(Faults { capacity_bytes, ..Faults::default() });

@@ -1,7 +1,7 @@
 //! The embedded journal: segment files, one barrier per batch.
 //!
-//! One writer at a time: the epoch is claimed when the log is opened, and a writer whose epoch has
-//! passed can make nothing durable any more.
+//! There is one writer at a time: opening the log claims the epoch, and a writer with an older
+//! epoch can make nothing durable any more.
 
 use super::segment_writer::SegmentWriter;
 use super::{Journal, JournalBatch, JournalError, JournalLimits, Settlement};
@@ -12,26 +12,26 @@ use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Requests go on joining a batch until it is taken or this large.
+/// Requests join a batch until it is taken or reaches this size.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// How long a closed log waits for what is staged: a barrier or an error settles each batch, so it
-/// ends.
+/// Maximum wait of a closed log for what is staged; never reached, because a barrier or an error
+/// settles each batch.
 const UNTIL_SETTLED: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub(crate) struct FileJournal {
     writer: SegmentWriter,
     sync: Sync,
     epoch: u64,
-    /// Written, and not told yet.
+    /// Written but not reported yet.
     durable: Option<JournalBatch>,
-    /// A write or a barrier has failed: what it covered is in doubt, and a later one that succeeds
+    /// Whether a write or a barrier has failed: what it covered is in doubt, and a later success
     /// proves nothing.
     broken: bool,
 }
 
 impl FileJournal {
-    /// A journal that goes on where the writer stands.
+    /// A journal that continues where the writer is.
     pub(crate) fn new(writer: SegmentWriter, sync: Sync, epoch: u64) -> FileJournal {
         FileJournal { writer, sync, epoch, durable: None, broken: false }
     }
@@ -49,15 +49,15 @@ impl FileJournal {
         }
         if batch.segment_base != self.writer.base() {
             if self.writer.unsynced() {
-                // Nothing of the batch that asks for another segment has been written.
+                // Nothing of the batch that needs another segment has been written.
                 self.barrier().map_err(JournalError::Refused)?;
             }
             self.writer.begin_segment(batch.segment_base, self.epoch, None)?;
         }
         self.writer.reserve(batch)?;
         if let Err(error) = self.writer.write(batch, self.epoch, Place(0)) {
-            // Some of it may have been written: nothing may be written over it, and no later
-            // barrier may bless it.
+            // Some of it may have been written: it must not be overwritten or covered by a later
+            // barrier.
             self.broken = true;
             return Err(JournalError::Unknown(error));
         }

@@ -1,11 +1,11 @@
-//! The seam behind which a batch becomes durable. Judging, positions, index, reads and
-//! subscriptions are written once, above it; a journal keeps batches in order and says truthfully
-//! what has become of each.
+//! The interface behind which batches become durable. Judging, positions, index, reads and
+//! subscriptions are implemented once, above it; a journal keeps batches in order and reports the
+//! true outcome of each.
 //!
 //! - [`file`]: segment files; the local barrier is the commit.
 //! - [`shared`]: a [shared log](crate::shared), on which several nodes agree; arrival is the
 //!   commit, and the local segments are its first view.
-//! - [`segment_writer`]: what both write segments with.
+//! - [`segment_writer`]: writes the segments of both.
 
 mod epoch;
 mod file;
@@ -31,12 +31,12 @@ use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// A batch on its way to the journal: header fields the sequencer knows, and the records.
+/// A batch for the journal: the header fields known to the sequencer, and the records.
 #[derive(Debug)]
 pub(crate) struct JournalBatch {
-    /// Base of the segment it belongs to.
+    /// Base of its segment.
     pub(crate) segment_base: Position,
-    /// Where in the segment its header goes.
+    /// Offset of its header in the segment.
     pub(crate) offset: u32,
     /// Position of its first event.
     pub(crate) first: Position,
@@ -44,99 +44,99 @@ pub(crate) struct JournalBatch {
     pub(crate) count: u32,
     /// When its last event was recorded.
     pub(crate) recorded_at_us: u64,
-    /// Room for the batch header, then the records; the journal fills the header in.
+    /// Space for the batch header, which the journal fills in, followed by the records.
     pub(crate) bytes: Vec<u8>,
 }
 
 /// Why a batch is not durable.
 #[derive(Debug)]
 pub(crate) enum JournalError {
-    /// No room. Nothing of the batch can ever appear; the journal goes on.
+    /// No room. None of the batch can ever appear; the journal continues.
     Full,
-    /// The system refused for a reason that may pass (no descriptors, no memory, an error of the
-    /// device before anything was written). Nothing of the batch can ever appear, and the journal
-    /// is as it was.
+    /// The system refused for a possibly temporary reason (no descriptors, no memory, a device
+    /// error before anything was written). None of the batch can ever appear, and the journal is
+    /// unchanged.
     Retry(io::Error),
-    /// Nothing of the batch can ever appear, but the journal is broken.
+    /// None of the batch can ever appear, but the journal is broken.
     Refused(io::Error),
     /// The batch may or may not appear after recovery; the journal is broken.
     Unknown(io::Error),
 }
 
-/// What a journal takes.
+/// The limits of a journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JournalLimits {
-    /// Requests go on joining a batch until it has this many bytes.
+    /// Requests join a batch until it reaches this size in bytes.
     pub(crate) batch_bytes: usize,
-    /// Whether a batch is settled when it was offered, without a wait for anybody else.
+    /// Whether a batch is settled once offered, without waiting for others.
     pub(crate) settles_at_once: bool,
-    /// How long a log that is closed waits for what it has offered.
+    /// How long a closed log waits for what it has offered.
     pub(crate) close_patience: Duration,
 }
 
-/// What has become certain.
+/// A settled outcome.
 #[derive(Debug)]
 pub(crate) enum Settlement {
-    /// The oldest batch that was offered is durable, and in its segment.
+    /// The oldest offered batch is durable, and in its segment.
     Durable(JournalBatch),
-    /// A batch of another node is durable: to be indexed and then [kept](Journal::keep). Told again
-    /// until it is kept.
+    /// A batch of another node is durable: it must be indexed and then [kept](Journal::keep).
+    /// Reported again until it is kept.
     Foreign(Arc<AcceptedBatch>),
-    /// What this node is to the log has changed. The batches are those that were offered and never
-    /// will be durable; other batches that were offered before stay in doubt.
+    /// This node's role has changed. The batches are those that were offered and never will be
+    /// durable; other offered batches stay in doubt.
     Role { role: Role, lost: Vec<JournalBatch> },
     /// Something arrived that settles nothing; there may be more.
     Passed,
-    /// Nothing at the moment.
+    /// Nothing at present.
     Nothing,
 }
 
-/// A place that keeps batches.
+/// A place that stores batches.
 pub(crate) trait Journal: Send {
     fn limits(&self) -> JournalLimits;
 
-    /// Whether another batch may be offered before one of those offered is settled.
+    /// Whether another batch may be offered before an earlier one is settled.
     fn takes_another(&self) -> bool;
 
-    /// Takes a batch after all before it. With files it is as durable as they promise on return; a
-    /// shared log only sends it off.
+    /// Accepts a batch after all previous ones. The journal of files has made it as durable as
+    /// configured on return; a shared log only sends it.
     ///
     /// # Errors
     /// The batch, and why it is not durable.
     fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)>;
 
-    /// What is settled next, oldest first. Never waits; if there is nothing, `waker` is woken when
-    /// it is worth while to ask again.
+    /// The next settled outcome, oldest first. Never blocks; if there is none, `waker` is woken
+    /// when asking again is worthwhile.
     ///
     /// # Errors
-    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry) alone: what is durable elsewhere
-    /// could not be written here; it is tried again.
+    /// Only [`JournalError::Full`] and [`Retry`](JournalError::Retry): a batch that is durable
+    /// elsewhere could not be written here; it is tried again.
     fn next(&mut self, waker: &Waker) -> Result<Settlement, JournalError>;
 
     /// Writes a batch of another node into its segment.
     ///
     /// # Errors
-    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry); it is told again.
+    /// [`JournalError::Full`] and [`Retry`](JournalError::Retry); the batch is reported again.
     fn keep(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError>;
 
-    /// Base of the segment being written and the offset after its last batch.
+    /// Base of the active segment and the offset after its last batch.
     fn end(&self) -> (Position, u64);
 
-    /// Everything up to here is in the segments. [`Place`]`(0)` in a log of files.
+    /// Everything up to this place is in the segments. [`Place`]`(0)` in a log of files.
     fn place(&self) -> Place {
         Place(0)
     }
 
-    /// Whether a batch of about `bytes` would find room now, where it would be written.
+    /// Whether there is room for a batch of about `bytes`, where it would be written.
     fn has_room(&mut self, bytes: u64) -> bool;
 
-    /// A barrier for everything appended, under a journal that delays them.
+    /// Makes a barrier for everything appended, under a journal that delays them.
     fn sync(&mut self) -> Result<(), io::Error>;
 
-    /// Whether something was appended that a later barrier has to cover in time.
+    /// Whether appended batches still need a later barrier.
     fn unsynced(&self) -> bool;
 
-    /// What stands in the shared log after a place, to mend a copy with; nothing in a log of files.
+    /// Entries of the shared log after a place, to repair a copy; none for a log of files.
     ///
     /// # Errors
     /// [`SharedLogError`].
@@ -144,28 +144,28 @@ pub(crate) trait Journal: Send {
         Ok(Vec::new())
     }
 
-    /// The segment being written has been written anew: what its header says and where it ends are
-    /// the same, but for the checksum of its last batch.
+    /// The active segment has been rewritten: its header and its end are the same, except for the
+    /// checksum of its last batch.
     fn replace_active(&mut self, _file: Arc<dyn StorageFile>, _at: Resume) {}
 
-    /// How long until it does something by itself, if it does.
+    /// Time until the journal has something to do on its own, if any.
     fn due_in(&mut self) -> Option<Duration> {
         None
     }
 }
 
 impl JournalBatch {
-    /// Position of its last event.
+    /// The position of its last event.
     pub(crate) fn last(&self) -> Position {
         self.first + u64::from(self.count) - 1
     }
 
-    /// Offset after it in its segment.
+    /// The offset after it in its segment.
     pub(crate) fn end(&self) -> u64 {
         u64::from(self.offset) + self.bytes.len() as u64
     }
 
-    /// Bytes of its records.
+    /// Size of its records.
     pub(crate) fn body_bytes(&self) -> usize {
         self.bytes.len() - crate::batch::BATCH_HEADER_BYTES
     }
@@ -175,7 +175,7 @@ impl JournalBatch {
         &self.bytes[crate::batch::BATCH_HEADER_BYTES..]
     }
 
-    /// Completes the header with what only the journal knows.
+    /// Completes the header with the fields that only the journal knows.
     pub(crate) fn seal(&mut self, salt: u64, known: &SealedBy) -> u32 {
         use crate::batch::{BATCH_HEADER_BYTES, zero_slices};
         let body = &self.bytes[BATCH_HEADER_BYTES..];
@@ -191,10 +191,9 @@ impl JournalBatch {
             synced_to: known.synced_to,
             place: known.place,
         };
-        // Slices that touch the header are counted with a header in place; the
-        // count itself changes no byte from zero to non-zero that matters,
-        // because the magic alone keeps the first slice from being zero, and a
-        // second header slice is counted as written below.
+        // The zero slices that touch the header are counted with a header in place. Writing the
+        // count itself makes no difference: the magic alone keeps the first slice from being zero,
+        // and a second header slice is counted as written below.
         loop {
             let encoded = header.encode(salt);
             self.bytes[..BATCH_HEADER_BYTES].copy_from_slice(&encoded);
@@ -207,7 +206,7 @@ impl JournalBatch {
     }
 }
 
-/// What a batch header says that only the journal knows.
+/// The header fields that only the journal knows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedBy {
     pub(crate) epoch: u64,

@@ -1,10 +1,10 @@
-//! The file of the next segment, made ahead of need: beginning a segment then needs no room and no
-//! descriptor that a full disk or a busy process could refuse.
+//! The file of the next segment, created in advance, so that beginning a segment needs no space and
+//! no descriptor that a full disk or a busy process could refuse.
 //!
-//! The file lies under a temporary name, a few KiB of zeros long. To begin the segment its header
-//! is written over the first of them and made durable, then the file is renamed, then the folder is
-//! made durable. Until the rename nothing of the segment can be found after a crash: opening a log
-//! removes files with temporary names.
+//! The file has a temporary name and a few KiB of zeros. To begin the segment, its header is
+//! written over the first of them and made durable, then the file is renamed, then the folder is
+//! made durable. Until the rename, a crash leaves nothing of the segment: opening a log removes
+//! files with temporary names.
 
 use super::JournalError;
 use super::segment_writer::{extend_with_zeros, is_full};
@@ -15,43 +15,44 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Ends with `.tmp`, as all names do that opening removes.
+/// Ends with `.tmp`, like all names that opening removes.
 const NEXT_NAME: &str = "next.tmp";
-/// Length of the file when it is made: room for a small batch behind the header.
+/// Initial size of the file: enough for a small batch after the header.
 const PREPARED_BYTES: u64 = 16 << 10;
-/// `EIO`: the one failure of a rename that does not say whether it was made.
+/// `EIO`: the only error of a rename that leaves open whether it happened.
 const EIO: i32 = 5;
 
-/// A file that waits to become a segment's.
+/// A file for the next segment.
 pub(super) struct NextSegment {
     file: Arc<dyn StorageFile>,
-    /// Length of the file: zeros, but for a header that an attempt may have left.
+    /// Size of the file, which consists of zeros except for a header that a failed attempt may have
+    /// left.
     pub(super) allocated: u64,
 }
 
-/// A segment that has begun: durable, empty, under its own name.
+/// A segment that has begun: durable and empty, under its final name.
 pub(super) struct BegunSegment {
     pub(super) file: Arc<dyn StorageFile>,
     pub(super) header: SegmentHeader,
     pub(super) allocated: u64,
 }
 
-/// What an error says of a batch of which nothing has been written, in a journal that is as it was.
+/// The error of a batch of which nothing has been written, in an unchanged journal.
 pub(super) fn nothing_happened(error: io::Error) -> JournalError {
     if is_full(&error) { JournalError::Full } else { JournalError::Retry(error) }
 }
 
 impl NextSegment {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// Whatever the file system says; nothing is left behind then.
+    /// An error of the file system; nothing is left behind then.
     pub(super) fn prepare(storage: &dyn Storage) -> io::Result<NextSegment> {
         let prepare = || {
             let file = storage.create(NEXT_NAME)?;
             let allocated = match extend_with_zeros(&*file, 0, PREPARED_BYTES) {
                 Ok(()) => PREPARED_BYTES,
-                // Near the end of the disk a segment may still fit.
+                // A segment may still fit near the end of the disk.
                 Err(error) if is_full(&error) => {
                     extend_with_zeros(&*file, 0, SEGMENT_HEADER_BYTES as u64)?;
                     SEGMENT_HEADER_BYTES as u64
@@ -65,10 +66,10 @@ impl NextSegment {
         })
     }
 
-    /// Makes sure that the file is at least `bytes` long.
+    /// Extends the file to at least `bytes`.
     ///
     /// # Errors
-    /// Whatever the file system says; the file is as long as it was then.
+    /// An error of the file system; the size is unchanged then.
     pub(super) fn reserve(&mut self, bytes: u64) -> io::Result<()> {
         if bytes > self.allocated {
             extend_with_zeros(&*self.file, self.allocated, bytes)?;
@@ -81,7 +82,7 @@ impl NextSegment {
     ///
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing was renamed, and another
-    /// attempt makes another file. [`Refused`](JournalError::Refused): it may have been.
+    /// attempt creates another file. [`Refused`](JournalError::Refused): it may have been renamed.
     pub(super) fn begin(
         self,
         storage: &dyn Storage,
@@ -105,8 +106,8 @@ impl NextSegment {
             let _ = storage.remove(NEXT_NAME);
             return Err(nothing_happened(error));
         }
-        // From the rename on the segment may be found after a crash. A full disk is no answer here:
-        // it would promise that nothing can appear.
+        // From the rename on, a crash may leave the segment. `Full` must not be returned here,
+        // because it promises that nothing can appear.
         storage.sync_dir().map_err(JournalError::Refused)?;
         Ok(BegunSegment { file: self.file, header, allocated: self.allocated })
     }

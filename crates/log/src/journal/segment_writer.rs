@@ -1,10 +1,9 @@
-//! Writes checksummed batches into segment files, one after the other. When a batch is durable, and
-//! when there is a barrier, is the journal's to decide.
+//! Writes checksummed batches into segment files, one after another. The journal decides when to
+//! make a barrier and when a batch is durable.
 //!
-//! The last segment is extended with zeros ahead of need, geometrically, so
-//! that an empty store costs kilobytes and a busy one overwrites blocks that
-//! are already allocated: that makes the barrier cheaper (no allocation or
-//! length to journal) and lets `ENOSPC` appear before a batch is written.
+//! The last segment is extended with zeros in advance, geometrically, so that an empty store takes
+//! kilobytes and a busy one overwrites allocated blocks. That makes barriers cheaper (no allocation
+//! or length to journal) and reveals `ENOSPC` before a batch is written.
 
 use super::next_segment::{NextSegment, nothing_happened};
 use super::{JournalBatch, JournalError, SealedBy};
@@ -23,8 +22,8 @@ use wellspring_types::Position;
 /// First extension of a segment; doubles with its size up to [`LARGEST_GROWTH_BYTES`].
 const SMALLEST_GROWTH_BYTES: u64 = 16 << 10;
 const LARGEST_GROWTH_BYTES: u64 = 4 << 20;
-/// The next segment's file is made when the active one is this long, or seven eighths full: a
-/// segment may be ended early, when its index has grown large.
+/// The next segment's file is created when the active one reaches this size or is seven eighths
+/// full: a segment can end early when its index has grown large.
 const PREPARE_AT_BYTES: u64 = 1 << 20;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -33,44 +32,44 @@ pub(crate) struct SegmentWriter {
     storage: Arc<dyn Storage>,
     segments: Arc<Segments>,
     clock: Arc<dyn Clock>,
-    /// Segments end about here.
+    /// Approximate size at which segments end.
     segment_bytes: u64,
-    active: Active,
-    /// The file of the next segment, once it is made.
+    active: ActiveSegment,
+    /// The file of the next segment, once created.
     next: Option<NextSegment>,
-    /// Offset in the active segment from which on the next one's file is made.
+    /// Offset in the active segment at which the next one's file is created.
     prepare_at: u64,
     barriers_us: Arc<Recorder>,
 }
 
-/// Where writing goes on: after the last recovered batch of a segment.
+/// Where writing continues: after the last recovered batch of a segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resume {
     /// Base of the segment.
     pub(crate) base: Position,
     /// Its salt.
     pub(crate) salt: u64,
-    /// Offset after the last good batch.
+    /// Offset after the last valid batch.
     pub(crate) end: u64,
-    /// CRC of the last good batch's header, 0 if none.
+    /// CRC of the last valid batch's header, 0 if there is none.
     pub(crate) last_crc: u32,
 }
 
 /// The segment being written.
-struct Active {
+struct ActiveSegment {
     file: Arc<dyn StorageFile>,
     base: Position,
     salt: u64,
     last_crc: u32,
     /// Offset after the last batch written.
     end: u64,
-    /// Offset before which a barrier has passed.
+    /// Offset that a barrier has covered.
     synced_to: u64,
-    /// Length of the file: zeros from `end` to here.
+    /// Size of the file: zeros from `end` to here.
     allocated: u64,
 }
 
-/// Makes the file of an empty segment, durable under its final name.
+/// Creates the file of an empty segment, durable under its final name.
 pub(crate) fn create_segment(
     storage: &dyn Storage,
     base: Position,
@@ -83,14 +82,14 @@ pub(crate) fn create_segment(
     let temporary = format!("{name}.tmp");
     let file = write_under(storage, &temporary, |file| file.write_all_at(&header.encode(), 0))?;
     storage.rename(&temporary, &name)?;
-    // From the rename on the segment may be found after a crash. A full disk is
-    // no answer here: it would promise that nothing can appear.
+    // From the rename on, a crash may leave the segment. `Full` must not be returned here, because
+    // it promises that nothing can appear.
     storage.sync_dir().map_err(|error| io::Error::other(error.to_string()))?;
     Ok((file, header))
 }
 
 impl SegmentWriter {
-    /// A writer that goes on where recovery found the end.
+    /// A writer that continues at the recovered end.
     pub(crate) fn resume(
         storage: Arc<dyn Storage>,
         segments: Arc<Segments>,
@@ -100,7 +99,7 @@ impl SegmentWriter {
     ) -> io::Result<SegmentWriter> {
         let segment_bytes = u64::from(options.segment_bytes);
         let allocated = file.len()?;
-        let active = Active {
+        let active = ActiveSegment {
             file,
             base: at.base,
             salt: at.salt,
@@ -121,22 +120,22 @@ impl SegmentWriter {
         })
     }
 
-    /// Where the time of each barrier is counted.
+    /// Records the duration of each barrier.
     pub(crate) fn barriers_us(&self) -> Arc<Recorder> {
         Arc::clone(&self.barriers_us)
     }
 
-    /// Base of the segment being written.
+    /// Base of the active segment.
     pub(super) fn base(&self) -> Position {
         self.active.base
     }
 
-    /// Base of the segment being written and the offset after its last batch.
+    /// Base of the active segment and the offset after its last batch.
     pub(super) fn end(&self) -> (Position, u64) {
         (self.active.base, self.active.end)
     }
 
-    /// Whether something was written that no barrier has covered yet.
+    /// Whether anything written is not covered by a barrier yet.
     pub(super) fn unsynced(&self) -> bool {
         self.active.synced_to < self.active.end
     }
@@ -144,8 +143,8 @@ impl SegmentWriter {
     /// Makes everything written durable.
     ///
     /// # Errors
-    /// Whatever the file system says. What no earlier barrier covered is in doubt then, and a later
-    /// barrier that succeeds proves nothing of it.
+    /// An error of the file system. Everything not covered by an earlier barrier is then in doubt,
+    /// and a later successful barrier proves nothing about it.
     pub(super) fn barrier(&mut self) -> io::Result<()> {
         let start = self.clock.monotonic_us();
         self.active.file.sync_data()?;
@@ -157,7 +156,7 @@ impl SegmentWriter {
     /// Ends the active segment and begins the one with this base.
     ///
     /// # Errors
-    /// As [`JournalError`] says.
+    /// See [`JournalError`].
     pub(super) fn begin_segment(
         &mut self,
         base: Position,
@@ -170,12 +169,12 @@ impl SegmentWriter {
             None => NextSegment::prepare(&*self.storage).map_err(nothing_happened)?,
         };
         let begun = next.begin(&*self.storage, base, epoch, source)?;
-        // Zeros after the end of a full segment are of no use any more. Losing
-        // this cut in a crash is harmless: recovery accepts zeros there.
+        // Zeros after the end of a full segment are useless. If a crash undoes this truncation, no
+        // harm is done: recovery accepts zeros there.
         let _ = self.active.file.set_len(self.active.end);
         self.segments.set_file(base, Arc::clone(&begun.file));
         let end = SEGMENT_HEADER_BYTES as u64;
-        self.active = Active {
+        self.active = ActiveSegment {
             file: begun.file,
             base,
             salt: begun.header.salt,
@@ -188,7 +187,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Makes the next segment's file once it is near. If that fails there is time to try again.
+    /// Creates the next segment's file once it is nearly needed. If that fails, there is time to
+    /// try again.
     pub(super) fn prepare_ahead(&mut self) {
         if self.next.is_none() && self.active.end >= self.prepare_at {
             self.next = NextSegment::prepare(&*self.storage).ok();
@@ -196,7 +196,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Whether the next segment's file has room for `bytes` behind its header, made if need be.
+    /// Whether the next segment's file has room for `bytes` after its header; extends it if
+    /// necessary.
     fn next_has_room(&mut self, bytes: u64) -> bool {
         if self.next.is_none() {
             self.next = NextSegment::prepare(&*self.storage).ok();
@@ -205,15 +206,16 @@ impl SegmentWriter {
         self.next.as_mut().is_some_and(|next| next.reserve(needed).is_ok())
     }
 
-    /// Goes on in another file of the active segment, which ends where this one does.
+    /// Continues in another file of the active segment with the same end.
     pub(super) fn replace_active(&mut self, file: Arc<dyn StorageFile>, at: Resume) {
         let Resume { base, salt, end, last_crc } = at;
         assert_eq!((base, end), self.end(), "the same segment");
-        self.active = Active { file, base, salt, last_crc, end, synced_to: end, allocated: end };
+        self.active =
+            ActiveSegment { file, base, salt, last_crc, end, synced_to: end, allocated: end };
     }
 
-    /// Makes sure that a batch overwrites zeros that are already in the file. Tried before anything
-    /// of it is written or sent.
+    /// Ensures that a batch will overwrite zeros that are already in the file. Called before any of
+    /// it is written or sent.
     ///
     /// # Errors
     /// [`JournalError::Full`] and [`Retry`](JournalError::Retry): nothing has happened.
@@ -228,7 +230,7 @@ impl SegmentWriter {
         next.reserve(batch.end()).map_err(nothing_happened)
     }
 
-    /// Makes sure that the active segment's file reaches this offset.
+    /// Ensures that the active segment's file reaches this offset.
     fn reserve_to(&mut self, needed: u64) -> io::Result<()> {
         if needed <= self.active.allocated {
             return Ok(());
@@ -236,7 +238,7 @@ impl SegmentWriter {
         let growth = self.active.allocated.clamp(SMALLEST_GROWTH_BYTES, LARGEST_GROWTH_BYTES);
         let comfortable = (needed + growth).next_multiple_of(4096);
         match self.extend(comfortable) {
-            // Near the end of the disk, what is needed now may still fit.
+            // Near the end of the disk, the amount needed now may still fit.
             Err(error) if is_full(&error) => self.extend(needed),
             other => other,
         }
@@ -248,11 +250,10 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes a batch, which has been [reserved](Self::reserve) and belongs to the active segment,
-    /// at the end.
+    /// Writes a [reserved](Self::reserve) batch of the active segment at its end.
     ///
     /// # Errors
-    /// Whatever the file system says; some of it may have been written. Another attempt writes over
+    /// An error of the file system; some of it may have been written. Another attempt overwrites
     /// it.
     pub(super) fn write(
         &mut self,
@@ -275,7 +276,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Whether a batch of about `bytes` would find room now, where it would be written.
+    /// Whether there is room for a batch of about `bytes`, where it would be written.
     pub(super) fn has_room(&mut self, bytes: u64) -> bool {
         let needed = bytes + BATCH_HEADER_BYTES as u64;
         let empty = self.active.end == SEGMENT_HEADER_BYTES as u64;
@@ -291,11 +292,11 @@ fn prepare_at(segment_bytes: u64) -> u64 {
     (segment_bytes / 8 * 7).min(PREPARE_AT_BYTES)
 }
 
-/// Writes zeros between two offsets, at the end of a file.
+/// Writes zeros between two offsets at the end of a file.
 ///
 /// # Errors
-/// Whatever the file system says; the file is cut at `from` then, because reads and other files may
-/// need what did fit.
+/// An error of the file system; the file is truncated to `from` then, because reads and other files
+/// may need the space.
 pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> io::Result<()> {
     let mut at = from;
     while at < to {
@@ -310,7 +311,7 @@ pub(super) fn extend_with_zeros(file: &dyn StorageFile, from: u64, to: u64) -> i
 }
 
 pub(super) fn is_full(error: &io::Error) -> bool {
-    // A limit on the size of files (`ulimit -f`) is a full disk, too.
+    // A limit on file sizes (`ulimit -f`) also counts as a full disk.
     matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge

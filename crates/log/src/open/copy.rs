@@ -1,7 +1,9 @@
-//! Opening a copy of a shared log. What is damaged in it is cut off, whatever it was, and fetched
-//! again from the place after the last batch that is left: the truth is elsewhere.
+//! Opening a copy of a shared log. Damage of any kind is truncated, and the rest is fetched again
+//! from the place after the last remaining batch: the shared log is authoritative.
 
-use super::{Opened, Recovered, Started, in_folder, io_error, recover_segments, start};
+use super::{
+    Opened, RecoveredSegments, StartedJournal, in_folder, io_error, recover_segments, start,
+};
 use crate::error::{Corruption, OpenError};
 use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal, was_claimed};
 use crate::options::{Options, Sync};
@@ -18,10 +20,10 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// A claim with the longest names fits into it.
+/// Large enough for a claim with the longest names.
 const SMALLEST_ENTRY_BYTES: usize = 4 << 10;
 
-/// Takes the folder, mends the copy in it and starts to follow the shared log.
+/// Locks the folder, repairs the copy in it and starts following the shared log.
 pub(crate) fn open_shared(
     storage: Arc<dyn Storage>,
     options: Options,
@@ -55,7 +57,7 @@ pub(crate) fn open_shared(
         start(&storage, options, recovered, |writer| {
             let journal =
                 SharedJournal::new(engine, writer, folder, clock, shared, (identity, origin));
-            Started {
+            StartedJournal {
                 role: Role::CatchingUp { place: journal.place(), end: None },
                 epoch: origin.epoch,
                 shared: Some((journal.confirmations(), journal.counters())),
@@ -72,30 +74,29 @@ fn check(options: &Options, shared: &SharedOptions, limits: SharedLimits) -> Res
         Err(OpenError::Io { doing: "opening a shared log".into(), error })
     };
     if limits.entry_bytes < SMALLEST_ENTRY_BYTES || limits.window == 0 {
-        return invalid("the engine is to take entries of at least 4 KiB, one at a time or more");
+        return invalid(
+            "the engine must accept entries of at least 4 KiB, and at least one at a time",
+        );
     }
     let is_name = |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len());
     if options.sync != Sync::Always {
         return invalid(
-            "a delayed barrier is no option: when a batch is durable is the engine's to say",
+            "delayed barriers are not supported: the engine decides when a batch is durable",
         );
     }
     if !is_name(&shared.log) || shared.log.contains(char::is_control) {
-        return invalid(
-            "the log's name is to have 1 to 255 bytes, none of them a control character",
-        );
+        return invalid("the log's name must have 1 to 255 bytes without control characters");
     }
     if !is_name(&shared.node) || shared.node.contains(char::is_whitespace) {
-        return invalid("the node's name is to have 1 to 255 bytes, none of them a space");
+        return invalid("the node's name must have 1 to 255 bytes without spaces");
     }
     if shared.url.len() > MAX_URL_BYTES || shared.url.contains(char::is_whitespace) {
-        return invalid("the node's URL is to have at most 2048 bytes, none of them a space");
+        return invalid("the node's URL must have at most 2048 bytes without spaces");
     }
     Ok(())
 }
 
-/// Refuses the folder of a log of files, before anything in it is cut: of that there is no other
-/// copy.
+/// Refuses the folder of a log of files before anything in it is truncated: there is no other copy.
 fn refuse_files(storage: &dyn Storage) -> Result<(), OpenError> {
     let mut names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
     names.retain(|name| parse_segment_name(name).is_some());
@@ -103,7 +104,7 @@ fn refuse_files(storage: &dyn Storage) -> Result<(), OpenError> {
         let file = storage.open(name).ok()?;
         recover::read_header(&*file, name).ok()
     });
-    // All are of one kind; damaged ones do not tell.
+    // All segments are of one kind; damaged ones do not show it.
     let of_files = headers.next().is_some_and(|header| header.source.is_none());
     if of_files || was_claimed(storage).map_err(io_error("opening epoch"))? {
         let what = "it holds a log of files, not a copy of a shared log";
@@ -112,10 +113,11 @@ fn refuse_files(storage: &dyn Storage) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whose copy this is, if its file is lost: the shared log says so in its first entry.
+/// Identifies the log of a copy whose identity file is lost, from the first entry of the shared
+/// log.
 fn founding(engine: &mut dyn SharedLog, dir: &str) -> Result<CopyIdentity, OpenError> {
     let failed = |what: String| OpenError::Io {
-        doing: format!("finding out which shared log {dir} is a copy of"),
+        doing: format!("determining which shared log {dir} is a copy of"),
         error: io::Error::other(what),
     };
     let entries = engine.fetch(Place(0), 1).map_err(|error| failed(error.to_string()))?;
@@ -132,8 +134,8 @@ fn founding(engine: &mut dyn SharedLog, dir: &str) -> Result<CopyIdentity, OpenE
     }
 }
 
-/// Recovers a copy, cutting off what is damaged until the rest is good.
-fn recover_copy(storage: &Arc<dyn Storage>) -> Result<Recovered, OpenError> {
+/// Recovers a copy, truncating damage until the rest is valid.
+fn recover_copy(storage: &Arc<dyn Storage>) -> Result<RecoveredSegments, OpenError> {
     loop {
         match recover_segments(storage, Some(SegmentSource::default())) {
             Ok(recovered) => {
@@ -142,7 +144,7 @@ fn recover_copy(storage: &Arc<dyn Storage>) -> Result<Recovered, OpenError> {
                 if scanned.batches > 0 || base == 1 {
                     return Ok(recovered);
                 }
-                // An empty segment does not know where the batch before it stands.
+                // An empty segment does not know the place of the batch before it.
                 drop(recovered);
                 remove_from(&**storage, base)?;
             }
@@ -152,10 +154,10 @@ fn recover_copy(storage: &Arc<dyn Storage>) -> Result<Recovered, OpenError> {
     }
 }
 
-/// Cuts a copy where it is damaged.
+/// Truncates a copy where it is damaged.
 ///
 /// # Errors
-/// The damage itself if there is nothing to be cut, and whatever the file system says.
+/// The damage itself if there is nothing to truncate, or an error of the file system.
 fn cut(storage: &dyn Storage, corruption: &Corruption) -> Result<(), OpenError> {
     let Some(base) = parse_segment_name(&corruption.file) else {
         return Err(OpenError::Corrupt(corruption.clone()));
@@ -172,14 +174,15 @@ fn cut(storage: &dyn Storage, corruption: &Corruption) -> Result<(), OpenError> 
             if before == end && removed == 0 {
                 return Err(OpenError::Corrupt(corruption.clone()));
             }
-            file.set_len(end).map_err(io_error(format!("cutting {name}")))
+            file.set_len(end).map_err(io_error(format!("truncating {name}")))
         }
         None if remove_from(storage, base)? == 0 => Err(OpenError::Corrupt(corruption.clone())),
         None => Ok(()),
     }
 }
 
-/// Removes all segments from this base on, and the indexes that may speak of them. How many files.
+/// Removes all segments from this base on, and the indexes that may cover them. Returns the number
+/// of files.
 fn remove_from(storage: &dyn Storage, base: Position) -> Result<usize, OpenError> {
     let names = storage.list().map_err(io_error("listing the folder"))?;
     let is_later = |name: &&String| parse_segment_name(name).is_some_and(|of| of >= base);
@@ -189,7 +192,7 @@ fn remove_from(storage: &dyn Storage, base: Position) -> Result<usize, OpenError
         removed += 1;
     }
     if removed > 0 {
-        // Segments before become the last one, which has no index.
+        // The previous segment becomes the last one, which has no index.
         let last = names.iter().filter_map(|name| parse_segment_name(name));
         let last = last.filter(|&of| of < base).max().unwrap_or(1);
         removed += remove_indexes_from(storage, last)?;

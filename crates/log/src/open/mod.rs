@@ -1,11 +1,11 @@
-//! Opening a log: lock, epoch, recovery, and the journal's thread. [`copy`]: the same of a copy of
-//! a shared log, which is mended where it is damaged.
+//! Opening a log: lock, epoch, recovery, and the journal's thread. [`copy`] does the same for a
+//! copy of a shared log, and repairs damage.
 
 mod copy;
 mod start;
 
 pub(crate) use copy::open_shared;
-use start::{Started, start};
+use start::{StartedJournal, start};
 
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
@@ -26,11 +26,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use wellspring_types::Position;
 
-/// Smallest and largest segment size that may be configured. Offsets are u32 and a
-/// batch may exceed the size by its own length.
+/// Smallest and largest configurable segment size. Offsets are u32, and a batch may exceed the size
+/// by its own length.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 64 << 10..=2 << 30;
 
-/// Smallest bound of the active index that may be configured: an empty one takes 64 KiB.
+/// Smallest configurable limit of the active index: an empty one takes 64 KiB.
 const ACTIVE_INDEX_BYTES_MIN: usize = 1 << 20;
 
 fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
@@ -38,21 +38,21 @@ fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
     move |error| OpenError::Io { doing, error }
 }
 
-/// A log that was opened, and its journal's thread, unless its caller drives it.
+/// An opened log, and its journal's thread unless the caller drives it.
 pub(crate) type Opened = (Arc<Sequencer>, Option<JoinHandle<()>>);
 
-/// Takes the folder, recovers the log in it and starts its journal.
+/// Locks the folder, recovers the log in it and starts its journal.
 pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
     in_folder(&storage, options, |options| {
         if CopyIdentity::read(&*storage).is_ok_and(|identity| identity.is_none()) {
             return recover_and_start(&storage, options);
         }
-        let what = "it holds a copy of a log that several nodes share; start with the --journal that it is a copy of";
+        let what = "it holds a copy of a shared log; start with the --journal that it is a copy of";
         Err(OpenError::OtherJournal { dir: storage.name(), what: what.into() })
     })
 }
 
-/// Opens what lies in a folder that nobody else has.
+/// Opens the log in a locked folder.
 fn in_folder(
     storage: &Arc<dyn Storage>,
     mut options: Options,
@@ -73,7 +73,7 @@ fn in_folder(
 }
 
 fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
-    // Recovery comes before the epoch: a folder that is refused is left as it was.
+    // Recovery precedes the epoch: a folder that is refused stays unchanged.
     let recovered = recover_segments(storage, None)?;
     if recovered.last.scanned.header.source.is_some() {
         let what = "its segments are those of a copy of a shared log";
@@ -82,7 +82,7 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
     let epoch = claim_epoch(&**storage, recovered.seen_epoch)?;
     recovered.last.make_durable()?;
     let sync = options.sync;
-    start(storage, options, recovered, |writer| Started {
+    start(storage, options, recovered, |writer| StartedJournal {
         journal: Box::new(FileJournal::new(writer, sync, epoch)),
         role: Role::Leading { epoch },
         epoch,
@@ -91,11 +91,11 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
     })
 }
 
-/// Reads the segments of a folder; the first is made in an empty one, with this source.
+/// Reads the segments of a folder; creates the first one, with this source, in an empty folder.
 fn recover_segments(
     storage: &Arc<dyn Storage>,
     source: Option<SegmentSource>,
-) -> Result<Recovered, OpenError> {
+) -> Result<RecoveredSegments, OpenError> {
     let folder = list_folder(&**storage)?;
     let bases = &folder.bases;
     let (mut sealed, mut unsealed) = (Vec::new(), Vec::new());
@@ -115,21 +115,22 @@ fn recover_segments(
         }
         None => {
             check_never_written(&**storage, &folder)?;
-            // Before the epoch's file: a folder with an epoch and without segments has lost them.
+            // Created before the epoch file: a folder with an epoch and without segments has lost
+            // them.
             create_segment(&**storage, 1, 1, source)
-                .map_err(io_error("making the first segment"))?;
+                .map_err(io_error("creating the first segment"))?;
             open_last(&**storage, 1)?
         }
     };
     seen_epoch = seen_epoch.max(last.scanned.epoch);
-    // A new folder's segment says 1, which is what is claimed for it.
+    // A new folder's segment has epoch 1, which is claimed next.
     let seen_epoch = if bases.is_empty() { 0 } else { seen_epoch };
-    Ok(Recovered { list: sealed, unsealed, last, seen_epoch })
+    Ok(RecoveredSegments { list: sealed, unsealed, last, seen_epoch })
 }
 
-/// What of a log lies in a folder.
+/// The files of a log in a folder.
 struct Folder {
-    /// Of segments, ascending.
+    /// Bases of segments, ascending.
     bases: Vec<Position>,
     /// Names of indexes, ascending.
     indexes: Vec<String>,
@@ -138,7 +139,7 @@ struct Folder {
 fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
     let names = storage.list().map_err(io_error(format!("listing {}", storage.name())))?;
     for name in names.iter().filter(|name| name.ends_with(".tmp")) {
-        // What a crash left of a file that was never finished.
+        // An unfinished file left by a crash.
         let _ = storage.remove(name);
     }
     let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
@@ -153,7 +154,8 @@ fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
     Ok(Folder { bases, indexes })
 }
 
-/// The last segment must have no index: one is written only when the next segment holds a batch.
+/// Checks that the last segment has no index, which is written only once the next segment holds a
+/// batch.
 fn check_successor(folder: &Folder) -> Result<(), OpenError> {
     let last = folder.bases.last().copied().unwrap_or(1);
     let index = index_name(last);
@@ -167,7 +169,7 @@ fn check_successor(folder: &Folder) -> Result<(), OpenError> {
     }
 }
 
-/// A folder without segments must never have been a log's.
+/// Checks that a folder without segments has never held a log.
 fn check_never_written(storage: &dyn Storage, folder: &Folder) -> Result<(), OpenError> {
     let claimed = was_claimed(storage).map_err(io_error("opening epoch"))?;
     if claimed || !folder.indexes.is_empty() {
@@ -189,7 +191,7 @@ fn open_file(storage: &dyn Storage, base: Position) -> Result<Arc<dyn StorageFil
     storage.open(&name).map_err(io_error(format!("opening {name}")))
 }
 
-/// The indexes of a run's segments that its index has taken the place of: a crash left them.
+/// Removes the indexes that a run's index has replaced, in case a crash left them.
 fn remove_covered(storage: &dyn Storage, folder: &Folder, run: &Run) {
     for segment in &run.segments()[1..] {
         let name = index_name(segment.base());
@@ -199,9 +201,9 @@ fn remove_covered(storage: &dyn Storage, folder: &Folder, run: &Run) {
     }
 }
 
-/// The first of some segments, which another follows, with those that its index covers, too: the
-/// index says what they hold; without a usable one the segment is read and indexed anew. Also tells
-/// the greatest epoch in their headers.
+/// Opens the first of these segments, which is not the last of the log, together with the others
+/// that its index covers. A usable index tells what they hold; otherwise the segment is read and
+/// indexed again. Also returns the greatest epoch in their headers.
 fn open_full(
     storage: &Arc<dyn Storage>,
     folder: &Folder,
@@ -227,8 +229,8 @@ fn open_full(
     check_next(&name, scanned, next_base)?;
     let index = SegmentIndex::Active(index);
     let run = Arc::new(Run::of(Arc::clone(storage), segments, index));
-    // If the index cannot be written (a full disk), the one in memory serves.
-    // It is tried again while the log is open. A segment of a copy is durable by no barrier yet.
+    // If the index cannot be written (a full disk), the one in memory is used, and writing is
+    // retried while the log is open. No barrier has made a segment of a copy durable yet.
     let is_copy = header.source.is_some();
     if (is_copy && run.sync().is_err()) || run.seal(scanned.end).is_err() {
         unsealed.push((Arc::clone(&run), scanned.end));
@@ -236,8 +238,8 @@ fn open_full(
     Ok((run, header.epoch))
 }
 
-/// The segments that an index covers, of which the first is open; `None` if they are not those it
-/// was made for.
+/// The segments that an index covers, the first of which is open; `None` if they are not the ones
+/// it was built for.
 fn open_run(
     storage: &Arc<dyn Storage>,
     bases: &[Position],
@@ -252,7 +254,7 @@ fn open_run(
         }
         Err(_) => return Ok(None),
     };
-    // The last segment of the log is not covered by any: it is being written to.
+    // No index covers the last segment of the log, which is being written.
     let Some(&next_base) = bases.get(covered.len()) else { return Ok(None) };
     if first.base() + u64::from(index.len()) != next_base {
         return Ok(None);
@@ -295,18 +297,18 @@ fn check_base(
     Err(OpenError::Corrupt(Corruption { file: name.into(), offset: 16, what }))
 }
 
-/// The segments of a log, recovered.
-struct Recovered {
+/// The recovered segments of a log.
+struct RecoveredSegments {
     /// All but the last.
     list: Vec<Arc<Run>>,
-    /// Of these, those whose index could not be written.
+    /// Those whose index could not be written.
     unsealed: Vec<FullSegment>,
     last: Last,
     /// The greatest epoch in their headers.
     seen_epoch: u64,
 }
 
-/// The segment that is written to, recovered.
+/// The recovered segment that is being written.
 struct Last {
     file: Arc<dyn StorageFile>,
     index: SegmentIndex,
@@ -325,12 +327,11 @@ fn open_last(storage: &dyn Storage, base: Position) -> Result<Last, OpenError> {
 }
 
 impl Last {
-    /// Makes what was recovered as durable as it is about to be said to be.
+    /// Makes the recovered events durable before they are reported as durable.
     ///
-    /// A killed process leaves writes in the page cache that no barrier has
-    /// covered, and after a failed barrier the kernel may believe them written.
-    /// So everything since the last barrier known to have passed is written once
-    /// more, then the barrier is made. What is torn is cut off first, so that
+    /// A killed process leaves writes in the page cache that no barrier has covered, and after a
+    /// failed barrier the kernel may consider them written. So everything since the last known
+    /// barrier is written again, followed by a barrier. A torn end is truncated first, so that
     /// zeros follow the last batch again.
     fn make_durable(&self) -> Result<(), OpenError> {
         const CHUNK: u64 = 1 << 20;
@@ -351,7 +352,7 @@ impl Last {
             return Ok(());
         }
         let doing =
-            || format!("cutting the torn end of {}", segment_name(self.scanned.header.base));
+            || format!("truncating the torn end of {}", segment_name(self.scanned.header.base));
         self.file.set_len(self.scanned.end).map_err(io_error(doing()))
     }
 }

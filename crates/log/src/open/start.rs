@@ -1,6 +1,6 @@
-//! A recovered log starts: its segments, its journal, and the journal's thread.
+//! Starts a recovered log: its segments, its journal, and the journal's thread.
 
-use super::{Opened, Recovered, io_error};
+use super::{Opened, RecoveredSegments, io_error};
 use crate::error::OpenError;
 use crate::feed::Feed;
 use crate::journal::{Confirmations, Journal, Resume, SegmentWriter, SharedCounters};
@@ -21,23 +21,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-/// The journal of a log that starts, and what the log is with it.
-pub(super) struct Started {
+/// The journal of a starting log, and the log's role.
+pub(super) struct StartedJournal {
     pub(super) journal: Box<dyn Journal>,
     pub(super) role: Role,
     pub(super) epoch: u64,
     pub(super) shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
-    /// The process of a node of a shared log.
+    /// The node process of a shared log.
     pub(super) process: Option<NodeProcess>,
 }
 
 pub(super) fn start(
     storage: &Arc<dyn Storage>,
     options: Options,
-    recovered: Recovered,
-    journal: impl FnOnce(SegmentWriter) -> Started,
+    recovered: RecoveredSegments,
+    journal: impl FnOnce(SegmentWriter) -> StartedJournal,
 ) -> Result<Opened, OpenError> {
-    let Recovered { mut list, unsealed, last, .. } = recovered;
+    let RecoveredSegments { mut list, unsealed, last, .. } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;
     let file = Some(Arc::clone(&last.file));
@@ -55,7 +55,7 @@ pub(super) fn start(
     .map_err(io_error("reading the last segment"))?;
     let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
     let barriers_us = writer.barriers_us();
-    let Started { journal, role, epoch, shared, process } = journal(writer);
+    let StartedJournal { journal, role, epoch, shared, process } = journal(writer);
     let is_copy = shared.is_some();
     let mark = StagedMark::new(scanned.next, role.leads());
     let limits = journal.limits();
@@ -145,7 +145,7 @@ fn start_journal(sequencer: &Arc<Sequencer>) -> Result<JoinHandle<()>, OpenError
     Ok(thread)
 }
 
-/// When the last event was recorded. An empty last segment does not know; the one before it does.
+/// The recording time of the last event. If the last segment is empty, the previous one has it.
 fn last_recorded_at_us(
     scanned: &recover::ScannedSegment,
     segments: &Arc<Segments>,

@@ -1,5 +1,5 @@
-//! Counting events from the indexes, without reading them. The answers are those of a read of the
-//! same snapshot; events that come later are never counted.
+//! Counts events from the indexes, without reading them. The results equal those of a read of the
+//! same snapshot; later events are never counted.
 
 use super::snapshot::Snapshot;
 use crate::error::ReadError;
@@ -12,16 +12,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use wellspring_types::{Position, Query};
 
-/// What a step of an [`EventCount`] came to.
+/// The result of a step of an [`EventCount`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountStep {
     /// There is more to count.
     More,
-    /// So many events match.
+    /// The number of matching events.
     Done(u64),
 }
 
-/// The number of events of a snapshot that match a query, found in steps.
+/// Counts the events of a snapshot that match a query, in steps.
 #[derive(Debug)]
 pub struct EventCount {
     snapshot: Snapshot,
@@ -31,24 +31,24 @@ pub struct EventCount {
     after: Position,
     /// The next run to count in.
     run: usize,
-    /// Events counted in the runs before.
+    /// Events counted in the previous runs.
     counted: u64,
     current: Option<SegmentCount>,
 }
 
-/// What a step of a [`GroupedCount`] came to.
+/// The result of a step of a [`GroupedCount`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupCountStep {
     /// There is more to count.
     More,
-    /// The number of matching events that carry each tag, for the tags that any carries.
+    /// The number of matching events by tag; omits tags without any.
     Done(BTreeMap<String, u64>),
-    /// A run has more tags with this prefix than looking each of them up is worth, or there
-    /// are more groups than were asked for. Read the events instead.
+    /// A run has too many tags with this prefix to look each of them up, or there are more groups
+    /// than requested. Read the events instead.
     TooMany,
 }
 
-/// The number of matching events by each tag with a prefix, found in steps.
+/// Counts matching events by each tag with a prefix, in steps.
 #[derive(Debug)]
 pub struct GroupedCount {
     snapshot: Snapshot,
@@ -58,29 +58,29 @@ pub struct GroupedCount {
     most_groups: usize,
     run: usize,
     groups: BTreeMap<String, u64>,
-    /// Tags of the current run that have not been counted yet; `None`: not looked for yet.
+    /// Tags of the current run that are still to be counted; `None` before they are listed.
     tags: Option<Vec<String>>,
-    /// The tag that is being counted.
+    /// The tag being counted.
     current: Option<(String, SegmentCount)>,
 }
 
-/// Tags of one run that are looked up one by one. A look-up costs some microseconds, reading
-/// an event a fraction of one.
+/// Maximum number of tags of a run that are looked up individually. A look-up takes a few
+/// microseconds, reading an event a fraction of one.
 const MOST_LOOK_UPS: usize = 1_000;
 
 impl Snapshot {
-    /// Counts the matching events after a position. The number is found by
-    /// [`EventCount::step`], which may read index files.
+    /// Counts the matching events after a position, using [`EventCount::step`], which may read
+    /// index files.
     #[must_use]
     pub fn count(&self, query: Query, after: Position) -> EventCount {
-        // A client may name any number, up to the last there is.
+        // A client may pass any number up to the maximum.
         let after = after.min(self.head());
         let (snapshot, run) = (self.clone(), self.first_after(after));
         let compiled = CompiledQuery::shared(&query);
         EventCount { snapshot, query, compiled, after, run, counted: 0, current: None }
     }
 
-    /// Counts the matching events after a position by each of their tags that begin with `prefix`;
+    /// Counts the matching events after a position by each of their tags that begins with `prefix`;
     /// an event with several such tags counts for each. Gives up beyond `most_groups` tags.
     #[must_use]
     pub fn count_by_tag(
@@ -110,7 +110,7 @@ impl Snapshot {
         begun.saturating_sub(1)
     }
 
-    /// A run and its events after a position; `None` beyond the last.
+    /// A run and its events after a position; `None` after the last run.
     fn stretch(&self, number: usize, after: Position) -> Option<(Arc<Run>, Range<u32>)> {
         let run = self.runs().get(number).filter(|s| s.base() <= self.head())?;
         let last = match self.runs().get(number + 1) {
@@ -122,11 +122,10 @@ impl Snapshot {
 }
 
 impl EventCount {
-    /// Counts a little more: by look-ups in one run, or by a walk over a few thousand entries.
+    /// Continues the count: by look-ups in one run, or by a walk over a few thousand entries.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses
-    /// nothing.
+    /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<CountStep, ReadError> {
         let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(CountStep::Done(self.counted));
@@ -153,7 +152,7 @@ impl EventCount {
                 if !matches!(fault, IndexError::Stopped(_)) {
                     self.current = None;
                 }
-                // Counted again from the run's beginning, once its index has been made anew.
+                // Counts the run again from its beginning after its index has been rebuilt.
                 run.mend_within(fault, work)?;
             }
         }
@@ -162,11 +161,10 @@ impl EventCount {
 }
 
 impl GroupedCount {
-    /// Counts a little more: the tags of one run, or one of them.
+    /// Continues the count: the tags of one run, or one of them.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends; the count stays where it was, so that a retry loses
-    /// nothing.
+    /// [`ReadError`], also if `work` stops; the count keeps its state for a retry.
     pub fn step(&mut self, work: &mut Work) -> Result<GroupCountStep, ReadError> {
         let Some((run, range)) = self.snapshot.stretch(self.run, self.after) else {
             return Ok(GroupCountStep::Done(std::mem::take(&mut self.groups)));
@@ -203,7 +201,7 @@ impl GroupedCount {
                 if !matches!(fault, IndexError::Stopped(_)) {
                     tags.extend(self.current.take().map(|(tag, _)| tag));
                 }
-                // Counted again from the run's beginning, once its index has been made anew.
+                // Counts the run again from its beginning after its index has been rebuilt.
                 run.mend_within(fault, work)?;
             }
         }

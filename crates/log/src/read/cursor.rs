@@ -1,5 +1,5 @@
-//! The matching events of one run, record by record. Stored bytes are read in windows; neighbouring
-//! records come from the same window, and a read of everything is a walk through the files.
+//! Iterates over the matching events of one run. Bytes are read in windows; neighbouring records
+//! share a window, and a read of everything walks through the files.
 
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC};
 use crate::error::{Corruption, ReadError};
@@ -13,37 +13,37 @@ use std::ops::Range;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Candidates looked up at a time.
+/// Number of candidates looked up at a time.
 const CHUNK: usize = 256;
-/// The smallest and largest stretch of file read at a time. A walk starts small and doubles.
+/// Smallest and largest window in bytes. A walk starts small and doubles.
 const SMALL_WINDOW: usize = 4 << 10;
 const LARGE_WINDOW: usize = 256 << 10;
 /// Bytes of a record that count as a step, as a power of two: verifying and writing them out takes
-/// about as long as a look at an index.
+/// about as long as one index access.
 const STEP_BYTES_LOG2: u32 = 9;
-/// Records further apart than this are read one by one.
+/// Records further apart than this are read individually.
 const GAP: u32 = 8 << 10;
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
     run: Arc<Run>,
-    /// The place in the run of the segment that was last read from.
+    /// Index in the run of the segment that was last read.
     place: usize,
     query: Arc<CompiledQuery>,
     first: Position,
     last: Position,
     path: Path,
     window: Window,
-    /// The record last advanced to, in the window.
+    /// The current record, in the window.
     current: Range<usize>,
-    /// Where the parts of that record begin.
+    /// The layout of the current record.
     layout: Layout,
 }
 
-/// Why a cursor could not be opened, or go on.
+/// Why a cursor could not be opened, or continue.
 pub(crate) enum CursorFault {
-    /// The index, which can be made anew unless that is the system's fault.
+    /// A fault of the index, which can be rebuilt unless the system failed.
     Index(IndexError),
     Read(ReadError),
 }
@@ -55,7 +55,7 @@ impl From<ReadError> for CursorFault {
 }
 
 impl CursorFault {
-    /// What a reader is told of it.
+    /// Converts it to a reader's error.
     pub(crate) fn into_read(self, run: &Run) -> ReadError {
         match self {
             CursorFault::Read(error) => error,
@@ -69,9 +69,10 @@ impl CursorFault {
 
 #[derive(Debug)]
 enum Path {
-    /// Every event: the next position, and where its record or the batch header before it begins.
+    /// Every event: the next position, and the offset of its record or of the batch header before
+    /// it.
     Walk { next: Position, offset: u64 },
-    /// The events the index names.
+    /// The events listed by the index.
     Pick { candidates: Candidates, chunk: Vec<u32>, offsets: Vec<u32>, at: usize, more: bool },
 }
 
@@ -79,12 +80,12 @@ enum Path {
 struct Window {
     bytes: Vec<u8>,
     start: u64,
-    /// How much the next walk reads.
+    /// Size of the walk's next window.
     stride: usize,
 }
 
 impl RunCursor {
-    /// Events `first` to `last`, both in the run and published.
+    /// A cursor over events `first` to `last`, both in the run and published.
     pub(crate) fn open(
         run: Arc<Run>,
         query: &Arc<CompiledQuery>,
@@ -101,7 +102,7 @@ impl RunCursor {
         } else {
             let mut candidates = index.cursor(query, range, descending);
             match candidates.prepare(work) {
-                // The first chunk does what is left of it.
+                // The first chunk continues the search.
                 Ok(()) | Err(IndexError::Stopped(_)) => {}
                 Err(fault) => return Err(CursorFault::Index(fault)),
             }
@@ -124,29 +125,29 @@ impl RunCursor {
         })
     }
 
-    /// The run it reads.
+    /// The run that it reads.
     pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
     }
 
-    /// The positions it covers.
+    /// The positions that it covers.
     pub(crate) fn span(&self) -> (Position, Position) {
         (self.first, self.last)
     }
 
-    /// The record last advanced to.
+    /// The current record.
     pub(crate) fn record(&self) -> RecordView<'_> {
         RecordView::again(&self.window.bytes[self.current.clone()], self.layout)
     }
 
-    /// Moves to the next event and tells its position.
+    /// Advances to the next event and returns its position.
     ///
     /// # Errors
-    /// [`CursorFault`]. After [`ReadError::Stopped`] the next call goes on; after any other the
-    /// cursor is of no further use. A fault of the index leaves nothing out: a cursor opened behind
-    /// the last event, once the index is mended, goes on where this one ended.
+    /// [`CursorFault`]. After [`ReadError::Stopped`] the next call continues; after any other error
+    /// the cursor is unusable. A fault of the index omits nothing: a cursor opened after the last
+    /// event, once the index has been rebuilt, continues where this one ended.
     pub(crate) fn advance(&mut self, work: &mut Work) -> Result<Option<Position>, CursorFault> {
-        // The record before this one: how long the next is, is not known yet.
+        // Charged for the previous record: the next one's length is not known yet.
         let steps = 1 + (self.current.len() >> STEP_BYTES_LOG2) as u64;
         work.step(steps).map_err(|stopped| CursorFault::Read(ReadError::Stopped(stopped)))?;
         match &self.path {
@@ -217,7 +218,7 @@ impl RunCursor {
         let hint = if self.window.holds_record(offset) {
             Hint::Span(offset, offset)
         } else {
-            // The neighbours still to come that lie close together, in either direction.
+            // The upcoming neighbours that are close together, in either direction.
             let here = run.rels_of(place);
             let close = |(pair, rel): &(&[u32], &u32)| {
                 pair[0].abs_diff(pair[1]) <= GAP && here.contains(rel)
@@ -232,7 +233,7 @@ impl RunCursor {
         taken.map_err(CursorFault::Read)?;
         let record = self.record();
         if !self.query.matches(record.event_type(), record.tags()) {
-            let what = "the index names an event that does not match";
+            let what = "the index lists an event that does not match";
             return Err(self.corrupt(offset, what).into());
         }
         Ok(Some(position))
@@ -260,7 +261,7 @@ impl RunCursor {
                 Ok(())
             }
             Ok(record) => {
-                let what = format!("position {} where {position} belongs", record.position());
+                let what = format!("position {} instead of {position}", record.position());
                 Err(self.corrupt(offset, &what))
             }
             Err(fault) => Err(self.corrupt(offset, &format!("the record is damaged: {fault}"))),
@@ -273,18 +274,18 @@ impl RunCursor {
     }
 }
 
-/// What else will be wanted soon.
+/// What will be read soon.
 #[derive(Debug, Clone, Copy)]
 enum Hint {
-    /// What follows.
+    /// The following bytes.
     Walk,
     /// Records that begin between these offsets.
     Span(u64, u64),
 }
 
 impl Window {
-    /// The place in the window of `len` bytes at `offset` of the segment; reads them if they are
-    /// not there.
+    /// The location in the window of `len` bytes at `offset` of the segment; reads them if
+    /// necessary.
     fn stretch(
         &mut self,
         segment: &OpenSegment,
@@ -325,7 +326,7 @@ impl Window {
         })
     }
 
-    /// Whether a whole record begins at `offset` in the window, so that nothing has to be read.
+    /// Whether the window holds a whole record at `offset`, so that nothing must be read.
     fn holds_record(&self, offset: u64) -> bool {
         let length =
             self.find(offset, 4).and_then(|at| RecordView::length(&self.bytes[at.start..]));

@@ -1,6 +1,5 @@
-//! Reading: snapshots, cursors, counts, terms. A reader works on its own thread
-//! from a watermark and segments that do not change below it; it takes no lock
-//! that an append waits for.
+//! Reading: snapshots, cursors, counts, terms. A reader works on its own thread with a watermark
+//! and segments that do not change below it, and takes no lock that an append waits for.
 
 mod count;
 mod cursor;

@@ -1,4 +1,4 @@
-//! The log as it was at one moment, and the cursor over its matching events.
+//! A snapshot of the log, and the cursor over its matching events.
 
 use super::cursor::{CursorFault, RunCursor};
 use super::stretch::{Stretch, find_id};
@@ -21,20 +21,20 @@ pub enum Order {
     Descending,
 }
 
-/// Where a read starts, which way it goes and how far.
+/// The start, direction and limit of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadOptions {
-    /// Exclusive start in the direction of reading: ascending, events after it
-    /// (0 or `None` = from the beginning); descending, events before it (`None` = from the head).
+    /// Exclusive start in the direction of reading. Ascending: events after it (0 or `None`: from
+    /// the beginning); descending: events before it (`None`: from the head).
     pub after: Option<Position>,
     /// Direction.
     pub order: Order,
-    /// Most events to return; `None` = no limit.
+    /// Maximum number of events; `None`: no limit.
     pub limit: Option<u64>,
 }
 
-/// The log as it was at one moment: everything up to [`head`](Self::head), nothing after. Cheap to
-/// take and to clone.
+/// The log at one moment: everything up to [`head`](Self::head), nothing after. Cheap to take and
+/// to clone.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     head: Position,
@@ -43,7 +43,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(feed: &Feed, segments: &Segments) -> Snapshot {
-        // The head first: segments only ever grow beyond it.
+        // The head is read first: segments only grow beyond it.
         let head = feed.head();
         Snapshot { head, runs: segments.runs() }
     }
@@ -52,19 +52,19 @@ impl Snapshot {
         &self.runs
     }
 
-    /// The last position it shows; 0 if the log is empty.
+    /// Its last position; 0 if the log is empty.
     #[must_use]
     pub fn head(&self) -> Position {
         self.head
     }
 
-    /// The matching events in order. Blocking file reads happen inside [`Events::next`].
+    /// The matching events in order. Files are read, blocking, in [`Events::next`].
     #[must_use]
     pub fn read(&self, query: &Query, options: ReadOptions) -> Events {
         self.read_compiled(CompiledQuery::shared(query), options)
     }
 
-    /// The same for a query compiled before.
+    /// As [`read`](Self::read), for a compiled query.
     #[must_use]
     pub fn read_compiled(&self, query: Arc<CompiledQuery>, options: ReadOptions) -> Events {
         let (low, high) = match options.order {
@@ -85,7 +85,7 @@ impl Snapshot {
         }
     }
 
-    /// The event at a position, as its record passed to `f`; `None` if there is none.
+    /// Passes the record at a position to `f`; `None` if there is none.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -97,10 +97,10 @@ impl Snapshot {
         self.at_within(position, Work::unbounded(), f)
     }
 
-    /// The same within a budget.
+    /// As [`at`](Self::at), within a budget.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends.
+    /// [`ReadError`], also if `work` stops.
     pub fn at_within<R>(
         &self,
         position: Position,
@@ -125,10 +125,10 @@ impl Snapshot {
         self.find_id_within(id, &mut Work::unbounded())
     }
 
-    /// The same within a budget.
+    /// As [`find_id`](Self::find_id), within a budget.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends.
+    /// [`ReadError`], also if `work` stops.
     pub fn find_id_within(
         &self,
         id: EventId,
@@ -138,7 +138,8 @@ impl Snapshot {
     }
 }
 
-/// A cursor over matching events. Holds one buffer; memory does not grow with the number of events.
+/// A cursor over matching events. It holds one buffer; memory does not grow with the number of
+/// events.
 #[derive(Debug)]
 pub struct Events {
     snapshot: Snapshot,
@@ -146,7 +147,7 @@ pub struct Events {
     descending: bool,
     /// Exclusive.
     low: Position,
-    /// Inclusive. With `low`: what is still to be read.
+    /// Inclusive. Together with `low`: what is still to be read.
     high: Position,
     remaining: u64,
     cursor: Option<RunCursor>,
@@ -154,13 +155,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again. Fewer
-    /// than some thousand steps may not suffice to get any further.
+    /// Limits the work of subsequent [`next`](Self::next) calls, until set again. Fewer than a few
+    /// thousand steps may not suffice for progress.
     pub fn bound(&mut self, work: Work) {
         self.work = work;
     }
 
-    /// The budget, with the steps that searching for events has taken of it.
+    /// The budget and the steps used by the search for events.
     #[must_use]
     pub fn work(&self) -> &Work {
         &self.work
@@ -169,10 +170,9 @@ impl Events {
     /// The next event, or `None` at the end. The view is valid until the next call.
     ///
     /// # Errors
-    /// [`ReadError`]; the cursor then stays where it was, so that a retry loses nothing. After
-    /// [`ReadError::Stopped`] a retry goes on where the search stopped, under a new
-    /// [`bound`](Self::bound).
-    #[allow(clippy::should_implement_trait)] // it lends
+    /// [`ReadError`]; the cursor keeps its place for a retry. After [`ReadError::Stopped`] a retry
+    /// continues the search under a new [`bound`](Self::bound).
+    #[allow(clippy::should_implement_trait)] // a lending iterator
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>, ReadError> {
         let mut mended = false;
         loop {
@@ -211,8 +211,8 @@ impl Events {
                     }
                     return Err(error);
                 }
-                // The index is made anew and the read goes on behind the last event. A second
-                // fault before the next event is told: the index in memory has no damage to mend.
+                // Rebuilds the index and continues after the last event. A second fault before the
+                // next event is reported: the index in memory has no damage to repair.
                 Err(CursorFault::Index(fault)) => {
                     let run = Arc::clone(cursor.run());
                     self.cursor = None;
@@ -228,23 +228,23 @@ impl Events {
         Ok(Some(cursor.record()))
     }
 
-    /// Counts steps that were taken for the event that [`next`](Self::next) has just given, such as
-    /// writing it out: the next call looks whether they were too many.
+    /// Charges steps for processing the event that [`next`](Self::next) has returned, such as
+    /// writing it out; the next call checks the limit.
     pub fn spend(&mut self, steps: u64) {
         let _ = self.work.step(steps);
     }
 
-    /// The budget, out of it.
+    /// Takes the budget out of the cursor.
     pub(crate) fn take_work(&mut self) -> Work {
         std::mem::take(&mut self.work)
     }
 
-    /// The event that [`next`](Self::next) has just given.
+    /// The event that [`next`](Self::next) has returned.
     pub(crate) fn current(&self) -> RecordView<'_> {
         self.cursor.as_ref().expect("it has just advanced").record()
     }
 
-    /// Everything up to here has been returned or does not match (ascending reads).
+    /// Everything up to this position has been returned or does not match (ascending reads).
     pub(crate) fn settled(&self) -> Position {
         self.low
     }

@@ -1,4 +1,4 @@
-//! A stretch of the log, and where in it the event with an id or a request key stands.
+//! A range of the log, and look-ups of event ids and request keys in it.
 
 use crate::error::ReadError;
 use crate::segments::Run;
@@ -6,14 +6,14 @@ use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// A stretch of the log: after `low`, up to and including `high`.
+/// A range of the log: after `low`, up to and including `high`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) low: Position,
     pub(crate) high: Position,
 }
 
-/// Position of the event with this id in the stretch.
+/// Position of the event with this id in the range.
 pub(crate) fn find_id(
     runs: &[Arc<Run>],
     id: &[u8; 16],
@@ -23,7 +23,7 @@ pub(crate) fn find_id(
     find(runs, stretch, |run, range| run.ask(work, |index, _| index.find_id(id, range.clone())))
 }
 
-/// Position of the first event of the newest request with this key in the stretch.
+/// Position of the first event of the newest request with this key in the range.
 pub(crate) fn find_key(
     runs: &[Arc<Run>],
     key: &str,

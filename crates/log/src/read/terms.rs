@@ -1,5 +1,5 @@
-//! The types and tags of a log with the number of events that carry them, in pages: merged from the
-//! indexes of all runs, no event is read.
+//! The types and tags of a log with their event counts, in pages: merged from the indexes of all
+//! runs, without reading events.
 
 use super::snapshot::Snapshot;
 use crate::error::ReadError;
@@ -17,8 +17,8 @@ pub struct TermCount {
 }
 
 impl Snapshot {
-    /// All types with their counts, in byte order. As long as there are types: for a page of them
-    /// ask [`types_page`](Self::types_page).
+    /// All types with their counts, in byte order. Unbounded; for a page use
+    /// [`types_page`](Self::types_page).
     ///
     /// # Errors
     /// [`ReadError`].
@@ -29,7 +29,7 @@ impl Snapshot {
     /// The first `limit` types greater than `after`, with their counts, in byte order.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends: what was found is lost.
+    /// [`ReadError`], also if `work` stops: partial results are lost.
     pub fn types_page(
         &self,
         after: Option<&str>,
@@ -43,7 +43,7 @@ impl Snapshot {
     /// counts, in byte order.
     ///
     /// # Errors
-    /// [`ReadError`], also if `work` ends: what was found is lost.
+    /// [`ReadError`], also if `work` stops: partial results are lost.
     pub fn tags(
         &self,
         prefix: &str,
@@ -63,9 +63,8 @@ impl Snapshot {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for run in self.runs() {
             let end = run.range(0, self.head()).end;
-            // The first `limit` overall are among the first `limit` of each run, and a term
-            // among them is among the first of every run that has it. Nothing greater than
-            // the last of a full page can be among them.
+            // The first `limit` terms overall are among the first `limit` of each run that contains
+            // them. Terms greater than the last of a full page cannot be among them.
             let full = counts.len() == page.limit;
             let last = counts.last_key_value().map(|(term, _)| term.clone()).filter(|_| full);
             let page = TermPage { until: last.as_deref(), ..*page };

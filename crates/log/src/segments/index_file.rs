@@ -1,4 +1,4 @@
-//! The index of some segments and its file: read from the segments into memory, opened, replaced.
+//! The index of some segments and its file: built from the segments, opened, replaced.
 
 use super::open_segment::OpenSegment;
 use crate::error::{Corruption, OpenError};
@@ -10,11 +10,10 @@ use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// What reading segments into an index comes to: the index, and its writer with what each segment
-/// was found to hold.
+/// The result of indexing segments: the index, its writer, and the contents found in each segment.
 pub(crate) type BuiltIndex = (Arc<ActiveIndex>, (ActiveWriter, Vec<recover::ScannedSegment>));
 
-/// Reads adjacent segments into one index in memory.
+/// Builds an index in memory from adjacent segments.
 pub(crate) fn build_active(segments: &[Arc<OpenSegment>]) -> Result<BuiltIndex, OpenError> {
     let mut writer = ActiveWriter::new(segments[0].base());
     let index = Arc::clone(writer.index());
@@ -40,8 +39,8 @@ pub(crate) fn build_active(segments: &[Arc<OpenSegment>]) -> Result<BuiltIndex, 
     Ok((index, (writer, scanned)))
 }
 
-/// A segment that another follows must reach to it: else every later event would be taken for one
-/// before it.
+/// Checks that a segment extends to the next one; otherwise every later event would be mistaken for
+/// the one before it.
 pub(crate) fn check_next(
     name: &str,
     found: &recover::ScannedSegment,
@@ -57,7 +56,7 @@ pub(crate) fn check_next(
     Err(OpenError::Corrupt(Corruption { file: name.into(), offset: found.end, what }))
 }
 
-/// A storage file as the index reads it.
+/// A storage file as read by the index.
 #[derive(Debug)]
 struct IndexFile(Arc<dyn StorageFile>);
 
@@ -74,7 +73,7 @@ impl ReadAt for IndexFile {
     }
 }
 
-/// The same while it is written.
+/// A storage file as written by the index.
 pub(crate) struct NewIndexFile<'f>(pub(crate) &'f dyn StorageFile);
 
 impl WriteAt for NewIndexFile<'_> {
@@ -83,7 +82,7 @@ impl WriteAt for NewIndexFile<'_> {
     }
 }
 
-/// Puts an index file in place of the one there is, if any: after a crash either is there, whole.
+/// Replaces an index file: after a crash, either the old or the new one exists, complete.
 pub(crate) fn replace_index(
     storage: &dyn Storage,
     base: Position,
@@ -95,9 +94,9 @@ pub(crate) fn replace_index(
     Ok(storage.sync_dir()?)
 }
 
-/// Opens the index file of a segment; `None` if there is none, or none that can be used.
+/// Opens the index file of a segment; `None` if there is no usable one.
 ///
-/// The salt is the segment's: an index of another segment of the same place cannot be used.
+/// The salt is the segment's, so the index of another segment at the same base is not used.
 pub(crate) fn open_sealed(
     storage: &dyn Storage,
     base: Position,
@@ -111,7 +110,7 @@ pub(crate) fn open_sealed(
     };
     match SealedIndex::open(Arc::new(IndexFile(file))) {
         Ok(index) if index.base() == base && index.is_of_segment(salt) => Ok(Some(Arc::new(index))),
-        // Whatever is wrong with it, the segment can make it anew.
+        // Whatever is wrong with it, it can be rebuilt from the segment.
         Ok(_)
         | Err(
             IndexError::Damaged { .. } | IndexError::Version(_) | IndexError::NoSuchEvent { .. },

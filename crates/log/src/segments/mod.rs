@@ -1,5 +1,5 @@
-//! The segments of an open log as readers and the judge see them: in runs of one or more, each with
-//! its index, in order of position.
+//! The segments of an open log for readers and the judge: in runs of one or more, each with an
+//! index, by position.
 
 mod index_file;
 mod open_segment;
@@ -16,11 +16,11 @@ use crate::threads::lock;
 use std::sync::{Arc, Mutex};
 use wellspring_types::Position;
 
-/// What the indexes of a log take and hold.
+/// The memory and disk usage of a log's indexes.
 #[derive(Debug, Default)]
 pub(crate) struct IndexUsage {
     pub(crate) memory_bytes: u64,
-    /// Of these, what the index of the segment being written takes.
+    /// Of this, the memory of the active segment's index.
     pub(crate) active_memory_bytes: u64,
     pub(crate) terms: Terms,
 }
@@ -36,7 +36,7 @@ impl Segments {
         Segments { runs: Mutex::new(Arc::new(runs)) }
     }
 
-    /// The runs in order. The lock is held for the copy of one pointer.
+    /// The runs in order. The lock is held while one pointer is copied.
     pub(crate) fn runs(&self) -> Arc<Vec<Arc<Run>>> {
         Arc::clone(&lock(&self.runs))
     }
@@ -46,14 +46,14 @@ impl Segments {
         self.runs().iter().map(|run| run.segments().len() as u64).sum()
     }
 
-    /// The first damage that was met in each segment, by position.
+    /// The first damage found in each segment, by position.
     pub(crate) fn damage(&self) -> Vec<Corruption> {
         let runs = self.runs();
         let segments = runs.iter().flat_map(|run| run.segments());
         segments.filter_map(|segment| segment.damage().cloned()).collect()
     }
 
-    /// How often an index has been made anew because it was damaged.
+    /// How often a damaged index has been rebuilt.
     pub(crate) fn indexes_mended(&self) -> u64 {
         let runs = self.runs();
         runs.iter().flat_map(|run| run.segments()).map(|segment| segment.indexes_mended()).sum()
@@ -63,12 +63,12 @@ impl Segments {
         Arc::make_mut(&mut *lock(&self.runs)).push(run);
     }
 
-    /// Forgets the segments that begin after `base`: nothing of them was made durable.
+    /// Removes the segments that begin after `base`: none of their events was made durable.
     pub(crate) fn truncate_after(&self, base: Position) {
         Arc::make_mut(&mut *lock(&self.runs)).retain(|run| run.base() <= base);
     }
 
-    /// Puts one run in the place of those that have its segments.
+    /// Replaces the runs that have a run's segments by that run.
     pub(crate) fn replace(&self, merged: Arc<Run>) {
         let mut runs = lock(&self.runs);
         let (mut kept, mut replaced): (Vec<_>, Vec<_>) = runs.iter().cloned().partition(|run| {
@@ -83,7 +83,7 @@ impl Segments {
         *runs = Arc::new(kept);
     }
 
-    /// Puts another file in the place of a damaged one: readers that begin now read that.
+    /// Replaces a damaged file: readers that start from now on use the new one.
     pub(crate) fn replace_file(&self, base: Position, file: Arc<dyn StorageFile>) {
         let mut runs = lock(&self.runs);
         let holds = |run: &Arc<Run>| run.segments().iter().any(|segment| segment.base() == base);
@@ -99,7 +99,7 @@ impl Segments {
         segments.filter(|segment| segment.damage().is_some()).map(|s| s.base()).collect()
     }
 
-    /// The file of a segment and the base of the one after it, if there is one.
+    /// The file of a segment and the base of the next one, if there is one.
     pub(crate) fn segment(&self, base: Position) -> Option<(Arc<OpenSegment>, Option<Position>)> {
         let runs = self.runs();
         let mut segments = runs.iter().flat_map(|run| run.segments());
@@ -107,7 +107,7 @@ impl Segments {
         Some((Arc::clone(segment), segments.next().map(|after| after.base())))
     }
 
-    /// The base of the segment before one.
+    /// The base of the segment before this one.
     pub(crate) fn base_before(&self, base: Position) -> Option<Position> {
         let runs = self.runs();
         let segments = runs.iter().flat_map(|run| run.segments());
@@ -120,7 +120,7 @@ impl Segments {
             let index = run.index();
             let memory_bytes = index.memory_bytes() as u64;
             usage.memory_bytes += memory_bytes;
-            // The last one is written to; one before it may be active until it is sealed.
+            // The last segment is being written; the one before may be active until it is sealed.
             usage.active_memory_bytes = memory_bytes;
             let Terms { types, tags } = index.terms();
             usage.terms.types += types;

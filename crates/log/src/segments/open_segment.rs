@@ -1,4 +1,4 @@
-//! One segment of an open log: its file, and the damage that was met in it.
+//! A segment of an open log: its file, and the damage found in it.
 
 use crate::error::{Corruption, ReadError};
 use crate::segment::segment_name;
@@ -13,9 +13,9 @@ pub(crate) struct OpenSegment {
     base: Position,
     /// Set before any of its events is published.
     file: OnceLock<Arc<dyn StorageFile>>,
-    /// The first damage that was met in it, or in an index that could not be made anew.
+    /// The first damage found in it, or in an index that could not be rebuilt.
     damage: OnceLock<Corruption>,
-    /// How often an index whose first segment this is has been made anew.
+    /// How often the index that begins with this segment has been rebuilt.
     indexes_mended: AtomicU64,
 }
 
@@ -41,23 +41,23 @@ impl OpenSegment {
         let _ = self.file.set(file);
     }
 
-    /// Remembers damage and tells of it. It stays until the log is opened again.
+    /// Records damage and returns it as an error. It is kept until the log is opened again.
     pub(crate) fn damaged(&self, corruption: Corruption) -> ReadError {
         let _ = self.damage.set(corruption.clone());
         ReadError::Corrupt(corruption)
     }
 
-    /// The first damage that was met in it.
+    /// The first damage found in it.
     pub(crate) fn damage(&self) -> Option<&Corruption> {
         self.damage.get()
     }
 
-    /// How often an index that begins with it has been made anew because it was damaged.
+    /// How often the index that begins with it has been rebuilt because of damage.
     pub(crate) fn indexes_mended(&self) -> u64 {
         self.indexes_mended.load(Ordering::Relaxed)
     }
 
-    /// Counts an index as made anew.
+    /// Counts a rebuilt index.
     pub(crate) fn count_mended(&self) {
         self.indexes_mended.fetch_add(1, Ordering::Relaxed);
     }

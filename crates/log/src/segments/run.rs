@@ -1,4 +1,4 @@
-//! Adjacent segments under one index: what readers and the judge ask as one.
+//! Adjacent segments under one index, which readers and the judge query together.
 
 use super::index_file::{build_active, open_sealed, replace_index};
 use super::open_segment::OpenSegment;
@@ -16,30 +16,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use wellspring_types::Position;
 
-/// One or more adjacent segments and their index. Events are named by their position less that of
-/// the first.
+/// One or more adjacent segments and their index. Events are identified by their position relative
+/// to the first.
 #[derive(Debug)]
 pub(crate) struct Run {
     storage: Arc<dyn Storage>,
-    /// Ascending, at least one. Several only if none of them is written to any more.
+    /// Ascending, at least one. More than one only if none is being written.
     segments: Vec<Arc<OpenSegment>>,
-    /// How many events it holds, once it is full and that is known for sure.
+    /// Number of events, once the run is full and the number is certain.
     events: OnceLock<u32>,
-    /// Replaced when the segment is sealed, or its index found damaged.
+    /// Replaced when the segment is sealed, or when its index is found damaged.
     index: Mutex<SegmentIndex>,
-    /// Held while the file of the index is replaced: by one, while others wait.
+    /// Held while the index file is replaced.
     index_file: Mutex<IndexOwner>,
-    /// How often the index has been made anew.
+    /// How often the index has been rebuilt.
     mended: AtomicU64,
 }
 
-/// Whose the index file is that this run was opened with.
+/// The owner of the index file with which this run was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexOwner {
-    /// This run's.
+    /// This run.
     Run,
-    /// It is replaced or gone: a larger run has an index for these segments, and only readers that
-    /// began earlier still hold this one.
+    /// The file was replaced or removed: a larger run has an index for these segments, and only
+    /// older readers still hold this run.
     LargerRun,
 }
 
@@ -54,7 +54,7 @@ impl Run {
         Run::of(storage, vec![OpenSegment::new(base, file)], index)
     }
 
-    /// A run of these segments, which are adjacent and ascending.
+    /// A run of these adjacent segments, in ascending order.
     pub(crate) fn of(
         storage: Arc<dyn Storage>,
         segments: Vec<Arc<OpenSegment>>,
@@ -71,7 +71,7 @@ impl Run {
         }
     }
 
-    /// The same run with another file of the segment with this base, which is not damaged.
+    /// The same run with another, undamaged file for the segment with this base.
     pub(super) fn with_file(&self, base: Position, file: Arc<dyn StorageFile>) -> Run {
         let other = |segment: &Arc<OpenSegment>| match segment.base() == base {
             true => OpenSegment::new(base, Some(Arc::clone(&file))),
@@ -94,13 +94,13 @@ impl Run {
         &self.segments
     }
 
-    /// The place of the segment that holds a position of this run.
+    /// The index of the segment that holds a position of this run.
     pub(crate) fn place_of(&self, position: Position) -> usize {
         assert!(position >= self.base(), "a position of this run");
         self.segments.partition_point(|segment| segment.base() <= position) - 1
     }
 
-    /// The relative positions that the segment at a place holds, or may come to hold.
+    /// The relative positions that a segment holds or may hold.
     pub(crate) fn rels_of(&self, place: usize) -> Range<u32> {
         let rel = |segment: &OpenSegment| (segment.base() - self.base()) as u32;
         let end = self.segments.get(place + 1).map_or(u32::MAX, |after| rel(after));
@@ -111,7 +111,7 @@ impl Run {
         lock(&self.index).clone()
     }
 
-    /// The relative positions of `low` (exclusive) to `high` (inclusive) that lie in this run.
+    /// The relative positions from `low` (exclusive) to `high` (inclusive) in this run.
     pub(crate) fn range(&self, low: Position, high: Position) -> Range<u32> {
         let relative = |position: Position| {
             position.saturating_sub(self.base()).min(u64::from(u32::MAX)) as u32
@@ -120,10 +120,11 @@ impl Run {
         start..relative(high + 1).max(start)
     }
 
-    /// Asks the index; one found damaged is made anew from the segments and asked again.
+    /// Queries the index; a damaged index is rebuilt from the segments and queried again.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::Stopped`] if the work ends first, or leaves repairs to others.
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work stops first, or leaves repairs to other
+    /// threads.
     pub(crate) fn ask<R>(
         &self,
         work: &mut Work,
@@ -139,7 +140,7 @@ impl Run {
         }
     }
 
-    /// As [`mend`](Self::mend), unless the work leaves repairs to others.
+    /// As [`mend`](Self::mend), unless the work leaves repairs to other threads.
     pub(crate) fn mend_within(&self, fault: IndexError, work: &Work) -> Result<(), ReadError> {
         if fault.calls_for_repair() && work.repair() == Repair::Elsewhere {
             return Err(ReadError::Stopped(Stopped::Repair));
@@ -147,9 +148,8 @@ impl Run {
         self.mend(fault)
     }
 
-    /// Replaces a damaged index by one made from the segments, its file, too, if that can be
-    /// written; any other fault is returned. Of several readers that meet the damage one does the
-    /// work.
+    /// Rebuilds a damaged index from the segments, and its file if that can be written; returns any
+    /// other fault. Only one of several readers that find the damage does the work.
     pub(crate) fn mend(&self, fault: IndexError) -> Result<(), ReadError> {
         if !fault.calls_for_repair() {
             return Err(self.index_error(fault));
@@ -170,7 +170,7 @@ impl Run {
         let (last, ended) = last.zip(ended).expect("a run has segments");
         let expected = self.events.get().map(|&events| self.base() + u64::from(events));
         if expected.is_some_and(|next| next != ended.next) {
-            // A shorter index would make every later answer short.
+            // A shorter index would make later answers incomplete.
             let what = "the segment ends before its last event".into();
             let offset = ended.end;
             return Err(last.damaged(Corruption { file: last.name(), offset, what }));
@@ -179,21 +179,21 @@ impl Run {
         self.mended.fetch_add(1, Ordering::Release);
         self.segments[0].count_mended();
         if *owner == IndexOwner::Run {
-            // If the file cannot be written, the index in memory serves, and the next opening
-            // tries.
+            // If the file cannot be written, the index in memory is used, and the next opening
+            // tries again.
             let ends: Vec<u64> = scanned.iter().map(|scanned| scanned.end).collect();
             let _ = self.write_index(&ends);
         }
         Ok(())
     }
 
-    /// Remembers damage with the segment it lies in; that of an index with the first.
+    /// Records damage with the segment that contains it; damage of an index with the first segment.
     fn damaged(&self, corruption: Corruption) -> ReadError {
         let segment = self.segments.iter().find(|segment| segment.name() == corruption.file);
         segment.unwrap_or(&self.segments[0]).damaged(corruption)
     }
 
-    /// What a reader is told of a fault of the index.
+    /// Converts a fault of the index to a reader's error.
     pub(crate) fn index_error(&self, fault: IndexError) -> ReadError {
         let file = index_name(self.base());
         match fault {
@@ -203,17 +203,17 @@ impl Run {
             }
             IndexError::NoSuchEvent { rel, len } => ReadError::Io {
                 doing: format!("reading {file}"),
-                error: format!("event {rel} of {len} was asked for"),
+                error: format!("event {rel} of {len} was requested"),
             },
             IndexError::Stopped(stopped) => ReadError::Stopped(stopped),
             IndexError::Version(version) => ReadError::Io {
                 doing: format!("reading {file}"),
-                error: format!("unknown format version {version}"),
+                error: format!("unsupported format version {version}"),
             },
         }
     }
 
-    /// Says how many events the run holds now that it is full.
+    /// Sets the number of events of a full run.
     pub(crate) fn set_events(&self, events: u32) {
         let _ = self.events.set(events);
     }
@@ -222,19 +222,19 @@ impl Run {
         *lock(&self.index) = index;
     }
 
-    /// Keeps the file of the index from being replaced by others.
+    /// Prevents other threads from replacing the index file.
     pub(crate) fn own_index_file(&self) -> MutexGuard<'_, IndexOwner> {
         lock(&self.index_file)
     }
 
     /// Writes the sealed index of this full segment, whose last batch ends at `end`, and uses it
-    /// from now on. Does nothing if it is sealed already.
+    /// from now on. Does nothing if it is already sealed.
     pub(crate) fn seal(&self, end: u64) -> Result<(), OpenError> {
         let _own = self.own_index_file();
         self.write_index(&[end])
     }
 
-    /// The same for all segments, with the file of the index owned.
+    /// Writes the sealed index of all segments, with the index file locked.
     fn write_index(&self, ends: &[u64]) -> Result<(), OpenError> {
         let SegmentIndex::Active(active) = self.index() else { return Ok(()) };
         assert_eq!(ends.len(), self.segments.len(), "each segment ends somewhere");
@@ -265,10 +265,10 @@ impl Run {
         Ok(())
     }
 
-    /// Makes what was written into its segments durable.
+    /// Makes everything written to its segments durable.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// An error of the file system.
     pub(crate) fn sync(&self) -> io::Result<()> {
         for segment in &self.segments {
             let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
@@ -277,7 +277,7 @@ impl Run {
         Ok(())
     }
 
-    /// A seed that no client can know.
+    /// A seed that clients cannot predict.
     pub(crate) fn seed(&self) -> u64 {
         RandomState::new().hash_one(self.base())
     }

@@ -1,5 +1,5 @@
 //! Applying: a batch of another node gets its index entries and its place in the segments, then the
-//! head moves. Whoever led judged it; nothing is judged here.
+//! head moves. Its leader has judged it; nothing is judged here.
 
 use super::Sequencer;
 use super::commit::{Committer, Progress};

@@ -1,6 +1,6 @@
-//! Committing: the next batch to the journal, then the head moves, then the
-//! answers. While one batch is being made durable the next one gathers, so
-//! batches grow with load by themselves and no timer is needed.
+//! Committing: the next batch goes to the journal, then the head moves, then requests are answered.
+//! While one batch is made durable the next one gathers, so batches grow with load and no timer is
+//! needed.
 
 use super::gather::Waiter;
 use super::seal::RETRY_AFTER;
@@ -17,53 +17,54 @@ use std::sync::{MutexGuard, TryLockError};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Time between questions to a full device.
+/// Time between checks of a full device.
 const LOOK_FOR_ROOM_AFTER: Duration = Duration::from_secs(1);
 
-/// Time between attempts at writing what is durable elsewhere into the segments here.
+/// Time between attempts to write batches that are durable elsewhere into the local segments.
 const KEEP_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Longest sleep of a log that closes and waits for what it has offered.
+/// Maximum sleep of a closing log that waits for its offers.
 const WHILE_CLOSING: Duration = Duration::from_millis(1);
-/// Most steps of a client's own thread with a shared log before it leaves them to the journal's.
+/// Maximum number of steps of a client's own thread with a shared log before it leaves them to the
+/// journal's thread.
 const INLINE_STEPS: usize = 64;
 
-/// The journal and what goes with it. Whoever holds its lock commits.
+/// The journal and its state. The thread that holds its lock commits.
 pub(crate) struct Committer {
     pub(crate) journal: Box<dyn Journal>,
-    /// Base of the segment of the last batch.
+    /// Base of the last batch's segment.
     pub(crate) segment_base: Position,
     /// Offset after the last batch in it.
     pub(crate) segment_end: u64,
     pub(crate) last_sync_us: u64,
-    /// When indexes that could not be written are tried again.
+    /// When to retry writing indexes.
     pub(crate) seal_again_us: u64,
-    /// What the last batch that found no room needed, in bytes.
+    /// Size of the last batch that found no room, in bytes.
     pub(crate) refused_bytes: usize,
-    /// When a full device is asked again.
+    /// When to check a full device again.
     pub(crate) room_again_us: u64,
-    /// When damage of a copy is looked for again.
+    /// When to check for damage of a copy again.
     pub(crate) look_for_damage_us: u64,
 }
 
-/// What [`Sequencer::commit_one`] did.
+/// The result of [`Sequencer::commit_one`].
 pub(super) enum Progress {
-    /// Dealt with something; these are to be told, once the committer's lock is free.
+    /// Something was done; these answers are to be sent once the committer's lock is released.
     Done(Vec<Answer>),
-    /// Found nothing to do.
+    /// There was nothing to do.
     Nothing,
-    /// What is durable elsewhere could not be written here. It is tried again.
+    /// A batch that is durable elsewhere could not be written here. It is retried.
     Stalled,
 }
 
-/// What a client's own thread leaves to the journal's.
-enum Rest {
-    /// Nothing before something arrives, which wakes it.
+/// What a client's own thread leaves to the journal's thread.
+enum RemainingWork {
+    /// Nothing until an arrival, which wakes it.
     ToArrive,
-    /// More, at once or after a while.
+    /// More work, immediately or later.
     ToDo,
 }
 
-/// Waiters with what befell their batch.
+/// Waiters and the outcome of their batch.
 pub(super) struct Answer {
     pub(super) waiters: Vec<Waiter>,
     pub(super) verdict: Result<(), AppendError>,
@@ -76,21 +77,21 @@ impl Committer {
 }
 
 impl Sequencer {
-    /// The committer, if nobody has it.
+    /// The committer, unless another thread has it.
     pub(crate) fn try_committer(&self) -> Option<MutexGuard<'_, Committer>> {
         match self.committer.try_lock() {
             Ok(committer) => Some(committer),
-            // What it guards is consistent between statements that can panic.
+            // The state is consistent between statements that can panic.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Commits on this thread what is staged now, if nobody else is committing.
-    /// What gathers meanwhile is left to the journal's thread.
+    /// Commits what is staged on this thread, unless another thread is committing. What gathers
+    /// meanwhile is left to the journal's thread.
     pub(crate) fn commit_inline(&self) {
         let Some(mut committer) = self.try_committer() else {
-            // The holder may already have looked at the queue for the last time.
+            // The holder may have checked the queue for the last time already.
             self.wake();
             return;
         };
@@ -102,7 +103,7 @@ impl Sequencer {
             },
             false => self.poll_inline(&mut committer),
         };
-        // A delayed barrier that nobody waits for yet is the journal's thread's.
+        // A delayed barrier that no request waits for is left to the journal's thread.
         let begins_interval = !barrier_was_due && committer.journal.unsynced();
         drop(committer);
         self.tell(answers);
@@ -111,8 +112,8 @@ impl Sequencer {
         }
     }
 
-    /// Sends off what is staged and takes what has arrived, as long as there is anything; what
-    /// comes later is the journal's thread's. A panic ends the log: what waits is told.
+    /// Sends what is staged and processes arrivals as long as there are any; later ones are left to
+    /// the journal's thread. A panic closes the log: waiters are notified.
     fn poll_inline(&self, committer: &mut Committer) -> Vec<Answer> {
         let mut answers = Vec::new();
         let polled = catch_unwind(AssertUnwindSafe(|| self.poll_steps(committer, &mut answers)));
@@ -120,29 +121,30 @@ impl Sequencer {
             self.break_down("the journal panicked");
             answers.extend(self.drop_staged("the journal panicked"));
         }
-        if !matches!(polled, Ok(Rest::ToArrive)) {
+        if !matches!(polled, Ok(RemainingWork::ToArrive)) {
             self.wake();
         }
         self.journal_waker.end_polling();
         answers
     }
 
-    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> Rest {
+    fn poll_steps(&self, committer: &mut Committer, answers: &mut Vec<Answer>) -> RemainingWork {
         for _ in 0..INLINE_STEPS {
-            // What woke before this look, such as the offer's own arrival, is seen by it.
+            // This poll sees everything that caused an earlier wake, such as the offer's own
+            // arrival.
             self.journal_waker.begin_polling();
             match self.commit_one(committer) {
                 Progress::Done(more) => answers.extend(more),
-                Progress::Nothing => return Rest::ToArrive,
-                Progress::Stalled => return Rest::ToDo,
+                Progress::Nothing => return RemainingWork::ToArrive,
+                Progress::Stalled => return RemainingWork::ToDo,
             }
         }
-        Rest::ToDo
+        RemainingWork::ToDo
     }
 
-    /// The life of the journal's thread. A panic in it ends the log: what waits is told.
+    /// The main loop of the journal's thread. A panic in it closes the log: waiters are notified.
     pub(crate) fn run(&self) {
-        // Before the journal is asked for the first time: what wakes then is not lost.
+        // Before the journal is polled for the first time, so that no wake is lost.
         self.journal_waker.unparks(std::thread::current());
         if catch_unwind(AssertUnwindSafe(|| self.commit_until_closed())).is_err() {
             self.break_down("the journal's thread panicked");
@@ -187,7 +189,7 @@ impl Sequencer {
                 }
                 Progress::Nothing => [due_in, journal_in].into_iter().flatten().min(),
             };
-            // Asked also while there is more to do: what others write may never end.
+            // Checked even while there is more to do: entries of other nodes may never end.
             if self.is_ending() {
                 if self.is_idle() || !self.is_worth_waiting(&mut give_up_at_us) {
                     break;
@@ -204,13 +206,13 @@ impl Sequencer {
         self.finish_journal();
     }
 
-    /// Whether the log closes, or is a copy that takes nothing any more: it must not go on to lead.
+    /// Whether the log is closing, or is a detached copy, which must not go on to lead.
     fn is_ending(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
             || !self.limits.settles_at_once && self.closed_reason().is_some()
     }
 
-    /// While the log closes: what was offered is waited for a little, but not for ever.
+    /// While the log is closing: whether to wait a little longer for offers.
     fn is_worth_waiting(&self, give_up_at_us: &mut Option<u64>) -> bool {
         let now_us = self.clock().monotonic_us();
         let patience_us = self.limits.close_patience.as_micros() as u64;
@@ -222,7 +224,7 @@ impl Sequencer {
         staging.queue.is_empty() && staging.in_flight.is_empty()
     }
 
-    /// The last barrier; what the journal has not settled by now is told so.
+    /// Makes the last barrier; reports everything unsettled as such.
     fn finish_journal(&self) {
         let mut committer = lock(&self.committer);
         if let Err(error) = committer.journal.sync() {
@@ -236,7 +238,7 @@ impl Sequencer {
         self.tell(answers);
     }
 
-    /// Does what is due beside commits, and tells how long until more is.
+    /// Performs due tasks other than commits; returns the time until the next one.
     fn due_in(&self, committer: &mut Committer) -> Option<Duration> {
         let sync_in = self.sync_if_due(committer);
         let seal_in = self.seal_again_if_due(committer);
@@ -245,7 +247,7 @@ impl Sequencer {
         [sync_in, seal_in, room_in, mend_in].into_iter().flatten().min()
     }
 
-    /// One turn of a log that its caller drives: one arrival, one batch, or one thing that is due.
+    /// One turn of a log driven by its caller: one arrival, one batch, or one due task.
     pub(crate) fn turn(&self) -> Turn {
         let mut committer = lock(&self.committer);
         let due = self.due_in(&mut committer);
@@ -256,19 +258,19 @@ impl Sequencer {
         match progress {
             Progress::Done(answers) => {
                 self.tell(answers);
-                Turn { did: Did::Something, due_in }
+                Turn { did: TurnProgress::Something, due_in }
             }
             Progress::Nothing | Progress::Stalled => {
                 self.wake_owed();
-                Turn { did: Did::Nothing, due_in }
+                Turn { did: TurnProgress::Nothing, due_in }
             }
         }
     }
 
-    /// The end of a log that its caller drives.
+    /// Ends a log driven by its caller.
     pub(crate) fn end_by_turns(&self) {
-        while let Did::Something = self.turn().did {
-            // What others write may never end.
+        while let TurnProgress::Something = self.turn().did {
+            // Entries of other nodes may never end.
             if self.is_idle() {
                 break;
             }
@@ -277,7 +279,7 @@ impl Sequencer {
         self.end();
     }
 
-    /// Tries indexes again that could not be written, or tells how long until then.
+    /// Retries writing indexes if due, or returns the time until then.
     fn seal_again_if_due(&self, committer: &mut Committer) -> Option<Duration> {
         if self.sealer.failed() == 0 {
             return None;
@@ -295,9 +297,9 @@ impl Sequencer {
         Some(RETRY_AFTER)
     }
 
-    /// While the device is full: asks it whether what it refused last fits now, or tells how long
-    /// until then. Without that a log without appends would be full for ever, and no client
-    /// appends to a server that says it is not ready.
+    /// While the device is full: checks whether what it refused last fits now, or returns the time
+    /// until then. Otherwise a log without appends would stay full for ever, because no client
+    /// appends to a server that is not ready.
     fn look_for_room_if_due(&self, committer: &mut Committer) -> Option<Duration> {
         if !self.mark.is_full() {
             committer.room_again_us = 0;
@@ -322,7 +324,7 @@ impl Sequencer {
         Some(LOOK_FOR_ROOM_AFTER)
     }
 
-    /// Under a delayed barrier: makes it when it is due, or tells how long until then.
+    /// Under delayed barriers: makes one if due, or returns the time until then.
     fn sync_if_due(&self, committer: &mut Committer) -> Option<Duration> {
         let Sync::Interval(interval) = self.options.sync else { return None };
         if !committer.journal.unsynced() {
@@ -359,17 +361,17 @@ impl Sequencer {
             Err(error) => self.stalled(committer, &error, 0),
         };
         if !self.limits.settles_at_once {
-            // After the head: who waits for a place reads the head then.
+            // After the head: waiters for a place then read the head.
             let place = committer.journal.place().0;
             self.places.advance(place);
         }
         progress
     }
 
-    /// Offers the journal as many of the batches that are staged as it takes.
+    /// Offers the journal as many staged batches as it accepts.
     ///
     /// # Errors
-    /// What to tell whom, if it refuses one.
+    /// The answers to send if it refuses one.
     fn offer_staged(&self, committer: &mut Committer) -> Result<(), Vec<Answer>> {
         while committer.journal.takes_another() {
             let batch = {
@@ -381,13 +383,13 @@ impl Sequencer {
                 staging.in_flight.push_back(in_flight);
                 batch
             };
-            // The delay of a barrier counts from the first batch that it will cover.
+            // The delay of a barrier starts with the first batch that it will cover.
             if let Sync::Interval(_) = self.options.sync
                 && !committer.journal.unsynced()
             {
                 committer.last_sync_us = self.clock().monotonic_us();
             }
-            // A panic in there leaves it open what was written.
+            // After a panic in there it is unknown what was written.
             let journal = &mut committer.journal;
             let offered = catch_unwind(AssertUnwindSafe(|| journal.offer(batch)));
             match offered {
@@ -410,7 +412,7 @@ impl Sequencer {
         Ok(())
     }
 
-    /// What is durable elsewhere found no room in the segments, or the system refused.
+    /// A batch that is durable elsewhere did not fit into the segments, or the system refused.
     pub(super) fn stalled(
         &self,
         committer: &mut Committer,
@@ -424,9 +426,9 @@ impl Sequencer {
         Progress::Stalled
     }
 
-    /// The batch is durable: everyone may see it.
+    /// Publishes a durable batch.
     pub(super) fn published(&self, committer: &mut Committer, batch: &JournalBatch) {
-        // Woken in `tell`, when the committer's lock is free.
+        // Waiters are woken in `tell`, once the committer's lock is released.
         let is_cut = planted(Plant::HalfRequest) && !self.role().leads() && batch.count > 1;
         self.feed.advance(batch.last() - u64::from(is_cut));
         Counters::add(&self.counters.batches, 1);
@@ -442,7 +444,7 @@ impl Sequencer {
         committer.segment_end = batch.end();
     }
 
-    /// Tells everyone what became of their requests. Holds no lock: what they do then is theirs.
+    /// Sends answers. Called without locks, because completions run arbitrary code.
     pub(super) fn tell(&self, answers: Vec<Answer>) {
         self.feed.wake_passed();
         self.wake_owed();
@@ -467,8 +469,8 @@ impl Sequencer {
         lock(&self.staging).closed.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// The oldest batch that was offered is not staged any more: its buffer is used again. Those
-    /// who waited for one of its positions.
+    /// Removes the oldest offered batch, whose buffer is reused, from the staged ones. Returns the
+    /// waiters for its positions.
     fn settle(&self, batch: JournalBatch) -> Vec<Waiter> {
         let mut staging = lock(&self.staging);
         let in_flight = staging.in_flight.pop_front().expect("the batch that was taken");
@@ -482,20 +484,20 @@ impl Sequencer {
     }
 }
 
-/// What a [turn](crate::Log::turn) came to.
+/// The result of a [turn](crate::Log::turn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether there may be more to do at once.
-    pub did: Did,
-    /// How long until something is due by itself, if anything is.
+    /// Whether there may be more to do immediately.
+    pub did: TurnProgress,
+    /// Time until the next task is due, if any.
     pub due_in: Option<Duration>,
 }
 
 /// Whether a turn did anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Did {
-    /// Something: the next turn may find more.
+pub enum TurnProgress {
+    /// It did; the next turn may find more.
     Something,
-    /// Nothing: no turn will before something arrives, is staged or is due.
+    /// It did not; no turn will until something arrives, is staged or becomes due.
     Nothing,
 }

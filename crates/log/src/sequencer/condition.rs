@@ -1,9 +1,8 @@
-//! The one definition of an append condition's verdict, over any stretch of the log.
+//! Evaluates append conditions over any range of the log.
 //!
-//! A caller first judges everything durable, on its own thread and without a
-//! lock; the sequencer then judges only what has been staged since. So an
-//! expensive condition costs its own client, and what the sequencer's lock
-//! covers is short however long the log is.
+//! A caller first judges everything durable, on its own thread and without a lock; the sequencer
+//! then judges only what has been staged since. An expensive condition thus costs its own client,
+//! and the sequencer's lock is held briefly however long the log is.
 
 use crate::error::ReadError;
 use crate::index::{ActiveIndex, ActiveQuery, SegmentIndex};
@@ -14,7 +13,7 @@ use crate::work::{Stopped, Work};
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, Clause, Conflict, Position, Query};
 
-/// An append condition that is judged over one stretch after another.
+/// An append condition that is judged over one range after another.
 #[derive(Debug)]
 pub(crate) struct JudgedCondition<'c> {
     clauses: Vec<JudgedClause<'c>>,
@@ -24,20 +23,20 @@ pub(crate) struct JudgedCondition<'c> {
 struct JudgedClause<'c> {
     clause: Clause,
     query: &'c Query,
-    /// The same made ready, once a stretch had anything in it: a condition after which nothing came
-    /// costs nothing.
+    /// The compiled query, once a range contained any event: a condition without later events costs
+    /// nothing.
     compiled: Option<Arc<CompiledQuery>>,
     after: Position,
-    /// The query in the indexes in memory that were asked, the latest last.
+    /// The query in the in-memory indexes used so far, the latest last.
     active: Vec<ActiveQuery>,
 }
 
 /// Why a window was not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMuch {
-    /// It would take more steps than it may, or the condition would have to be compiled.
+    /// It would take too many steps, or the condition would have to be compiled.
     Steps,
-    /// Part of it stands in a sealed index, that is, in a file.
+    /// Part of it is in a sealed index, that is, in a file.
     Sealed,
 }
 
@@ -48,7 +47,7 @@ impl From<Stopped> for TooMuch {
 }
 
 impl<'c> JudgedCondition<'c> {
-    /// Compiles nothing yet.
+    /// Does not compile anything yet.
     pub(crate) fn new(condition: &'c AppendCondition) -> JudgedCondition<'c> {
         let clauses = condition.clauses().map(|(clause, query, after)| JudgedClause {
             clause,
@@ -60,10 +59,10 @@ impl<'c> JudgedCondition<'c> {
         JudgedCondition { clauses: clauses.collect() }
     }
 
-    /// The first clause of the condition that an event in the stretch offends, if any.
+    /// The first clause of the condition that an event in the range violates, if any.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work stopped first.
     pub(crate) fn judge(
         &mut self,
         runs: &[Arc<Run>],
@@ -73,11 +72,11 @@ impl<'c> JudgedCondition<'c> {
         self.first_offence(stretch, |clause, rest| clause.newest(runs, rest, work))
     }
 
-    /// The same for a short stretch at the end of the log, from memory alone: what may be asked
+    /// The same for a short range at the end of the log, from memory alone, so that it can run
     /// under a lock.
     ///
     /// # Errors
-    /// [`TooMuch`], if it cannot be told so cheaply.
+    /// [`TooMuch`], if that is not cheap enough.
     pub(crate) fn judge_window(
         &mut self,
         runs: &[Arc<Run>],
@@ -107,7 +106,7 @@ impl<'c> JudgedCondition<'c> {
 }
 
 impl JudgedClause<'_> {
-    /// The newest event of the stretch that matches, and the lowest-numbered item it matches.
+    /// The newest matching event of the range, and the lowest-numbered item it matches.
     fn newest(
         &mut self,
         runs: &[Arc<Run>],
@@ -144,7 +143,7 @@ impl JudgedClause<'_> {
         stretch: Stretch,
         work: &mut Work,
     ) -> Result<Option<(Position, usize)>, TooMuch> {
-        // The largest query takes its time to compile, which no lock may cover.
+        // Compiling the largest query takes long and must not happen under a lock.
         let (Some(query), active) = (&self.compiled, &mut self.active) else {
             return Err(TooMuch::Steps);
         };
@@ -160,7 +159,7 @@ impl JudgedClause<'_> {
     }
 }
 
-/// The query in an index in memory: one of those that are known already, or one more.
+/// The query in an in-memory index: a known one, or a new one.
 fn in_active<'a>(
     active: &'a mut Vec<ActiveQuery>,
     query: &Arc<CompiledQuery>,
@@ -178,7 +177,7 @@ fn in_active<'a>(
     active.last_mut().expect("just seen to")
 }
 
-/// What `find` says of the newest run of the stretch for which it says anything.
+/// The result of `find` for the newest run of the range that has one.
 fn newest_first<E>(
     runs: &[Arc<Run>],
     stretch: Stretch,

@@ -1,4 +1,4 @@
-//! The end of the log, confirmed: what a linearizable read begins with.
+//! Confirms the end of the log, which is the first step of a linearizable read.
 
 use super::Sequencer;
 use crate::error::NotConfirmed;
@@ -9,7 +9,7 @@ use crate::waiters::TooManyWaiters;
 use wellspring_types::Position;
 
 impl Sequencer {
-    /// The head, once it shows everything that anybody was told is durable before this was first
+    /// The head, once it covers everything reported durable to any client before this was first
     /// polled.
     ///
     /// # Errors
@@ -36,15 +36,16 @@ impl Sequencer {
         Ok(self.feed.head())
     }
 
-    /// The head, if this is still where positions are assigned. What anybody was told is durable
-    /// before this is called is not behind it.
+    /// The head, if positions are still assigned here. It covers everything reported durable to any
+    /// client before this call.
     ///
     /// # Errors
     /// [`NotConfirmed`].
     fn confirmed_head(&self) -> Result<Position, NotConfirmed> {
-        // Before the head: whoever has taken the folder since can only add what came after.
+        // Checked before reading the head: a process that has taken the folder since can only add
+        // later events.
         let folder = self.storage.still_locked();
-        // Under the lock, so that no failure falls between the two.
+        // Under the lock, so that no failure occurs between the two.
         let staging = lock(&self.staging);
         match &staging.closed {
             Some(reason) => Err(NotConfirmed::Closed { reason: reason.clone() }),

@@ -1,4 +1,4 @@
-//! A batch while it gathers, and the requests that wait for one of its positions.
+//! A batch while it gathers, and the requests that wait for its positions.
 
 use super::replays::ReplayBytes;
 use crate::append::{Append, Appended, Completion};
@@ -9,58 +9,58 @@ use crate::record;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellspring_types::Position;
 
-/// What a waiter is told when its position is durable.
+/// The answer to a waiter when its position is durable.
 pub(crate) enum Outcome {
     /// Its events are in the log.
     Appended { first: Position, last: Position },
-    /// It was refused because of an event that was not durable yet when it was judged:
-    /// the refusal may be told only when that event is.
+    /// It was refused because of an event that was not durable when it was judged: the refusal may
+    /// be sent only once that event is.
     Refused(AppendError),
-    /// It looks like a retry of a request that was not durable yet: it is compared with what is
-    /// stored there, apart from the commits.
+    /// It looks like a retry of a request that was not durable: it is compared with what is stored
+    /// there, separately from commits.
     Replay(Box<Replay>),
 }
 
-/// A retry to be compared with the request whose first staged event it met at `position`.
+/// A retry to compare with the request whose first staged event is at `position`.
 pub(crate) struct Replay {
     pub(crate) append: Append,
     pub(crate) position: Position,
     pub(crate) _reserved: ReplayBytes,
 }
 
-/// A request that waits for a position to become durable, or for that to fail.
+/// A request that waits for a position to become durable, or to be discarded.
 pub(crate) struct Waiter {
     pub(crate) done: Completion,
     pub(crate) outcome: Outcome,
 }
 
-/// A retry whose first attempt is durable: to be answered.
+/// A retry whose first attempt is durable and which must be answered.
 pub(crate) struct ReplayRequest {
     pub(crate) replay: Box<Replay>,
     pub(crate) done: Completion,
 }
 
-/// A batch that requests may still join, or that waits for the journal.
+/// A batch that requests can still join, or that waits for the journal.
 pub(crate) struct Gathering {
     pub(crate) batch: JournalBatch,
     /// Of its bytes, those of records from batchers.
     pub(crate) ingest_bytes: usize,
-    /// Those who wait for one of its positions.
+    /// The waiters for its positions.
     pub(crate) waiters: Vec<Waiter>,
 }
 
-/// A batch that the journal has. Its positions can still be waited for.
+/// A batch that the journal has. Requests can still wait for its positions.
 pub(crate) struct InFlight {
     pub(crate) first: Position,
     pub(crate) last: Position,
-    /// Where it goes.
+    /// Its segment.
     pub(crate) segment_base: Position,
     /// Offset after it in that segment.
     pub(crate) end: u64,
-    /// Bytes of its records; of these, bytes from batchers.
+    /// Size of its records; and of those from batchers.
     pub(crate) body_bytes: usize,
     pub(crate) ingest_bytes: usize,
-    /// Those who wait for one of its positions.
+    /// The waiters for its positions.
     pub(crate) waiters: Vec<Waiter>,
 }
 
@@ -78,7 +78,7 @@ impl Gathering {
         Gathering { batch, ingest_bytes: 0, waiters: Vec::new() }
     }
 
-    /// The batch for the journal, and what stays here of it.
+    /// The batch for the journal, and the part that stays here.
     pub(crate) fn taken(self) -> (JournalBatch, InFlight) {
         let Gathering { batch, ingest_bytes, waiters } = self;
         let in_flight = InFlight {
@@ -100,8 +100,8 @@ pub(crate) fn records(batch: &JournalBatch) -> impl Iterator<Item = record::Reco
 }
 
 impl Waiter {
-    /// Tells the waiter what became of its position; a retry that has to be compared with what is
-    /// stored is handed back.
+    /// Answers the waiter with the outcome of its position; returns a retry that must be compared
+    /// with what is stored.
     pub(crate) fn tell(
         self,
         head: Position,
@@ -121,8 +121,8 @@ impl Waiter {
     }
 }
 
-/// Calls a completion. One that panics is its owner's mistake and must not keep
-/// the others of its batch from being answered.
+/// Calls a completion. A panic in one is its owner's bug and must not prevent the others of its
+/// batch from being answered.
 pub(crate) fn answer(done: Completion, outcome: Result<Appended, AppendError>) {
     let _ = catch_unwind(AssertUnwindSafe(|| done(outcome)));
 }

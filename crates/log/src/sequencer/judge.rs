@@ -1,6 +1,6 @@
-//! Is a request allowed, or is it a retry of one that was?
+//! Judges whether a request is allowed, or is a retry of an earlier one.
 //!
-//! Pure over the index: says what would be so, changes nothing.
+//! Reads the index and changes nothing.
 
 use super::condition::{JudgedCondition, TooMuch};
 use crate::append::{Append, Appended, Basis, StoredRequest};
@@ -14,34 +14,35 @@ use crate::work::Work;
 use std::sync::Arc;
 use wellspring_types::{AppendCondition, EventId, Position};
 
-/// Steps that judging a window under the staging lock may take: with the look-ups known, a step is
-/// a look at memory, so that all of them take a fraction of a millisecond.
+/// Maximum number of steps for judging a window under the staging lock. With known terms, a step is
+/// a memory access, so all of them take a fraction of a millisecond.
 const WINDOW_STEPS: u64 = 16_384;
 
-/// What judging a stretch of the log came to.
+/// The verdict on a request for a range of the log.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Nothing in the stretch speaks against it.
+    /// Nothing in the range forbids it.
     Allowed,
-    /// A request with its key, or an event with one of its ids, begins here.
+    /// A request with its key, or an event with one of its ids, is at this position.
     SeenBefore(Position),
     /// It is refused.
     Refused(AppendError),
 }
 
-/// A request made ready to be judged over one stretch of the log after another: its condition is
-/// compiled once, and what was looked up for one stretch is known for the next.
+/// A request prepared for judging over several ranges of the log: its condition is compiled once,
+/// and look-ups for one range are reused for the next.
 #[derive(Debug)]
 pub(crate) struct Judge<'a> {
     key: Option<&'a str>,
-    /// The key is known not to occur up to here.
+    /// The key is known to be absent up to this position.
     key_absent_through: Position,
     ids: &'a [EventId],
     condition: Option<JudgedCondition<'a>>,
 }
 
 impl<'a> Judge<'a> {
-    /// Looks nothing up yet. `ids` are those of the request's events, `condition` is its condition.
+    /// Performs no look-ups yet. `ids` are those of the request's events, `condition` is its
+    /// condition.
     pub(crate) fn new(
         append: &'a Append,
         condition: Option<&'a AppendCondition>,
@@ -56,16 +57,16 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether nothing can speak against the request.
+    /// Whether nothing can forbid the request.
     pub(crate) fn is_idle(&self) -> bool {
         self.key.is_none() && self.ids.is_empty() && self.condition.is_none()
     }
 
-    /// Judges the request against one stretch of the log, staged events included. Reads files where
-    /// the stretch does not lie in memory, so no lock may be held.
+    /// Judges the request against a range of the log, including staged events. May read files, so
+    /// no lock may be held.
     ///
     /// # Errors
-    /// [`ReadError`]; [`ReadError::Stopped`] if the work ended first.
+    /// [`ReadError`]; [`ReadError::Stopped`] if the work stopped first.
     pub(crate) fn over(
         &mut self,
         runs: &[Arc<Run>],
@@ -81,12 +82,12 @@ impl<'a> Judge<'a> {
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
     }
 
-    /// The same for a short stretch at the end of the log, under the staging lock: asks only
-    /// indexes in memory, looks up only terms that were absent before, and takes a bounded number
+    /// The same for a short range at the end of the log, under the staging lock: uses only
+    /// in-memory indexes, looks up only terms that were absent before, and takes a bounded number
     /// of steps.
     ///
     /// # Errors
-    /// [`TooMuch`]: give up the lock and judge the stretch by [`over`](Self::over).
+    /// [`TooMuch`]: release the lock and judge the range with [`over`](Self::over).
     pub(crate) fn window(
         &mut self,
         runs: &[Arc<Run>],
@@ -108,7 +109,7 @@ impl<'a> Judge<'a> {
         match self.seen_before(runs, stretch, &mut work) {
             Ok(Some(position)) => return Ok(Verdict::SeenBefore(position)),
             Ok(None) => {}
-            // A segment was sealed just now and its file cannot be read.
+            // A segment has just been sealed and its file cannot be read.
             Err(_) => return Err(TooMuch::Sealed),
         }
         let Some(condition) = &mut self.condition else { return Ok(Verdict::Allowed) };
@@ -117,7 +118,7 @@ impl<'a> Judge<'a> {
             .map_or(Verdict::Allowed, |conflict| Verdict::Refused(AppendError::Conflict(conflict))))
     }
 
-    /// Where the request's key, or one of its ids, stands in the stretch.
+    /// Where the request's key, or one of its ids, occurs in the range.
     fn seen_before(
         &self,
         runs: &[Arc<Run>],
@@ -127,7 +128,7 @@ impl<'a> Judge<'a> {
         if stretch.low >= stretch.high || planted(Plant::LostRetry) {
             return Ok(None);
         }
-        // A retry of a request that succeeded must find itself before its own condition does.
+        // A retry of a successful request must find itself before its own condition finds it.
         let unseen = Stretch { low: stretch.low.max(self.key_absent_through), ..stretch };
         if let Some(key) = self.key
             && unseen.low < unseen.high
@@ -149,7 +150,7 @@ pub(crate) fn ids(append: &Append) -> Vec<EventId> {
     append.events.iter().filter_map(|record| record.id()).collect()
 }
 
-/// The answer to a request of which a key or id was found durable at `position`.
+/// The answer to a request whose key or id was found durable at `position`.
 pub(crate) fn replay(
     snapshot: &Snapshot,
     append: &Append,
@@ -173,8 +174,8 @@ pub(crate) fn replay(
             _ => {}
         }
     }
-    // Found by an id. The request is a retry if its events, all of them and in
-    // order, are those that stand there. If not, an event whose id is taken is named.
+    // Found by an id. The request is a retry if all its events, in order, equal the stored ones.
+    // Otherwise the answer names an event whose id is used.
     for (i, record) in append.events.iter().enumerate() {
         let taken = match record.id() {
             Some(id) => snapshot.find_id(id).map_err(AppendError::Read)?,
@@ -206,7 +207,7 @@ pub(crate) fn replay(
     Ok(replayed(snapshot, first, count))
 }
 
-/// The append with this key, if there was one, whatever it appended.
+/// The append with this key, if any, whatever its content.
 pub(crate) fn find_request(
     snapshot: &Snapshot,
     key: &RequestKey,
@@ -220,7 +221,7 @@ pub(crate) fn find_request(
     }
 }
 
-/// What was stored under a request key.
+/// The request stored under a key.
 pub(crate) fn stored_request(
     snapshot: &Snapshot,
     key: &str,
@@ -235,7 +236,7 @@ pub(crate) fn stored_request(
     Ok(stored.flatten())
 }
 
-/// The first event of the request whose id is in the log, where an event with one was found.
+/// The first event of the request whose id is in the log, given that one was found.
 fn first_taken(
     snapshot: &Snapshot,
     append: &Append,
@@ -293,7 +294,7 @@ mod tests {
         let head = log.head();
         let mut request = append(10, Some(7));
         request.key = Some(RequestKey { key: "k".into(), digest: [0; 16] });
-        // A tag of all events with one of none: every segment's index has to be asked.
+        // A tag of all events combined with a tag of none: every segment's index must be queried.
         let condition =
             AppendCondition::not_exists(Query::item(&["T", "U"], &["common", "absent"]));
         let ids = ids(&request);

@@ -1,9 +1,8 @@
-//! A segment of a copy in which a read has met damage is written anew from the shared log, while
-//! the log is open. A log of files has nothing to write it from: there, damage stays until a person
-//! restores it.
+//! Rewrites damaged segments of an open copy from the shared log. A log of files has no such
+//! source: its damage stays until an operator restores it.
 //!
-//! The rule is applied again to what stands after the batch before the segment, so the same batches
-//! count as before; their records lie at the same offsets, so the index stays.
+//! The rule is applied again to the entries after the batch before the segment, so the same batches
+//! are accepted as before; their records have the same offsets, so the index stays valid.
 
 use super::Sequencer;
 use super::commit::Committer;
@@ -22,26 +21,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Time between looks for damage.
+/// Time between checks for damage.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// Ends with `.tmp`, as all names do that opening removes.
+/// Ends with `.tmp`, like all names that opening removes.
 const MENDED_NAME: &str = "mended.tmp";
 
-/// What stands before a segment.
-struct Before {
+/// The end of the log before a segment.
+struct PrecedingEnd {
     place: Place,
     epoch: u64,
     chain: u32,
 }
 
-/// A segment while it is written anew.
+/// A segment being rewritten.
 struct Rewrite {
     file: Arc<dyn StorageFile>,
     resume: Resume,
 }
 
 impl Sequencer {
-    /// Mends damaged segments of a copy, if it is time to look for any; tells how long until then.
+    /// Repairs damaged segments of a copy if a check is due; returns the time until the next check.
     pub(super) fn mend_if_due(&self, committer: &mut Committer) -> Option<Duration> {
         self.confirmations.as_ref()?;
         let now_us = self.clock().monotonic_us();
@@ -53,7 +52,7 @@ impl Sequencer {
             return Some(LOOK_AFTER);
         }
         if let Role::Detached { .. } = self.role() {
-            // The shared log has another past: which of the two is right is a person's to say.
+            // The shared log has another history: an operator must decide which is right.
             return None;
         }
         for base in self.segments.damaged() {
@@ -71,7 +70,7 @@ impl Sequencer {
         let head = self.feed.head();
         let last = next_base.map_or(head, |next| head.min(next - 1));
         let before = self.before(base)?;
-        // An index knows its segments by their salts, so the salt stays if it can be read.
+        // An index identifies its segments by their salts, so the salt is kept if it can be read.
         let old = segment
             .file()
             .ok()
@@ -109,7 +108,7 @@ impl Sequencer {
             None => true,
         };
         if !is_same {
-            return Err(io::Error::other("the shared log has another past than the copy"));
+            return Err(io::Error::other("the shared log and the copy have different histories"));
         }
         rewrite.file.sync_data()?;
         self.storage.rename(MENDED_NAME, &segment_name(base))?;
@@ -121,25 +120,26 @@ impl Sequencer {
         Ok(())
     }
 
-    /// The chain up to the segment with this base as it says itself, if it can be read.
+    /// The chain up to the segment with this base according to the segment itself, if it can be
+    /// read.
     fn chain_before(&self, base: Position) -> Option<u32> {
         let (segment, _) = self.segments.segment(base)?;
         let header = recover::read_header(&**segment.file().ok()?, &segment.name()).ok()?;
         header.source.map(|source| source.chain)
     }
 
-    /// What the segment before the one with this base ends with.
-    fn before(&self, base: Position) -> io::Result<Before> {
+    /// The end of the segment before the one with this base.
+    fn before(&self, base: Position) -> io::Result<PrecedingEnd> {
         let Some(previous) = self.segments.base_before(base) else {
-            return Ok(Before { place: Place(0), epoch: 0, chain: 0 });
+            return Ok(PrecedingEnd { place: Place(0), epoch: 0, chain: 0 });
         };
         let (segment, _) = self.segments.segment(previous).ok_or_else(gone)?;
         let file = segment.file().map_err(|error| io::Error::other(error.to_string()))?;
-        // Up to its last batch only: rot of the zeros behind that is of no account.
+        // Up to its last batch only: damage of the zeros after it does not matter.
         let damage = match recover::scan_good(&**file, &segment.name()) {
             Ok(scanned) if scanned.next == base => {
                 let recover::ScannedSegment { place, epoch, chain, .. } = scanned;
-                return Ok(Before { place, epoch, chain });
+                return Ok(PrecedingEnd { place, epoch, chain });
             }
             Ok(scanned) => {
                 let what = format!("the batches end before position {base}");
@@ -148,7 +148,7 @@ impl Sequencer {
             Err(OpenError::Corrupt(damage)) => damage,
             Err(other) => return Err(io::Error::other(other.to_string())),
         };
-        // It is mended first then.
+        // That segment is repaired first.
         Err(io::Error::other(segment.damaged(damage).to_string()))
     }
 }

@@ -1,10 +1,9 @@
-//! Makes one index of those of adjacent segments, in the background, so that a question about the
-//! whole log asks few of them although segments are small.
+//! Merges the indexes of adjacent segments in the background, so that a query over the whole log
+//! uses few of them although segments are small.
 //!
-//! [`FAN`] adjacent runs of the same number of segments become one, as long as the index that comes
-//! of it is not too large: some of it is in memory while it is made. Whatever fails leaves the
-//! indexes there were. The thread gives way to every other: on a busy machine indexes stay apart
-//! for a while longer.
+//! [`FAN`] adjacent runs with the same number of segments become one, unless the resulting index is
+//! too large: part of it is in memory during the merge. A failure leaves the old indexes in place.
+//! The thread has the lowest priority, so on a busy machine merging takes longer.
 
 use crate::error::ReadError;
 use crate::index::{self, IndexError, SealedIndex, SegmentIndex};
@@ -18,21 +17,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Runs that become one.
+/// Number of runs that become one.
 const FAN: usize = 4;
-/// Most bytes of index files that become one. Making it takes about as much memory.
+/// Maximum size of merged index files. Merging takes about as much memory.
 const MERGED_BYTES: u64 = 96 << 20;
 
-/// See the module.
+/// The merger; see the module's documentation.
 pub(crate) struct Merger {
     storage: Arc<dyn Storage>,
     segments: Arc<Segments>,
     driver: Driver,
     thread: Mutex<MergeThread>,
     stop: AtomicBool,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     failures: AtomicU64,
-    /// Attempts that panicked.
+    /// Number of attempts that panicked.
     panics: AtomicU64,
 }
 
@@ -42,13 +41,13 @@ struct MergeThread {
     running: bool,
 }
 
-/// What a round came to.
+/// The result of a round.
 enum Round {
-    /// Some indexes became one. There may be more to do.
+    /// Some indexes were merged. There may be more to do.
     Merged,
     /// There is nothing to merge.
     Idle,
-    /// It failed, or was stopped. It is tried again when the next segment is full.
+    /// It failed or was stopped. It is tried again when the next segment is full.
     Failed,
 }
 
@@ -69,7 +68,7 @@ impl Merger {
         }
     }
 
-    /// Merges what there is to merge, on a thread that ends when there is nothing left.
+    /// Merges all that can be merged, on a thread that then ends.
     pub(crate) fn start(self: &Arc<Self>) {
         let mut thread = lock(&self.thread);
         if thread.running || self.stop.load(Ordering::Relaxed) || self.next_runs().is_none() {
@@ -81,7 +80,7 @@ impl Merger {
             return self.work();
         }
         let merger = Arc::clone(self);
-        // If there is no thread to be had: the next full segment asks again.
+        // If no thread can be created, the next full segment tries again.
         if let Ok(handle) = threads::spawn_idle("wellspring-merge", move || merger.work()) {
             *thread = MergeThread { handle: Some(handle), running: true };
         }
@@ -89,14 +88,14 @@ impl Merger {
 
     fn work(&self) {
         loop {
-            // A panic leaves the indexes there were; the thread must be known to have ended.
+            // A panic leaves the old indexes in place; the thread must be marked as ended.
             let round = catch_unwind(AssertUnwindSafe(|| self.merge_once())).unwrap_or_else(|_| {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 self.panics.fetch_add(1, Ordering::Relaxed);
                 Round::Failed
             });
             let mut thread = lock(&self.thread);
-            // Looked at again under the lock: a sealer that comes now finds the thread running.
+            // Checked again under the lock: a sealer that comes now finds the thread running.
             let done = match round {
                 Round::Merged => false,
                 Round::Idle => self.next_runs().is_none(),
@@ -109,7 +108,7 @@ impl Merger {
         }
     }
 
-    /// Ends what is going on and waits for it. Nothing is merged any more.
+    /// Stops the current merge and waits for it. Nothing is merged any more.
     pub(super) fn finish(&self) {
         self.stop.store(true, Ordering::Relaxed);
         let handle = lock(&self.thread).handle.take();
@@ -118,7 +117,7 @@ impl Merger {
         }
     }
 
-    /// Attempts that failed since the log was opened.
+    /// Failed attempts since the log was opened.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -128,7 +127,7 @@ impl Merger {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// The oldest runs that are to become one.
+    /// The oldest runs to merge.
     fn next_runs(&self) -> Option<Vec<(Arc<Run>, Arc<SealedIndex>)>> {
         let runs = self.segments.runs();
         runs.windows(FAN).find_map(|window| {
@@ -150,7 +149,7 @@ impl Merger {
     fn merge_once(&self) -> Round {
         let Some(group) = self.next_runs() else { return Round::Idle };
         let (runs, indexes): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        // Written under a temporary name, so that readers can mend their indexes meanwhile.
+        // Written under a temporary name, so that readers can rebuild their indexes meanwhile.
         let base = runs[0].base();
         let temporary = format!("{}.merged.tmp", index_name(base));
         let mut last_read = 0;
@@ -168,21 +167,21 @@ impl Merger {
             }
             Ok(_) => {}
             Err(IndexError::Stopped(_)) => return Round::Failed,
-            // If it is damaged it is made anew from its segments, as by a reader that finds out.
+            // If it is damaged, it is rebuilt from its segments, as a reader would do.
             Err(fault) => drop(runs[last_read].mend(fault)),
         }
         self.failures.fetch_add(1, Ordering::Relaxed);
         Round::Failed
     }
 
-    /// Has the index in a temporary file serve instead of those of these runs.
+    /// Makes the index in a temporary file replace those of these runs.
     fn put_in_place(&self, runs: &[Arc<Run>], temporary: &str, salt: u64) -> Result<(), ReadError> {
         let name = index_name(runs[0].base());
         let failed = |error: String| ReadError::Io { doing: format!("writing {name}"), error };
         let mut owned: Vec<_> = runs.iter().map(|run| run.own_index_file()).collect();
         let renamed = self.storage.rename(temporary, &name).and_then(|()| self.storage.sync_dir());
         renamed.map_err(|error| failed(error.to_string()))?;
-        // The first of them is no longer the file's owner, whatever happens now.
+        // The first run no longer owns the file, whatever happens now.
         *owned[0] = IndexOwner::LargerRun;
         let opened = open_sealed(&*self.storage, runs[0].base(), salt);
         let index = opened.map_err(|error| failed(error.to_string()))?;
@@ -193,7 +192,7 @@ impl Merger {
         run.set_events(events);
         self.segments.replace(Arc::new(run));
         owned.iter_mut().for_each(|owner| **owner = IndexOwner::LargerRun);
-        // What a crash leaves of these is removed by the next opening.
+        // The next opening removes what a crash leaves of these.
         for run in &runs[1..] {
             let _ = self.storage.remove(&index_name(run.base()));
         }

@@ -1,21 +1,21 @@
-//! The sequencer: the only place that judges an append condition and assigns a
-//! position. Judging, staging, committing and answering are a file each.
+//! The sequencer: the only place that judges append conditions and assigns positions. Judging,
+//! staging, committing and answering have separate files.
 //!
 //! - [`judge`]: is this request allowed, or a retry of one that was?
-//! - [`condition`]: does an event in this stretch of the log offend the append condition?
-//! - [`stage`]: its positions, its bytes in the batch that gathers, its index entries.
-//! - [`staged`]: what is decided and not durable: positions, batches, who waits for which position.
-//! - [`commit`]: the next batch to the journal, then the head moves, then the answers.
+//! - [`condition`]: does an event in a range of the log violate the append condition?
+//! - [`stage`]: its positions, its bytes in the gathering batch, its index entries.
+//! - [`staged`]: staged positions, batches and waiters.
+//! - [`commit`]: the next batch to the journal, then the head, then the answers.
 //! - [`apply`]: a batch of another node.
-//! - [`mend`]: a damaged segment of a copy is written anew.
-//! - [`role`]: this node takes the lead, or loses it.
-//! - [`confirm`]: the head, if this is still where positions are assigned.
-//! - [`setback`]: the journal refused a batch: all that was staged is taken back.
-//! - [`gather`]: the batch itself and who waits for it.
-//! - [`wakes`]: who is woken once nothing is locked.
-//! - [`waker`]: wakes the thread that commits, unless somebody commits anyhow.
-//! - [`seal`]: the indexes of full segments, and those that could not be written.
-//! - [`replays`]: retries that overtook their first attempt, answered apart from the commits.
+//! - [`mend`]: rewriting a damaged segment of a copy.
+//! - [`role`]: taking and losing the lead.
+//! - [`confirm`]: the head, if positions are still assigned here.
+//! - [`setback`]: discarding everything staged after the journal refused a batch.
+//! - [`gather`]: the batch and its waiters.
+//! - [`wakes`]: wake-ups deferred until no lock is held.
+//! - [`waker`]: wakes the committing thread, unless another thread is committing.
+//! - [`seal`]: writing the indexes of full segments, with retries.
+//! - [`replays`]: retries that overtook their first attempt, answered separately from commits.
 
 mod apply;
 mod commit;
@@ -35,7 +35,7 @@ mod waker;
 mod wakes;
 
 pub(crate) use commit::Committer;
-pub use commit::{Did, Turn};
+pub use commit::{Turn, TurnProgress};
 pub(crate) use merge::Merger;
 pub(crate) use replays::Replays;
 pub(crate) use seal::{FullSegment, Sealer};
@@ -61,7 +61,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 
-/// What a log's threads and callers share.
+/// The state shared by a log's threads and callers.
 pub(crate) struct Sequencer {
     pub(crate) options: Options,
     pub(crate) storage: Arc<dyn Storage>,
@@ -69,31 +69,31 @@ pub(crate) struct Sequencer {
     pub(crate) feed: Feed,
     pub(crate) interests: Interests,
     pub(crate) leases: Leases,
-    /// In which this node leads, or led last.
+    /// The epoch in which this node leads, or led last.
     pub(crate) epoch: AtomicU64,
     pub(crate) limits: JournalLimits,
-    /// How often the role has changed.
+    /// The number of role changes.
     pub(crate) role_changes: Feed,
-    /// How far the segments hold the shared log; moved after the head.
+    /// How far the segments contain the shared log; moved after the head.
     pub(crate) places: Feed,
-    /// Whom the committer is to wake.
+    /// Wake-ups that the committer owes.
     pub(crate) owed_wakes: Mutex<OwedWakes>,
-    /// Questions for the end of the shared log; none in a log of files.
+    /// Questions for the end of the shared log; `None` in a log of files.
     pub(crate) confirmations: Option<Arc<Confirmations>>,
-    /// Figures about the shared log; none in a log of files.
+    /// Figures about the shared log; `None` in a log of files.
     pub(crate) shared_counters: Option<Arc<SharedCounters>>,
-    /// The process of the node that this is; none in a log of files.
+    /// This node's process; `None` in a log of files.
     pub(crate) process: Option<NodeProcess>,
-    /// Attempts at mending damaged segments of a copy that failed.
+    /// Failed attempts to repair damaged segments of a copy.
     pub(crate) mend_failures: AtomicU64,
     pub(crate) counters: Arc<Counters>,
-    /// Positions and batches; held for microseconds.
+    /// Positions and batches; locked for microseconds.
     pub(crate) staging: Mutex<Staging>,
-    /// What of it is read without its lock.
+    /// The part of it that is read without its lock.
     pub(crate) mark: StagedMark,
     pub(crate) replays: Arc<Replays>,
     pub(crate) sealer: Arc<Sealer>,
-    /// The journal; held while a batch is made durable.
+    /// The journal; locked while a batch is made durable.
     pub(crate) committer: Mutex<Committer>,
     /// The thread that commits when no caller does.
     pub(crate) journal_thread: OnceLock<Thread>,
@@ -107,7 +107,7 @@ pub(crate) struct Sequencer {
 pub(crate) struct NodeProcess {
     /// The node's name.
     pub(crate) node: String,
-    /// Tells this process from the node's others.
+    /// Distinguishes this process from the node's others.
     pub(crate) start: u64,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct DiskUsage {
     pub(crate) index_bytes: u64,
 }
 
-/// Counts since the log was opened. Relaxed: they are figures, not decisions.
+/// Counters since the log was opened. Relaxed: they are figures, not used for decisions.
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) appends: AtomicU64,
@@ -133,15 +133,15 @@ pub(crate) struct Counters {
     pub(crate) barriers_us: Arc<Recorder>,
     /// Of the last durable event.
     pub(crate) last_recorded_at_us: AtomicU64,
-    /// Answered when staged ([`Ack::Accepted`](crate::Ack::Accepted)); what became of that.
+    /// Answered when staged ([`Ack::Accepted`](crate::Ack::Accepted)), and the outcomes.
     pub(crate) accepted: Count,
     pub(crate) accepted_stored: Count,
     pub(crate) accepted_dropped: Count,
 }
 
 impl Counters {
-    /// Nothing counted, in a log whose last event was recorded then; `barriers_us` is the
-    /// journal's.
+    /// Counters at zero, for a log whose last event was recorded at this time; `barriers_us`
+    /// belongs to the journal.
     pub(crate) fn new(barriers_us: Arc<Recorder>, last_recorded_at_us: u64) -> Counters {
         Counters {
             appends: AtomicU64::new(0),
@@ -163,8 +163,8 @@ impl Counters {
         counter.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts an append as accepted; the completion counts what becomes of it. An outcome that
-    /// stays unknown leaves it in flight.
+    /// Counts an append as accepted; the completion counts its outcome. An unknown outcome leaves
+    /// it in flight.
     fn accepted(self: &Arc<Self>, amount: Amount) -> Completion {
         self.accepted.add(amount);
         let counters = Arc::clone(self);
@@ -181,7 +181,7 @@ impl Sequencer {
         &*self.options.clock
     }
 
-    /// Tells the journal's thread that there is something to commit.
+    /// Notifies the journal's thread that there is something to commit.
     pub(crate) fn wake(&self) {
         self.journal_waker.wake();
     }
@@ -190,7 +190,7 @@ impl Sequencer {
         Snapshot::new(&self.feed, &self.segments)
     }
 
-    /// Bytes of all files of the log. Asks the file system, so not for hot paths.
+    /// Size of all files of the log. Asks the file system, so not for hot paths.
     pub(crate) fn disk_usage(&self) -> DiskUsage {
         let mut usage = DiskUsage::default();
         for name in self.storage.list().unwrap_or_default() {

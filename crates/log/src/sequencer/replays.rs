@@ -1,8 +1,9 @@
-//! Retries that overtook their first attempt. When that is durable, a retry is compared with what
-//! is stored: look-ups in the whole log and reads of the disk, so never on a thread that commits.
+//! Retries that overtook their first attempt. Once that is durable, a retry is compared with what
+//! is stored. This takes look-ups in the whole log and disk reads, so it never happens on a
+//! committing thread.
 //!
-//! One thread works them off and ends when there are no more. What waits for it is bounded in bytes
-//! from the moment it is recognised ([`Replays::reserve`]).
+//! One thread processes them and ends when there are none left. Their total size is bounded from
+//! the moment they are recognised ([`Replays::reserve`]).
 
 use super::gather::{ReplayRequest, answer};
 use super::{Counters, judge};
@@ -19,19 +20,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use wellspring_types::Position;
 
-/// See the module.
+/// The queue; see the module's documentation.
 pub(crate) struct Replays {
     segments: Arc<Segments>,
     feed: Feed,
     counters: Arc<Counters>,
     queue: Mutex<Queue>,
-    /// Encoded bytes of retries recognised and not answered yet.
+    /// Encoded size of retries that are recognised but not answered yet.
     bytes: Arc<AtomicUsize>,
     most_bytes: usize,
     driver: Driver,
 }
 
-/// A retry's bytes on the account, until it is answered.
+/// A retry's reserved bytes, until it is answered.
 pub(crate) struct ReplayBytes {
     bytes: usize,
     account: Arc<AtomicUsize>,
@@ -46,7 +47,7 @@ impl Drop for ReplayBytes {
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<ReplayRequest>,
-    /// A thread works on them.
+    /// Whether a thread is processing them.
     running: bool,
 }
 
@@ -62,7 +63,7 @@ impl Replays {
         Replays { segments, feed, counters, queue: Mutex::default(), bytes, most_bytes, driver }
     }
 
-    /// Takes a retry's bytes into account; `None` if too many wait. One alone always fits.
+    /// Reserves a retry's bytes; `None` if too many wait. A single one always fits.
     pub(super) fn reserve(&self, append: &Append) -> Option<ReplayBytes> {
         let bytes = append.events.byte_len();
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -70,7 +71,7 @@ impl Replays {
         (before == 0 || before + bytes <= self.most_bytes).then_some(reserved)
     }
 
-    /// Has retries answered on another thread; on this one only if the system gives no thread.
+    /// Answers retries on another thread, or on this one if the system cannot create one.
     pub(super) fn submit(self: &Arc<Self>, requests: Vec<ReplayRequest>) {
         let mut queue = lock(&self.queue);
         queue.requests.extend(requests);
@@ -107,7 +108,7 @@ impl Replays {
                 return;
             };
             drop(queue);
-            // A panic loses this answer and no other.
+            // A panic loses this answer only.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 let ReplayRequest { replay, done } = request;
                 answer(done, self.compare(&replay.append, replay.position));

@@ -1,13 +1,13 @@
-//! What this node is to the log changes while the log is open: it takes the lead, and loses it.
-//! Readers, subscriptions and views do not notice.
+//! Role changes of an open log: this node takes the lead, or loses it. Readers, subscriptions and
+//! views are unaffected.
 //!
 //! | the role becomes | what was only staged | batches offered and lost | batches offered, in doubt |
 //! |---|---|---|---|
-//! | leading | is none | `NotLeading` | are none: all that came before the claim is settled |
+//! | leading | none | `NotLeading` | none: everything before the claim is settled |
 //! | following, claiming | `NotLeading` | `NotLeading` | wait until they arrive or are overtaken |
 //! | detached | `NotLeading` | `NotLeading` | `Unknown` |
 //!
-//! `NotLeading` is definite: nothing of the request is in the log, or ever will be.
+//! `NotLeading` is definite: none of the request is in the log, or ever will be.
 
 use super::Sequencer;
 use super::commit::{Answer, Committer};
@@ -21,15 +21,15 @@ use crate::shared::Place;
 use crate::threads::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether a lead begins: always, but for bugs that are planted.
+/// Whether a lead begins: always, except with planted bugs.
 fn leads_anew(epoch: u64, last: &AtomicU64) -> bool {
     let is_planted = planted(Plant::ReusePosition) || planted(Plant::EagerLeader);
     !is_planted || last.load(Ordering::Relaxed) != epoch
 }
 
 impl Sequencer {
-    /// Takes on a role; whom to tell what. `lost` are the batches, oldest of all that were offered,
-    /// that never will be durable.
+    /// Changes the role; returns the answers to send. `lost` are the batches, oldest of all offered
+    /// ones, that will never be durable.
     pub(super) fn change_role(
         &self,
         committer: &mut Committer,
@@ -78,14 +78,14 @@ impl Sequencer {
         self.role_changes.advance(self.role_changes.head() + 1);
         let mut owed = lock(&self.owed_wakes);
         owed.leases.extend(woken);
-        // Who waits for a place looks at the role again; as does who begins to just now, if this is
-        // the last one.
+        // Waiters for a place check the role again; so do waiters that begin just now, if this is
+        // the last role.
         let news = if is_last { PlaceNews::LastRole } else { PlaceNews::OtherRole };
         owed.places = owed.places.max(news);
         answers
     }
 
-    /// What this node is to the log now.
+    /// This node's current role.
     pub(crate) fn role(&self) -> Role {
         match &lock(&self.staging).role {
             Role::CatchingUp { end, .. } => {

@@ -1,9 +1,8 @@
-//! The indexes of full segments: written one after the other, on a thread that ends when there is
-//! nothing to write. Commits go on meanwhile.
+//! Writes the indexes of full segments one after another, on a thread that ends when there are none
+//! left. Commits continue meanwhile.
 //!
-//! One that cannot be written (a full disk, no descriptors) is kept: the index in memory goes on
-//! serving. It is tried again after the next full segment, and by the journal's thread after a
-//! while.
+//! If one cannot be written (a full disk, no descriptors), the index in memory stays in use.
+//! Writing is retried after the next full segment, and by the journal's thread after a while.
 
 use super::merge::Merger;
 use crate::options::Driver;
@@ -16,20 +15,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// Time between attempts at indexes that could not be written.
+/// Time between attempts to write failed indexes.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// A segment that takes no more events, and its length in bytes.
+/// A segment that accepts no more events, and its size in bytes.
 pub(crate) type FullSegment = (Arc<Run>, u64);
 
-/// See the module.
+/// The sealer; see the module's documentation.
 pub(crate) struct Sealer {
     queue: Mutex<SealQueue>,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     failures: AtomicU64,
-    /// Attempts that panicked. They have failed, too.
+    /// Number of attempts that panicked; they also count as failed.
     panics: AtomicU64,
-    /// The journal's thread, which is to look after what failed.
+    /// The journal's thread, which schedules retries.
     journal: OnceLock<Thread>,
     merger: Arc<Merger>,
     driver: Driver,
@@ -39,16 +38,16 @@ pub(crate) struct Sealer {
 #[derive(Default)]
 struct SealQueue {
     waiting: VecDeque<FullSegment>,
-    /// Tried, and to be tried again.
+    /// Segments whose attempt failed, to be retried.
     failed: Vec<FullSegment>,
-    /// The thread that works on `waiting`; it ends when that is empty.
+    /// The thread that processes `waiting`; it ends when that is empty.
     thread: Option<JoinHandle<()>>,
     running: bool,
 }
 
 impl Sealer {
-    /// A sealer that is to try these again, which could not be written while the log was opened.
-    /// The segments of a copy are full without a barrier, which it makes before it writes of them.
+    /// A sealer that will retry these segments, which failed while the log was opened. Segments of
+    /// a copy are full without a barrier, so it makes one before it writes their index.
     pub(crate) fn with_failed(
         failed: Vec<FullSegment>,
         merger: Merger,
@@ -62,18 +61,18 @@ impl Sealer {
         Sealer { queue, failures, panics, journal, merger, driver, is_copy }
     }
 
-    /// Names the thread that tries again after a while.
+    /// Sets the thread that schedules retries.
     pub(crate) fn set_journal_thread(&self, thread: Thread) {
         let _ = self.journal.set(thread);
     }
 
-    /// Has the index of a full segment written, and those that failed before.
+    /// Writes the index of a full segment, and retries those that failed before.
     pub(super) fn seal(self: &Arc<Self>, full: FullSegment) {
         lock(&self.queue).waiting.push_back(full);
         self.retry();
     }
 
-    /// Tries again what failed.
+    /// Retries those that failed.
     pub(super) fn retry(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         let failed = std::mem::take(&mut queue.failed);
@@ -124,7 +123,7 @@ impl Sealer {
         }
     }
 
-    /// Merges the indexes that there are.
+    /// Merges the existing indexes.
     pub(crate) fn merge(&self) {
         self.merger.start();
     }
@@ -138,12 +137,12 @@ impl Sealer {
         self.merger.finish();
     }
 
-    /// Indexes that are to be tried again.
+    /// Number of indexes to be retried.
     pub(crate) fn failed(&self) -> usize {
         lock(&self.queue).failed.len()
     }
 
-    /// Attempts at writing or merging indexes that panicked since the log was opened.
+    /// Attempts to write or merge indexes that panicked since the log was opened.
     pub(crate) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed) + self.merger.panics()
     }

@@ -1,14 +1,14 @@
-//! Setbacks: the journal did not take a batch, and all that was staged behind it goes with it.
+//! Setbacks: the journal refused a batch, and everything staged after it is discarded too.
 //!
-//! | the journal says | the batch | what was staged behind it | the log |
+//! | the journal reports | the batch | what was staged after it | the log |
 //! |---|---|---|---|
-//! | full | `StorageFull` | `StorageFull` | goes on; the next append finds out whether there is room |
-//! | retry | `Unavailable` | `Unavailable` | goes on |
+//! | full | `StorageFull` | `StorageFull` | continues; the next append checks whether there is room |
+//! | retry | `Unavailable` | `Unavailable` | continues |
 //! | refused | `Closed` | `Closed` | takes no appends until it is opened again |
 //! | unknown | `Unknown` | `Closed` | takes no appends until it is opened again |
 //!
-//! A request that waits for a position of the batch is told the same as the batch. Batches that
-//! were offered before it and are not settled stay.
+//! A request that waits for a position of the batch gets the batch's outcome. Unsettled batches
+//! that were offered before it stay.
 
 use super::Sequencer;
 use super::commit::{Answer, Committer};
@@ -19,8 +19,8 @@ use crate::journal::{JournalBatch, JournalError};
 use crate::threads::lock;
 
 impl Sequencer {
-    /// Drops everything staged from the batch on that was offered last, which is handed back if
-    /// there is something of it left; whom to tell what.
+    /// Discards everything staged from the last offered batch on, which is passed back if any of it
+    /// is left; returns the answers to send.
     pub(super) fn set_back(
         &self,
         committer: &mut Committer,
@@ -53,12 +53,12 @@ impl Sequencer {
                 if full {
                     committer.refused_bytes = batch.bytes.len();
                     self.mark.set_full(true);
-                    // It asks the device again.
+                    // It checks the device again.
                     self.wake();
                 }
                 answers.extend(self.take_back(committer, &mut staging, vec![batch], &behind));
             }
-            // What is in doubt stays in the index, above the head, where no reader looks any more.
+            // Events in doubt stay in the index above the head, where no reader looks.
             (reason, _) => {
                 staging.closed = staging.closed.take().or(reason);
                 let queue = std::mem::take(&mut staging.queue);
@@ -71,8 +71,8 @@ impl Sequencer {
         answers
     }
 
-    /// Takes back what was never offered, and `lost`, which never will be durable: whom of the
-    /// former to tell `behind`. Batches in flight stay.
+    /// Discards what was never offered, and `lost`, which will never be durable; returns the
+    /// answers for the former, with `behind` as outcome. Batches in flight stay.
     pub(super) fn take_back(
         &self,
         committer: &Committer,
@@ -93,7 +93,8 @@ impl Sequencer {
         answers
     }
 
-    /// Drops everything staged after what commits has gone: what the journal had then is in doubt.
+    /// Discards everything staged after the committer is gone: what the journal had then is in
+    /// doubt.
     pub(super) fn drop_staged(&self, reason: &str) -> Vec<Answer> {
         let mut staging = lock(&self.staging);
         let in_flight: Vec<InFlight> = staging.in_flight.drain(..).collect();

@@ -1,14 +1,14 @@
-//! Staging: a request gets its positions, its bytes join the batch that
-//! gathers, its index entries are made. From then on it is judged against,
-//! durable or not; if the journal fails, all that was staged goes together.
+//! Staging: a request gets its positions, its bytes join the gathering batch, its index entries are
+//! added. From then on later requests are judged against it, durable or not; if the journal fails,
+//! everything staged is discarded together.
 //!
-//! Judging goes in rounds. Each round judges, without a lock, whatever has become durable and
-//! whatever has been staged since the round before; then the lock is taken, and what was staged
-//! meanwhile is judged under it if that is at most [`WINDOW_EVENTS`] in active indexes (no file is
-//! read). What was judged beyond the head is void if the number of setbacks has changed.
+//! Judging proceeds in rounds. Each round judges, without a lock, everything that became durable or
+//! was staged since the previous round. Then the lock is taken, and whatever was staged meanwhile
+//! is judged under it, provided it is at most [`WINDOW_EVENTS`] in active indexes (no file is
+//! read). Judgements beyond the head are void if the setback count has changed.
 //!
-//! Locks, in the order they may be taken: the committer's, the staging lock, those of the segments'
-//! list and of an index. Completions and wake-ups run without any.
+//! Lock order: the committer's, the staging lock, those of the segment list and of an index.
+//! Completions and wake-ups run without locks.
 
 use super::gather::{Outcome, Replay, Waiter};
 use super::judge::{self, Judge};
@@ -25,22 +25,22 @@ use crate::work::Work;
 use std::sync::MutexGuard;
 use wellspring_types::{EventId, Invalid, Position, Reason, limits, valid};
 
-/// Most positions a request is judged against under the lock.
+/// Maximum number of positions judged under the lock.
 const WINDOW_EVENTS: u64 = 4096;
-/// Most bytes of batchers that may be staged, if that is not more than half of what may be staged
-/// at all: what an append has to wait behind.
+/// Maximum number of staged bytes from batchers, unless that is more than half of the limit on
+/// staged bytes: the amount that an append may have to wait behind.
 const INGEST_BYTES: usize = 16 << 20;
-/// Rounds of judging outside the lock before a request is refused as overloaded: appends come in
-/// faster than its condition can be judged.
+/// Rounds of judging outside the lock before a request is refused as overloaded, because appends
+/// arrive faster than its condition can be judged.
 const ROUNDS: usize = 8;
 
-/// Why a request was not staged, with the completion that is to be told.
+/// A request that was not staged: its completion and the error.
 type Refusal = (Completion, AppendError);
 
-/// What else may come of a request that is not staged.
+/// Why a request was not staged.
 enum NotStaged {
     Refused(Refusal),
-    /// The work ended before it was judged.
+    /// The work stopped before it was judged.
     Unjudged(Box<Unjudged>),
 }
 
@@ -52,28 +52,28 @@ impl From<Refusal> for NotStaged {
 
 /// How far a request has been judged.
 struct Judged {
-    /// Everything up to here, durable then or staged under `setbacks`.
+    /// Everything up to this position, durable at that time or staged under `setbacks`.
     through: Position,
-    /// Everything up to here was durable.
+    /// Everything up to this position was durable.
     durable: Position,
     setbacks: u64,
 }
 
-/// What judging found against a request.
+/// What forbids a request.
 enum Obstacle {
-    /// It is refused because of the event at this position, or a fault of the index.
+    /// The event at this position refuses it, or the index has a fault.
     Refused(AppendError),
-    /// Its key, or one of its ids, is that of the event at this position.
+    /// Its key, or one of its ids, belongs to the event at this position.
     SeenBefore(Position),
 }
 
-/// A round of judging without a lock.
+/// The result of a round of judging without a lock.
 enum Round {
-    /// Nothing stands against the request so far.
+    /// Nothing forbids the request so far.
     Allowed,
-    /// Something durable does.
+    /// Something durable forbids it.
     Durable(Obstacle),
-    /// Something staged does, unless there has been a setback.
+    /// Something staged forbids it, unless a setback has occurred.
     Staged(Obstacle),
 }
 
@@ -98,10 +98,10 @@ impl Sequencer {
         }
     }
 
-    /// The same, judging it within `work`.
+    /// As [`submit`](Self::submit), judging within `work`.
     ///
     /// # Errors
-    /// The request, if the work ended before it was judged. Nothing was done.
+    /// The request, if the work stopped before it was judged. It had no effect.
     pub(crate) fn submit_within(
         &self,
         mut append: Append,
@@ -140,8 +140,8 @@ impl Sequencer {
         work: &mut Work,
         done: Completion,
     ) -> Result<Staged, NotStaged> {
-        // Before anything is looked up: what a node that does not lead knows may be behind, and
-        // only the leader can tell a retry that its first attempt came to nothing.
+        // Before any look-up: a node that does not lead may be behind, and only the leader can tell
+        // that a retry's first attempt was discarded.
         if !self.mark.leads() {
             // It may lead by now; then it knows everything.
             let admitted = self.admit_bytes(&lock(&self.staging), 0, None);
@@ -149,8 +149,8 @@ impl Sequencer {
                 return Err((done, error).into());
             }
         }
-        // Apart from the append: the largest takes its time to free, which no waiter need keep and
-        // no lock may cover.
+        // Taken out of the append: the largest condition takes long to free, so no waiter should
+        // keep it and no lock should cover it.
         let condition = append.condition.take();
         work.pause();
         let mut judge = Judge::new(&append, condition.as_ref(), basis, ids);
@@ -206,11 +206,11 @@ impl Sequencer {
         Err((done, AppendError::Overloaded).into())
     }
 
-    /// Judges a request against what is durable and then against what is staged, as far as neither
-    /// has been yet. Holds no lock.
+    /// Judges a request against what is durable and then what is staged, as far as it has not been
+    /// judged yet. Holds no lock.
     fn judge_outside(&self, judge: &mut Judge<'_>, judged: &mut Judged, work: &mut Work) -> Round {
-        // The number of setbacks first, the runs last: whatever the index is asked for then
-        // stands in it, unless there is another setback, which the caller will see.
+        // The setback count is read first and the runs last, so the index contains everything
+        // queried, unless another setback occurs, which the caller detects.
         let setbacks = self.mark.setbacks();
         if setbacks != judged.setbacks {
             judged.through = judged.durable;
@@ -232,7 +232,7 @@ impl Sequencer {
         found.map_or(Round::Allowed, Round::Staged)
     }
 
-    /// Answers a request that something durable stands against.
+    /// Answers a request that something durable forbids.
     fn tell_obstacle(
         &self,
         append: Append,
@@ -251,8 +251,8 @@ impl Sequencer {
         }
     }
 
-    /// Has a request wait for the staged event that stands against it. If that has become durable
-    /// meanwhile, it is answered at once.
+    /// Makes a request wait for the staged event that forbids it. If that has become durable
+    /// meanwhile, answers at once.
     fn wait_for_obstacle(
         &self,
         mut staging: MutexGuard<'_, Staging>,
@@ -292,7 +292,7 @@ impl Sequencer {
         Ok(Staged::Answered)
     }
 
-    /// Whether the log takes this request now.
+    /// Whether the log accepts this request now.
     fn admit(&self, staging: &Staging, append: &Append, basis: Basis) -> Result<(), AppendError> {
         if append.ack == Ack::Accepted && self.mark.is_full() {
             return Err(AppendError::StorageFull);
@@ -316,16 +316,16 @@ impl Sequencer {
         if setbacks.is_some_and(|setbacks| setbacks != self.mark.setbacks()) {
             return Err(AppendError::SetBack);
         }
-        // One request alone is always taken, or the largest could never be.
+        // A single request is always accepted, or the largest one never could be.
         if staging.staged_bytes > 0 && staging.staged_bytes + bytes > self.options.staged_bytes {
             return Err(AppendError::Overloaded);
         }
         Ok(())
     }
 
-    /// Whether the journal, which was full, has room for `bytes` behind what is staged; if so it is
-    /// full no longer. For appends that are answered before the journal has them; others find out
-    /// by being staged. If the journal is busy, it is busy finding out.
+    /// Whether the journal, which was full, has room for `bytes` after what is staged; if so,
+    /// clears the full flag. For appends that are answered before the journal has them; others find
+    /// out by being staged. If the journal is busy, it is already checking.
     fn find_room(&self, bytes: usize) -> bool {
         let Some(mut committer) = self.try_committer() else { return false };
         let staged = lock(&self.staging).staged_bytes;
@@ -359,10 +359,9 @@ impl Sequencer {
         Staged::Placed { first, last, setbacks }
     }
 
-    /// Stages `count` records that nothing has to be judged for: no condition, key, fence or ids.
-    /// Does not commit. `done` is called when the journal has dealt with them. Returns the number
-    /// of setbacks so far: records that must not be stored unless those staged before them are give
-    /// what they got with these as `setbacks`.
+    /// Stages `count` records that need no judging: no condition, key, fence or ids. Does not
+    /// commit. `done` is called when the journal has processed them. Returns the setback count, to
+    /// be passed as `setbacks` with records that must be stored only if these are.
     ///
     /// # Errors
     /// [`AppendError::Overloaded`], [`SetBack`](AppendError::SetBack) or
@@ -396,7 +395,7 @@ impl Sequencer {
         }
     }
 
-    /// Puts records into the batch that gathers; their first and last position.
+    /// Adds records to the gathering batch; returns their first and last position.
     fn place(&self, staging: &mut Staging, records: &[u8], count: u32) -> (Position, Position) {
         let first = staging.next;
         let last = first + u64::from(count) - 1;
@@ -410,7 +409,7 @@ impl Sequencer {
     }
 }
 
-/// What an append is told by a node with this role.
+/// The error of an append on a node with this role.
 pub(super) fn not_leading(role: &Role) -> AppendError {
     let leader = match role {
         Role::Following { leader } => leader.clone(),
@@ -419,7 +418,7 @@ pub(super) fn not_leading(role: &Role) -> AppendError {
     AppendError::NotLeading { leader }
 }
 
-/// Checks what the types of a request do not already ensure; returns the ids of its events.
+/// Checks what the types of a request do not guarantee; returns the ids of its events.
 fn check(append: &Append) -> Result<Vec<EventId>, Invalid> {
     let at = |field: &str, reason| Invalid { field: field.to_owned(), reason };
     if append.events.is_empty() {

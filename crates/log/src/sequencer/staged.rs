@@ -1,5 +1,5 @@
-//! What is decided and not yet durable: positions, the batches that hold them, the requests that
-//! wait for them, and the ends of the segments they go to.
+//! The staged state, decided but not durable: positions, the batches that hold them, the requests
+//! that wait for them, and the ends of their segments.
 //!
 //! Positions in order, each in exactly one place:
 //!
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! A request waits for a *position*: its own last one, that of the event that refuses it, or that
-//! of its first attempt. So it is told what becomes of that event, as soon as it is known, whatever
-//! becomes of the batches behind it.
+//! of its first attempt. It is answered as soon as that event's outcome is known, regardless of
+//! later batches.
 //!
-//! A setback drops everything staged at once: the index entries are taken back
-//! ([`index/cut.rs`](crate::index)), positions are given out again, and the number of setbacks
-//! grows. A decision made under another number rests on something that is not there any more.
+//! A setback discards everything staged at once: the index entries are removed
+//! ([`index/cut.rs`](crate::index)), positions are assigned again, and the setback count grows. A
+//! decision made under an older count may depend on discarded events.
 
 use super::gather::{self, Gathering, InFlight, Waiter};
 use crate::batch::BATCH_HEADER_BYTES;
@@ -33,52 +33,51 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use wellspring_types::Position;
 
-/// Buffers kept for the next batches; larger ones are given back to the allocator.
+/// Number of buffers kept for the next batches; larger buffers are freed.
 const SPARE_BUFFERS: usize = 2;
 const SPARE_BYTES: usize = 4 << 20;
 
-/// What of [`Staging`] is read without its lock; written with it held.
+/// The part of [`Staging`] that is read without its lock; written with the lock held.
 #[derive(Debug)]
 pub(crate) struct StagedMark {
-    /// How often what was staged has come to nothing. Stored after the index has been cut: a reader
-    /// that loads a number before it looks at what is staged, and finds the same number with the
-    /// lock held, has seen nothing of a cut.
+    /// How often staged events were discarded. Stored after the index has been cut: a reader that
+    /// loads the count before it looks at staged events, and finds the same count with the lock
+    /// held, has not seen a cut.
     setbacks: AtomicU64,
-    /// The next position. Stored after the index entries of those before it.
+    /// The next position. Stored after the index entries of earlier ones.
     next: AtomicU64,
-    /// The last batch found no room.
+    /// Whether the last batch found no room.
     full: AtomicBool,
-    /// This node judges appends.
+    /// Whether this node judges appends.
     leads: AtomicBool,
 }
 
-/// Everything that is decided but not yet durable.
+/// The staged state.
 pub(crate) struct Staging {
     /// The next position.
     pub(crate) next: Position,
-    /// Recorded times never decrease along positions.
+    /// Recording times never decrease along positions.
     pub(crate) recorded_at_us: u64,
     pub(crate) queue: VecDeque<Gathering>,
     /// The batches that the journal has, oldest first.
     pub(crate) in_flight: VecDeque<InFlight>,
-    /// Encoded bytes in `queue` and in the batches the journal has.
+    /// Encoded size of `queue` and of the batches that the journal has.
     pub(crate) staged_bytes: usize,
-    /// Of these, bytes from batchers.
+    /// Of this, bytes from batchers.
     pub(crate) ingest_bytes: usize,
-    /// The segment that what comes next is staged into.
+    /// The segment that later requests are staged into.
     pub(crate) tail: SegmentTail,
-    /// Segments before it until a batch of one after them is durable: a setback may lead back
-    /// there.
+    /// Earlier segments, until a batch of a later one is durable: a setback may lead back to them.
     pub(crate) earlier: Vec<SegmentTail>,
-    /// What this node is to the log. Only a leader stages.
+    /// This node's role. Only a leader stages.
     pub(crate) role: Role,
     /// Why no more appends are taken, if so.
     pub(crate) closed: Option<String>,
-    /// Buffers of committed batches, to be used again.
+    /// Buffers of committed batches, for reuse.
     pub(crate) spare: Vec<Vec<u8>>,
 }
 
-/// A segment as far as it is staged.
+/// The staged part of a segment.
 pub(crate) struct SegmentTail {
     pub(crate) base: Position,
     pub(crate) writer: ActiveWriter,
@@ -86,15 +85,15 @@ pub(crate) struct SegmentTail {
     pub(crate) end: u64,
 }
 
-/// What staging needs to know of the log to begin a batch or a segment.
+/// The inputs for starting a batch or a segment.
 pub(crate) struct StagingContext<'a> {
     pub(crate) storage: &'a Arc<dyn Storage>,
     pub(crate) segments: &'a Segments,
     pub(crate) segment_bytes: u32,
     pub(crate) active_index_bytes: usize,
-    /// Requests go on joining a batch until it has this many bytes.
+    /// Requests join a batch until it reaches this size in bytes.
     pub(crate) batch_bytes: usize,
-    /// Each request makes a batch of its own: of those behind a full disk, some may still fit.
+    /// Each request gets its own batch: on a full disk, some may still fit.
     pub(crate) small_batches: bool,
 }
 
@@ -108,13 +107,13 @@ impl StagedMark {
         }
     }
 
-    /// Whether this node judges appends. What is judged counts only if it still does with the
-    /// staging lock held.
+    /// Whether this node judges appends. A judgement counts only if this still holds under the
+    /// staging lock.
     pub(crate) fn leads(&self) -> bool {
         self.leads.load(Acquire)
     }
 
-    /// With the staging lock held.
+    /// Requires the staging lock.
     pub(super) fn set_leads(&self, leads: bool) {
         self.leads.store(leads, Release);
     }
@@ -135,13 +134,13 @@ impl StagedMark {
         self.full.store(full, Relaxed);
     }
 
-    /// With the staging lock held: everything before `next` is in the index.
+    /// Requires the staging lock: everything before `next` is in the index.
     pub(super) fn staged(&self, next: Position) {
         debug_assert!(next >= self.next.load(Relaxed));
         self.next.store(next, Release);
     }
 
-    /// With the staging lock held, after everything from `next` on has been taken back.
+    /// Requires the staging lock; called after everything from `next` on has been discarded.
     pub(super) fn set_back(&self, next: Position) {
         self.next.store(next, Release);
         self.setbacks.fetch_add(1, Release);
@@ -149,7 +148,7 @@ impl StagedMark {
 }
 
 impl Staging {
-    /// Makes `waiter` wait for a staged position. Handed back if the position is durable already.
+    /// Makes `waiter` wait for a staged position. Returned if the position is durable already.
     pub(super) fn attach(&mut self, position: Position, waiter: Waiter) -> Result<(), Waiter> {
         assert!(position < self.next, "position {position} is waited for, {} is next", self.next);
         let at = self.in_flight.partition_point(|batch| batch.last < position);
@@ -167,7 +166,7 @@ impl Staging {
         }
     }
 
-    /// Leaves, at the back of the queue, a batch that the next request of `bytes` may join.
+    /// Ensures that the last batch in the queue is one that the next request of `bytes` can join.
     pub(super) fn make_room(&mut self, context: &StagingContext<'_>, bytes: usize) {
         let header = if self.queue.is_empty() { BATCH_HEADER_BYTES } else { 0 };
         let end = self.tail.end + (header + bytes) as u64;
@@ -200,7 +199,7 @@ impl Staging {
         self.earlier.push(std::mem::replace(&mut self.tail, tail));
     }
 
-    /// Waits with the batch that gathers: for the position staged last.
+    /// Waits with the gathering batch, for the position staged last.
     pub(super) fn wait(&mut self, waiter: Waiter) {
         self.queue.back_mut().expect("something was just staged").waiters.push(waiter);
     }
@@ -214,7 +213,7 @@ impl Staging {
         assert!(self.ingest_bytes <= self.staged_bytes);
     }
 
-    /// Indexes a batch of another node, which follows everything there is, and lays it out for its
+    /// Indexes a batch of another node, which follows everything known, and lays it out for its
     /// segment.
     pub(super) fn adopt(
         &mut self,
@@ -250,7 +249,7 @@ impl Staging {
         batch
     }
 
-    /// Stamps records into the last batch and indexes them.
+    /// Stamps records, adds them to the last batch and indexes them.
     pub(super) fn push(&mut self, records: &[u8], count: u32, now_us: u64) {
         let not_before = if planted(Plant::TimeGoesBack) { 0 } else { self.recorded_at_us };
         self.recorded_at_us = not_before.max(now_us);
@@ -271,7 +270,7 @@ impl Staging {
         assert_eq!(batch.last() + 1, self.next, "positions are dense within a batch");
     }
 
-    /// Keeps the buffer of a committed batch for one to come.
+    /// Keeps the buffer of a committed batch for reuse.
     pub(super) fn keep_buffer(&mut self, mut bytes: Vec<u8>) {
         if bytes.capacity() <= SPARE_BYTES && self.spare.len() < SPARE_BUFFERS {
             bytes.clear();
@@ -279,15 +278,15 @@ impl Staging {
         }
     }
 
-    /// A batch of the segment with this base is durable: no setback leads to one before it.
+    /// A batch of the segment with this base is durable, so no setback leads to an earlier segment.
     pub(super) fn forget_before(&mut self, base: Position) {
         if !self.earlier.is_empty() {
             self.earlier.retain(|tail| tail.base >= base);
         }
     }
 
-    /// Takes back what stands in `dropped`: everything staged behind the batches in flight, which
-    /// stay, or behind `durable` if there is none. Costs what was staged.
+    /// Discards `dropped`: everything staged after the batches in flight, which stay, or after
+    /// `durable` if there are none. Takes time proportional to what was staged.
     pub(super) fn take_back(
         &mut self,
         segments: &Segments,
@@ -300,8 +299,8 @@ impl Staging {
             next: batch.last + 1,
         });
         while self.tail.base != to.segment_base {
-            // Segments are staged before the journal makes their files, and kept until one after
-            // them holds a durable batch.
+            // Segments are staged before the journal creates their files, and kept until a later
+            // one has a durable batch.
             self.tail = self.earlier.pop().expect("the journal's segment is among the staged");
         }
         segments.truncate_after(to.segment_base);
@@ -315,7 +314,7 @@ impl Staging {
     }
 }
 
-/// Where what is staged goes on.
+/// Where staging continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StagedEnd {
     pub(super) segment_base: Position,

@@ -1,5 +1,5 @@
-//! Wakes the journal's thread, unless somebody else holds the journal and will look anyhow: an
-//! arrival that answers a batch while its own client polls for it needs no other thread.
+//! Wakes the journal's thread, unless another thread holds the journal and will check anyway: if an
+//! arrival settles a batch while its own client polls for it, no other thread is needed.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::SeqCst;
@@ -7,17 +7,17 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
-/// Nobody polls: the thread is unparked.
+/// No thread polls: the journal's thread is unparked.
 const IDLE: u8 = 0;
-/// Somebody polls, and has missed nothing.
+/// A thread polls, and has missed nothing.
 const POLLED: u8 = 1;
-/// Somebody polls, and is to look again or have the thread look.
+/// A thread polls, and must check again or leave that to the journal's thread.
 const MISSED: u8 = 2;
 
-/// See the module.
+/// The waker; see the module's documentation.
 pub(crate) struct JournalWaker {
     inner: Arc<Inner>,
-    /// The same, as what a journal is given.
+    /// The same as a `Waker` for the journal.
     waker: Waker,
 }
 
@@ -55,27 +55,28 @@ impl JournalWaker {
         JournalWaker { inner, waker }
     }
 
-    /// Names the thread; once.
+    /// Sets the thread; called once.
     pub(crate) fn unparks(&self, thread: Thread) {
         let _ = self.inner.thread.set(thread);
     }
 
-    /// What a journal wakes.
+    /// The waker for a journal.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Wakes the thread, whoever polls: there is something that no arrival tells of.
+    /// Wakes the thread even if another one polls: there is work that no arrival announces.
     pub(crate) fn wake(&self) {
         self.inner.unpark();
     }
 
-    /// With the committer's lock held: this thread is about to poll.
+    /// Called with the committer's lock held: this thread is about to poll.
     pub(super) fn begin_polling(&self) {
         self.inner.state.store(POLLED, SeqCst);
     }
 
-    /// What came while it polled is seen to, by the thread if this one does not look again.
+    /// Handles what was missed while polling: the journal's thread is woken if this one does not
+    /// check again.
     pub(super) fn end_polling(&self) {
         if self.inner.state.swap(IDLE, SeqCst) == MISSED {
             self.inner.unpark();

@@ -1,35 +1,34 @@
-//! Who is to be woken once the committer's lock is free: what somebody does who is woken, on the
-//! thread that wakes, is not for others to wait for, and it may be another turn of the log.
+//! Wake-ups deferred until the committer's lock is released: the code that a wake-up runs must not
+//! delay others, and may itself be another turn of the log.
 
 use super::Sequencer;
 use std::task::Waker;
 
 use crate::threads::lock;
 
-/// What changed while the committer was locked, and nobody was woken for. A move of the head, of a
-/// place, or of the number of role changes is seen by its feed.
+/// Changes while the committer was locked, whose waiters have not been woken. Feeds know about
+/// moves of the head, of a place, and of the number of role changes.
 #[derive(Debug, Default)]
 pub(crate) struct OwedWakes {
-    /// Those who waited for a lease that is no more.
+    /// Waiters for leases that have ended.
     pub(super) leases: Vec<Waker>,
-    /// What those who wait for a place have to look at.
+    /// News for waiters for a place.
     pub(super) places: PlaceNews,
 }
 
-/// What has happened, besides places that were reached.
+/// Events other than reached places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum PlaceNews {
-    /// Nothing.
     #[default]
     None,
     /// The role has changed.
     OtherRole,
-    /// No other place will ever be reached.
+    /// No further place will ever be reached.
     LastRole,
 }
 
 impl Sequencer {
-    /// Wakes whom the committer has not. With no lock held.
+    /// Performs the deferred wake-ups. Called without a lock held.
     pub(super) fn wake_owed(&self) {
         if self.limits.settles_at_once {
             // A log of files has one role, and no places.

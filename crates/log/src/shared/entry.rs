@@ -1,6 +1,6 @@
-//! The bytes of an entry of a shared log. An engine carries them without looking inside.
+//! The bytes of an entry of a shared log, which are opaque to the engine.
 //!
-//! A header of 64 bytes, little endian, then the body. What a kind does not use is zero.
+//! A header of 64 bytes, little endian, then the body. Fields that a kind does not use are zero.
 //!
 //! | at | size | field |
 //! |---|---|---|
@@ -23,11 +23,11 @@
 //! | 60 | 4 | CRC32C of the body of this entry |
 //!
 //! Bodies. *Founded*: the cluster's id, 16 bytes, then the log's name. *Claim* and *beat*: length
-//! of the node's name (1 byte), the name, then its URL. *Batch*: the records exactly as they lie in
-//! a segment (see [`record`](crate::record)), cut anywhere into parts if they are longer than the
-//! engine takes. A *probe* has none.
+//! of the node's name (1 byte), the name, then its URL. *Batch*: the records exactly as in a
+//! segment (see [`record`](crate::record)), split anywhere into parts if they are longer than the
+//! engine accepts. A *probe* has none.
 //!
-//! Magic, checksum and version keep their places in every version.
+//! Magic, checksum and version have the same offsets in every version.
 
 use crate::record::{read_u32, read_u64};
 use std::fmt;
@@ -35,15 +35,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Bytes of an entry's header.
+/// Size of an entry's header.
 pub const ENTRY_HEADER_BYTES: usize = 64;
 /// First four bytes of every entry.
 pub const ENTRY_MAGIC: u32 = 0xe57a_97d3;
-/// The version of the format written here.
+/// The format version written here.
 pub const ENTRY_VERSION: u8 = 1;
-/// Longest name of a node or a log in bytes.
+/// Maximum length of the name of a node or a log, in bytes.
 pub const MAX_NAME_BYTES: usize = 255;
-/// Longest URL of a node in bytes.
+/// Maximum length of a node's URL, in bytes.
 pub const MAX_URL_BYTES: usize = 2048;
 
 const KIND_FOUNDED: u8 = 1;
@@ -53,8 +53,8 @@ const KIND_BATCH: u8 = 4;
 const KIND_PROBE: u8 = 5;
 const FLAG_BEGINS_SEGMENT: u8 = 1;
 
-/// Which cluster a shared log belongs to: drawn at random when it is founded. A copy never follows
-/// the log of another cluster.
+/// Identifies the cluster of a shared log: random, chosen when the log is founded. A copy never
+/// follows the log of another cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ClusterId(pub [u8; 16]);
 
@@ -64,7 +64,7 @@ impl fmt::Display for ClusterId {
     }
 }
 
-/// A text is not the id of a cluster.
+/// The text is not a cluster id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAClusterId;
 
@@ -88,47 +88,48 @@ impl FromStr for ClusterId {
     }
 }
 
-/// An entry, decoded. It borrows from its bytes.
+/// A decoded entry, borrowed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry<'a> {
-    /// The first entry that counts: the log's name, and the cluster it belongs to.
+    /// The first valid entry: the log's name and its cluster.
     Founded {
-        /// Drawn at random by whoever founded the log.
+        /// Random, chosen by the node that founded the log.
         cluster: ClusterId,
         /// The log's name.
         log: &'a str,
     },
-    /// A node wants to lead.
+    /// A node claims the lead.
     Claim(Claim<'a>),
-    /// The leader is alive. It names itself as in its claim, for those that have not read that.
+    /// A heartbeat of the leader. It contains the same data as the claim, for nodes that have not
+    /// read that.
     Beat(Claim<'a>),
     /// A batch of events, or a part of one.
     Batch(BatchPart<'a>),
-    /// Nothing: its place is the answer to a question for the end.
+    /// No content: its place answers a question for the end.
     Probe {
-        /// Tells the asker its own probe.
+        /// Identifies the probe to the node that asked.
         tag: u64,
     },
 }
 
-/// A node wants to lead.
+/// A node's claim of the lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim<'a> {
-    /// The epoch it wants to lead in, at least 1.
+    /// The claimed epoch, at least 1.
     pub epoch: u64,
     /// Its name, 1 to [`MAX_NAME_BYTES`].
     pub node: &'a str,
-    /// Drawn at random once per process, so that a process tells its own claims from those of an
-    /// earlier one of the same node.
+    /// Random, chosen once per process: distinguishes a process's claims from those of an earlier
+    /// process of the same node.
     pub start: u64,
-    /// Where its clients reach it, at most [`MAX_URL_BYTES`].
+    /// The URL for its clients, at most [`MAX_URL_BYTES`].
     pub url: &'a str,
 }
 
-/// What all parts of a batch say of the whole. Two batches with the same of it are the same batch.
+/// The fields that all parts of a batch share. They identify the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchId {
-    /// Epoch of the leader that judged it, at least 1.
+    /// Epoch of the leader that produced it, at least 1.
     pub epoch: u64,
     /// Position of its first event, at least 1.
     pub first: Position,
@@ -136,19 +137,19 @@ pub struct BatchId {
     pub count: u32,
     /// When its last event was recorded, µs since 1970 UTC.
     pub recorded_at_us: u64,
-    /// Whether every node begins a new segment with it: so that all cut their segments alike.
+    /// Whether every node begins a new segment with it, so that all have the same segments.
     pub begins_segment: bool,
     /// Length of the records in bytes, at least 1.
     pub body_bytes: u32,
     /// CRC32C of the records.
     pub body_crc: u32,
-    /// [`chain`](Self::chain) of the batch accepted before it, 0 before the first.
+    /// [`chain`](Self::chain) of the batch accepted before it, 0 for the first.
     pub previous: u32,
 }
 
 impl BatchId {
-    /// The chain up to this batch: a checksum over all of it, and so over the chain before it. Two
-    /// logs with the same chain at a position have the same past.
+    /// The chain up to this batch: a checksum over all of its fields, including the previous chain.
+    /// Two logs with the same chain at a position have the same history.
     #[must_use]
     pub fn chain(&self) -> u32 {
         let mut bytes = [0u8; 41];
@@ -173,26 +174,26 @@ impl BatchId {
 /// A batch, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchPart<'a> {
-    /// Which batch.
+    /// The batch.
     pub batch: BatchId,
-    /// Which part of it, from 0.
+    /// The index of this part, from 0.
     pub part: u16,
-    /// How many parts it has, at least 1.
+    /// The number of parts, at least 1.
     pub parts: u16,
-    /// The bytes of this part. Of a batch in one part: the whole, and its checksum is right.
+    /// The bytes of this part. For a batch in one part, the complete records with a valid checksum.
     pub body: &'a [u8],
 }
 
-/// Why bytes are not an entry that can be read.
+/// Why bytes are not a valid entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryFault {
-    /// Somebody else's bytes: they do not begin as an entry does.
+    /// Foreign bytes: they do not begin like an entry.
     NotAnEntry,
-    /// An entry of a version that is not known here.
+    /// An entry of an unsupported version.
     Version(u8),
-    /// An entry whose bytes were changed, cut short or added to.
+    /// An entry whose bytes were changed, truncated or extended.
     Damaged,
-    /// The checksums are right, but what it says cannot be.
+    /// The checksums are right, but the content is invalid.
     Malformed(&'static str),
 }
 
@@ -205,12 +206,12 @@ impl fmt::Display for EntryFault {
             ),
             EntryFault::Version(version) => write!(
                 f,
-                "it is of version {version}, and this program reads version {ENTRY_VERSION}: \
+                "it has version {version}, while this program supports version {ENTRY_VERSION}: \
                  run the newer program on every node"
             ),
             EntryFault::Damaged => f.write_str(
-                "its bytes were changed on the way or where they lie: restore the shared log \
-                 from a copy that is whole",
+                "its bytes were changed in transit or in storage: restore the shared log \
+                 from an intact copy",
             ),
             EntryFault::Malformed(what) => {
                 write!(f, "{what}: the program that wrote it is at fault; report this")
@@ -222,7 +223,7 @@ impl fmt::Display for EntryFault {
 impl std::error::Error for EntryFault {}
 
 impl Entry<'_> {
-    /// Decodes an entry, checking everything that can be checked with it alone.
+    /// Decodes an entry and checks everything that does not need other entries.
     ///
     /// # Errors
     /// [`EntryFault`].
@@ -250,8 +251,7 @@ impl Entry<'_> {
     /// Encodes it.
     ///
     /// # Panics
-    /// If a name or URL is longer than it may be, or a body than 4 GiB: callers check what they are
-    /// given.
+    /// If a name or URL is too long, or a body exceeds 4 GiB: callers check their input.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let body = match self {
@@ -308,7 +308,7 @@ fn encode_batch(part: &BatchPart<'_>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(part.body);
 }
 
-/// Fills in what every entry has.
+/// Fills in the fields common to all entries.
 fn seal(bytes: &mut [u8]) {
     let (header, body) = bytes.split_at_mut(ENTRY_HEADER_BYTES);
     let length = u32::try_from(body.len()).expect("a body under 4 GiB");
@@ -330,9 +330,10 @@ fn decode_kind<'a>(
         KIND_BEAT => Entry::Beat(decode_claim(header, body)?),
         KIND_BATCH => return decode_batch(header, body),
         KIND_PROBE => Entry::Probe { tag: read_u64(header, 24) },
-        _ => return Err(EntryFault::Malformed("its kind is not known")),
+        _ => return Err(EntryFault::Malformed("its kind is unknown")),
     };
-    // A batch uses every field; the others leave these zero, so that an entry has one form only.
+    // A batch uses every field; the others leave these zero, so that an entry has only one
+    // encoding.
     let used = match entry {
         Entry::Claim(_) | Entry::Beat(_) => 16..32,
         Entry::Probe { .. } => 24..32,
@@ -365,7 +366,7 @@ fn decode_founded(body: &[u8]) -> Result<Entry<'_>, EntryFault> {
     let Some((cluster, log)) = body.split_first_chunk::<16>() else {
         return Err(EntryFault::Malformed("a founding without a cluster id"));
     };
-    let log = text(log, MAX_NAME_BYTES, "the log's name is too long or no text")?;
+    let log = text(log, MAX_NAME_BYTES, "the log's name is too long or not UTF-8")?;
     if log.is_empty() {
         return Err(EntryFault::Malformed("a founding without a log's name"));
     }
@@ -380,7 +381,7 @@ fn decode_claim<'a>(
         return Err(EntryFault::Malformed("a claim without a node's name"));
     };
     let Some((node, url)) = rest.split_at_checked(usize::from(length)) else {
-        return Err(EntryFault::Malformed("the node's name ends behind the claim"));
+        return Err(EntryFault::Malformed("the node's name extends beyond the claim"));
     };
     if node.is_empty() {
         return Err(EntryFault::Malformed("a claim without a node's name"));
@@ -388,8 +389,8 @@ fn decode_claim<'a>(
     Ok(Claim {
         epoch: read_epoch(header)?,
         start: read_u64(header, 24),
-        node: text(node, MAX_NAME_BYTES, "the node's name is no text")?,
-        url: text(url, MAX_URL_BYTES, "the node's URL is too long or no text")?,
+        node: text(node, MAX_NAME_BYTES, "the node's name is not UTF-8")?,
+        url: text(url, MAX_URL_BYTES, "the node's URL is too long or not UTF-8")?,
     })
 }
 
@@ -398,7 +399,7 @@ fn decode_batch<'a>(
     body: &'a [u8],
 ) -> Result<Entry<'a>, EntryFault> {
     if header[10] & !FLAG_BEGINS_SEGMENT != 0 || header[11] != 0 {
-        return Err(EntryFault::Malformed("a flag is not known"));
+        return Err(EntryFault::Malformed("a flag is unknown"));
     }
     let batch = BatchId {
         epoch: read_epoch(header)?,
@@ -416,10 +417,10 @@ fn decode_batch<'a>(
         return Err(EntryFault::Malformed("a batch or part without position, events or bytes"));
     }
     if batch.first.checked_add(u64::from(batch.count)).is_none() {
-        return Err(EntryFault::Malformed("the positions of the batch do not end"));
+        return Err(EntryFault::Malformed("the positions of the batch overflow"));
     }
     if part >= parts {
-        return Err(EntryFault::Malformed("the part is none of its batch"));
+        return Err(EntryFault::Malformed("the part does not belong to its batch"));
     }
     let whole = batch.body_bytes as usize;
     if if parts == 1 { body.len() != whole } else { body.len() >= whole } {
@@ -431,12 +432,11 @@ fn decode_batch<'a>(
     Ok(Entry::Batch(BatchPart { batch, part, parts, body }))
 }
 
-/// The entries that carry a batch: one, or as many as it takes for none to be larger than
-/// `entry_bytes`.
+/// The entries of a batch: one, or as many as needed for none to exceed `entry_bytes`.
 ///
 /// # Panics
 /// If `body` is not the body of the batch, or needs more than 65,535 parts: with entries of 4 KiB,
-/// the least an engine may take, that is over 250 MiB.
+/// the minimum for an engine, that is over 250 MiB.
 #[must_use]
 pub fn batch_entries(batch: &BatchId, body: &[u8], entry_bytes: usize) -> Vec<Arc<[u8]>> {
     assert_eq!(body.len(), batch.body_bytes as usize, "the body of this batch");

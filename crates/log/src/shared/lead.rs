@@ -1,90 +1,92 @@
-//! When a node claims the lead, shows life, and steps down.
+//! Decides when a node claims the lead, sends heartbeats, and steps down.
 //!
-//! Pure: times are those of the node's monotonic clock in µs, passed in; patience is drawn from a
-//! seed. Nothing here is needed for safety, which the [rule](super::rule) alone gives: a wrong
-//! guess costs a change of leader.
+//! Pure: the caller passes times of the node's monotonic clock in µs; timeouts are drawn from a
+//! seed. Safety does not depend on this module, only on the [rule](super::rule): a wrong guess
+//! costs a change of leader.
 //!
-//! - A follower claims after hearing nothing of a leader for 1 to 1.75 times the lead timeout,
-//!   drawn anew for each silence so that two seldom claim at once; and at once if the leader in
-//!   force is an earlier process of the same node. Time in which it could not hear, or was stopped
-//!   itself, does not count. So writes are back within twice the lead timeout, if what is offered
-//!   arrives in what is left of it.
-//! - Where the engine elects, the node it elected claims at once, and no other ever.
-//! - A claim that does not come back within the lead timeout is offered again.
-//! - A leader that offered nothing for a quarter of the lead timeout beats. One that got nothing of
-//!   its own back for the whole of it, or that the engine no longer names, steps down.
-//! - Who gave up the lead because it was told to does not claim by itself for twice the lead
-//!   timeout, unless another leader has shown itself meanwhile.
-//! - Where claims are made [when told](Claims::WhenTold), nobody claims by itself, and a leader
-//!   does not beat. It steps down when something that it offered has not come back for the lead
-//!   timeout.
+//! - A follower claims after hearing nothing from a leader for 1 to 1.75 times the lead timeout,
+//!   drawn again for each silence so that two nodes rarely claim at once; and immediately if the
+//!   current leader is an earlier process of the same node. Time in which the node could not hear,
+//!   or was suspended, does not count. Writes thus resume within twice the lead timeout, provided
+//!   offers arrive in the remaining time.
+//! - If the engine elects, only the elected node claims, immediately.
+//! - A claim that does not arrive within the lead timeout is offered again.
+//! - A leader that offered nothing for a quarter of the lead timeout sends a heartbeat. A leader
+//!   whose own entries have not arrived for the whole timeout, or that the engine no longer names,
+//!   steps down.
+//! - A node that resigned on request does not claim on its own for twice the lead timeout, unless
+//!   another leader appears meanwhile.
+//! - With claims [on request](Claims::WhenTold), no node claims on its own, and a leader sends no
+//!   heartbeats. It steps down when one of its offers has not arrived within the lead timeout.
 
 use super::{Claims, EngineLeader};
+use wellspring_types::random::SplitMix64;
 
-/// What a node is, as far as time matters.
+/// The state of a node as far as timing depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeadState {
-    /// Another leads, or nobody.
+    /// Another node leads, or none.
     Following,
-    /// The claim in force is that of an earlier process of this node: nobody leads.
+    /// The current claim is that of an earlier process of this node, so no node leads.
     FollowingFormerSelf,
-    /// This node's claim is on its way.
+    /// This node's claim is in flight.
     Claiming,
     /// This node leads.
     Leading {
-        /// When the oldest batch that has not come back was offered first; `None` if all have.
+        /// When the oldest batch that has not arrived was first offered; `None` if all have
+        /// arrived.
         awaits_since_us: Option<u64>,
     },
 }
 
-/// What is to be done now.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeadAction {
-    /// Nothing, and if nothing arrives, nothing for so long.
+    /// None, and without arrivals none for this long.
     Wait {
         /// In µs, at least 1.
         due_in_us: u64,
     },
-    /// Offer a claim, and say so by [`LeadTimer::claimed`].
+    /// Offer a claim, then call [`LeadTimer::claimed`].
     Claim,
-    /// Offer a beat, and say so by [`LeadTimer::offered`].
+    /// Offer a heartbeat, then call [`LeadTimer::offered`].
     Beat,
-    /// Follow, and say so by [`LeadTimer::follows`]: give up the lead, or the claim if it has not
-    /// been delivered.
+    /// Follow, then call [`LeadTimer::follows`]: give up the lead, or a claim that has not arrived.
     StepDown,
-    /// Offer the claim anew, and say so by [`LeadTimer::claimed`].
+    /// Offer the claim again, then call [`LeadTimer::claimed`].
     ClaimAgain,
 }
 
-/// The clockwork of one node.
+/// The timers of one node.
 #[derive(Debug)]
 pub(crate) struct LeadTimer {
     claims: Claims,
     lead_timeout_us: u64,
-    random: u64,
-    /// Follower: when the leader was last heard of, or listening began.
+    random: SplitMix64,
+    /// Follower: when the leader was last heard, or listening began.
     heard_us: u64,
-    /// Follower: how long to bear silence.
+    /// Follower: how long to tolerate silence.
     patience_us: u64,
-    /// Follower: it has looked too late for this silence to be one, and listens for a moment.
+    /// Follower: it checked too late for this silence to be reliable, and listens for a moment
+    /// longer.
     listens_again: bool,
-    /// When the claim on its way was offered.
+    /// When the claim in flight was offered.
     claimed_us: u64,
     /// Leader: when something was last offered.
     offered_us: u64,
-    /// Leader: when something of its own last came back.
+    /// Leader: when one of its own entries last arrived.
     delivered_us: u64,
-    /// Follower that was told to give up the lead: until then it does not claim by itself.
+    /// Follower that resigned on request: until then it does not claim on its own.
     resigned_until_us: Option<u64>,
 }
 
 impl LeadTimer {
-    /// A node that begins to follow.
+    /// A node that starts following.
     pub(crate) fn new(claims: Claims, lead_timeout_us: u64, seed: u64, now_us: u64) -> LeadTimer {
         let mut timer = LeadTimer {
             claims,
             lead_timeout_us: lead_timeout_us.max(4),
-            random: seed,
+            random: SplitMix64::new(seed),
             heard_us: now_us,
             patience_us: 0,
             listens_again: false,
@@ -97,15 +99,15 @@ impl LeadTimer {
         timer
     }
 
-    /// Something of the leader in force, another node, arrived: its claim, a beat or a batch.
+    /// An entry of the current leader, another node, arrived: its claim, a heartbeat or a batch.
     pub(crate) fn leader_lives(&mut self, now_us: u64) {
         self.resigned_until_us = None;
         self.heard(now_us);
     }
 
-    /// Something arrived that this node offered while it led, which it does no more: what it waited
-    /// for in vain comes after all, and nobody else has claimed. So it claims at once, unless it
-    /// was told to give up the lead.
+    /// An entry arrived that this node offered during a lead that it has given up: its offers
+    /// arrive after all, and no other node has claimed. It claims immediately, unless it resigned
+    /// on request.
     pub(crate) fn past_lead_arrives(&mut self, now_us: u64) {
         self.heard(now_us);
         if !self.has_resigned(now_us) {
@@ -119,7 +121,8 @@ impl LeadTimer {
         self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us * 3 / 4 + 1);
     }
 
-    /// Nothing can be heard: the engine is unavailable. A silence begins where hearing does.
+    /// Nothing can be heard, because the engine is unavailable. Silence is measured from when
+    /// hearing resumes.
     pub(crate) fn cut_off(&mut self, now_us: u64) {
         self.heard_us = now_us;
     }
@@ -136,39 +139,39 @@ impl LeadTimer {
         self.delivered_us = now_us;
     }
 
-    /// Something this leader offered in its epoch arrived.
+    /// An entry that this leader offered in its epoch arrived.
     pub(crate) fn delivered(&mut self, now_us: u64) {
         self.delivered_us = now_us;
     }
 
-    /// This leader offered something new. What is offered again does not count: a leader that is
-    /// not heard must not look busy.
+    /// This leader offered something new. Repeated offers do not count: a leader that is not heard
+    /// must not appear busy.
     pub(crate) fn offered(&mut self, now_us: u64) {
         self.offered_us = now_us;
     }
 
-    /// This node begins to follow.
+    /// This node starts following.
     pub(crate) fn follows(&mut self, now_us: u64) {
         self.heard(now_us);
     }
 
-    /// This node was told to give up the lead, or its claim, and follows.
+    /// This node was asked to give up the lead or its claim, and follows.
     pub(crate) fn resigned(&mut self, now_us: u64) {
         self.follows(now_us);
         self.resigned_until_us = Some(now_us + 2 * self.lead_timeout_us);
     }
 
-    /// This node was told to claim.
+    /// This node was asked to claim.
     pub(crate) fn told_to_claim(&mut self) {
         self.resigned_until_us = None;
     }
 
-    /// Whether it was told to give up the lead so short a time ago that nobody can have forgotten.
+    /// Whether it resigned on request so recently that it must not claim.
     pub(crate) fn has_resigned(&self, now_us: u64) -> bool {
         self.resigned_until_us.is_some_and(|until_us| now_us < until_us)
     }
 
-    /// What is to be done now. `engine`: whom the engine elected, if it elects.
+    /// The next action. `engine`: the leader elected by the engine, if it elects.
     pub(crate) fn due(
         &mut self,
         now_us: u64,
@@ -184,7 +187,7 @@ impl LeadTimer {
             (LeadState::Following | LeadState::FollowingFormerSelf, _)
                 if self.has_resigned(now_us) =>
             {
-                // It listens meanwhile: the end of that wait is no look that comes too late.
+                // It listens meanwhile, so the check at the end of that wait is not too late.
                 self.listens_again = true;
                 let until_us = self.resigned_until_us.unwrap_or(now_us);
                 LeadAction::Wait { due_in_us: until_us - now_us }
@@ -208,7 +211,7 @@ impl LeadTimer {
 
     fn due_of_follower(&mut self, now_us: u64) -> LeadAction {
         let silence_us = now_us.saturating_sub(self.heard_us);
-        // Who looks so late was stopped meanwhile, and has yet to hear what was said.
+        // A node that checks this late was suspended, and has yet to hear what was sent meanwhile.
         if silence_us > self.patience_us + self.quarter_us() && !self.listens_again {
             self.listens_again = true;
             self.heard_us = (now_us + self.quarter_us()).saturating_sub(self.patience_us);
@@ -239,20 +242,15 @@ impl LeadTimer {
         self.lead_timeout_us / 4
     }
 
-    /// SplitMix64.
     fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.next_u64()
     }
 }
 
-/// Nothing is due before something arrives or the node is told something.
+/// Nothing is due until something arrives or the node gets an order.
 const NOTHING_DUE: LeadAction = LeadAction::Wait { due_in_us: u64::MAX };
 
-/// How long to wait until `bound_us` after `since_us`; `None` if that is over.
+/// Time until `bound_us` after `since_us`; `None` if that has passed.
 fn within(since_us: u64, bound_us: u64, now_us: u64) -> Option<LeadAction> {
     let left = bound_us.saturating_sub(now_us.saturating_sub(since_us));
     (left > 0).then_some(LeadAction::Wait { due_in_us: left })
@@ -308,7 +306,7 @@ mod tests {
         let mut timer = LeadTimer::new(Claims::BySilence, TIMEOUT, 1, 0);
         let late = 10 * TIMEOUT;
         assert_eq!(wait(&mut timer, late, Following), TIMEOUT / 4);
-        // Nothing came: it was a silence after all, however late the next look is.
+        // Nothing arrived: it was silence after all, however late the next check is.
         assert_eq!(timer.due(late + TIMEOUT, Following, None), Claim);
         let mut timer = LeadTimer::new(Claims::BySilence, TIMEOUT, 1, 0);
         assert_eq!(wait(&mut timer, late, Following), TIMEOUT / 4);
@@ -383,7 +381,7 @@ mod tests {
             let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
             timer.began_to_lead(0);
             timer.resigned(100);
-            // What it had offered before comes back: that is no other leader.
+            // Its own earlier offer arrives, which is not another leader.
             timer.past_lead_arrives(150);
             for state in [Following, FollowingFormerSelf] {
                 assert_eq!(timer.due(100, state, engine), Wait { due_in_us: 2 * TIMEOUT });

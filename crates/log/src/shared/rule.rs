@@ -1,25 +1,26 @@
-//! The one rule over a shared log: which claims and batches take effect.
+//! The rule of a shared log, which determines the claims and batches that take effect.
 //!
 //! Every node reads the same entries in the same order and applies the same rule, so all agree on
-//! who leads and what the log holds, whatever the engine did to offers on the way:
+//! the leader and the log's content, whatever the engine did to offers in transit:
 //!
 //! - The first **founding** counts; nothing counts before it.
 //! - A **claim** counts iff its epoch is greater than the epoch in force.
 //! - A **batch** counts iff its epoch is the one in force, its first position is the next one, and
-//!   it names the batch before it by its chain. One in parts counts where the last of its parts
+//!   it names the batch before it by its chain. A batch in parts counts where its last part
 //!   arrives.
-//! - A **beat** shows that the leader in force is alive, and who it is. A **probe** does nothing.
+//! - A **beat** shows that the current leader is alive, and its identity. A **probe** has no
+//!   effect.
 //! - Everything else is void.
 //!
-//! Why this is enough. After a claim is delivered, only batches of its epoch count, and the
-//! claimant judges only after its own claim has been delivered *to it*: so it knows everything that
-//! counted before, and everything that counts from then on is its own, in its order, without gaps.
-//! A batch of an older leader that arrives late is void, a batch that arrives twice is not next the
-//! second time, and what follows one that was lost is not next either.
+//! Why this is sufficient: after a claim is delivered, only batches of its epoch count, and the
+//! claimant judges only after its own claim has been delivered *to it*. It thus knows everything
+//! that counted before, and everything that counts from then on is its own, in its order, without
+//! gaps. A late batch of an older leader is void, a repeated batch is not next the second time, and
+//! a batch after a lost one is not next either.
 //!
-//! Parts may arrive in any order and several times, mixed with beats, probes and what is void: all
-//! parts say which batch they are of, and a leader never makes two batches of the same position, so
-//! the order in which an engine brings them decides nothing. A claim voids the parts that wait.
+//! Parts may arrive in any order and repeatedly, mixed with beats, probes and void entries: every
+//! part identifies its batch, and a leader never produces two batches for the same position, so the
+//! order of delivery does not matter. A claim voids waiting parts.
 
 use super::entry::{BatchId, BatchPart, Claim, ClusterId, Entry, EntryFault};
 use crate::plants::{Plant, planted};
@@ -27,19 +28,19 @@ use crate::shared::entry::ENTRY_HEADER_BYTES;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Epochs are below this: a lease's token is `epoch · 2^32 + n` and must fit into 53 bits.
+/// Upper bound of epochs: a lease's token is `epoch · 2^32 + n` and must fit into 53 bits.
 pub const EPOCH_LIMIT: u64 = 1 << 21;
 
-/// A node whose claim counted.
+/// A node whose claim took effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     /// Its name.
     pub node: String,
-    /// Which process of that node.
+    /// The process of that node.
     pub start: u64,
-    /// Where its clients reach it.
+    /// The URL for its clients.
     pub url: String,
-    /// The epoch it leads in.
+    /// Its epoch.
     pub epoch: u64,
 }
 
@@ -54,73 +55,74 @@ impl Claimant {
     }
 }
 
-/// A batch that counts.
+/// A batch that took effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedBatch {
-    /// What it says of itself.
+    /// Its identity.
     pub batch: BatchId,
-    /// The entries that carried it, in the order of its parts.
+    /// Its entries, in the order of its parts.
     pub entries: Vec<Arc<[u8]>>,
 }
 
 impl AcceptedBatch {
-    /// Its records, in as many pieces as it had parts; a piece may end within a record.
+    /// Its records, in as many slices as it had parts; a slice may end within a record.
     pub fn body_slices(&self) -> impl Iterator<Item = &[u8]> {
         self.entries.iter().map(|entry| &entry[ENTRY_HEADER_BYTES..])
     }
 }
 
-/// What an entry does.
+/// The effect of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The log begins.
+    /// The log is founded.
     Founded {
-        /// The cluster it belongs to.
+        /// Its cluster.
         cluster: ClusterId,
         /// Its name.
         log: String,
     },
     /// A claim took effect: from now on this node leads.
     Led(Claimant),
-    /// The leader in force is alive.
+    /// The current leader is alive.
     Alive,
-    /// A part of a batch that is not whole yet.
+    /// A part of an incomplete batch.
     Part,
-    /// A batch counts.
+    /// A batch took effect.
     Accepted(AcceptedBatch),
-    /// Nothing: a probe with this tag.
+    /// None: a probe with this tag.
     Probe(u64),
-    /// Nothing, for every reader alike.
+    /// None, for every reader alike.
     Void(VoidReason),
 }
 
-/// Why an entry has no effect. Each is expected of an engine, and counted.
+/// Why an entry has no effect. An engine may cause each of these; they are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VoidReason {
-    /// It stands before the founding.
+    /// It precedes the founding.
     NotFounded,
     /// The log is founded already.
     SecondFounding,
-    /// A claim of an epoch that is in force or was.
+    /// Its epoch is not greater than the one in force.
     ClaimTooLate,
-    /// A claim of an epoch that no lease's token could hold.
+    /// Its epoch is too large for lease tokens.
     EpochTooLarge,
-    /// A beat or batch of a leader that leads no more.
+    /// A beat or batch of a former leader.
     OldEpoch,
-    /// A beat or batch of an epoch nobody has claimed: its claim was lost, and its writer at fault.
+    /// A beat or batch of an epoch without a claim: the claim was lost, and its writer has a bug.
     FutureEpoch,
-    /// A batch that does not begin at the next position: repeated, or one before it was lost.
+    /// A batch that does not begin at the next position: it is repeated, or an earlier one was
+    /// lost.
     NotNext,
-    /// A batch that names another batch before it.
+    /// A batch that names another predecessor.
     OtherPast,
-    /// A part that was there already.
+    /// A part that has already arrived.
     Repeated,
-    /// The parts do not make the batch they say they do.
+    /// The parts do not form the batch that they claim to.
     PartsDiffer,
 }
 
 impl VoidReason {
-    /// A word for figures.
+    /// Its name in figures.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -138,7 +140,7 @@ impl VoidReason {
     }
 }
 
-/// A batch whose parts are not all there.
+/// An incomplete batch.
 #[derive(Debug, Clone)]
 struct Pending {
     batch: BatchId,
@@ -146,7 +148,7 @@ struct Pending {
     missing: usize,
 }
 
-/// Where a reader of a shared log stands.
+/// The state of a reader of a shared log.
 #[derive(Debug, Clone, Default)]
 pub struct Rule {
     cluster: Option<ClusterId>,
@@ -158,15 +160,14 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Where a reader stands after a batch that counted, whose epoch, [last
-    /// position](BatchId::last) and [chain](BatchId::chain) these are. Who leads is not known until
-    /// the next claim or beat.
+    /// The state after a batch that took effect, given its epoch, [last position](BatchId::last)
+    /// and [chain](BatchId::chain). The leader is unknown until the next claim or beat.
     #[must_use]
     pub fn at(epoch: u64, head: Position, chain: u32, cluster: Option<ClusterId>) -> Rule {
         Rule { cluster, epoch, head, chain, leader: None, pending: None }
     }
 
-    /// The same, knowing whose claim was seen last; it counts if it is that of the epoch in force.
+    /// The same, with the last known leader, which is used if its epoch is in force.
     #[must_use]
     pub fn led_by(mut self, leader: Option<Claimant>) -> Rule {
         self.leader = leader.filter(|leader| leader.epoch == self.epoch);
@@ -179,32 +180,31 @@ impl Rule {
         self.epoch
     }
 
-    /// Position of the last event that counted.
+    /// Position of the last event.
     #[must_use]
     pub fn head(&self) -> Position {
         self.head
     }
 
-    /// The chain up to the last batch that counted, 0 before the first.
+    /// The chain up to the last batch, 0 before the first.
     #[must_use]
     pub fn chain(&self) -> u32 {
         self.chain
     }
 
-    /// Whose claim is in force, if it was read here.
+    /// The leader in force, if its claim was read.
     #[must_use]
     pub fn leader(&self) -> Option<&Claimant> {
         self.leader.as_ref()
     }
 
-    /// The cluster the log belongs to, once it is founded.
+    /// The log's cluster, once founded.
     #[must_use]
     pub fn cluster(&self) -> Option<ClusterId> {
         self.cluster
     }
 
-    /// Whether a batch in parts is half there: then what is told by [`at`](Self::at) is not all of
-    /// the state.
+    /// Whether a batch is incomplete: then [`at`](Self::at) does not capture the whole state.
     #[must_use]
     pub fn awaits_parts(&self) -> bool {
         self.pending.is_some()
@@ -213,8 +213,8 @@ impl Rule {
     /// Applies the next entry.
     ///
     /// # Errors
-    /// [`EntryFault`] if the bytes cannot be read. Nothing has changed then, and reading must not
-    /// go on: who can read them may find that they count.
+    /// [`EntryFault`] if the bytes cannot be read. The state is then unchanged, and reading must
+    /// stop: for a reader that understands them they may take effect.
     pub fn judge(&mut self, entry: Arc<[u8]>) -> Result<Verdict, EntryFault> {
         let decoded = Entry::decode(&entry)?;
         if let Entry::Probe { tag } = decoded {
@@ -247,7 +247,7 @@ impl Rule {
             Entry::Beat(claim) => match self.epoch_void(claim.epoch) {
                 Some(reason) => Verdict::Void(reason),
                 None => {
-                    // Who goes on behind a claim learns here whose it was.
+                    // A reader that resumed after a claim learns the leader here.
                     self.leader.get_or_insert_with(|| Claimant::of(&claim));
                     Verdict::Alive
                 }
@@ -286,7 +286,7 @@ impl Rule {
         }
     }
 
-    /// Takes a part of a batch that may count.
+    /// Processes a part of a batch that may take effect.
     fn take_part(&mut self, batch: BatchId, part: u16, parts: u16, entry: Arc<[u8]>) -> Verdict {
         if parts == 1 {
             return self.accept(AcceptedBatch { batch, entries: vec![entry] });

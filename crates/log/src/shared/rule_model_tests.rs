@@ -1,6 +1,6 @@
-//! A model of several nodes over a log that delays, loses, repeats and reorders what is offered,
-//! with nodes that pause, crash and restart: whether the rule gives what it promises, and whether
-//! bugs planted in it, or in a leader, are found.
+//! A model of several nodes over a log that delays, loses, repeats and reorders offers, with nodes
+//! that pause, crash and restart: checks that the rule keeps its promises, and that bugs planted in
+//! it, or in a leader, are found.
 
 use super::*;
 use crate::plants::plant;
@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 enum Bug {
     None,
     InRule(Plant),
-    /// A leader gives a position to another batch once it has waited long enough for the first.
+    /// A leader assigns a position to another batch once it has waited long enough for the first.
     ReusesPositions,
-    /// A leader judges as soon as its claim is on its way.
+    /// A leader judges as soon as its claim is in flight.
     Eager,
-    /// A leader answers once the engine has taken its batch.
+    /// A leader answers once the engine has accepted its batch.
     AnswersEarly,
 }
 
@@ -30,7 +30,7 @@ impl Dice {
     }
 }
 
-/// One request: "key, unless it is there". Its body is a batch of its own.
+/// A request: "create the key unless it exists". Its body is a separate batch.
 type Op = u32;
 
 struct Staged {
@@ -43,13 +43,13 @@ struct Staged {
 #[derive(Default)]
 struct Node {
     rule: Rule,
-    /// How many entries of the log it has read.
+    /// Number of log entries read.
     read: usize,
-    /// What counted: op and key, and how many entries were read by then.
+    /// Accepted batches: op and key, and the number of entries read by then.
     accepted: Vec<(Op, u32, usize, BatchId)>,
     claiming: Option<u64>,
     leading: Option<u64>,
-    /// Judged in the epoch it led in, and not delivered.
+    /// Judged in the epoch it led in, not delivered yet.
     staged: Vec<Staged>,
     start: u64,
 }
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// The process dies, and another begins with some of what the copy held.
+    /// The process dies; a new one starts with a part of the copy.
     fn crash(&mut self, node: usize) {
         let keep = self.dice.below(self.nodes[node].accepted.len() + 1);
         let old = std::mem::take(&mut self.nodes[node]);
@@ -221,7 +221,7 @@ impl World {
         self.nodes[node] = Node { rule, read, accepted, start: self.starts, ..Node::default() };
     }
 
-    /// It no longer believes that it leads; what is under way stays open.
+    /// It no longer believes that it leads; offers in flight stay open.
     fn step_down(&mut self, node: usize) {
         self.nodes[node].leading = None;
     }
@@ -271,7 +271,7 @@ impl World {
     }
 }
 
-/// The first seed under which it is found.
+/// The first seed that finds the bug.
 fn found_by(bug: Bug, seeds: u64) -> Option<(u64, String)> {
     if let Bug::InRule(bug) = bug {
         plant(Some(bug));

@@ -139,8 +139,8 @@ fn what_cannot_be_read_changes_nothing() {
     assert!(matches!(one(&mut rule, &batch(2, 1, 0, b"ab"), b"ab"), Verdict::Accepted(_)));
 }
 
-/// A figure, not a judgement:
-/// `cargo test --release -p wellspring-log shared::rule -- --ignored --nocapture`.
+/// A measurement, not a test: `cargo test --release -p wellspring-log shared::rule -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "a figure"]
 #[allow(clippy::disallowed_methods)] // a benchmark looks at the clock

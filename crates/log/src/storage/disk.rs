@@ -1,4 +1,4 @@
-//! A folder of the operating system.
+//! Storage in a folder of the operating system.
 
 use super::{Storage, StorageFile};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -9,25 +9,24 @@ use std::sync::{Arc, Mutex};
 
 const LOCK_FILE: &str = "LOCK";
 
-/// A folder of the operating system.
+/// Storage in a folder of the operating system.
 #[derive(Debug)]
 pub struct DiskStorage {
     dir: PathBuf,
-    /// The folder itself, open for as long as the storage: a barrier for its names must not need a
-    /// descriptor.
+    /// The folder itself, kept open so that a barrier for its names never needs a descriptor.
     handle: File,
     lock: Mutex<Option<File>>,
 }
 
-/// Only the owner reads what a log holds.
+/// Only the owner can read a log.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
 impl DiskStorage {
-    /// The folder `dir`, made as by [`create_folder`] if it is not there.
+    /// The folder `dir`, created by [`create_folder`] if necessary.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// An error of the file system.
     pub fn create(dir: &Path) -> io::Result<DiskStorage> {
         create_folder(dir)?;
         DiskStorage::existing(dir)
@@ -36,7 +35,7 @@ impl DiskStorage {
     /// The folder `dir`, which must exist.
     ///
     /// # Errors
-    /// `NotFound`, or whatever the file system says.
+    /// `NotFound`, or an error of the file system.
     pub fn existing(dir: &Path) -> io::Result<DiskStorage> {
         if !std::fs::metadata(dir)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
@@ -46,16 +45,16 @@ impl DiskStorage {
     }
 }
 
-/// Makes a folder and those it lies in, as far as they are not there: for their owner alone, and
-/// durable, so that a power loss cannot take what is made durable in them later.
+/// Creates a folder and its missing parents: private to the owner, and durably, so that a power
+/// loss cannot remove them with their later durable content.
 ///
 /// # Errors
-/// Whatever the file system says. What was made by then stays; a retry makes the rest, but what
-/// was made before is not made durable again.
+/// An error of the file system. Folders created before it remain; a retry creates the rest but does
+/// not make the earlier ones durable again.
 pub fn create_folder(dir: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|path| !exists(path)).collect();
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)?;
-    // The entry of each folder that was made lies in its parent.
+    // The entry of each created folder is in its parent.
     for made in missing {
         let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
@@ -63,7 +62,7 @@ pub fn create_folder(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is something of this name; the empty one is the current folder.
+/// Whether the path exists; the empty path is the current folder.
 fn exists(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.exists()
 }
@@ -92,7 +91,7 @@ impl Storage for DiskStorage {
         self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     }
 
-    /// The file is open, so the system has it and the way to it in memory.
+    /// The file is open, so the system has it and its path in memory.
     fn still_locked(&self) -> io::Result<()> {
         let lock = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let held = lock.as_ref().ok_or(io::ErrorKind::NotFound)?.metadata()?;
@@ -123,7 +122,7 @@ impl Storage for DiskStorage {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let path = self.dir.join(name);
-        // A folder that may only be read can still be inspected.
+        // A read-only folder can still be inspected.
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
             other => other?,

@@ -1,29 +1,29 @@
-//! A disk in memory that crashes, fills up and rots on demand. It serves the
-//! crash tests and the simulator; what it may do is what `docs/format.md`
-//! assumes a disk may do, and nothing kinder.
+//! A disk in memory that crashes, fills up and rots on demand, for crash tests and the simulator.
+//! It does everything that `docs/format.md` allows a disk to do.
 //!
-//! Writes since the last barrier of a file are kept apart. At a [`crash`](SimulatedStorage::crash)
-//! every 512-byte sector of them survives or not by the toss of a seeded coin,
-//! and so do length changes and directory operations that were not synced.
+//! Writes since the last barrier of a file are tracked. At a [`crash`](SimulatedStorage::crash),
+//! each of their 512-byte sectors survives or not at random from a seed, as do unsynced length
+//! changes and directory operations.
 
 use super::{Storage, StorageFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use wellspring_types::random::SplitMix64;
 
-/// The unit a disk writes wholly or not at all.
+/// The unit that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// What the disk is told to do next.
+/// The faults that the disk injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Bytes all files together may hold; writes over it fail with `StorageFull`.
+    /// Capacity of all files together, in bytes; writes beyond it fail with `StorageFull`.
     pub capacity_bytes: Option<u64>,
-    /// The next so many barriers succeed, the one after fails, once.
+    /// This many barriers succeed, then one fails.
     pub sync_fails_after: Option<u64>,
     /// Every read fails.
     pub reads_fail: bool,
-    /// Files that may be open at once; beyond it files are neither opened nor made (`EMFILE`).
+    /// Maximum number of open files; beyond it, opening and creating fail with `EMFILE`.
     pub descriptors: Option<usize>,
 }
 
@@ -32,9 +32,9 @@ const EMFILE: i32 = 24;
 
 #[derive(Debug, Default)]
 struct Content {
-    /// What a reader sees now.
+    /// The content that readers see.
     current: Vec<u8>,
-    /// What a crash is sure to leave.
+    /// The content that survives any crash.
     durable: Vec<u8>,
 }
 
@@ -47,17 +47,17 @@ struct Disk {
     syncs: u64,
     bytes_read: u64,
     open_files: usize,
-    random: u64,
+    random: SplitMix64,
 }
 
-/// A simulated folder. Clones are the same folder.
+/// A simulated folder. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SimulatedStorage {
     disk: Arc<Mutex<Disk>>,
     barriers: Arc<HeldBarriers>,
 }
 
-/// Barriers that wait until they are let through: a device as slow as a test needs it.
+/// Barriers that wait until they are released, to simulate a slow device.
 #[derive(Debug, Default)]
 struct HeldBarriers {
     state: Mutex<BarrierState>,
@@ -75,48 +75,48 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SimulatedStorage {
-    /// An empty folder whose coins are tossed from `seed`.
+    /// An empty folder whose random choices derive from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> SimulatedStorage {
-        let disk = Disk { random: seed | 1, ..Disk::default() };
+        let disk = Disk { random: SplitMix64::new(seed | 1), ..Disk::default() };
         SimulatedStorage { disk: Arc::new(Mutex::new(disk)), barriers: Arc::default() }
     }
 
-    /// Sets what goes wrong from now on.
+    /// Sets the faults to inject from now on.
     pub fn set_faults(&self, faults: Faults) {
         locked(&self.disk).faults = faults;
     }
 
-    /// Barriers done so far.
+    /// Number of barriers done so far.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         locked(&self.disk).syncs
     }
 
-    /// From now on barriers wait until [`release_barriers`](Self::release_barriers).
+    /// Makes barriers wait until [`release_barriers`](Self::release_barriers).
     pub fn hold_barriers(&self) {
         locked(&self.barriers.state).held = true;
     }
 
-    /// Lets the barriers through that wait, and those to come.
+    /// Releases the waiting barriers and later ones.
     pub fn release_barriers(&self) {
         locked(&self.barriers.state).held = false;
         self.barriers.changed.notify_all();
     }
 
-    /// Blocks until a barrier waits to be let through.
+    /// Blocks until a barrier waits.
     pub fn wait_for_held_barrier(&self) {
         let state = locked(&self.barriers.state);
         drop(self.barriers.changed.wait_while(state, |state| state.waiting == 0));
     }
 
-    /// Files open now.
+    /// Number of open files.
     #[must_use]
     pub fn open_files(&self) -> usize {
         locked(&self.disk).open_files
     }
 
-    /// Bytes read from files so far: what an operation costs, whatever the clock says.
+    /// Number of bytes read from files: the cost of an operation, regardless of the clock.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         locked(&self.disk).bytes_read
@@ -145,41 +145,32 @@ impl SimulatedStorage {
         storage
     }
 
-    /// Power loss: the folder as it may be found afterwards. The old handle stays usable but
-    /// detached.
+    /// A power loss: returns the folder as it may be found afterwards. The old handle stays usable
+    /// but detached.
     #[must_use]
     pub fn crash(&self) -> SimulatedStorage {
         let mut disk = locked(&self.disk);
-        let mut random = disk.random;
-        // Directory operations reach the disk in order: either all so far or only the synced ones.
+        let mut random = disk.random.clone();
+        // Directory operations reach the disk in order: either all of them or only the synced ones.
         let names = if toss(&mut random) { disk.files.clone() } else { disk.durable_names.clone() };
         let mut survivors = BTreeMap::new();
         for (name, file) in &names {
             survivors.insert(name.clone(), surviving(&locked(file), &mut random));
         }
+        let seed = random.state();
         disk.random = random;
-        let seed = random;
         drop(disk);
         SimulatedStorage::with_contents(seed, &survivors)
     }
 }
 
-/// Splitmix64: small, seeded, good enough for coins.
-fn next(random: &mut u64) -> u64 {
-    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *random;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+fn toss(random: &mut SplitMix64) -> bool {
+    random.next_u64() & 1 == 1
 }
 
-fn toss(random: &mut u64) -> bool {
-    next(random) & 1 == 1
-}
-
-fn surviving(content: &Content, random: &mut u64) -> Vec<u8> {
-    // One crash in three keeps everything, one nothing, one a mixture.
-    let mode = next(random) % 3;
+fn surviving(content: &Content, random: &mut SplitMix64) -> Vec<u8> {
+    // One crash in three keeps everything, one nothing, and one a mixture.
+    let mode = random.next_u64() % 3;
     if mode == 0 {
         return content.current.clone();
     }

@@ -1,24 +1,23 @@
-//! What idle subscriptions wait for: a committed batch wakes those alone that it may concern.
+//! The interests of idle subscriptions: a committed batch wakes only those that it may concern.
 //!
-//! A subscription that has looked at everything there is registers under **keys**: for each item of
-//! its query one of the item's tags, or each of its types if it has no tag; one key for everything
-//! if an item asks for nothing in particular. An event that matches the query has one of them. A
-//! thread of the log's own, the **notifier**, reads the events that were committed since it last
-//! looked and wakes the subscriptions whose keys occur in them. The committer does no more for all
-//! this than to look whether anything waits and to unpark the notifier.
+//! A subscription that has read everything registers under **keys**: for each item of its query one
+//! of the item's tags, or each of its types if it has no tag; or the key of every event if an item
+//! has neither. An event that matches the query has one of these keys. A separate thread, the
+//! **notifier**, reads newly committed events and wakes the subscriptions whose keys occur in them.
+//! The committer only checks whether any subscription waits and unparks the notifier.
 //!
-//! - **No event is missed.** A subscription registers with the position up to which it has looked.
-//!   It is taken only if no pass of the notifier, begun or ended, goes further; so every event
-//!   behind that position is still to be matched against it, by a later pass. That such a pass
-//!   comes: the publisher stores the head and then looks whether anything waits; a subscription
-//!   counts itself as waiting and then looks at the head, and unparks the notifier if it has moved.
+//! - **No event is missed.** A subscription registers with the position up to which it has read.
+//!   The registration is accepted only if no pass of the notifier, running or finished, goes
+//!   further; so a later pass matches every event after that position. Such a pass will happen: the
+//!   publisher stores the head and then checks whether any subscription waits; a subscription
+//!   counts itself as waiting and then checks the head, and unparks the notifier if it has moved.
 //!   One of the two sees the other.
-//! - **Cost.** A pass wakes everything that waits if that is cheaper than reading, so it costs at
-//!   most [`EVENTS_FOR_A_WAKE`] events of reading for each that waits, however large a batch was.
-//!   After a pass the notifier pauses as long as it took, and a millisecond at least: under load
-//!   commits are matched together, while a single quiet one is told at once.
-//! - **Idle subscriptions advance.** Everything that a finished pass has gone over without waking
-//!   a subscription does not match it: [`Interest::settled`].
+//! - **Cost.** A pass wakes all waiting subscriptions if that is cheaper than reading, so it reads
+//!   at most [`EVENTS_FOR_A_WAKE`] events for each of them, however large a batch is. After a pass
+//!   the notifier pauses as long as the pass took, and at least a millisecond: under load, commits
+//!   are matched together, while an isolated one is announced at once.
+//! - **Idle subscriptions advance.** Events that a finished pass has covered without waking a
+//!   subscription do not match it: [`Interest::settled`].
 
 use crate::feed::Feed;
 use crate::read::{ReadOptions, Snapshot};
@@ -34,25 +33,26 @@ use std::thread::Thread;
 use std::time::Duration;
 use wellspring_types::{Position, Query};
 
-/// Most slots of subscriptions that wait, threads not counted; one takes a slot for each key.
+/// Maximum number of slots of waiting subscriptions, not counting threads; a subscription takes a
+/// slot for each key.
 const MAX_SLOTS: usize = 1 << 20;
 /// A subscription with more keys than this is woken by every event.
 const MAX_KEYS: usize = 64;
-/// So many events are read in the time that it takes to wake a subscription and let it look.
+/// Number of events that can be read in the time it takes to wake a subscription and let it check.
 const EVENTS_FOR_A_WAKE: u64 = 16;
-/// Shortest pause between two passes.
+/// Minimum pause between two passes.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Keys looked up under one hold of the lock.
+/// Number of keys looked up per lock acquisition.
 const KEYS_AT_ONCE: usize = 1_024;
 
 /// The key of every event.
 const EVERYTHING: u64 = 0;
 
-/// The subscriptions of one log that wait.
+/// The waiting subscriptions of one log.
 #[derive(Debug)]
 pub(crate) struct Interests {
     shared: Arc<Shared>,
-    /// Whether the notifier's thread was begun, or is not to be any more.
+    /// Whether the notifier's thread was started, or must not be any more.
     begun: Mutex<bool>,
 }
 
@@ -61,7 +61,7 @@ struct Shared {
     feed: Feed,
     segments: Arc<Segments>,
     hasher: RandomState,
-    /// Slots in lines.
+    /// Number of slots in lines.
     waiting: AtomicUsize,
     notifier: OnceLock<Thread>,
     state: Mutex<State>,
@@ -71,21 +71,22 @@ struct Shared {
 struct State {
     slots: Slots,
     /// By key. None is empty.
-    lines: HashMap<u64, Line, BuildHasherDefault<Hashed>>,
-    /// Everything up to here has been matched against all that waited, and they have been woken.
+    lines: HashMap<u64, Line, BuildHasherDefault<IdentityHasher>>,
+    /// Everything up to this position has been matched against all waiting subscriptions, and the
+    /// matching ones were woken.
     matched: Position,
-    /// The end of the pass that has begun last; `matched` if none is under way.
+    /// The end of the latest pass; `matched` if none is running.
     matching: Position,
     closed: bool,
-    /// The notifier has ended.
+    /// Whether the notifier has ended.
     unattended: bool,
 }
 
 /// Keys are hashes already.
 #[derive(Debug, Default)]
-struct Hashed(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for IdentityHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
     }
@@ -99,18 +100,18 @@ impl Hasher for Hashed {
     }
 }
 
-/// A subscription's place among those that wait. Dropped, it waits no longer.
+/// A waiting subscription's registration. Dropping it ends the wait.
 #[derive(Debug)]
 pub(crate) struct Interest {
     shared: Arc<Shared>,
     keys: Box<[u64]>,
     /// One for each key while it waits.
     tickets: Vec<Ticket>,
-    /// Everything up to here does not match or has been looked at.
+    /// Everything up to this position does not match or has been read.
     settled: Position,
 }
 
-/// What waits.
+/// The kind of waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// A task, which is bounded.
@@ -119,17 +120,17 @@ pub(crate) enum Wait {
     Thread,
 }
 
-/// Whether there is reason to look at the log again.
+/// Whether to read the log again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum WaitOutcome {
     /// There may be a matching event, or the log is closed.
     LookAgain,
-    /// Nothing up to now; the waker is called when that may have changed.
+    /// No matching event up to now; the waker is called when that may have changed.
     Waiting,
 }
 
 impl Interests {
-    /// Nothing waits yet. The notifier's thread begins with the first that does.
+    /// Creates the registry. The notifier's thread starts with the first waiting subscription.
     pub(crate) fn new(feed: Feed, segments: Arc<Segments>) -> Interests {
         let head = feed.head();
         let state = State {
@@ -151,8 +152,8 @@ impl Interests {
         Interests { shared: Arc::new(shared), begun: Mutex::new(false) }
     }
 
-    /// A place for a subscription to `query`, which does not wait yet. Begins the notifier's
-    /// thread; if the system gives none, its waits are [refused](Interest::look).
+    /// A registration for a subscription to `query`, which does not wait yet. Starts the notifier's
+    /// thread; if the system cannot create it, waits are [refused](Interest::look).
     pub(crate) fn of(&self, query: &Query) -> Interest {
         self.begin();
         Interest {
@@ -182,24 +183,23 @@ impl Interests {
         }
     }
 
-    /// Says that the head has moved. Never waits; does nothing if nothing waits.
+    /// Announces that the head has moved. Never blocks; does nothing if no subscription waits.
     pub(crate) fn head_moved(&self) {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
             self.shared.nudge();
         }
     }
 
-    /// Wakes everything that waits, for the last time, and ends the thread soon. The feed is
-    /// closed.
+    /// Wakes all waiters for the last time, and ends the thread soon. The feed is closed.
     pub(crate) fn close(&self) {
         *lock(&self.begun) = true;
         self.shared.end(|state| state.closed = true);
-        // Not waited for: one of the wakers that it calls may be what closes the log.
+        // Does not wait for the thread: one of the wakers that it calls may be closing the log.
         self.shared.nudge();
     }
 }
 
-/// When the notifier ends, however it ends, nothing waits for it.
+/// When the notifier ends, however it ends, no waiter stays behind.
 #[derive(Debug)]
 struct Ending(Arc<Shared>);
 
@@ -210,7 +210,7 @@ impl Drop for Ending {
 }
 
 impl State {
-    /// Rouses the lines of these keys; tells how many slots that were.
+    /// Rouses the lines of these keys; returns the number of slots.
     fn rouse(&mut self, keys: &[u64], note: Position, wakers: &mut Wakers) -> usize {
         let before = wakers.len();
         for key in keys {
@@ -250,7 +250,7 @@ impl Shared {
     }
 
     fn key(&self, kind: u8, term: &str) -> u64 {
-        // None is the key of everything. Terms with one key cost a look in vain.
+        // Differs from the key of every event. Terms that share a key cost an unnecessary check.
         self.hasher.hash_one((kind, term)) | 1
     }
 
@@ -262,11 +262,11 @@ impl Shared {
         self.key(1, tag)
     }
 
-    /// Keys such that every event that matches the query has one of them.
+    /// Keys such that every event that matches the query has at least one of them.
     fn keys(&self, query: &Query) -> Box<[u64]> {
         let mut keys = HashSet::new();
         for item in &query.items {
-            // A long tag is more likely to name one thing than a short one.
+            // A long tag is more likely to be specific than a short one.
             if let Some(tag) = item.tags.iter().max_by_key(|tag| tag.len()) {
                 keys.insert(self.tag_key(tag));
             } else {
@@ -279,7 +279,7 @@ impl Shared {
         if keys.is_empty() { [EVERYTHING].into() } else { keys.into_iter().collect() }
     }
 
-    /// The life of the notifier.
+    /// The notifier's main loop.
     fn keep_notifying(&self) {
         loop {
             let stretch = {
@@ -301,12 +301,12 @@ impl Shared {
             let begun_us = threads::now_us();
             self.pass(from, to);
             let took = Duration::from_micros(threads::now_us().saturating_sub(begun_us));
-            // Not cut short by who unparks this thread meanwhile.
+            // Not shortened when this thread is unparked meanwhile.
             std::thread::sleep(took.max(PAUSE));
         }
     }
 
-    /// Wakes what the events after `from` and up to `to` may concern.
+    /// Wakes the subscriptions that the events after `from` and up to `to` may concern.
     fn pass(&self, from: Position, to: Position) {
         assert!(from < to, "a pass goes over something");
         let waiting = self.waiting.load(Ordering::SeqCst) as u64;
@@ -340,10 +340,10 @@ impl Shared {
         state.matched = to;
     }
 
-    /// The keys of the events after `from` and up to `to`, each once; `None` if they cannot be
-    /// read: the subscriptions that are then all woken find out for themselves.
+    /// The distinct keys of the events after `from` and up to `to`; `None` if they cannot be read:
+    /// then all subscriptions are woken and find out themselves.
     fn read_keys(&self, from: Position, to: Position) -> Option<Vec<u64>> {
-        let mut keys = HashSet::<u64, BuildHasherDefault<Hashed>>::default();
+        let mut keys = HashSet::<u64, BuildHasherDefault<IdentityHasher>>::default();
         keys.insert(EVERYTHING);
         let options = ReadOptions { after: Some(from), ..ReadOptions::default() };
         let mut events = Snapshot::new(&self.feed, &self.segments).read(&Query::all(), options);
@@ -359,22 +359,22 @@ impl Shared {
 }
 
 impl Interest {
-    /// Whether the log is to be looked at again, given that everything up to `seen` has been; if
-    /// not, `waker` is called when that may have changed.
+    /// Whether to read the log again, given that everything up to `seen` has been read; if not,
+    /// `waker` is called when that may have changed.
     ///
     /// # Errors
-    /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+    /// [`TooManyWaiters`]. A retry helps once others have stopped waiting.
     pub(crate) fn look(
         &mut self,
         seen: Position,
         waker: &Waker,
         wait: Wait,
-    ) -> Result<Outlook, TooManyWaiters> {
+    ) -> Result<WaitOutcome, TooManyWaiters> {
         self.settled = self.settled.max(seen);
         let shared = Arc::clone(&self.shared);
         let mut state = lock(&shared.state);
         if state.closed {
-            return Ok(Outlook::LookAgain);
+            return Ok(WaitOutcome::LookAgain);
         }
         if !self.tickets.is_empty() {
             return Ok(self.look_again(&mut state, waker));
@@ -383,35 +383,37 @@ impl Interest {
             return Err(TooManyWaiters { limit: 0 });
         }
         if shared.waiting.load(Ordering::SeqCst) == 0 && state.matching == state.matched {
-            // Nothing waited, so nothing has been matched for a while, and nothing need be.
+            // No subscription waited, so nothing has been matched for a while, and nothing needs to
+            // be.
             let from = state.matched.max(seen);
             (state.matched, state.matching) = (from, from);
         }
         if seen < state.matching {
-            // Events behind it have been matched already, or are being, without this one.
-            return Ok(Outlook::LookAgain);
+            // Later events have been matched already, or are being matched, without this
+            // subscription.
+            return Ok(WaitOutcome::LookAgain);
         }
         self.join(&mut state, waker, wait)?;
         shared.waiting.fetch_add(self.tickets.len(), Ordering::SeqCst);
         drop(state);
-        // Counted, then looked: the publisher sees that something waits, or this sees the head.
+        // Counted, then checked: the publisher sees a waiter, or this sees the head.
         if shared.feed.head() > seen {
             shared.nudge();
         }
-        Ok(Outlook::Waiting)
+        Ok(WaitOutcome::Waiting)
     }
 
-    fn look_again(&mut self, state: &mut State, waker: &Waker) -> Outlook {
+    fn look_again(&mut self, state: &mut State, waker: &Waker) -> WaitOutcome {
         let roused = self.tickets.iter().any(|ticket| state.slots.rest(ticket) != Rest::Waiting);
         if roused {
             self.leave(state);
-            return Outlook::LookAgain;
+            return WaitOutcome::LookAgain;
         }
         for (ticket, key) in self.tickets.iter().zip(&self.keys) {
             let line = state.lines.get_mut(key).expect("it holds this slot");
             state.slots.register(line, ticket, waker);
         }
-        Outlook::Waiting
+        WaitOutcome::Waiting
     }
 
     fn join(&mut self, state: &mut State, waker: &Waker, wait: Wait) -> Result<(), TooManyWaiters> {
@@ -426,8 +428,8 @@ impl Interest {
         Ok(())
     }
 
-    /// Everything up to here does not match or has been looked at, as far as this knows. Grows
-    /// while it waits, though nothing wakes it.
+    /// Everything up to this position is known not to match or has been read. Grows while it waits,
+    /// without wake-ups.
     pub(crate) fn settled(&self) -> Position {
         if self.tickets.is_empty() {
             return self.settled;
@@ -436,7 +438,7 @@ impl Interest {
         self.settled.max(self.passed_over(&state))
     }
 
-    /// How far passes have gone over what waits here without waking it.
+    /// How far passes have gone without waking this subscription.
     fn passed_over(&self, state: &State) -> Position {
         let roused = self.tickets.iter().filter_map(|ticket| match state.slots.rest(ticket) {
             Rest::Waiting => None,
@@ -450,7 +452,7 @@ impl Interest {
         let mut in_line = 0;
         for (ticket, key) in self.tickets.drain(..).zip(&self.keys) {
             in_line += usize::from(state.slots.rest(&ticket) == Rest::Waiting);
-            // A roused slot has no line any more, and none is made for it.
+            // A roused slot has left its line, and gets no new one.
             let mut none = Line::EMPTY;
             let line = state.lines.get_mut(key).unwrap_or(&mut none);
             state.slots.leave(line, ticket);

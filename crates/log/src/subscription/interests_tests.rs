@@ -1,4 +1,4 @@
-//! Subscriptions that wait: which events wake them, and that none is missed.
+//! Waiting subscriptions: which events wake them, and that none is missed.
 
 #![allow(clippy::disallowed_methods)] // tests start threads and look at the time
 
@@ -11,25 +11,25 @@ use wellspring_types::{Event, Query, QueryItem};
 
 /// Counts how often it is woken.
 #[derive(Default)]
-struct Counting(AtomicU64);
+struct WakeCounter(AtomicU64);
 
-impl Wake for Counting {
+impl Wake for WakeCounter {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// A subscription as a task of an async runtime holds it.
+/// A subscription as held by a task of an async runtime.
 struct Task {
     subscription: Subscription,
-    count: Arc<Counting>,
+    count: Arc<WakeCounter>,
     waker: Waker,
 }
 
 impl Task {
-    /// One that has looked at everything there is and waits.
+    /// A subscription that has read everything and waits.
     fn waiting(log: &Log, query: Query) -> Task {
-        let count = Arc::new(Counting::default());
+        let count = Arc::new(WakeCounter::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut task = Task { subscription: log.subscribe(query, log.head()), count, waker };
         assert!(task.poll().is_pending());
@@ -57,7 +57,7 @@ fn append_many(log: &Log, count: usize, event_type: &str, tags: &[&str]) {
     log.append(Append { events, ..Append::default() }).unwrap();
 }
 
-/// Waits until the notifier has gone over everything, as a waiting subscription sees it.
+/// Waits until the notifier has covered everything, as seen by a waiting subscription.
 fn until(mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !reached() {
@@ -155,7 +155,7 @@ fn closing_wakes_all_and_a_subscription_that_is_given_up_leaves_nothing() {
     assert!(tasks[0].subscription.next(Duration::from_secs(20)).unwrap().is_none());
 }
 
-/// Threads that sleep until woken, while others write what they want and what they do not.
+/// Threads that sleep until woken, while others write matching and other events.
 #[test]
 fn no_event_is_missed_by_subscriptions_that_wait_while_others_write() {
     const EACH: u64 = 400;
@@ -196,7 +196,7 @@ fn no_event_is_missed_by_subscriptions_that_wait_while_others_write() {
     writers.into_iter().chain(readers).for_each(|thread| thread.join().unwrap());
 }
 
-/// One event at a time, each awaited before the next: every one of them has to wake its reader.
+/// One event at a time, each awaited before the next: every one must wake its reader.
 #[test]
 fn a_single_quiet_commit_is_told_at_once() {
     let (_dir, log) = log();

@@ -1,4 +1,4 @@
-//! Subscriptions: the same read repeated from a cursor; catch-up and live are one path.
+//! Subscriptions: a read repeated from a cursor; catch-up and live delivery are one path.
 
 mod interests;
 #[cfg(test)]
@@ -16,17 +16,17 @@ use crate::segments::Segments;
 use crate::threads::Signal;
 use crate::waiters::TooManyWaiters;
 use crate::work::Work;
-use interests::{Interest, Outlook, Wait};
+use interests::{Interest, Wait, WaitOutcome};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// A subscription this far behind the head, in events, reads on before it waits.
+/// A subscription at least this many events behind the head reads on before it waits.
 const READS_ON: u64 = 4_096;
 
-/// Matching events, then those to come. While there are none it costs nothing: only an event that
-/// shares a tag or a type with the query wakes it.
+/// Matching events, including future ones. Idle subscriptions cost nothing: only an event that
+/// shares a tag or a type with the query wakes one.
 #[derive(Debug)]
 pub struct Subscription {
     feed: Feed,
@@ -50,11 +50,11 @@ impl Subscription {
         Subscription { feed, segments, query, events, interest }
     }
 
-    /// The next matching event, waiting up to `timeout` for one; `None` if none came or the log
+    /// The next matching event, waiting up to `timeout` for one; `None` if none arrived or the log
     /// closed.
     ///
     /// # Errors
-    /// [`ReadError`]; the subscription stays where it was.
+    /// [`ReadError`]; the subscription keeps its place.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<RecordView<'_>>, ReadError> {
         let mut left = timeout;
         loop {
@@ -81,56 +81,56 @@ impl Subscription {
         }
     }
 
-    /// Bounds what further calls of [`next`](Self::next) may take, until it is called again; they
-    /// may then fail with [`ReadError::Stopped`] and go on where they were.
+    /// Limits the work of subsequent [`next`](Self::next) calls, until set again; they may then
+    /// fail with [`ReadError::Stopped`] and continue later.
     pub fn bound(&mut self, work: Work) {
         self.events.bound(work);
     }
 
-    /// Counts steps that were taken for the event that [`next`](Self::next) has just given.
+    /// Charges steps for processing the event that [`next`](Self::next) has returned.
     pub fn spend(&mut self, steps: u64) {
         self.events.spend(steps);
     }
 
-    /// Sleeps until there may be a matching event; tells what is left of the timeout.
+    /// Sleeps until there may be a matching event; returns the rest of the timeout.
     fn wait(&mut self, seen: Position, timeout: Duration) -> Duration {
         let interest = &mut self.interest;
         let mut refused = false;
         let left = Signal::wait(timeout, |waker| match interest.look(seen, waker, Wait::Thread) {
-            Ok(outlook) => outlook == Outlook::LookAgain,
+            Ok(outlook) => outlook == WaitOutcome::LookAgain,
             Err(TooManyWaiters { .. }) => {
                 refused = true;
                 true
             }
         });
         if refused {
-            // There is no notifier: whatever moves the head wakes this thread.
+            // Without a notifier, every move of the head wakes this thread.
             self.feed.wait_past(seen, left);
             return Duration::ZERO;
         }
         left
     }
 
-    /// Ready when there may be a matching event for [`next`](Self::next), which is then to be
-    /// called with no timeout until it gives none; or when the log is closed. Otherwise the task is
+    /// Ready when there may be a matching event for [`next`](Self::next), which must then be called
+    /// without a timeout until it returns none; or when the log is closed. Otherwise the task is
     /// woken then. Spurious wake-ups are possible.
     ///
     /// # Errors
-    /// [`TooManyWaiters`]. A retry helps when others have stopped waiting.
+    /// [`TooManyWaiters`]. A retry helps once others have stopped waiting.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), TooManyWaiters>> {
         let seen = self.position();
         if self.feed.is_closed() || self.feed.head().saturating_sub(seen) > READS_ON {
             return Poll::Ready(Ok(()));
         }
         match self.interest.look(seen, context.waker(), Wait::Task) {
-            Ok(Outlook::LookAgain) => Poll::Ready(Ok(())),
-            Ok(Outlook::Waiting) => Poll::Pending,
+            Ok(WaitOutcome::LookAgain) => Poll::Ready(Ok(())),
+            Ok(WaitOutcome::Waiting) => Poll::Pending,
             Err(refused) => Poll::Ready(Err(refused)),
         }
     }
 
-    /// Everything up to this position has been seen or does not match: where to resume after a
-    /// restart. It grows while the subscription waits, too.
+    /// Everything up to this position has been returned or does not match: where to resume after a
+    /// restart. It also grows while the subscription waits.
     #[must_use]
     pub fn position(&self) -> Position {
         self.events.settled().max(self.interest.settled())

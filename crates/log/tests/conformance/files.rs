@@ -1,4 +1,4 @@
-//! Over files on a simulated disk, which loses power.
+//! The suite over files on a simulated disk with power losses.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use wellspring_log::conformance::{Harness, JournalUnderTest};

@@ -1,5 +1,5 @@
-//! Over files in a folder of the operating system, whose process is killed: what was written stays,
-//! nothing more is.
+//! The suite over files in a folder of the operating system, with processes that are killed:
+//! everything written survives, nothing else does.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ impl JournalUnderTest for Folders {
         Box::new(Folder { dir, process: Mutex::default() })
     }
 
-    /// Each barrier is one of the device's.
+    /// Each barrier is one of the device.
     fn percent(&self) -> u64 {
         10
     }
@@ -54,7 +54,7 @@ impl Harness for Folder {
     }
 }
 
-/// The way of one process to its folder, until it is killed.
+/// The access of one process to its folder, until it is killed.
 #[derive(Debug, Clone)]
 struct Process {
     disk: Arc<DiskStorage>,
@@ -62,7 +62,7 @@ struct Process {
 }
 
 impl Process {
-    /// To be held while something is done.
+    /// Held while something is done.
     fn alive(&self) -> io::Result<RwLockReadGuard<'_, bool>> {
         let alive = self.alive.read().unwrap();
         if *alive { Ok(alive) } else { Err(io::Error::other("the process was killed")) }

@@ -1,4 +1,4 @@
-//! The list that is run is the one that is documented.
+//! The list of tests equals the documented one.
 
 use std::collections::BTreeSet;
 use wellspring_log::conformance::{suite, table};

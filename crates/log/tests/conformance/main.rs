@@ -1,4 +1,4 @@
-//! The suite that every journal has to pass, over the journals of this crate.
+//! The conformance suite over the journals of this crate.
 
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 

@@ -1,11 +1,12 @@
-//! Over the simulated shared log: one node and three, and three over an engine at its worst.
+//! The suite over the simulated shared log: one node and three, and three over an engine at its
+//! worst.
 
 use std::time::Duration;
 use wellspring_log::conformance::{Harness, JournalUnderTest, SharedNodes};
 use wellspring_log::shared::SharedLimits;
 use wellspring_log::shared::simulated::{Faults, Settings, SimulatedLog};
 
-/// Long enough that a busy machine does not pass for a silent leader too often.
+/// Long enough that a busy machine is rarely mistaken for a silent leader.
 const LEAD_TIMEOUT: Duration = Duration::from_millis(500);
 
 struct Simulated {
@@ -23,8 +24,8 @@ fn over(nodes: usize, seed: u64, lead: Duration, log: SimulatedLog) -> Box<dyn H
     Box::new(SharedNodes::new(nodes, seed, lead, connect))
 }
 
-/// Loses, repeats, reorders and delays, takes the smallest entries there may be, so that most
-/// batches travel in parts, and one at a time or many.
+/// Loses, repeats, reorders and delays, accepts only the smallest entries, so that most batches are
+/// sent in parts, and one at a time or many.
 struct Faulty {
     window: usize,
     compares: bool,
@@ -41,7 +42,7 @@ impl JournalUnderTest for Faulty {
         let lead_timeout_min = Duration::from_millis(10);
         let limits = SharedLimits { entry_bytes: 4 << 10, window: self.window, lead_timeout_min };
         let settings = Settings { limits, compares: self.compares, elects: false };
-        // What is lost is offered again after half of this.
+        // Lost offers are repeated after half of this.
         over(3, seed, LEAD_TIMEOUT / 2, SimulatedLog::faulty(seed, faults).with(settings))
     }
 

@@ -1,4 +1,4 @@
-//! What is confirmed is the end, and what cannot be known to be is not confirmed.
+//! A confirmed head is the end of the log, and an unknown end is not confirmed.
 
 use crate::gated::GatedStorage;
 use crate::oracle::{append, open, read_all};
@@ -14,7 +14,7 @@ fn event(i: usize) -> Event {
     Event::json("T", &[&format!("t:{i}")], "1")
 }
 
-/// The journal of files is asked and answers at once.
+/// The journal of files answers immediately.
 fn confirmed(log: &Log) -> Result<Position, NotConfirmed> {
     let Poll::Ready(told) = pin!(log.confirm()).poll(&mut Context::from_waker(Waker::noop()))
     else {
@@ -32,7 +32,7 @@ fn the_head_is_confirmed_while_this_process_leads() {
         let appended = log.append(append(&[event(i)])).unwrap();
         assert_eq!(confirmed(&log), Ok(appended.last));
     }
-    // A full disk takes nothing from what is there.
+    // A full disk does not affect existing events.
     storage.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
     let refused = (0..10_000).find(|&i| log.append(append(&[event(i)])).is_err());
     assert!(refused.is_some(), "the disk is full");
@@ -83,7 +83,7 @@ fn whose_folder_was_taken_away_confirms_nothing() {
     assert_eq!(confirmed(&log), Ok(1));
     std::fs::rename(&dir, &elsewhere).unwrap();
     assert!(matches!(confirmed(&log), Err(NotConfirmed::FolderLost { .. })));
-    // Another process begins anew where it was.
+    // Another process starts over in the same place.
     let other = Log::open(&dir, Options::default()).unwrap();
     other.append(append(&[event(0), event(1)])).unwrap();
     assert!(matches!(confirmed(&log), Err(NotConfirmed::FolderLost { .. })));

@@ -1,5 +1,5 @@
-//! A copy of a shared log that is cut or rotten anywhere: what is wrong is fetched again, at the
-//! opening or when a read meets it, and every read is right or an error.
+//! A copy of a shared log truncated or damaged anywhere: the damage is fetched again, at the
+//! opening or when a read finds it, and every read is right or an error.
 
 use crate::oracle::{append, read_all, small_segments};
 use crate::shared::{bodies, node};
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{Clock, Did, Driver, Log, OpenError, Options, ReadError, Role};
+use wellspring_log::{Clock, Driver, Log, OpenError, Options, ReadError, Role, TurnProgress};
 use wellspring_types::{Event, Position, Query};
 
-/// Time as the test has it.
+/// A manually controlled clock.
 #[derive(Debug, Default)]
 struct HandClock(AtomicU64);
 
@@ -41,21 +41,21 @@ fn open(world: &SimulatedLog, storage: &SimulatedStorage, clock: &Arc<HandClock>
 
 fn run(log: &Log) {
     for _ in 0..100_000 {
-        if log.turn().did == Did::Nothing {
+        if log.turn().did == TurnProgress::Nothing {
             return;
         }
     }
     panic!("it never comes to rest");
 }
 
-/// A shared log of three segments, the last of which is short, and a copy of it.
+/// A shared log of three segments, the last one short, and a copy of it.
 fn sound_copy() -> (SimulatedLog, Files, Position) {
     let world = SimulatedLog::immediate();
     let storage = SimulatedStorage::new(1);
     let clock = Arc::<HandClock>::default();
     let log = open(&world, &storage, &clock);
     run(&log);
-    // Who looks so late was stopped itself, and listens once more before it claims.
+    // A node that checks this late was suspended, so it listens once more before it claims.
     for now_us in [10_000_000, 20_000_000] {
         clock.0.store(now_us, Ordering::Relaxed);
         run(&log);
@@ -78,12 +78,12 @@ fn sound_copy() -> (SimulatedLog, Files, Position) {
     (world, storage.contents(), head)
 }
 
-/// Opens damaged files, lets them be mended, and compares them with the sound ones.
+/// Opens damaged files, lets them be repaired, and compares them with the intact ones.
 fn mends(world: &SimulatedLog, files: &Files, sound: &Files, head: Position, what: &str) {
     mends_after(world, files, sound, head, what, |_| {});
 }
 
-/// The same, with something that happens to the files while they are open.
+/// The same with an action on the files while they are open.
 fn mends_after(
     world: &SimulatedLog,
     files: &Files,
@@ -121,7 +121,7 @@ fn mends_after(
     assert!(!matches!(log.role(), Role::Detached { .. }), "{what}: {:?}", log.role());
     assert!(log.damage().is_empty(), "{what}: {:?}", log.damage());
     log.close();
-    // Headers of batches are read only where an index is made of them.
+    // Batch headers are read only when an index is built from them.
     let mut files = storage.contents();
     files.retain(|name, _| !name.ends_with(".idx"));
     let storage = SimulatedStorage::with_contents(1, &files);
@@ -170,7 +170,7 @@ fn a_copy_with_any_bit_flipped_is_mended() {
     let (last, len) = last_segment(&sound);
     (0..len.min(500) * 8).step_by(7).for_each(|bit| flip(&last, bit));
     for (name, bytes) in &sound {
-        // Steps that meet every bit of a byte and every kind of byte.
+        // Steps that cover every bit of a byte and every kind of byte.
         let step = (bytes.len() * 8 / 40).max(1) | 1;
         (0..bytes.len() * 8).step_by(step).for_each(|bit| flip(name, bit));
     }
@@ -198,8 +198,8 @@ fn a_copy_is_not_a_log_of_files_nor_the_other_way_round() {
     assert!(matches!(refused, Err(OpenError::OtherJournal { .. })));
 }
 
-/// What is damaged in a log of files is nowhere else: opened as a copy by mistake, it was cut
-/// before it was refused.
+/// The damaged part of a log of files exists nowhere else: opened as a copy by mistake, it was
+/// truncated before it was refused.
 #[test]
 fn a_damaged_log_of_files_that_is_opened_as_a_copy_stays_as_it_is() {
     let (world, ..) = sound_copy();
@@ -224,8 +224,8 @@ fn a_damaged_log_of_files_that_is_opened_as_a_copy_stays_as_it_is() {
     }
 }
 
-/// Rot of the zeros behind the last batch of a full segment harms nobody; but the segment after it
-/// could not be mended any more (seed 3534 of the simulator).
+/// Damage of the zeros after the last batch of a full segment is harmless, but it prevented the
+/// repair of the next segment (seed 3534 of the simulator).
 #[test]
 fn a_segment_is_mended_whatever_lies_behind_or_is_wrong_in_the_one_before() {
     let (world, sound, head) = sound_copy();
@@ -239,8 +239,7 @@ fn a_segment_is_mended_whatever_lies_behind_or_is_wrong_in_the_one_before() {
     mends(&world, &files, &sound, head, "a bit of both");
 }
 
-/// Nobody reads the header of a segment that is open, but whoever mends the one after it (seed 106
-/// of the simulator).
+/// The header of an open segment is read only to repair the next one (seed 106 of the simulator).
 #[test]
 fn a_segment_is_mended_although_the_header_of_the_one_before_has_rotted_meanwhile() {
     let (world, sound, head) = sound_copy();
@@ -254,9 +253,8 @@ fn a_segment_is_mended_although_the_header_of_the_one_before_has_rotted_meanwhil
     });
 }
 
-/// Segments of a copy are full without a barrier. An index that is made of one at an opening
-/// outlives a power loss, and nobody looks at the segment then before a reader does (seed 302665 of
-/// the simulator).
+/// Segments of a copy are full without a barrier. An index built at an opening survives a power
+/// loss, and then the segment is not checked before a read (seed 302665 of the simulator).
 #[test]
 fn a_full_segment_is_durable_before_an_index_is_made_of_it_at_an_opening() {
     let (world, sound, _) = sound_copy();
@@ -280,7 +278,7 @@ fn a_full_segment_is_durable_before_an_index_is_made_of_it_at_an_opening() {
     }
 }
 
-/// A bit in a record.
+/// Flips a bit in a record.
 fn flip(file: &mut [u8]) {
     file[1000] ^= 1;
 }

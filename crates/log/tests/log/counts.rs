@@ -1,4 +1,4 @@
-//! Counts from the indexes against reading and counting.
+//! Counts from the indexes compared with reading and counting.
 
 use crate::oracle::{append, open, small_segments};
 use proptest::prelude::*;
@@ -63,8 +63,8 @@ fn item() -> impl Strategy<Value = QueryItem> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Several segments, sealed and active; queries of all shapes; a snapshot that later events
-    /// do not change.
+    /// Several segments, sealed and active; queries of all shapes; a snapshot that later events do
+    /// not change.
     #[test]
     fn counts_are_those_of_a_read(
         events in prop::collection::vec((0u8..3, prop::collection::btree_set((0u8..2, 0u8..8), 0..4)), 1..400),

@@ -1,6 +1,6 @@
-//! Torn and rotten bytes: a small log cut at every byte and with every bit
-//! flipped is recovered or refused with file and offset; what it answers is
-//! never wrong and, where bytes only rotted, never short.
+//! Torn writes and bit rot: a small log truncated at every byte and with every bit flipped is
+//! recovered, or refused with file and offset; its answers are never wrong and, if bytes only
+//! rotted, never incomplete.
 
 use crate::oracle::{SeenEvent, append, drain, open, read_all, small_segments};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn recover(files: &BTreeMap<String, Vec<u8>>) -> Option<Vec<SeenEvent>> {
     };
     let all = read_all(&log);
     assert_eq!(log.head(), all.len() as u64);
-    // A recovered log goes on, and what it then holds survives again.
+    // A recovered log can be appended to, and its content survives again.
     log.append(append(&[Event::json("After", &[], "1")])).unwrap();
     log.close();
     let log = open(&storage, Options::default()).unwrap();
@@ -80,7 +80,7 @@ fn no_flipped_bit_gives_a_wrong_or_a_short_answer() {
             None => refused += 1,
         }
     }
-    // Reserved bytes aside, every bit of what was written is noticed.
+    // Except in reserved bytes, every flipped bit is detected.
     assert!(refused >= used * 8, "only {refused} of {} flips were refused", used * 8);
 }
 
@@ -135,7 +135,7 @@ fn an_index_made_anew_is_counted() {
     log.close();
     let mut files = storage.contents();
     let index = files.keys().find(|name| name.ends_with(".idx")).unwrap().clone();
-    // Its last section, which an opening does not read, and then its head, which one does.
+    // Its last section, which opening does not read, and then its header, which it does.
     for (at, at_opening) in [(files[&index].len() - 1, 0), (4, 1)] {
         let was = files[&index][at];
         files.get_mut(&index).unwrap()[at] ^= 1;
@@ -168,8 +168,8 @@ fn a_damaged_or_missing_index_is_made_anew() {
     let check = |files: &BTreeMap<String, Vec<u8>>, what: &str| {
         let storage = SimulatedStorage::with_contents(1, files);
         let log = open(&storage, small_segments()).unwrap();
-        // On a thread that serves first, which leaves repairs to others, then where they are made:
-        // damage met in mid-read costs no read an error.
+        // First on a serving thread, which leaves repairs to others, then where they are made:
+        // damage found during a read causes no error.
         let mut events = log.snapshot().read(&query, Default::default());
         events.bound(Work::unbounded().leaving_repairs());
         let mut positions = Vec::new();

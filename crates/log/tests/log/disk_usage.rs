@@ -1,4 +1,4 @@
-//! How large a log is, is asked without opening its files.
+//! Determining the size of a log does not open its files.
 
 use crate::oracle::small_segments;
 use std::io;
@@ -8,7 +8,7 @@ use wellspring_log::storage::{DiskStorage, Storage, StorageFile};
 use wellspring_log::{Append, EncodedEvents, Log};
 use wellspring_types::Event;
 
-/// A folder that counts how often one of its files is opened.
+/// A folder that counts how often files are opened.
 #[derive(Debug)]
 struct CountedStorage {
     disk: DiskStorage,

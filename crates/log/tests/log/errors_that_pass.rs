@@ -1,5 +1,5 @@
-//! A full disk, no descriptors, an index that cannot be written: they cost what was staged and
-//! nothing else, and the log goes on when they have passed.
+//! A full disk, no descriptors, an index that cannot be written: they cost only what was staged,
+//! and the log continues afterwards.
 
 use crate::oracle::{append, drain, open, read_all, small_segments};
 use std::time::{Duration, Instant};
@@ -200,7 +200,7 @@ fn a_damaged_index_is_made_anew_once_and_its_file_replaced() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let read = || drain(log.snapshot().read(&query, ReadOptions::default()));
-                // A reader that meets the damage half-way is told to read again.
+                // A reader that finds the damage halfway must read again.
                 let found = (0..5).find_map(|_| read().ok());
                 assert_eq!(found.map(|found| found.len()), Some(200));
             });
@@ -223,7 +223,7 @@ fn a_full_disk_that_has_room_again_is_noticed_though_nobody_appends() {
         }
     };
     assert_eq!(refused, AppendError::StorageFull);
-    // It is asked for as much as was refused: a little room is none.
+    // The check needs as much room as was refused: a little room does not suffice.
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(log.is_full(), "still");
     storage.set_faults(Faults::default());

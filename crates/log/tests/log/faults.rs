@@ -1,4 +1,4 @@
-//! A disk that is full, a barrier that fails, a folder that is taken.
+//! A full disk, a failing barrier, a locked folder.
 
 use crate::oracle::{append, open, read_all, small_segments};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn on_a_full_disk_appends_fail_cleanly_and_resume_when_there_is_room() {
         storage.set_faults(Faults::default());
         let appended = log.append(append(&[event(good, 3000)])).unwrap();
         assert_eq!(appended.first, good as u64 + 1, "no position was used up");
-        // What was refused is judged against no more.
+        // Refused events are not judged against.
         let tag = format!("t:{}", good + 1);
         let condition = AppendCondition::not_exists(Query::item(&[], &[&tag]));
         log.append(crate::oracle::append_if(&[event(good + 1, 10)], condition)).unwrap();
@@ -61,8 +61,8 @@ fn everything_staged_on_a_refused_batch_is_refused_with_it() {
             }),
         );
     }
-    // The room that was reserved before the disk filled up takes a few events, in whichever batches
-    // they come; this one may be the last of them.
+    // The room reserved before the disk filled up takes a few events, whatever their batches; this
+    // one may be the last of them.
     let last = log.append(append(&[event(1, 2000)]));
     assert!(last.is_ok() || last == Err(AppendError::StorageFull), "{last:?}");
     storage.set_faults(Faults::default());

@@ -1,11 +1,11 @@
-//! What a log tells of itself.
+//! The figures of a log.
 
 use crate::oracle::{append, open, small_segments};
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Histogram, Log, LogStats};
 use wellspring_types::Event;
 
-/// Appends `count` events of two types, with a tag of their own and one in common, one batch each.
+/// Appends `count` events of two types, each with a unique and a common tag, one batch each.
 fn fill(log: &Log, count: usize) {
     for i in 0..count {
         let data = format!("\"{}\"", "x".repeat(1500));
@@ -47,13 +47,13 @@ fn what_lies_on_disk_and_in_memory_is_told_apart() {
     drop(log);
     let log = open(&storage, small_segments()).unwrap();
     let stats = log.stats();
-    // The epoch's file is neither.
+    // The epoch file is neither.
     assert!(stats.segment_bytes > 150 * 1500 && stats.sealed_index_bytes > 0, "{stats:?}");
     let rest = stats.disk_bytes - stats.segment_bytes - stats.sealed_index_bytes;
     assert!(rest < 100, "{rest} bytes are neither a segment's nor an index's");
     assert!(0 < stats.active_index_memory_bytes, "{stats:?}");
     assert!(stats.active_index_memory_bytes < stats.index_memory_bytes, "{stats:?}");
-    // Own tags once, common ones and types once a segment.
+    // Unique tags count once, common ones and types once per segment.
     assert_eq!(stats.terms.types, 2 * stats.segments);
     assert_eq!(stats.terms.tags, 150 + stats.segments);
     assert_eq!(stats.last_recorded_at_us, recorded(&log), "also when it was opened again");

@@ -1,5 +1,5 @@
-//! A data folder written by version 1 of the format stays readable for ever.
-//! If this fails, the format changed: give it a new version, keep this folder.
+//! A data folder written by version 1 of the format stays readable permanently. If this fails, the
+//! format has changed: give it a new version and keep this folder.
 
 use crate::oracle::{append, read_all};
 use std::path::Path;
@@ -16,7 +16,7 @@ fn id(n: u64) -> EventId {
     EventId(bytes)
 }
 
-/// What the fixture holds, by rule.
+/// The content of the fixture.
 fn expected(n: u64) -> Event {
     let tags = [format!("n:{n}"), format!("mod7:{}", n % 7), "all".to_owned()];
     let tags: Vec<&str> = tags[..(n % 4).min(3) as usize].iter().map(String::as_str).collect();
@@ -113,7 +113,7 @@ fn a_version_from_the_future_is_refused_by_name() {
     assert!(matches!(refused, Err(wellspring_log::OpenError::UnknownVersion { version: 3, .. })));
 }
 
-/// How the fixture was made. It refuses to touch one that is there.
+/// How the fixture was made. Refuses to modify an existing one.
 #[test]
 #[ignore = "writes the fixture of a new format version"]
 fn make_the_fixture() {

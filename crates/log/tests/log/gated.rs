@@ -1,5 +1,4 @@
-//! A disk whose barriers wait until they are let through: slow for as long as a
-//! test needs it.
+//! A disk whose barriers wait until they are released, to simulate a slow device.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ use wellspring_log::storage::{Storage, StorageFile};
 pub struct Gate {
     closed: Mutex<bool>,
     opened: Condvar,
-    /// Barriers that have come to the gate.
+    /// Number of barriers that have arrived at the gate.
     arrived: Mutex<u64>,
     arrival: Condvar,
     panics: AtomicBool,
@@ -28,17 +27,17 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// The next barrier that passes panics.
+    /// Makes the next barrier that passes panic.
     pub fn panic_once(&self) {
         self.panics.store(true, Ordering::SeqCst);
     }
 
-    /// Barriers that have come to the gate so far.
+    /// Number of barriers that have arrived at the gate.
     pub fn arrived(&self) -> u64 {
         *self.arrived.lock().unwrap()
     }
 
-    /// Waits until more than `before` barriers have come to the gate.
+    /// Waits until more than `before` barriers have arrived at the gate.
     pub fn wait_for_arrival(&self, before: u64) {
         let arrived = self.arrived.lock().unwrap();
         drop(self.arrival.wait_while(arrived, |arrived| *arrived <= before).unwrap());
@@ -58,7 +57,7 @@ impl Gate {
 pub struct GatedStorage {
     pub disk: SimulatedStorage,
     pub gate: Arc<Gate>,
-    /// The next file made whose name ends like this panics.
+    /// The next created file whose name ends with this panics.
     pub panic_at: Arc<Mutex<Option<&'static str>>>,
 }
 

@@ -1,4 +1,5 @@
-//! Records that a batcher hands over: what the receiver refuses, and that each piece counts once.
+//! Records handed over by a batcher: what the receiver refuses, and that each piece takes effect
+//! once.
 
 use crate::oracle::{append, read_all, small_segments};
 use crate::shared::{node, until};
@@ -14,8 +15,9 @@ use wellspring_log::batcher::{
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{
-    AcceptedStats, AppendError, Appended, Claims, Did, EncodedEvents, HANDED_OVER_BYTES,
+    AcceptedStats, AppendError, Appended, Claims, EncodedEvents, HANDED_OVER_BYTES,
     HANDED_OVER_EVENTS, HandedOverFault, Log, Options, RecordView, RequestKey, Role, SharedOptions,
+    TurnProgress,
 };
 use wellspring_types::{DataKind, Event};
 
@@ -79,7 +81,7 @@ fn what_is_no_piece_is_refused_by_its_fault() {
         change(&mut bytes);
         fault(&log, &bytes).to_string()
     };
-    /// Has the checksum of the first record fit what it says.
+    /// Recomputes the checksum of the first record.
     fn mend(bytes: &mut [u8], len: usize) {
         let crc = crc32c::crc32c(&bytes[24..len]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -106,7 +108,7 @@ fn what_is_no_piece_is_refused_by_its_fault() {
         mend(bytes, len);
     });
     assert!(twice.starts_with("events[0].tags[1]"), "{twice}");
-    // Taken out of a log: a key and a position.
+    // Taken from a log: with a key and a position.
     take(&log, &good, key(1)).unwrap();
     let many = records(&[Event::json("T", &[], "1")]).repeat(HANDED_OVER_EVENTS + 1);
     assert_eq!(fault(&log, &many), HandedOverFault::TooMany);
@@ -164,7 +166,7 @@ proptest! {
     }
 }
 
-/// A node that does not judge: its clock and its engine are moved by hand.
+/// A node that does not judge: its clock and its engine are driven by hand.
 fn told_node(world: &SimulatedLog, clock: &Arc<HandClock>) -> Log {
     let engine = Box::new(world.connect(1));
     let options = SharedOptions { claims: Claims::WhenTold, ..node(1) };
@@ -175,7 +177,7 @@ fn told_node(world: &SimulatedLog, clock: &Arc<HandClock>) -> Log {
 }
 
 fn run(log: &Log) {
-    while log.turn().did == Did::Something {}
+    while log.turn().did == TurnProgress::Something {}
 }
 
 #[test]
@@ -226,9 +228,9 @@ fn a_piece_that_comes_again_while_it_is_under_way_shares_its_doubt() {
 }
 
 /// A hand-over that is a function.
-struct By<F>(F);
+struct FnHandOver<F>(F);
 
-impl<F: FnMut(HandedPiece<'_>) -> HandOverOutcome + Send + 'static> HandOver for By<F> {
+impl<F: FnMut(HandedPiece<'_>) -> HandOverOutcome + Send + 'static> HandOver for FnHandOver<F> {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
         (self.0)(piece)
     }
@@ -247,7 +249,7 @@ fn numbers(log: &Log) -> Vec<u64> {
     read_all(log).into_iter().map(|seen| number(seen.event.data)).collect()
 }
 
-/// Two nodes, of which the first leads. However busy the machine is, neither claims by itself.
+/// Two nodes, the first of which leads. However busy the machine is, neither claims on its own.
 fn two() -> [Log; 2] {
     let world = SimulatedLog::immediate();
     let logs = [1, 2].map(|number| {
@@ -267,7 +269,7 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     let [leader, other] = two();
     let (to, pieces) = (leader.clone(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&pieces);
-    let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+    let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
         seen.lock().unwrap().push((piece.key.key.clone(), piece.records.len(), piece.events));
         HandOverOutcome::of(&take(&to, piece.records, piece.key))
     }));
@@ -293,8 +295,8 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     assert_eq!(leader.accepted_stats(), AcceptedStats::default());
 }
 
-/// The answer is lost, and the node that gave the piece leads when it comes again: it finds it in
-/// its own log, or not.
+/// The answer is lost, and the sending node leads when the piece comes again: it may or may not
+/// find it in its own log.
 #[test]
 fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     for was_taken in [true, false] {
@@ -302,7 +304,7 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
         let (to, own) = (leader.clone(), other.clone());
         let calls = Arc::new(AtomicU64::new(0));
         let called = Arc::clone(&calls);
-        let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+        let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
             called.fetch_add(1, Ordering::SeqCst);
             if was_taken {
                 take(&to, piece.records, piece.key).unwrap();
@@ -320,14 +322,13 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
     }
 }
 
-/// Somebody who says that nothing happened does not know what happened before: the piece keeps its
-/// key.
+/// A node that reports no effect does not know about earlier attempts: the piece keeps its key.
 #[test]
 fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
     let [leader, other] = two();
     let (to, seen) = (leader.clone(), Arc::new(Mutex::new(Vec::new())));
     let all = Arc::clone(&seen);
-    let hand_over = Box::new(By(move |piece: HandedPiece<'_>| {
+    let hand_over = Box::new(FnHandOver(move |piece: HandedPiece<'_>| {
         let mut all = all.lock().unwrap();
         all.push((piece.key.clone(), piece.records.to_vec()));
         match all.len() {
@@ -355,7 +356,8 @@ fn a_piece_in_doubt_keeps_its_bytes_and_key_until_it_is_stored() {
 fn a_piece_that_is_refused_ends_the_batcher_and_is_told_as_lost() {
     let [leader, other] = two();
     let refuses = |_: HandedPiece<'_>| HandOverOutcome::Refused("too new for me".into());
-    let batcher = other.batcher_handing_over(Batching::default(), Box::new(By(refuses))).unwrap();
+    let batcher =
+        other.batcher_handing_over(Batching::default(), Box::new(FnHandOver(refuses))).unwrap();
     push(&batcher, 0..10);
     until("it has ended", || batcher.refusal().is_some());
     assert!(batcher.refusal().unwrap().to_string().contains("too new for me"));
@@ -370,7 +372,7 @@ fn a_batcher_that_closes_does_not_wait_for_a_piece_in_doubt_for_ever() {
     for limit in [Some(Duration::from_millis(200)), None] {
         let unknown = |_: HandedPiece<'_>| HandOverOutcome::Unknown;
         let batcher =
-            other.batcher_handing_over(Batching::default(), Box::new(By(unknown))).unwrap();
+            other.batcher_handing_over(Batching::default(), Box::new(FnHandOver(unknown))).unwrap();
         push(&batcher, 0..10);
         match limit {
             Some(limit) => assert_eq!(batcher.close_within(limit), CloseOutcome::Ended),
@@ -385,7 +387,8 @@ fn a_batcher_that_closes_does_not_wait_for_a_piece_in_doubt_for_ever() {
 fn a_log_of_files_hands_nothing_over() {
     let log = Log::open_on(Arc::new(SimulatedStorage::new(1)), Options::default()).unwrap();
     let never = |_: HandedPiece<'_>| panic!("it always leads");
-    let batcher = log.batcher_handing_over(Batching::default(), Box::new(By(never))).unwrap();
+    let batcher =
+        log.batcher_handing_over(Batching::default(), Box::new(FnHandOver(never))).unwrap();
     push(&batcher, 0..10);
     batcher.close();
     assert_eq!(numbers(&log), (0..10).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What the indexes of a log may take in memory.
+//! Memory limits of a log's indexes.
 
 use crate::oracle::{append, drain, open};
 use wellspring_log::storage::simulated::SimulatedStorage;
@@ -12,7 +12,7 @@ fn events_of_many_unique_tags_begin_a_new_segment_when_the_index_is_full() {
     let options = Options { active_index_bytes: BOUND_BYTES, ..Options::default() };
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, options.clone()).unwrap();
-    // 64 tags of some 75 bytes each: what one event may add to the bound.
+    // 64 tags of about 75 bytes each: the amount by which one event may exceed the limit.
     let slack_bytes = 8 << 10;
     for i in 0..700 {
         let tags: Vec<String> = (0..64).map(|tag| format!("unique:{i}:{tag}")).collect();

@@ -1,6 +1,5 @@
-//! The batcher in front of a log whose disk is full, fails, is slow, or loses
-//! power: what was accepted is stored once and in order, or the figures say
-//! that it can be lost.
+//! The batcher in front of a log whose disk is full, fails, is slow, or loses power: everything
+//! accepted is stored once and in order, or the figures say that it can be lost.
 
 use crate::gated::{Gate, GatedStorage};
 use crate::oracle::{append, open, read_all, small_segments};
@@ -15,7 +14,7 @@ use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, Log};
 use wellspring_types::{DataKind, Event};
 
-/// Record header, the type and the tag of [`Numbered`], with the tag's length.
+/// Record header, and the type and tag of [`Numbered`] with the tag's length.
 const OVERHEAD_BYTES: u64 = 32 + 8 + 1 + 10;
 
 /// A producer that numbers its events.
@@ -52,7 +51,7 @@ impl Numbered {
         Ok(())
     }
 
-    /// Pushes until it is refused for something else than a full partition.
+    /// Pushes until it is refused for a reason other than a full partition.
     fn push_until_refused(&mut self) -> PushError {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -67,7 +66,7 @@ impl Numbered {
         }
     }
 
-    /// Pushes as soon as it is not refused as full any more.
+    /// Pushes as soon as the device is no longer full.
     fn push_when_there_is_room(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while let Err(refusal) = self.push() {
@@ -82,7 +81,8 @@ impl Numbered {
     }
 }
 
-/// Checks that the events of a producer are numbered 0, 1, 2, …, unchanged; their number.
+/// Checks that the events of a producer are numbered 0, 1, 2, … and unchanged; returns their
+/// number.
 fn count(log: &Log, number: u8, fill: usize) -> u64 {
     let tag = format!("producer:{number}");
     let all = read_all(log).into_iter().filter(|seen| seen.event.tags.contains(&tag));
@@ -151,7 +151,7 @@ fn without_descriptors_a_batcher_keeps_what_it_accepted_and_goes_on() {
     let descriptors = Some(storage.open_files());
     storage.set_faults(Faults { descriptors, ..Faults::default() });
     let mut producer = Numbered::new(&batcher, 1, 1000);
-    // Until the next segment cannot be made, and beyond that for as long as there is room.
+    // Until the next segment cannot be created, and then as long as there is room.
     let refused = loop {
         match producer.try_push() {
             Ok(()) => {}
@@ -186,7 +186,7 @@ fn a_disk_that_is_full_only_for_others_gets_nothing_twice() {
     give_room();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Too large for what is left: it takes along whatever is staged with it.
+            // Too large for the remaining room: everything staged with it is discarded too.
             let large = [Event::json("Other", &["o"], &format!("\"{}\"", "x".repeat(900_000)))];
             while !stop.load(Ordering::SeqCst) {
                 let _ = log.append(append(&large));
@@ -232,7 +232,7 @@ fn a_disk_that_stays_full_ends_in_a_loss_that_is_told() {
 fn a_failed_barrier_refuses_everything_and_the_figures_say_what_is_in_doubt() {
     for good_barriers in [0, 1, 5] {
         let storage = SimulatedStorage::new(1);
-        // One segment: the barrier of a sealed index is not the one that is to fail.
+        // One segment, so that the failing barrier is not one of a sealed index.
         let log = open(&storage, wellspring_log::Options::default()).unwrap();
         let batcher = start(&log, Overflow::Block);
         let mut producer = Numbered::new(&batcher, 0, 100);
@@ -271,7 +271,7 @@ fn a_failed_barrier_refuses_everything_and_the_figures_say_what_is_in_doubt() {
     }
 }
 
-/// Opens its gate when it goes, so that a test that fails does not hang.
+/// Opens its gate on drop, so that a failing test does not hang.
 struct OpenedAtLast(Arc<Gate>);
 
 impl Drop for OpenedAtLast {
@@ -280,14 +280,14 @@ impl Drop for OpenedAtLast {
     }
 }
 
-/// A log on a slow disk. Fields go in this order.
+/// A log on a slow disk. The field order determines the drop order.
 struct Slow {
     gate: OpenedAtLast,
     batcher: Batcher,
     log: Log,
 }
 
-/// A batcher whose log waits for a gate that is closed.
+/// A batcher whose log waits for a closed gate.
 fn slow(overflow: Overflow) -> Slow {
     let storage = GatedStorage::new(1);
     let gate = Arc::clone(&storage.gate);
@@ -349,7 +349,7 @@ fn behind_a_slow_disk_block_waits_and_goes_on() {
 #[test]
 fn a_log_that_is_busy_is_handed_the_rest_later() {
     let storage = SimulatedStorage::new(1);
-    // One piece at a time: every other flush is told that the log is busy.
+    // One piece at a time: every other flush finds the log busy.
     let options = wellspring_log::Options { staged_bytes: 1, ..small_segments() };
     let log = open(&storage, options).unwrap();
     let options = Options { partition_bytes: 4 << 20, ..Options::default() };

@@ -1,11 +1,11 @@
-//! Random histories of pushes and flushes, with every outcome a flush can have,
-//! against a queue for each producer: what the sink is given is always the front
-//! of the queues, what is refused is refused for a reason, the figures are the
-//! queues' own, and at the end everything accepted has been stored once and in order.
+//! Random histories of pushes and flushes, with every outcome a flush can have, compared with a
+//! queue for each producer: the sink always gets the front of the queues, every refusal has a
+//! reason, the figures equal those of the queues, and at the end everything accepted has been
+//! stored once and in order.
 //!
-//! The sink hands every call to the test and waits for its outcome: room is given
-//! back and refusals change when the history says so. What a call holds besides
-//! the front of the queues is a matter of timing, as it is in life.
+//! The sink passes every call to the test and waits for its outcome, so the history determines when
+//! room is released and refusals change. How much of the queues a call contains depends on timing,
+//! as in production.
 
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -14,20 +14,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use wellspring_log::SystemClock;
 use wellspring_log::batcher::{
-    Amount, Batcher, Options, Overflow, Producer, PushError, Sink, Stored, Trouble,
+    Amount, Batcher, Options, Overflow, Producer, PushError, Sink, SinkOutcome, Trouble,
 };
 
 const PRODUCERS: usize = 3;
 const PARTITION_BYTES: usize = 4 << 10;
 const LONGEST_BYTES: usize = PARTITION_BYTES / 2;
-/// A frame's length, its producer and its number, before its filling.
+/// Size of a frame's length, producer and number, which precede its filling.
 const HEAD_BYTES: usize = 9;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Pushes a frame of so many bytes.
+    /// Pushes a frame of this size.
     Push(usize, usize),
-    /// Lets the flush that waits end so; with trouble after so many frames.
+    /// Ends the waiting flush with this outcome; with trouble after some frames.
     Flush(Outcome),
 }
 
@@ -59,14 +59,14 @@ fn frame(producer: usize, number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Passes every call on and answers what it is told.
+/// Passes every call on and returns the outcome it is given.
 struct SteppedSink {
     calls: Sender<Vec<Vec<u8>>>,
-    outcomes: Receiver<Stored>,
+    outcomes: Receiver<SinkOutcome>,
 }
 
 impl Sink for SteppedSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let mut frames = Vec::new();
         for part in parts {
             let mut rest = *part;
@@ -78,7 +78,7 @@ impl Sink for SteppedSink {
             }
         }
         let closed =
-            || Stored { bytes: 0, events: 0, trouble: Some(Trouble::Closed("end".into())) };
+            || SinkOutcome { bytes: 0, events: 0, trouble: Some(Trouble::Closed("end".into())) };
         if self.calls.send(frames).is_err() {
             return closed();
         }
@@ -86,17 +86,17 @@ impl Sink for SteppedSink {
     }
 }
 
-/// The queues and what they are held against. Fields go in this order: the batcher waits for
-/// its sink, which waits for outcomes.
+/// The queues and the objects under test. The field order determines the drop order: the batcher
+/// waits for its sink, which waits for outcomes.
 struct World {
     calls: Receiver<Vec<Vec<u8>>>,
-    outcomes: Sender<Stored>,
+    outcomes: Sender<SinkOutcome>,
     batcher: Batcher,
     producers: Vec<Producer>,
     /// Frames accepted and not stored, by producer.
     queues: Vec<VecDeque<Vec<u8>>>,
     next: [u32; PRODUCERS],
-    /// The call that waits for its outcome.
+    /// The call waiting for its outcome.
     call: Option<Vec<Vec<u8>>>,
     accepted: Amount,
     stored: Amount,
@@ -154,8 +154,8 @@ impl World {
                 assert!(len > LONGEST_BYTES);
             }
             Err(PushError::NoRoom) => {
-                // At the end of a lap at most a frame's length stays unused: its own, and the
-                // one of a frame that waits.
+                // At the end of a lap at most a frame's length is unused: that of this frame or of
+                // a waiting one.
                 let most = queued + len + len.max(longest_queued) - 1;
                 assert!(most > PARTITION_BYTES, "{queued} queued, {len} more have room");
                 self.shed = self.shed.plus(amount);
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Waits until the flusher asks the sink, which it does if anything is queued.
+    /// Waits until the flusher calls the sink, which it does if anything is queued.
     fn next_call(&mut self) {
         if self.call.is_some() || self.queues.iter().all(VecDeque::is_empty) {
             return;
@@ -194,7 +194,7 @@ impl World {
             Outcome::Busy(frames) => (frames, Some(Trouble::Busy)),
             Outcome::Full(frames) => (frames, Some(Trouble::Full)),
         };
-        let mut stored = Stored { bytes: 0, events: 0, trouble };
+        let mut stored = SinkOutcome { bytes: 0, events: 0, trouble };
         for frame in call.iter().take(most) {
             stored.bytes += frame.len();
             stored.events += 1;
@@ -211,7 +211,7 @@ impl World {
         self.settle();
     }
 
-    /// Waits until the flusher has dealt with an outcome: it counts, gives room back, then takes or
+    /// Waits until the flusher has processed an outcome: it counts, releases room, then accepts or
     /// refuses.
     fn settle(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A reader that waits for what others have had accepted, and then finds it in the log.
+//! A reader that waits for other producers' accepted events and then finds them in the log.
 
 use crate::oracle::{open, small_segments};
 use std::pin::pin;
@@ -23,7 +23,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits as an async runtime would: polled when woken.
+/// Waits like an async runtime: polls when woken.
 fn wait(batcher: &Batcher, mark: &Mark, timeout: Duration) -> Poll<Result<(), MarkError>> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -41,15 +41,15 @@ fn wait(batcher: &Batcher, mark: &Mark, timeout: Duration) -> Poll<Result<(), Ma
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Reads events with one tag, each once, as a view does.
+/// Reads events with one tag, each once, like a view.
 #[derive(Default)]
-struct Following {
+struct TagReader {
     after: Position,
     seen: u64,
 }
 
-impl Following {
-    /// How many a snapshot taken now shows, all together.
+impl TagReader {
+    /// How many a snapshot taken now shows in total.
     fn look(&mut self, log: &Log, tag: &str) -> u64 {
         let query = Query::item(&["Clicked"], &[tag]);
         let options = ReadOptions { after: Some(self.after), ..ReadOptions::default() };
@@ -63,23 +63,23 @@ impl Following {
     }
 }
 
-/// What one producer after the other pushes, and how far it has got.
-struct Pushing {
+/// The progress of the producers that push in turn.
+struct PushPlan {
     tag: String,
     accepted: AtomicU64,
 }
 
-/// Most events of a producer: readers must end long before.
+/// Maximum number of events of a producer: readers must finish long before.
 const MOST: u64 = 200_000;
 
-/// Pushes until told to stop, through a producer that is replaced every so often.
-fn push(batcher: &Batcher, pushing: &Pushing, number: u8, stop: &AtomicBool) {
+/// Pushes until stopped, through a producer that is replaced periodically.
+fn push(batcher: &Batcher, pushing: &PushPlan, number: u8, stop: &AtomicBool) {
     let clicked = EventTemplate::new("Clicked", &[&pushing.tag]).unwrap();
     while !stop.load(Ordering::Relaxed) && pushing.accepted.load(Ordering::Relaxed) < MOST {
         let mut producer = batcher.producer(number % 2, None);
         for n in 0..200 {
             producer.push_event(&clicked, DataKind::Json, b"{}").unwrap();
-            // Relaxed would be too little: the reader is told of the push by this.
+            // Relaxed would be too weak: this publishes the push to the reader.
             pushing.accepted.fetch_add(1, Ordering::Release);
             if n % 20 == 0 {
                 std::thread::sleep(Duration::from_micros(200));
@@ -88,10 +88,10 @@ fn push(batcher: &Batcher, pushing: &Pushing, number: u8, stop: &AtomicBool) {
     }
 }
 
-/// Producers come and go; readers mark, wait, and find all that had been counted as accepted.
+/// Producers come and go; readers mark, wait, and find everything counted as accepted.
 fn readers_find_everything(log: &Log) {
     let batcher = log.batcher(Options { partition_bytes: 64 << 10, ..Options::default() }).unwrap();
-    let all: [Pushing; 3] = std::array::from_fn(|number| Pushing {
+    let all: [PushPlan; 3] = std::array::from_fn(|number| PushPlan {
         tag: format!("link:{number}"),
         accepted: AtomicU64::new(0),
     });
@@ -105,7 +105,7 @@ fn readers_find_everything(log: &Log) {
             .map(|reader| {
                 let (batcher, all) = (&batcher, &all);
                 scope.spawn(move || {
-                    let mut following = [(); 3].map(|()| Following::default());
+                    let mut following = [(); 3].map(|()| TagReader::default());
                     for round in 0..300 {
                         let number = (round + reader) % all.len();
                         let pushing = &all[number];
@@ -136,7 +136,7 @@ fn a_reader_that_waits_finds_all_that_had_been_accepted() {
     readers_find_everything(&open(&SimulatedStorage::new(7), small_segments()).unwrap());
 }
 
-/// Fills the disk; how many events were accepted until it was full.
+/// Fills the disk; returns how many events were accepted until it was full.
 fn fill(storage: &SimulatedStorage, producer: &mut Producer) -> u64 {
     let clicked = EventTemplate::new("Clicked", &["link:1"]).unwrap();
     storage.set_faults(Faults { capacity_bytes: Some(60 << 10), ..Faults::default() });
@@ -165,9 +165,9 @@ fn on_a_full_disk_a_reader_waits_until_there_is_room() {
     assert!(log.head() < accepted, "something waits for room");
     storage.set_faults(Faults::default());
     assert_eq!(wait(&batcher, &mark, LONG), Poll::Ready(Ok(())));
-    let shown = Following::default().look(&log, "link:1");
+    let shown = TagReader::default().look(&log, "link:1");
     assert_eq!((log.head(), shown), (accepted, accepted));
-    // What the disk never takes is told when the batcher ends.
+    // What the disk never stores is reported when the batcher ends.
     fill(&storage, &mut producer);
     let mark = batcher.mark();
     batcher.close();

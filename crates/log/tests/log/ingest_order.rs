@@ -1,21 +1,20 @@
-//! A connection that is handed over pushes to an earlier producer, then to a
-//! later one: what it pushed is stored in this order, even if the earlier
-//! producer has only just been made.
+//! A connection that is handed over pushes to an earlier producer, then to a later one: its events
+//! are stored in this order, even if the earlier producer has only just been created.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::SystemClock;
-use wellspring_log::batcher::{Batcher, Options, Sink, Stored};
+use wellspring_log::batcher::{Batcher, Options, Sink, SinkOutcome};
 
-/// Keeps the numbers it is given, in the order it stores them.
+/// Keeps the numbers it gets, in storage order.
 struct OrderSink(Arc<Mutex<Vec<u64>>>);
 
 impl Sink for OrderSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let all = parts.concat();
         let numbers = all.chunks_exact(8).map(|n| u64::from_le_bytes(n.try_into().unwrap()));
         self.0.lock().unwrap().extend(numbers);
-        Stored { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
+        SinkOutcome { bytes: all.len(), events: all.len() as u64 / 8, trouble: None }
     }
 }
 
@@ -28,7 +27,7 @@ fn an_earlier_producer_made_a_moment_ago_still_comes_first() {
     let sink = OrderSink(Arc::clone(&seen));
     let batcher = Batcher::start(sink, options, Arc::new(SystemClock)).unwrap();
     let mut later = batcher.producer(1, None);
-    // Looking at these takes the flusher time, in which a pair may come.
+    // Observing these takes the flusher time, during which a pair may arrive.
     let idle: Vec<_> = (0..100).map(|n| batcher.producer(n % 2, None)).collect();
     for pair in 0..PAIRS {
         let mut earlier = batcher.producer(0, None);
@@ -57,10 +56,11 @@ fn what_goes_to_a_later_producer_afterwards_is_stored_afterwards() {
     let options = Options { partition_bytes: 16 << 10, flush_bytes: 4 << 10, ..Options::default() };
     let sink = OrderSink(Arc::clone(&seen));
     let batcher = Batcher::start(sink, options, Arc::new(SystemClock)).unwrap();
-    // Made in the other order, so that order alone decides.
+    // Created in reverse, so that only the order parameter decides.
     let mut later = batcher.producer(1, None);
     let mut earlier = batcher.producer(0, None);
-    // Idle ones between: looking at them gives the pushes time to fall between two looks.
+    // Idle producers in between: observing them gives the pushes time to fall between two
+    // observations.
     let idle: Vec<_> = (0..500).map(|_| batcher.producer(0, None)).collect();
     for pair in 0..200_000u64 {
         earlier.push(&(2 * pair).to_le_bytes()).unwrap();

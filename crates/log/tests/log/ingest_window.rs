@@ -1,8 +1,8 @@
-//! The window that the figures state is time that events have waited, and nothing else.
+//! The window in the figures is exactly the time that events have waited.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wellspring_log::batcher::{Batcher, Options, Sink, Stored};
+use wellspring_log::batcher::{Batcher, Options, Sink, SinkOutcome};
 use wellspring_log::{Clock, SystemClock};
 
 /// A clock of a process that has run for an hour.
@@ -22,10 +22,10 @@ impl Clock for LateClock {
 struct SlowSink;
 
 impl Sink for SlowSink {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         std::thread::sleep(Duration::from_millis(20));
         let bytes = parts.iter().map(|part| part.len()).sum();
-        Stored { bytes, events: bytes as u64, trouble: None }
+        SinkOutcome { bytes, events: bytes as u64, trouble: None }
     }
 }
 

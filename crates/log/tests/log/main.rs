@@ -1,5 +1,5 @@
-//! The log of files: what is about its folder, its device and its memory. What every journal
-//! promises is in `conformance`.
+//! The log of files: its folder, device and memory. The promises of every journal are tested by
+//! `conformance`.
 
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads

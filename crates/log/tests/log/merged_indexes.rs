@@ -1,4 +1,4 @@
-//! Adjacent segments get one index, and nothing but the number of files shows it.
+//! Adjacent segments get one index, which is visible only in the number of files.
 
 use crate::gated::GatedStorage;
 use crate::oracle::{Oracle, SeenEvent, append, append_if, drain, open, read_all, small_segments};
@@ -9,7 +9,7 @@ use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work};
 use wellspring_types::{AppendCondition, Event, Query};
 
-/// Segments whose indexes become one.
+/// Number of segments whose indexes become one.
 const FAN: usize = 4;
 
 fn names(storage: &SimulatedStorage, suffix: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ fn event(number: usize) -> Event {
     Event::json(["A", "B", "C"][number % 3], &tags, &data)
 }
 
-/// Appends events until there are so many segments, and waits until their indexes are merged.
+/// Appends events until there are this many segments, and waits until their indexes are merged.
 fn fill(storage: &SimulatedStorage, log: &Log, segments: usize) {
     while log.segments() < segments as u64 {
         log.append(append(&[event(log.head() as usize)])).unwrap();
@@ -57,7 +57,7 @@ fn queries() -> Vec<Query> {
     queries
 }
 
-/// Asks everything in every way and compares with what was appended.
+/// Runs all queries and compares the results with what was appended.
 fn check(log: &Log, all: &[SeenEvent]) {
     let snapshot = log.snapshot();
     let oracle = Oracle { events: all.iter().map(|seen| seen.event.clone()).collect() };
@@ -105,7 +105,7 @@ fn adjacent_segments_share_an_index_and_answer_as_before() {
     let before = drain(early.read(&Query::all(), ReadOptions::default())).unwrap();
     fill(&storage, &log, FAN * FAN + 2 * FAN + 4);
     check(&log, &read_all(&log));
-    // A reader that began before the merge reads on from the files it has open.
+    // A reader that began before the merge continues with the files it has open.
     let again = drain(early.read(&Query::item(&[], &["all"]), ReadOptions::default()));
     assert!(again == Ok(before));
     log.close();
@@ -155,7 +155,7 @@ fn a_damaged_merged_index_is_made_anew() {
         rotten.get_mut(&name).unwrap()[at] ^= 0x10;
         let storage = SimulatedStorage::with_contents(1, &rotten);
         let log = open(&storage, small_segments()).unwrap();
-        // A read that meets damage may have to be asked again; it is never wrong.
+        // A read that finds damage may have to be repeated; it is never wrong.
         let found = (0..3).find_map(|_| read(&log).ok());
         assert!(found.as_ref() == Some(&expected), "byte {at} flipped");
         log.close();
@@ -166,7 +166,7 @@ fn a_damaged_merged_index_is_made_anew() {
 fn a_segment_of_a_merged_index_that_is_another_is_noticed() {
     let (files, all) = merged();
     let segments: Vec<&String> = files.keys().filter(|name| name.ends_with(".seg")).collect();
-    // The same bytes under another salt: the header's, where the batches still have the old one.
+    // The same bytes under another salt in the header, while the batches still have the old one.
     let mut other = files.clone();
     let bytes = other.get_mut(segments[3]).unwrap();
     bytes[24] ^= 1;
@@ -174,7 +174,7 @@ fn a_segment_of_a_merged_index_that_is_another_is_noticed() {
     let mut missing = files.clone();
     missing.remove(segments[3]);
     assert!(open(&SimulatedStorage::with_contents(1, &missing), small_segments()).is_err());
-    // Cut short: only reading it tells.
+    // Truncated: only reading it detects that.
     let mut short = files.clone();
     short.get_mut(segments[3]).unwrap().truncate(20_000);
     assert!(open(&SimulatedStorage::with_contents(1, &short), small_segments()).is_err());
@@ -188,7 +188,7 @@ fn a_segment_that_lost_its_end_is_not_counted_short_when_the_merged_index_is_mad
     let segment = files.get_mut(&segments[1]).unwrap();
     let middle = segment.len() / 2;
     segment[middle..].fill(0);
-    // All of the index but its header and what its segments are: opening asks no more.
+    // All of the index except its header and its segments' identities: opening reads no more.
     let index = files.get_mut(&segments[0].replace(".seg", ".idx")).unwrap();
     let len = index.len();
     index[500..len - 200].fill(7);
@@ -207,7 +207,7 @@ fn a_full_disk_leaves_the_indexes_there_are_and_they_are_merged_later() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     fill(&storage, &log, FAN);
-    // Descriptors for the next segment and its index, and none for a merged one.
+    // Descriptors for the next segment and its index, but none for a merged one.
     while log.segments() < FAN as u64 + 1 {
         log.append(append(&[event(log.head() as usize)])).unwrap();
         let faults = Faults { descriptors: Some(storage.open_files() + 2), ..Faults::default() };

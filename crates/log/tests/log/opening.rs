@@ -1,6 +1,6 @@
-//! How long opening takes and what it leaves in memory. Figures, not judgements:
-//! `cargo test --release -p wellspring-log --test log opening -- --ignored --nocapture`,
-//! with `OPENING_EVENTS` (10,000,000) and `OPENING_DIR` (a temporary folder).
+//! Time and memory of opening a log. Measurements, not tests: `cargo test --release -p
+//! wellspring-log --test log opening -- --ignored --nocapture`, with `OPENING_EVENTS` (10,000,000)
+//! and `OPENING_DIR` (a temporary folder).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn fill(dir: &Path, events: u64) {
         stats.index_memory_bytes >> 20,
         resident_mib(),
     );
-    // As after kill -9: nothing of a clean close is relied upon.
+    // As after kill -9: nothing depends on a clean close.
     std::mem::forget(log);
 }
 
@@ -53,7 +53,7 @@ fn of_a_log_of_unique_tags() {
     let dir = std::env::var_os("OPENING_DIR").map_or(own.path().to_owned(), Into::into);
     if std::env::var_os("OPENING_CHILD").is_none() {
         if !dir.join("00000000000000000001.seg").exists() {
-            // In a process of its own: so that it ends without closing, and its memory with it.
+            // In a separate process, so that it ends without closing and frees its memory.
             let status = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["opening", "--ignored", "--nocapture"])
                 .env("OPENING_CHILD", "1")
@@ -82,7 +82,7 @@ fn of_a_log_of_unique_tags() {
     }
 }
 
-/// Counts, types and tags without reading an event.
+/// Counts, types and tags, without reading an event.
 fn counts(log: &Log) {
     let snapshot = log.snapshot();
     let count = |query: Query| {
@@ -114,7 +114,7 @@ fn counts(log: &Log) {
     }
 }
 
-/// A query for a tag that is nowhere asks every segment.
+/// A query for an absent tag uses every segment.
 fn condition_everywhere(log: &Log, before: f64) {
     for round in 0..3 {
         let begin = Instant::now();

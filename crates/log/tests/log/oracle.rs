@@ -1,4 +1,4 @@
-//! The suite's oracle, and logs over a simulated disk.
+//! The suite's oracle, and logs on a simulated disk.
 
 pub use wellspring_log::conformance::oracle::*;
 

@@ -1,4 +1,4 @@
-//! What an independent reading of the code found: each was a failing test first.
+//! Regressions found by an independent review: each was a failing test first.
 
 use crate::oracle::{append, open, small_segments};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,7 +114,7 @@ fn time_does_not_go_back_over_an_empty_last_segment() {
 
 #[test]
 fn rot_in_the_last_header_is_not_a_torn_write() {
-    // Sizes until the second batch begins where its header's last 8 bytes lie in the next sector.
+    // Sizes until the last 8 bytes of the second batch's header are in the next sector.
     for bytes in 100..800 {
         let storage = SimulatedStorage::new(1);
         let log = open(&storage, small_segments()).unwrap();
@@ -196,7 +196,7 @@ fn a_segment_renamed_but_refused_leaves_no_trap() {
         log.append(append(&[event(i, 8000)])).unwrap();
     }
     storage.1.store(true, Ordering::SeqCst);
-    // The segment may be found after a crash, so the log may not go on as if it did not exist.
+    // A crash may leave the segment, so the log must not continue as if it did not exist.
     let refused = log.append(append(&[event(7, 30_000)])).unwrap_err();
     assert!(matches!(refused, AppendError::Closed { .. }), "{refused}");
     assert!(log.append(append(&[event(8, 10)])).is_err());

@@ -1,4 +1,5 @@
-//! What is staged and comes to nothing: it takes along what rests on it, and costs what was staged.
+//! Discarded staged events: everything that depends on them is discarded too, and the cost is
+//! proportional to what was staged.
 
 use crate::gated::GatedStorage;
 use crate::oracle::{append, append_if, open, read_all, small_segments};
@@ -68,8 +69,8 @@ fn a_refusal_is_told_when_its_event_is_durable_not_when_the_queue_is() {
     assert!(matches!(other.recv().unwrap(), Err(AppendError::Unknown { .. })));
 }
 
-/// A log with seven tenths of its only segment filled, on a disk that has just become full: what
-/// has been allocated suffices to the end of the segment, and there is no room for another.
+/// A log with seven tenths of its only segment filled, on a disk that has just become full: the
+/// allocated space lasts to the end of the segment, and there is no room for another.
 fn full_before_the_next_segment() -> (Log, SimulatedStorage, usize) {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
@@ -160,7 +161,7 @@ fn a_full_log_tries_each_durable_append() {
     let (log, storage, events) = full_before_the_next_segment();
     assert!(log.is_full());
     storage.set_faults(Faults::default());
-    // The committer is busy with one of them: the other is not refused for that.
+    // The committer is busy with one of them: the other is not refused because of that.
     storage.hold_barriers();
     let (_, first) = stage(&log, append(&[event("t", 1000)]));
     log.commit(CommitOn::JournalThread);
@@ -177,7 +178,7 @@ fn a_full_log_tries_each_durable_append() {
 #[test]
 fn on_a_full_disk_what_fits_is_stored_although_what_follows_does_not() {
     let (log, _storage, events) = full_before_the_next_segment();
-    // Room for some hundred bytes is left before the end of the segment.
+    // A few hundred bytes are left before the end of the segment.
     let (_, small) = stage(&log, append(&[event("t", 10)]));
     let (_, large) = stage(&log, append(&[event("t", 3000)]));
     log.commit(CommitOn::ThisThread);
@@ -234,7 +235,7 @@ fn batchers_leave_room_for_appends() {
         producer.push_event(&template, DataKind::Binary, &[7; 1000]).unwrap();
     }
     storage.gate.wait_for_arrival(before);
-    // Until the flusher has staged its share: it commits then, and waits at the gate.
+    // Until the flusher has staged its share: then it commits and waits at the gate.
     let (staged, told) = stage(&log, append(&[event("large", 400 << 10)]));
     assert!(matches!(staged, Staged::Placed { .. }), "{staged:?}");
     assert!(log.stats().staged_bytes <= 1 << 20);
@@ -245,8 +246,8 @@ fn batchers_leave_room_for_appends() {
     assert_eq!(log.head(), 3001);
 }
 
-/// Contenders for keys, with a disk that fills up and a process that runs out of descriptors again
-/// and again: each key has at most one winner, what was acknowledged is there, and nothing else.
+/// Contenders for keys, with a disk that repeatedly fills up and a process that runs out of
+/// descriptors: each key has at most one winner, acknowledged events exist, and nothing else does.
 #[test]
 fn with_faults_on_and_off_each_key_has_one_winner() {
     for seed in 0..4 {
@@ -298,7 +299,7 @@ fn with_faults_on_and_off_each_key_has_one_winner() {
     }
 }
 
-/// Wins each key or sees that another has.
+/// Wins each key or sees that another contender has.
 fn contend(log: &Log, won: &Mutex<Vec<Vec<u64>>>) {
     let keys = won.lock().unwrap().len();
     for key in 0..keys {
@@ -308,7 +309,7 @@ fn contend(log: &Log, won: &Mutex<Vec<Vec<u64>>>) {
             match log.append(append_if(&[event(&tag, 700)], condition)) {
                 Ok(appended) => won.lock().unwrap()[key].push(appended.first),
                 Err(AppendError::Conflict(conflict)) => {
-                    // A refusal is told only when the event that refuses is durable.
+                    // A refusal is reported only once the refusing event is durable.
                     assert!(log.head() >= conflict.position);
                 }
                 Err(AppendError::StorageFull | AppendError::Unavailable { .. }) => {

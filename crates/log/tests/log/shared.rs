@@ -1,4 +1,4 @@
-//! A log over a simulated shared log: one node, several, and what becomes of a copy.
+//! A log over a simulated shared log: one node, several, and the fate of a copy.
 
 use crate::oracle::{append, append_if, read_all, small_segments};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub fn open_node_with(
     Log::open_shared(Arc::new(storage.clone()), options, node(number), engine).unwrap()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[allow(clippy::disallowed_methods)] // a test's own deadline
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -98,7 +98,7 @@ fn followers_get_the_leaders_segments_byte_for_byte_and_refuse_appends() {
     assert_eq!(bodies[0], bodies[2]);
 }
 
-/// Names of segments with the records in them, batch by batch.
+/// Names of segments with their records, batch by batch.
 pub fn bodies(storage: &SimulatedStorage) -> Vec<(String, Vec<Vec<u8>>)> {
     use wellspring_log::recover::scan;
     use wellspring_log::storage::Storage;
@@ -144,8 +144,8 @@ fn a_disk_that_is_full_when_the_log_is_founded_detaches_nobody() {
     turns("it is written whose copy this is", &|| storage.contents().contains_key("journal"));
 }
 
-/// Parts that arrive twice are void. A leader that took that for a loss offered the batch from its
-/// beginning, which arrived once more, and so on for ever (seed 58 of the simulator).
+/// Repeated parts are void. A leader that treated that as a loss offered the batch from its
+/// beginning, which repeated it again, and so on for ever (seed 58 of the simulator).
 #[test]
 fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
     let settings = Settings {
@@ -184,7 +184,7 @@ fn a_part_that_arrives_twice_does_not_begin_its_batch_again() {
     assert_eq!(told.recv().unwrap().unwrap().last, 1);
 }
 
-/// The file that says who led last may be lost, and the copy go on behind the claim (seed 378 of
+/// The file with the last leader may be lost, and the copy may resume after the claim (seed 378 of
 /// the simulator).
 #[test]
 fn a_copy_that_goes_on_behind_the_claim_learns_from_a_beat_who_leads() {
@@ -210,7 +210,7 @@ fn a_copy_follows_no_log_of_another_cluster() {
     let log = open_node(&worlds[0], &storage, 1);
     until("it leads", || log.role().leads());
     drop(log);
-    // Nothing was appended: only the name of the cluster tells the two apart.
+    // Nothing was appended: only the cluster's name distinguishes the two.
     let founder = open_node(&worlds[1], &SimulatedStorage::new(2), 2);
     until("the other one is founded", || founder.role().leads());
     let log = open_node(&worlds[1], &storage, 1);
@@ -236,7 +236,7 @@ fn two_processes_of_one_name_do_not_take_the_lead_from_each_other_for_ever() {
 #[test]
 fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
     let world = SimulatedLog::immediate();
-    // No machine is so busy that one of them claims by itself.
+    // Even on a busy machine, none of them claims on its own.
     let lead_timeout = Duration::from_secs(60);
     let logs = [1, 2].map(|n| {
         let engine = Box::new(world.connect(n));
@@ -266,8 +266,8 @@ fn leases_end_with_the_lead_and_their_tokens_grow_over_all_leaders() {
     }
 }
 
-/// A node that gives up its claim, since the engine has elected another after all, goes on
-/// following whoever leads: it told its clients of nobody (seed 3194 of the simulator).
+/// A node that gives up its claim because the engine has elected another continues to follow the
+/// leader: it reported no leader to its clients (seed 3194 of the simulator).
 #[test]
 fn a_claim_that_is_given_up_leaves_the_leader_known() {
     let elects = Settings { elects: true, ..Settings::default() };
@@ -300,7 +300,7 @@ fn a_leader_whose_disk_is_full_refuses_and_goes_on_when_there_is_room() {
     for _ in 0..8 {
         let used = storage.contents().values().map(Vec::len).sum::<usize>() as u64;
         storage.set_faults(Faults { capacity_bytes: Some(used + 30_000), ..Faults::default() });
-        // Some fit into what there is. Then each is refused, at once and every time.
+        // Some fit into the existing space. Then each is refused, immediately and every time.
         let mut refused = 0;
         while refused < 5 {
             match log.append(request()) {

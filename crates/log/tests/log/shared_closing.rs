@@ -1,5 +1,5 @@
-//! Closing a log and its batcher while the engine is away: within bounded time, and the folder is
-//! free.
+//! Closing a log and its batcher while the engine is unreachable: within bounded time, and the
+//! folder is released.
 
 use crate::oracle::{append, small_segments};
 use crate::shared::{node, until};
@@ -33,7 +33,7 @@ fn push(batcher: &Batcher, events: u64) {
     }
 }
 
-/// What something comes to, which takes at most so long.
+/// The result of an action that must not take longer than this.
 fn within<T>(limit: Duration, act: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
     let outcome = act();
@@ -56,7 +56,7 @@ fn a_leader_whose_engine_is_away_closes_in_bounded_time_and_frees_its_folder() {
         matches!(outcome, Err(AppendError::Unknown { .. } | AppendError::Closed { .. })),
         "{outcome:?}"
     );
-    // The handle is still there.
+    // The handle still exists.
     assert!(open(&world, dir.path()).is_ok(), "the folder is free");
 }
 
@@ -71,7 +71,7 @@ fn a_batcher_that_waits_for_a_shared_log_ends_when_it_is_told_to() {
         until("it is stored", || batcher.figures().lost_possible().events == 0);
         world.disconnect(1);
         push(&batcher, 5);
-        // It waits for what it has offered; more is pushed meanwhile.
+        // It waits for its offers; more is pushed meanwhile.
         std::thread::sleep(SECOND / 20);
         push(&batcher, 5);
         within(5 * SECOND, || match limit {

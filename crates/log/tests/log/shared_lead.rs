@@ -1,4 +1,4 @@
-//! The lead of a shared log: taken when told, kept, and given up.
+//! The lead of a shared log: taken on request, kept, and given up.
 
 use crate::oracle::append;
 use crate::shared::node;
@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{AppendError, Appended, Claims, Clock, Did, Log, Role, SharedOptions};
+use wellspring_log::{
+    AppendError, Appended, Claims, Clock, Log, Role, SharedOptions, TurnProgress,
+};
 use wellspring_types::Event;
 
 const LEAD_TIMEOUT: Duration = Duration::from_millis(200);
@@ -38,11 +40,11 @@ impl Nodes {
 
     fn run(&self) {
         for _ in 0..3 {
-            self.logs.iter().for_each(|log| while log.turn().did == Did::Something {});
+            self.logs.iter().for_each(|log| while log.turn().did == TurnProgress::Something {});
         }
     }
 
-    /// Lets time pass, in small steps.
+    /// Lets time pass in small steps.
     fn pass(&self, timeouts: u64) {
         for _ in 0..timeouts * 20 {
             self.clock.0.fetch_add(LEAD_TIMEOUT.as_micros() as u64 / 20, Ordering::Relaxed);
@@ -62,7 +64,7 @@ impl Nodes {
     }
 }
 
-/// An append that was sent, and what it came to.
+/// An append that was sent, and its outcome.
 type Answer = Arc<Mutex<Option<Result<Appended, AppendError>>>>;
 
 fn send(log: &Log) -> Answer {
@@ -131,7 +133,7 @@ fn who_resigns_refuses_what_is_staged_and_what_was_offered_is_told_when_it_arriv
         let log = &nodes.logs[0];
         let offered = send(log);
         nodes.run();
-        // More than the journal takes at a time: some stays staged.
+        // More than the journal accepts at a time: some stay staged.
         let sent: Vec<Answer> = (0..9)
             .map(|_| {
                 let answer = send(log);
@@ -172,7 +174,7 @@ fn a_claim_that_was_given_up_leads_nobody_when_it_arrives_after_all() {
     assert!(matches!(nodes.logs[1].role(), Role::Following { .. }));
     nodes.world.reconnect(1);
     nodes.run();
-    // Its claim landed, so the first leads no more; the other gave it up.
+    // Its claim landed, so the first no longer leads; the other gave it up.
     assert!(nodes.leading().is_empty() || nodes.leading() == [0], "{:?}", nodes.leading());
     nodes.lead(0);
 }

@@ -1,5 +1,5 @@
-//! A copy of a shared log whose engine, disk or neighbour makes trouble: nobody hangs, nobody
-//! panics, and nobody takes a lead that it cannot use.
+//! A copy of a shared log whose engine, disk or neighbour misbehaves: nothing hangs or panics, and
+//! no node takes a lead that it cannot use.
 
 use crate::oracle::{append, small_segments};
 use crate::shared::{node, open_node, until};
@@ -19,7 +19,7 @@ use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{AppendError, Clock, Driver, Log, NotConfirmed, Options, ReadError, Role};
 use wellspring_types::{Event, Query};
 
-/// What something comes to, which must not take long.
+/// The result of an action that must not take long.
 fn soon<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(act()));
@@ -30,12 +30,12 @@ fn confirm(log: &Log, waker: &Waker) -> Poll<Result<u64, NotConfirmed>> {
     std::pin::pin!(log.confirm()).poll(&mut Context::from_waker(waker))
 }
 
-/// An event of some size.
+/// An event of a given size.
 fn event(bytes: usize) -> Event {
     Event::json("T", &[], &format!("\"{}\"", "x".repeat(bytes)))
 }
 
-/// An engine that always has another entry, which says nothing.
+/// An engine that always has another entry without effect.
 #[derive(Default)]
 struct Chatter {
     place: u64,
@@ -90,7 +90,7 @@ fn a_log_that_is_far_behind_closes_without_catching_up() {
     soon("closing by turns", move || log.close());
 }
 
-/// Who leads, and its epoch.
+/// The leader and its epoch.
 fn leader(logs: &[Log]) -> (usize, u64) {
     let lead = |log: &Log| match log.role() {
         Role::Leading { epoch } => Some(epoch),
@@ -100,8 +100,8 @@ fn leader(logs: &[Log]) -> (usize, u64) {
     logs.iter().enumerate().find_map(|(n, log)| Some((n, lead(log)?))).unwrap()
 }
 
-/// Checksums are right, and yet it is no batch: whoever wrote it is at fault, or newer. Every node
-/// that read it panicked, at every opening again.
+/// The checksums are right, but it is not a batch: its writer has a bug or is newer. Every node
+/// that read it panicked, again at every opening.
 #[test]
 fn a_batch_that_holds_no_records_detaches_who_reads_it() {
     let good = {
@@ -176,8 +176,8 @@ pub fn by_turns(clock: &Arc<HandClock>) -> Options {
     Options { clock, driver: Driver::Turns { seed: 1 }, ..small_segments() }
 }
 
-/// Whoever had the end confirmed put off the node's own question, which had been lost: for ever, if
-/// there was always another.
+/// Requests for confirmation delayed the node's own question, which had been lost: for ever, if
+/// there was always another request.
 #[test]
 fn a_node_catches_up_while_reads_are_confirmed_all_the_time() {
     let world = SimulatedLog::by_hand(1);
@@ -210,7 +210,7 @@ fn a_node_catches_up_while_reads_are_confirmed_all_the_time() {
     panic!("{:?}", log.role());
 }
 
-/// An engine that panics where it is told to.
+/// An engine that panics on demand.
 struct Panicking {
     engine: SimulatedNode,
     in_next: Arc<AtomicBool>,
@@ -250,7 +250,7 @@ impl SharedLog for Panicking {
     }
 }
 
-/// The log that had met the panic took nothing any more and went on to lead.
+/// The log that had met the panic refused everything and still took the lead.
 #[test]
 fn an_engine_that_panics_ends_its_log_and_the_lead() {
     for panics_in_next in [true, false] {
@@ -280,10 +280,10 @@ fn an_engine_that_panics_ends_its_log_and_the_lead() {
     }
 }
 
-/// Looks at the role when it is woken.
-struct Looking(Mutex<Log>);
+/// Checks the role when it is woken.
+struct RoleWatcher(Mutex<Log>);
 
-impl Wake for Looking {
+impl Wake for RoleWatcher {
     fn wake(self: Arc<Self>) {
         let _ = self.0.lock().unwrap().role();
     }
@@ -296,7 +296,7 @@ fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
     let (leads, _) = leader(&logs);
     let log = logs[leads].clone();
     log.leases().acquire("l", "", 60_000_000).unwrap();
-    let waker = Waker::from(Arc::new(Looking(Mutex::new(log.clone()))));
+    let waker = Waker::from(Arc::new(RoleWatcher(Mutex::new(log.clone()))));
     let mut context = Context::from_waker(&waker);
     let mut line = log.leases().line("l");
     assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
@@ -306,8 +306,8 @@ fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
     soon("the role", move || until("it follows", || !looks.role().leads()));
 }
 
-/// Which of two pasts is right is a person's to say: the copy is not overwritten with the other
-/// one.
+/// An operator must decide which of two histories is right: the copy is not overwritten with the
+/// other one.
 #[test]
 fn a_detached_copy_is_not_mended_from_another_past() {
     let world = SimulatedLog::immediate();
@@ -315,7 +315,7 @@ fn a_detached_copy_is_not_mended_from_another_past() {
     let run = |log: &Log| {
         for _ in 0..50 {
             clock.0.fetch_add(40_000, Ordering::Relaxed);
-            while log.turn().did == wellspring_log::Did::Something {}
+            while log.turn().did == wellspring_log::TurnProgress::Something {}
         }
     };
     let open = |storage: &SimulatedStorage, number| {
@@ -356,8 +356,8 @@ fn a_detached_copy_is_not_mended_from_another_past() {
     assert!(storage.contents()[&name] == damaged[&name], "the copy was overwritten");
 }
 
-/// Time in which it cannot hear is no silence. Its claim waited for the connection to come back,
-/// and took the lead from a leader that was well.
+/// Time in which a node cannot hear is not silence. Its claim waited for the connection to come
+/// back, and took the lead from a healthy leader.
 #[test]
 fn a_follower_that_is_cut_off_does_not_claim() {
     let world = SimulatedLog::immediate();
@@ -379,7 +379,7 @@ fn a_follower_that_is_cut_off_does_not_claim() {
     run();
     assert!(matches!(log.role(), Role::Following { .. }), "{:?}", log.role());
     assert_eq!(world.end(), Place(2));
-    // A silence that it could hear, and once more, as it looked so late.
+    // A silence that it could hear, twice because it checked so late.
     for _ in 0..2 {
         clock.0.fetch_add(1_000_000, Ordering::Relaxed);
         run();
@@ -387,20 +387,20 @@ fn a_follower_that_is_cut_off_does_not_claim() {
     assert!(log.role().leads(), "{:?}", log.role());
 }
 
-/// Has the log do its next thing when it is woken, as a program may that drives it.
-struct Turning(Mutex<Log>, AtomicU64);
+/// Drives the log when it is woken, as a program may.
+struct TurnWaker(Mutex<Log>, AtomicU64);
 
-impl Wake for Turning {
+impl Wake for TurnWaker {
     fn wake(self: Arc<Self>) {
         self.1.fetch_add(1, Ordering::SeqCst);
-        // Woken by that again, it is already at it.
+        // Woken by that again, it is already busy with it.
         if let Ok(log) = self.0.try_lock() {
             log.turn();
         }
     }
 }
 
-/// Whoever waited for a role, a place or an answer was woken while the committer was locked.
+/// Waiters for a role, a place or an answer were woken while the committer was locked.
 #[test]
 fn who_is_woken_by_a_log_may_give_it_a_turn() {
     let world = SimulatedLog::immediate();
@@ -408,8 +408,8 @@ fn who_is_woken_by_a_log_may_give_it_a_turn() {
     let engine = Box::new(world.connect(1));
     let storage = Arc::new(SimulatedStorage::new(1));
     let log = Log::open_shared(storage, by_turns(&clock), node(1), engine).unwrap();
-    let waits = || Arc::new(Turning(Mutex::new(log.clone()), AtomicU64::new(0)));
-    let run = |log: &Log| while log.turn().did == wellspring_log::Did::Something {};
+    let waits = || Arc::new(TurnWaker(Mutex::new(log.clone()), AtomicU64::new(0)));
+    let run = |log: &Log| while log.turn().did == wellspring_log::TurnProgress::Something {};
     let turns = log.clone();
     let run_soon = |what: &str| {
         let log = turns.clone();

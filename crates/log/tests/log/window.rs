@@ -1,5 +1,5 @@
-//! What is staged while a request is judged: a little is judged under the staging lock, more is
-//! not. The clock that a judgement looks at stages it, so it comes at the same moment every time.
+//! Events staged while a request is judged: a few are judged under the staging lock, more are not.
+//! The clock that the judgement reads stages them, so they come at the same moment every time.
 
 use crate::oracle::{append, append_if, open};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{AppendError, Appended, Clock, Log, Options, Staged, Work};
 use wellspring_types::{AppendCondition, Event, Query, QueryItem, limits};
 
-/// Most positions that are judged under the lock, as `sequencer/stage.rs` has it.
+/// Maximum number of positions judged under the lock, as in `sequencer/stage.rs`.
 const WINDOW_EVENTS: usize = 4096;
 
-/// Stages events whenever it is asked for the time.
+/// Stages events whenever the time is read.
 struct Meddler {
     log: Log,
     event: fn(usize) -> Event,
@@ -40,8 +40,8 @@ impl Clock for Meddler {
 
 type Outcome = Result<Appended, AppendError>;
 
-/// Judges a request that looks at the clock once in a round of 256 steps or more, while `each` many
-/// events are staged in one round after the other; tells the steps taken outside the lock.
+/// Judges a request that reads the clock once in a round of 256 steps or more, while `each` many
+/// events are staged in successive rounds; returns the steps taken outside the lock.
 fn judge(
     each: &[usize],
     event: fn(usize) -> Event,
@@ -66,12 +66,12 @@ fn judge(
     let mut work = Work::unbounded().with_deadline(Arc::clone(&meddler) as Arc<dyn Clock>, 1);
     let (tell, told) = mpsc::channel();
     let done = Box::new(move |outcome| drop(tell.send(outcome)));
-    // Whatever the journal's thread is quick to write stays staged until the judgement is over.
+    // Whatever the journal's thread would write quickly stays staged until the judgement is over.
     storage.hold_barriers();
     let staged = log.stage_within(request, &mut work, done).ok();
     storage.release_barriers();
     assert!(meddler.asked.load(Ordering::SeqCst) > 0, "the clock was looked at");
-    // What the meddler holds of the log goes with it.
+    // The meddler's handle of the log is dropped with it.
     (staged, work.steps(), told, log)
 }
 
@@ -104,8 +104,7 @@ fn an_offence_staged_meanwhile_is_found_in_the_window_and_over_it() {
 
 #[test]
 fn a_request_that_is_always_overtaken_is_refused_and_may_be_sent_again() {
-    // Each brings a tag that was absent before, so that each round looks terms up, and at the
-    // clock.
+    // Each brings a new tag, so that each round looks up terms and reads the clock.
     let plain = |n| Event::json("Plain", &[&format!("new:{n}")], "1");
     let (staged, _, told, log) = judge(&[WINDOW_EVENTS + 1; 64], plain);
     assert_eq!(staged, Some(Staged::Answered));

@@ -1,4 +1,4 @@
-//! Work on the index ends when its budget says so, and goes on from there.
+//! Index work stops when its budget is used up, and continues from there.
 
 use crate::oracle::{append, open, small_segments};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Events, Log, Options, Order, ReadError, ReadOptions, Stopped, Work};
 use wellspring_types::{Event, Query};
 
-/// Three common tags, any two of which meet often and which never meet all three, until `last`.
+/// Three common tags, any two of which often occur together but never all three, until `last`.
 fn three_that_never_meet(options: Options, last: bool) -> Log {
     let log = open(&SimulatedStorage::new(1), options).unwrap();
     let pairs: [&[&str]; 3] = [&["a", "b"], &["b", "c"], &["a", "c"]];
@@ -26,7 +26,7 @@ fn all_three() -> Query {
     Query::item(&[], &["a", "b", "c"])
 }
 
-/// The position of the next event, read in pieces of `steps`; how many pieces it took.
+/// The position of the next event, read in pieces of `steps`; and how many pieces it took.
 fn next_in_pieces(events: &mut Events, steps: u64) -> (Option<u64>, u64) {
     for pieces in 1.. {
         events.bound(Work::unbounded().with_step_limit(steps));

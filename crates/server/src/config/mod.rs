@@ -1,11 +1,13 @@
 //! All settings: flags first, then `WELLSPRING_*`, then a TOML file, then the default. The host and
 //! each face declare their own; here they are combined.
 
+mod defaults;
 mod file;
 mod printed_limits;
 
 use crate::faces::FaceSettings;
 use clap::Args;
+pub(crate) use defaults::with_defaults_shown;
 use std::path::{Path, PathBuf};
 use wellspring_host::config::{FaceTerms, HostConfig};
 use wellspring_host::kept_types::KeptTypes;
@@ -14,10 +16,10 @@ use wellspring_host::settings::{Origins, Section, sections};
 /// The arguments of `wellspring serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// A TOML file with any of the settings, named like the flags with `_` for `-`.
-    #[arg(long, env = "WELLSPRING_CONFIG")]
+    /// TOML file with settings, named as the flags with _ for -
+    #[arg(long, env = "WELLSPRING_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints the effective configuration with every limit, and stops.
+    /// Print the effective configuration with every limit, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
     #[command(flatten)]

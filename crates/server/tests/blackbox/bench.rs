@@ -134,7 +134,7 @@ fn exit_codes_are_what_scripts_rely_on() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_eq!(with(&[&format!("http://{free}/")]), Some(69));
     assert_eq!(with(&["--json", "/nonexistent/r.json", &url]), Some(74));
-    assert_eq!(with(&["--timeout", "0", &url]), Some(2));
+    assert_eq!(with(&["--timeout", "0", &url]), Some(64));
     assert_eq!(code(&["lader", "-z", "1s"]), Some(64));
     assert_eq!(code(&["compare", "a.json", "b.json"]), Some(66));
     std::fs::write(dir.path().join("a.json"), "{}").unwrap();

@@ -143,9 +143,8 @@ fn a_slower_step_of_a_scenario_is_found_when_two_servers_take_turns() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("shop.toml"), SCENARIO).unwrap();
     let look = |ms| Manner { look: Duration::from_millis(ms), ..quick() };
-    let (a, b) = (Shop::open(look(5)), Shop::open(look(7)));
-    let args =
-        ["compare", "--scenario", "shop.toml", &a.url, &b.url, "--pairs", "6", "-z", "300ms"];
+    let (a, b) = (Shop::open(look(15)), Shop::open(look(21)));
+    let args = ["compare", "--scenario", "shop.toml", &a.url, &b.url, "--pairs", "6", "-n", "160"];
     let more =
         ["--no-headroom", "-q", "--json", "c.json", "--html", "c.html", "--save-a", "a.json"];
     let output = bench(dir.path(), &[&args[..], &more].concat());

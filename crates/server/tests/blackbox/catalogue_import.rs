@@ -25,9 +25,9 @@ fn import(server: &Server, arguments: &[&str]) -> String {
 fn the_bookstore_is_imported_once_and_its_own_load_fails_nowhere() {
     let server = Server::start();
     let said = import(&server, &["bookstore"]);
-    assert!(said.starts_with("imported 4 items: 4 added, 0 changed, 0 unchanged"), "{said}");
+    assert!(said.starts_with("Imported 4 items: 4 added, 0 changed, 0 unchanged"), "{said}");
     let said = import(&server, &["bookstore"]);
-    assert!(said.starts_with("imported 4 items: 0 added, 0 changed, 4 unchanged"), "{said}");
+    assert!(said.starts_with("Imported 4 items: 0 added, 0 changed, 4 unchanged"), "{said}");
     let dir = tempfile::tempdir().unwrap();
     let result = dir.path().join("r.json");
     let (url, result) = (server.url(), result.to_str().unwrap());
@@ -63,7 +63,7 @@ fn a_real_catalogue_is_imported_from_a_table_and_again_after_it_has_changed() {
     let mut arguments = vec!["items", DIAMONDS];
     fields.iter().for_each(|field| arguments.extend(["--field", field]));
     let said = import(&server, &arguments);
-    assert!(said.starts_with("imported 53,940 items: 53,940 added"), "{said}");
+    assert!(said.starts_with("Imported 53,940 items: 53,940 added"), "{said}");
     let mut client = server.client();
     let first = client.get("/v1/catalogue/items/1").unwrap().expect(200);
     assert_eq!(first["name"], "0.23 ct Ideal diamond, color E, clarity SI2");
@@ -74,10 +74,10 @@ fn a_real_catalogue_is_imported_from_a_table_and_again_after_it_has_changed() {
     assert_eq!((topics.len(), items), (5, 53_940));
     assert_eq!(client.call("POST", "/order/1", &[], b"").unwrap().text(), "true");
     let said = import(&server, &arguments);
-    let again = "imported 53,940 items: 0 added, 0 changed, 53,940 unchanged";
+    let again = "Imported 53,940 items: 0 added, 0 changed, 53,940 unchanged";
     assert!(said.starts_with(again), "what was sold stays sold: {said}");
     arguments.push("--set-stock");
     let said = import(&server, &arguments);
-    let counted = "imported 53,940 items: 0 added, 1 changed, 53,939 unchanged";
+    let counted = "Imported 53,940 items: 0 added, 1 changed, 53,939 unchanged";
     assert!(said.starts_with(counted), "what was sold is there again: {said}");
 }

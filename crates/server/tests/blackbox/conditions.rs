@@ -112,7 +112,7 @@ fn a_dear_condition_ends_at_its_deadline_and_gives_its_permit_back() {
         let problem = client.post("/v1/append", &dear_append()).unwrap().problem(503);
         assert_eq!(problem["type"], "/problems/too-costly", "{problem}");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("took longer than it may; narrow the query"), "{detail}");
+        assert!(detail.contains("exceeded its time limit; narrow the query"), "{detail}");
         // Judged under a permit as well, and there is one.
         client.post("/v1/append", &legal).unwrap().expect(200);
     }

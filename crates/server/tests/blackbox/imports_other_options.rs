@@ -40,7 +40,7 @@ fn the_same_rows_under_another_tag_are_refused_before_anything_is_added() {
     let file = machine.file("orders.csv", ROWS);
     let first = machine.import(&server, &file, &["--type", "Placed", "--tag", "order"]);
     assert!(first.err.contains("3 added"), "{first:?}");
-    let known = "known again under the same options: --format csv --type Placed --tag order";
+    let known = "only with the same options: --format csv --type Placed --tag order";
     assert!(first.err.contains(known), "{first:?}");
     first.done();
     let grown = machine.file("grown.csv", &format!("{ROWS}4,cid\n"));
@@ -107,11 +107,11 @@ fn a_file_without_events_and_one_that_is_no_gzip_say_so() {
     ] {
         let ran = machine.import(&server, &machine.file(name, text), more);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.err.contains("imported nothing: ") && ran.err.contains(name), "{ran:?}");
+        assert!(ran.err.contains("Imported nothing: ") && ran.err.contains(name), "{ran:?}");
     }
     for (text, why) in [
         ("", "a.ndjson.gz is empty (0 bytes)"),
-        ("{\"type\":\"T\",\"data\":1}\n", "is no gzip file, though its name ends in .gz"),
+        ("{\"type\":\"T\",\"data\":1}\n", "is not a gzip file although its name ends in .gz"),
     ] {
         let file = machine.file("a.ndjson.gz", text);
         machine.import(&server, &file, &[]).failed(65, why);

@@ -57,7 +57,7 @@ fn a_server_that_is_not_trusted_is_not_spoken_to() {
     for (args, code, word) in [
         (&["--url", &url, "--cacert", text(&other.file)][..], 69, "--cacert"),
         (&["--url", &url, "--cacert", "/nowhere.pem"], 64, "/nowhere.pem"),
-        (&["--url", &url, "--client-cert", "a"], 2, "--client-key"),
+        (&["--url", &url, "--client-cert", "a"], 64, "--client-key"),
     ] {
         for tool_args in [&["append", "--type", "A"][..], &["export"]] {
             let output = tool(&[tool_args, args].concat(), b"");

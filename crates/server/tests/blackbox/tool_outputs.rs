@@ -176,10 +176,7 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
     is_taken.recv_timeout(Duration::from_secs(20)).unwrap();
     interrupt(&child);
     let ran = Ran::of(child.wait_with_output().unwrap());
-    ran.failed(
-        130,
-        "0 events are known to be stored, and up to 3 lines that were on their way may be as well",
-    );
+    ran.failed(130, "0 events are known to be stored, and up to 3 lines in flight may be as well");
     serve.join().unwrap();
 }
 
@@ -191,7 +188,7 @@ fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
     let file = dir.path().join("a.ndjson");
     std::fs::write(&file, "{\"type\":\"T\",\"data\":1}\n").unwrap();
     let advice = format!(
-        "make it (as an admin, if there are accounts) with: wellspring log create orders --url {url}\n"
+        "create it (as an admin, if there are accounts) with: wellspring log create orders --url {url}\n"
     );
     for words in [
         &["append", "--type", "T"][..],
@@ -205,7 +202,7 @@ fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
             Ran::of(program(&[words, &["--url", &url, "--log", log]].concat()).output().unwrap())
         };
         run("orders").failed(64, &advice);
-        run("Orders").failed(64, "no log can have this name");
+        run("Orders").failed(64, "not a valid name of a log");
     }
 }
 
@@ -217,32 +214,33 @@ fn logs_are_made_listed_and_deleted() {
         Ran::of(program(&[&["log"], words, &["--url", &url]].concat()).output().unwrap())
     };
     let made = log(&["create", "orders"]);
-    assert!(made.err.contains("the log orders is made"), "{made:?}");
+    assert!(made.err.contains("Created log orders."), "{made:?}");
     assert_eq!(made.done(), "");
     append(&server, &["--log", "orders"]).done();
     let again = log(&["create", "orders"]);
-    assert!(again.err.contains("already; nothing was changed"), "{again:?}");
+    assert!(again.err.contains("already exists; nothing was changed"), "{again:?}");
     again.done();
-    log(&["create", "Orders"]).failed(2, "starting with a letter or digit");
+    log(&["create", "Orders"]).failed(64, "starting with a letter or digit");
     let listed = log(&["list"]).done();
-    let names: Vec<_> = listed.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    assert_eq!(names[0], "log");
-    assert!(names.contains(&"main") && names.contains(&"orders"), "{listed}");
-    assert!(listed.contains("\norders\t1\t"), "{listed}");
+    let rows: Vec<Vec<&str>> =
+        listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..2], ["LOG", "HEAD"]);
+    let heads = |name: &str| rows.iter().find(|row| row[0] == name).map(|row| row[1]);
+    assert!(heads("main").is_some() && heads("orders") == Some("1"), "{listed}");
     let json = log(&["list", "--json"]).done();
     let rows: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.iter().any(|row| row["name"] == "orders" && row["head"] == 1), "{json}");
     // Nothing is deleted unasked, and what is not there needs no confirmation.
-    log(&["delete", "none"]).failed(64, "there is no log none");
-    log(&["delete", "none", "--yes"]).failed(64, "there is no log none");
+    log(&["delete", "none"]).failed(64, "log none does not exist");
+    log(&["drop", "none", "--yes"]).failed(64, "log none does not exist");
     let delete = ["setsid", "--wait", env!("CARGO_BIN_EXE_wellspring"), "log", "delete", "orders"];
     let mut unasked = Command::new(delete[0]);
     unasked.args(&delete[1..]).args(["--url", &url]).env_remove("WELLSPRING_TOKEN");
-    Ran::of(unasked.output().unwrap()).failed(64, "with 1 event. There is no terminal");
+    Ran::of(unasked.output().unwrap()).failed(64, "with 1 event, permanently. Without a terminal");
     append(&server, &["--log", "orders"]).done();
     log(&["delete", "orders", "--yes"]).done();
-    append(&server, &["--log", "orders"]).failed(64, "there is no log orders");
+    append(&server, &["--log", "orders"]).failed(64, "log orders does not exist");
     let closed = Closed::start();
     let url = closed.server.url();
     Ran::of(program(&["log", "create", "a", "--url", &url]).output().unwrap()).failed(77, "login");
@@ -262,8 +260,8 @@ fn each_row_of_the_table_of_exit_codes_is_true() {
         (0, &["append", "--type", "T"]),
         (1, &["append", "--type", "T", "--fail-if-type", "T"]),
         (1, &["token", "create", "--role", "writer"]),
-        (2, &["append"]),
-        (2, &["tail", "--no-such-flag"]),
+        (64, &["append"]),
+        (64, &["tail", "--no-such-flag"]),
         (64, &["append", "--type", "T", "--after", "1"]),
         (64, &["tail", "--log", "none"]),
         (64, &["import", &rows]),
@@ -285,7 +283,7 @@ fn each_row_of_the_table_of_exit_codes_is_true() {
     }
     append(&server, &["--after", "1"]).failed(64, "Add --fail-if-type or --fail-if-tag");
     let verify = ["verify", "--data", dir.path().to_str().unwrap()];
-    Ran::of(program(&verify).output().unwrap()).failed(66, "no log main");
+    Ran::of(program(&verify).output().unwrap()).failed(66, "not a data folder");
     let tail = program(&["tail", "-f", "--url", &url]).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&tail);
@@ -319,7 +317,7 @@ fn a_mistyped_variable_is_told_with_the_right_one() {
             .output()
             .unwrap(),
     );
-    assert!(config.err.contains("WELLSPRING_MAX_CONECTIONS means nothing"), "{config:?}");
+    assert!(config.err.contains("WELLSPRING_MAX_CONECTIONS is unknown and ignored"), "{config:?}");
     assert!(config.err.contains("did you mean WELLSPRING_MAX_CONNECTIONS?"), "{config:?}");
     assert!(!config.err.contains("canary") && !config.err.contains("MAX_LOGS"), "{config:?}");
     let text = config.done();
@@ -351,12 +349,12 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     };
     let variable = serve(&[], &[("WELLSPRING_THREADS", "many")]);
     assert!(variable.err.contains("invalid value 'many' for 'WELLSPRING_THREADS'"), "{variable:?}");
-    assert!(variable.err.contains("it stands for --threads <THREADS>"), "{variable:?}");
-    variable.failed(2, "invalid digit");
+    assert!(variable.err.contains("WELLSPRING_THREADS sets --threads <N>"), "{variable:?}");
+    variable.failed(64, "invalid digit");
     // What is typed is told as typed, whatever the variable says.
     let typed = serve(&["--threads", "many"], &[("WELLSPRING_THREADS", "lots")]);
     assert!(!typed.err.contains("WELLSPRING_THREADS"), "{typed:?}");
-    typed.failed(2, "invalid value 'many' for '--threads <THREADS>'");
+    typed.failed(64, "invalid value 'many' for '--threads <N>'");
     // Values that are of the right kind and wrong all the same.
     let variables = [("WELLSPRING_THREADS", "5000")];
     let wrong = "(threads is set by the variable WELLSPRING_THREADS)";
@@ -390,14 +388,13 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     url.failed(64, "wellspring: WELLSPRING_URL ftp://x: must begin with");
     let alone = Ran::of(program(&["tail"]).env("WELLSPRING_CLIENT_CERT", "x").output().unwrap());
     assert!(alone.err.contains("not provided:\n  --client-key"), "{alone:?}");
-    alone.failed(2, "WELLSPRING_CLIENT_CERT counts as a flag, too: it is set in the environment");
+    alone.failed(64, "WELLSPRING_CLIENT_CERT is set in the environment and counts as a flag");
     let mut command = program(&["log", "list", "--url", "https://127.0.0.1:1"]);
     let trust = Ran::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
     trust.failed(64, "(cacert is set by the variable WELLSPRING_CACERT)");
     let mut command = program(&["tail", "--url", "ftp://x"]);
     let mistyped = Ran::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
     assert!(!mistyped.err.contains("canary"), "{mistyped:?}");
-    let told = "wellspring: the variable WELLSPRING_TOKN means nothing and is ignored; did you mean \
-                WELLSPRING_TOKEN?\n";
+    let told = "wellspring: the variable WELLSPRING_TOKN is unknown and ignored; did you mean WELLSPRING_TOKEN?\n";
     mistyped.failed(64, told);
 }

@@ -78,7 +78,9 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     let port = |url: &str| url.rsplit(':').next().unwrap().to_owned();
     let elsewhere = kept[0].to_str().unwrap().replace(&port(&url), &port(&other_url));
     fs::copy(&kept[0], &elsewhere).unwrap();
-    person.run(&["append", "--type", "T", "--url", &other_url]).failed(77, "another server's");
+    person
+        .run(&["append", "--type", "T", "--url", &other_url])
+        .failed(77, "belongs to another server");
     fs::remove_file(&elsewhere).unwrap();
     fs::set_permissions(&kept[0], fs::Permissions::from_mode(0o640)).unwrap();
     let open = person.run(&append);
@@ -87,7 +89,7 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     fs::set_permissions(&kept[0], fs::Permissions::from_mode(0o600)).unwrap();
     assert!(closed.counts(&token));
     let out = person.run(&["logout", "--url", &url]);
-    assert!(!out.err.contains(&token) && out.err.contains("logged out"), "{out:?}");
+    assert!(!out.err.contains(&token) && out.err.contains("Logged out"), "{out:?}");
     out.done();
     assert!(!closed.counts(&token) && person.kept().is_empty());
     person.run(&append).failed(77, "needs credentials");
@@ -103,7 +105,7 @@ fn a_login_that_has_ended_is_said_to_have() {
     std::thread::sleep(Duration::from_millis(1_100));
     let late = person.run(&["tail", "--url", &url]);
     assert!(
-        late.err.contains("ended at 2") && late.err.contains("wellspring login ann"),
+        late.err.contains("expired at 2") && late.err.contains("wellspring login ann"),
         "{late:?}"
     );
     late.failed(77, &url);
@@ -113,12 +115,12 @@ fn a_login_that_has_ended_is_said_to_have() {
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &change).expect(200);
     person.run(&["tail", "--url", &url]).failed(77, "wellspring login");
     let out = person.run(&["logout", "--url", &url]);
-    assert!(out.err.contains("ended there already"), "{out:?}");
+    assert!(out.err.contains("no longer valid"), "{out:?}");
     out.done();
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &json!({"enabled": true})).expect(200);
     person.log_in("ann", &url, &[]).done();
     drop(closed);
-    person.run(&["logout", "--url", &url]).failed(69, "forgotten here");
+    person.run(&["logout", "--url", &url]).failed(69, "removed the stored login");
     assert!(person.kept().is_empty());
     // Without accounts there is nobody to log in as, and without a place no token is made.
     let open = Server::start();
@@ -136,12 +138,13 @@ fn an_account_is_shown_and_deleted_with_all_it_had() {
     person.log_in("root", &url, &[]).done();
     let user = |words: &[&str]| person.run(&[&["user"], words, &["--url", &url]].concat());
     let shown = user(&["show", "bob"]).done();
-    assert!(shown.contains("roles\twriter:main\n") && shown.contains("live keys\t1"), "{shown}");
+    assert!(shown.contains("roles      writer:main\n"), "{shown}");
+    assert!(shown.contains("live keys  1\n"), "{shown}");
     let shown: Value = serde_json::from_str(&user(&["show", "bob", "--json"]).done()).unwrap();
     assert_eq!((&shown["enabled"], &shown["keys"][0]["id"]), (&json!(true), &json!(id)));
-    user(&["show", "eve"]).failed(1, "no account");
+    user(&["show", "eve"]).failed(64, "no account");
     user(&["delete", "root", "--yes"]).failed(1, "last enabled admin");
-    user(&["delete", "eve", "--yes"]).failed(1, "no account");
+    user(&["delete", "eve", "--yes"]).failed(64, "no account");
     closed.ask(&token, "DELETE", "/v1/accounts/root", &Value::Null).problem(403);
     let mut lean = closed.client();
     let taken = |client: &mut crate::client::Client| {
@@ -151,7 +154,7 @@ fn an_account_is_shown_and_deleted_with_all_it_had() {
     user(&["delete", "bob", "--yes"]).done();
     assert!(!closed.counts(&token) && !closed.counts(&key));
     assert_eq!(taken(&mut lean), 401, "on the connection that is open");
-    user(&["show", "bob"]).failed(1, "no account");
+    user(&["show", "bob"]).failed(64, "no account");
     // Another of this name has nothing of the first.
     let fresh = closed.add("bob", &["reader"]);
     assert!(closed.counts(&fresh) && !closed.counts(&token) && !closed.counts(&key));
@@ -179,8 +182,8 @@ fn a_deletion_is_confirmed_on_the_terminal_or_by_a_word() {
     let delete = [&["user", "delete", "bob"][..], &at].concat();
     typed("ann", &delete).failed_on_terminal(1, "nothing was changed");
     let shown = run(&[&["user", "show", "bob"][..], &at].concat()).done();
-    assert!(shown.contains("live keys\t0"), "{shown}");
+    assert!(shown.contains("live keys  0\n"), "{shown}");
     typed("bob", &delete).done();
-    run(&[&["user", "show", "bob"][..], &at].concat()).failed(1, "no account");
+    run(&[&["user", "show", "bob"][..], &at].concat()).failed(64, "no account");
     run(&[&["user", "delete", "ann", "--yes"][..], &at].concat()).failed(1, "last enabled admin");
 }

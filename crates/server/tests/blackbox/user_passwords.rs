@@ -30,10 +30,10 @@ fn the_password_there_is_comes_from_the_file_that_is_named() {
     closed.add("ann", &["reader"]);
     let as_root = ["--user", "root", "--user-password-file", &right];
     let refused = passwd("root", &[&as_root[..], &["--current-password-file", &wrong]].concat());
-    assert!(!refused.err.contains("account that may"), "{refused:?}");
+    assert!(!refused.err.contains("account with access"), "{refused:?}");
     refused.failed(77, "--current-password-file");
     passwd("ann", &[&as_root[..], &["--current-password-file", &right]].concat())
-        .failed(64, "one's own password");
+        .failed(64, "your own password");
     assert_eq!(login(&mut closed.client(), "root", PASSWORD).status, 200);
     // Without --user-password-file the one file says both, and there is nothing to ask.
     passwd("root", &["--user", "root", "--current-password-file", &right]).done();
@@ -93,7 +93,7 @@ fn a_folder_and_a_server_are_not_meant_at_once() {
 fn what_would_be_overlooked_is_said() {
     let open = Server::start();
     let nobody = run(&["user", "list", "--url", &open.url()]);
-    assert!(nobody.err.contains("there are no accounts"), "{nobody:?}");
+    assert!(nobody.err.contains("There are no accounts"), "{nobody:?}");
     assert_eq!(nobody.done().lines().count(), 1);
     let closed = Closed::start();
     let dir = tempfile::tempdir().unwrap();

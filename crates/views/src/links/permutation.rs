@@ -13,6 +13,7 @@
 //! (`the_codes_of_a_key_never_change`).
 
 use super::code::{CODES, Code, MAX_CODE_CHARS, first_of_length};
+use wellspring_types::random::{STEP, mix};
 
 /// Length of the first automatic codes in characters; shorter codes are reserved for aliases.
 pub const MIN_AUTOMATIC_CHARS: usize = 3;
@@ -45,14 +46,6 @@ pub struct Permutation {
     keys: [[u64; ROUNDS]; LENGTHS],
 }
 
-/// Variant 13 of the 64-bit mixers David Stafford published in 2011; a bijection.
-#[inline]
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
 /// The round function: maps the other half to a number below `range`.
 #[inline]
 fn round(half: u64, key: u64, range: u64) -> u64 {
@@ -80,7 +73,7 @@ impl Permutation {
         let mut keys = [[0; ROUNDS]; LENGTHS];
         for (at, round_key) in keys.as_flattened_mut().iter_mut().enumerate() {
             // The steps of SplitMix64 from `low`, each whitened with `high`.
-            let step = low.wrapping_add(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(at as u64 + 1));
+            let step = low.wrapping_add(STEP.wrapping_mul(at as u64 + 1));
             *round_key = mix(mix(step) ^ high);
         }
         Permutation { keys }

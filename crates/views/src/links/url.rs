@@ -6,6 +6,7 @@
 
 use super::hostname::{self, HostFault};
 use std::fmt;
+use wellspring_types::url::{Authority, UrlParts, UrlSyntaxFault};
 
 /// Most characters of a target.
 pub const MAX_URL_CHARS: usize = 2048;
@@ -106,51 +107,17 @@ pub fn check(text: &str) -> Result<Target<'_>, UrlFault> {
     if let Some(fault) = refused {
         return Err(fault);
     }
-    let (secure, rest) = scheme(text).ok_or(UrlFault::Scheme)?;
-    let rest = rest.strip_prefix("//").ok_or(UrlFault::Slashes)?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let authority = &rest[..end];
-    if authority.contains('@') {
+    let parts = UrlParts::of(text).map_err(|fault| match fault {
+        UrlSyntaxFault::Scheme => UrlFault::Scheme,
+        UrlSyntaxFault::Slashes => UrlFault::Slashes,
+    })?;
+    let Authority { userinfo, host, .. } = parts.authority;
+    if userinfo.is_some() {
         return Err(UrlFault::Userinfo);
     }
-    let (host, port) = split_port(authority);
     hostname::check(host).map_err(UrlFault::Host)?;
-    let port = match port {
-        None => default_port(secure),
-        Some(digits) => parse_port(digits).ok_or(UrlFault::Port)?,
-    };
+    let port = parts.port().ok_or(UrlFault::Port)?;
     Ok(Target { text, host, port })
-}
-
-/// Whether the scheme is https, and what is behind its colon; `None` if it is neither http nor
-/// https.
-fn scheme(text: &str) -> Option<(bool, &str)> {
-    let (scheme, rest) = text.split_once(':')?;
-    match scheme {
-        _ if scheme.eq_ignore_ascii_case("http") => Some((false, rest)),
-        _ if scheme.eq_ignore_ascii_case("https") => Some((true, rest)),
-        _ => None,
-    }
-}
-
-fn default_port(secure: bool) -> u16 {
-    if secure { 443 } else { 80 }
-}
-
-/// The host, with an IPv6 address's brackets, and what is behind the colon after it.
-fn split_port(authority: &str) -> (&str, Option<&str>) {
-    let from = if authority.starts_with('[') { authority.find(']').unwrap_or(0) } else { 0 };
-    match authority[from..].find(':') {
-        Some(colon) => (&authority[..from + colon], Some(&authority[from + colon + 1..])),
-        None => (authority, None),
-    }
-}
-
-fn parse_port(digits: &str) -> Option<u16> {
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok().filter(|&port| port > 0)
 }
 
 impl<'a> Target<'a> {
@@ -189,7 +156,8 @@ impl<'a> Target<'a> {
 
 /// Appends a text that [`check`] once accepted as the value of a `Location`
 /// header: its scheme in lower case, what is not visible ASCII percent-encoded.
-/// Of any text it makes visible ASCII, so no header can be injected.
+/// Of any text it makes visible ASCII, so no header can be injected. By hand, as every redirect
+/// that is not answered from what was kept writes one.
 pub fn push_location(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.reserve(text.len());

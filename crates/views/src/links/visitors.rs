@@ -86,13 +86,11 @@ fn estimate(registers: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellspring_types::random::{STEP, mix};
 
     /// SplitMix64 (Steele, Lea, Flood 2014), a uniform hash.
     fn hash(n: u64) -> u64 {
-        let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        mix(n.wrapping_add(1).wrapping_mul(STEP))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Errors of a projection request: an invalid body or an answer that cannot be given.
 
 use std::fmt;
+use wellspring_types::valid::join_path;
 use wellspring_types::{Invalid, Reason};
 
 /// Maximum number of characters of a client's own name that an error repeats, so that a path stays
@@ -114,9 +115,8 @@ impl std::error::Error for ProjectError {}
 
 /// The path of a member of `parent`.
 pub(super) fn join(parent: &str, name: &str) -> String {
-    let dot = if parent.is_empty() { "" } else { "." };
     match name.char_indices().nth(MAX_ECHO) {
-        Some((end, _)) => format!("{parent}{dot}{}…", &name[..end]),
-        None => format!("{parent}{dot}{name}"),
+        Some((end, _)) => join_path(parent, &format!("{}…", &name[..end])),
+        None => join_path(parent, name),
     }
 }

@@ -23,11 +23,9 @@
 
 mod bounds;
 mod counted;
-mod cursor;
 mod error;
 mod json;
 mod number;
-mod pointer;
 mod reducer;
 mod request;
 mod sort_key;

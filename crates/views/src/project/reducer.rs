@@ -4,11 +4,11 @@ use super::FoldEvent;
 use super::bounds::{Bounds, MAX_DISTINCT, Overrun};
 use super::json::{self, Kind};
 use super::number::{Number, Sum};
-use super::pointer::Pointer;
 use super::sort_key::{NoKey, sort_key};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use wellspring_types::json::Pointer;
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
 /// state.

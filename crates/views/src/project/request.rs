@@ -5,9 +5,9 @@ use super::bounds::MAX_STATE_BYTES;
 use super::error::{ProjectError, ProjectErrorKind, join};
 use super::json::{self, Kind};
 use super::number::Sum;
-use super::pointer::Pointer;
 use super::reducer::{GroupBy, Reducer};
 use std::collections::HashSet;
+use wellspring_types::json::{Pointer, PointerFault};
 use wellspring_types::limits::{
     MAX_QUERY_ITEMS, MAX_QUERY_TERMS, MAX_QUERY_TYPES, MAX_TAG_BYTES, MAX_TAGS,
 };
@@ -20,6 +20,11 @@ pub const MAX_PROJECTIONS: usize = 64;
 pub const MAX_NAME_BYTES: usize = 255;
 /// Maximum nesting of `group` reducers.
 pub const MAX_GROUP_DEPTH: usize = 4;
+
+/// Maximum length of a pointer, in bytes.
+const MAX_POINTER_BYTES: usize = 1024;
+/// Maximum number of steps of a pointer; resolving one recurses once per step.
+const MAX_POINTER_STEPS: usize = 32;
 
 /// Maximum number of members examined of an object with fixed fields; more than any such object
 /// has.
@@ -197,17 +202,16 @@ fn reducer(node: &Node<'_>, groups: usize) -> Result<Reducer, ProjectError> {
     if fields.iter().flatten().count() > 1 {
         return Err(ProjectError::rule(&node.path, "names two reducers; give one"));
     }
-    let pointer = |node: Node<'_>| Pointer::parse(&node.string()?, &node.path);
     match fields {
         [Some(count), ..] if count.text == "true" => Ok(Reducer::Count),
         [Some(count), ..] => Err(ProjectError::rule(&count.path, "must be true")),
-        [_, Some(at), ..] => Ok(Reducer::Sum(pointer(at)?)),
-        [_, _, Some(at), ..] => Ok(Reducer::Average(pointer(at)?)),
-        [_, _, _, Some(at), ..] => Ok(Reducer::Least(pointer(at)?)),
-        [_, _, _, _, Some(at), ..] => Ok(Reducer::Greatest(pointer(at)?)),
-        [.., Some(at), _, _, _] => Ok(Reducer::First(pointer(at)?)),
-        [.., Some(at), _, _] => Ok(Reducer::Last(pointer(at)?)),
-        [.., Some(at), _] => Ok(Reducer::Distinct(pointer(at)?)),
+        [_, Some(at), ..] => Ok(Reducer::Sum(pointer(&at)?)),
+        [_, _, Some(at), ..] => Ok(Reducer::Average(pointer(&at)?)),
+        [_, _, _, Some(at), ..] => Ok(Reducer::Least(pointer(&at)?)),
+        [_, _, _, _, Some(at), ..] => Ok(Reducer::Greatest(pointer(&at)?)),
+        [.., Some(at), _, _, _] => Ok(Reducer::First(pointer(&at)?)),
+        [.., Some(at), _, _] => Ok(Reducer::Last(pointer(&at)?)),
+        [.., Some(at), _] => Ok(Reducer::Distinct(pointer(&at)?)),
         [.., Some(group)] => self::group(&group, groups + 1),
         _ => {
             let detail = format!("must name a reducer: one of {}", REDUCERS.join(", "));
@@ -232,9 +236,32 @@ fn group(node: &Node<'_>, depth: usize) -> Result<Reducer, ProjectError> {
     Ok(Reducer::Group { by: group_by(&by)?, inner: Box::new(reducer(&reduce, depth)?) })
 }
 
+/// A JSON Pointer into the data of events.
+fn pointer(node: &Node<'_>) -> Result<Pointer, ProjectError> {
+    let text = node.string()?;
+    if text.len() > MAX_POINTER_BYTES {
+        let detail = format!("is longer than {MAX_POINTER_BYTES} bytes");
+        return Err(ProjectError::limit(&node.path, MAX_POINTER_BYTES, detail));
+    }
+    Pointer::parse(&text, MAX_POINTER_STEPS).map_err(|fault| match fault {
+        PointerFault::Start => {
+            let detail =
+                format!("must be a JSON Pointer: empty, or beginning with /, as in /{text}");
+            ProjectError::rule(&node.path, detail)
+        }
+        PointerFault::Escape { .. } => {
+            ProjectError::rule(&node.path, "must write ~ as ~0 and / as ~1 inside a step")
+        }
+        PointerFault::Steps => {
+            let detail = format!("has more than {MAX_POINTER_STEPS} steps");
+            ProjectError::limit(&node.path, MAX_POINTER_STEPS, detail)
+        }
+    })
+}
+
 fn group_by(node: &Node<'_>) -> Result<GroupBy, ProjectError> {
     if node.kind() == Kind::Text {
-        return Ok(GroupBy::Data(Pointer::parse(&node.string()?, &node.path)?));
+        return Ok(GroupBy::Data(pointer(node)?));
     }
     let [tag] = node.fields(["tag"])?;
     let tag = tag.ok_or_else(|| {

@@ -2,9 +2,9 @@
 //! numbers and strings in any spelling), and ordered null < false < true < numbers < strings <
 //! arrays < objects.
 
-use super::cursor::Cursor;
 use super::json;
 use super::number;
+use wellspring_types::json::Cursor;
 
 /// Maximum nesting of a value that can be compared; bounds the recursion below.
 pub(super) const MAX_DEPTH: usize = 128;

@@ -5,6 +5,7 @@ use super::oracle::{DAY_US, HOUR_US, Oracle};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use wellspring_types::random::{STEP, mix};
 use wellspring_types::{AppendCondition, Event, Position, Query};
 use wellspring_views::links::event::Key;
 use wellspring_views::links::{
@@ -234,12 +235,9 @@ impl World {
     }
 }
 
-/// The finaliser of SplitMix64.
+/// Another number for each.
 pub(crate) fn mixed(n: u64) -> u64 {
-    let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
+    mix(n.wrapping_add(1).wrapping_mul(STEP))
 }
 
 fn alias(pick: u8) -> Code {

@@ -1,5 +1,4 @@
-//! No acknowledged append is missing, none is there twice, none in part; what was refused is not
-//! there.
+//! No acknowledged append is missing, duplicated or partial, and no refused append is present.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};
@@ -42,7 +41,7 @@ pub(super) fn check(operations: &[Operation], events: &[Event]) -> Findings {
     found
 }
 
-/// What is there is there once, in one piece, and where it was told to be.
+/// Each append is present once, contiguous, and at its reported position.
 fn whole(what: &str, operation: &Operation, there: &[&Event], wanted: usize, found: &mut Findings) {
     let positions: Vec<_> = there.iter().map(|event| event.position).collect();
     if there.len() > wanted {

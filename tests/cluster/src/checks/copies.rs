@@ -1,10 +1,11 @@
-//! All nodes show the same, SQL shows the same, every account adds up, and no node panicked.
+//! All nodes show the same log, SQL shows the same, every account is consistent, and no node
+//! panicked.
 
 use super::{Event, Finding, Findings};
 use crate::node::Node;
 use serde_json::Value;
 
-/// What nodes give as their log is the same byte for byte.
+/// The logs of all nodes are equal, byte for byte.
 pub(crate) fn copies(logs: &[(&str, &[u8])]) -> Vec<Finding> {
     let mut found = Findings::of("copies");
     let Some((first, log)) = logs.first() else { return found.list };
@@ -20,7 +21,7 @@ pub(crate) fn copies(logs: &[(&str, &[u8])]) -> Vec<Finding> {
     found.list
 }
 
-/// `rows`: of each event its position, its type and its tags, as SQL has them, by position.
+/// `rows`: position, type and tags of each event in SQL, by position.
 pub(crate) fn sql(rows: &[String], events: &[Event]) -> Vec<Finding> {
     let mut found = Findings::of("sql");
     if rows.len() != events.len() {

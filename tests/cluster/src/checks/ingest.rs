@@ -1,16 +1,16 @@
-//! Every 202 of a life that was not cut off is stored once; of a life that was killed, the newest
-//! may be missing.
+//! Every 202 of a process that was not killed is stored once; of a killed one, the newest may be
+//! missing.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};
 use crate::node::LifeEnd;
 use std::collections::{BTreeMap, HashMap};
 
-/// What was told on one connection, and what is stored of it.
+/// The answers on one connection, and what is stored of it.
 #[derive(Debug, Default)]
 struct Connection<'a> {
     operations: BTreeMap<u64, &'a Operation>,
-    /// In the order of positions.
+    /// By position.
     stored: Vec<u64>,
 }
 

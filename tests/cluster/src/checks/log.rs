@@ -1,11 +1,11 @@
-//! The log as a node gives it at the end.
+//! The log as a node returns it at the end.
 
 use crate::http::{Client, Request};
 use crate::node::Node;
 use serde_json::Value;
 use std::time::Duration;
 
-/// An event, as far as checks look at it.
+/// The part of an event that checks use.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) position: u64,
@@ -25,13 +25,13 @@ impl Event {
         })
     }
 
-    /// A number of its data.
+    /// A number in its data.
     pub(crate) fn number(&self, field: &str) -> u64 {
         self.data[field].as_u64().unwrap_or_default()
     }
 }
 
-/// Every event of the log `main`, as it is written, after the end was confirmed; a line each.
+/// Every event of the log `main`, one per line, after the end was confirmed.
 pub(crate) fn fetch(node: &Node) -> Result<(Vec<u8>, Vec<Event>), String> {
     let request = Request::get("/v1/events?consistency=linearizable&wait_ms=30000")
         .header("Accept", "application/x-ndjson".into())

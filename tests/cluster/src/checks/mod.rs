@@ -1,4 +1,4 @@
-//! What must hold at the end, each check by itself.
+//! The checks at the end.
 
 mod appends;
 mod copies;
@@ -16,15 +16,15 @@ use crate::clients::Item;
 use crate::history::Operation;
 use crate::node::LifeEnd;
 
-/// Something that does not hold.
+/// A violated check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// The check that objects.
+    /// The check.
     pub(crate) check: &'static str,
     pub(crate) told: String,
 }
 
-/// What is found, with a word for the check.
+/// The findings of one check.
 #[derive(Debug)]
 pub(crate) struct Findings {
     check: &'static str,
@@ -41,7 +41,7 @@ impl Findings {
     }
 }
 
-/// What clients were told, held against the log. `end_of` says what became of a life of a node.
+/// Compares the answers to clients with the log. `end_of` returns how a process of a node ended.
 pub(crate) fn history(
     operations: &[Operation],
     events: &[Event],
@@ -53,8 +53,8 @@ pub(crate) fn history(
     found
 }
 
-/// What was sold, as a node's catalogue says, held against what clients were told. `sold`: of an
-/// item, what is in stock and what was sold.
+/// Compares the sales in a node's catalogue with the answers to clients. `sold`: stock and sales of
+/// an item.
 pub(crate) fn stock(
     operations: &[Operation],
     items: &[Item],

@@ -1,4 +1,4 @@
-//! Stock and sales add up, and what was sold is what clients were told.
+//! Stock and sales are consistent and match the answers to clients.
 
 use super::Findings;
 use crate::clients::Item;

@@ -1,5 +1,5 @@
-//! Every answer shows the log up to its head, and a linearizable one everything that was
-//! acknowledged before.
+//! Every answer shows the log up to its head, and a linearizable one everything acknowledged before
+//! it.
 
 use super::{Event, Findings};
 use crate::history::{Kind, Operation, Outcome};
@@ -13,7 +13,7 @@ pub(super) fn check(operations: &[Operation], events: &[Event]) -> Findings {
     found
 }
 
-/// What a register is said to be is what it was at the head of the answer.
+/// The reported value of a register is the one at the answer's head.
 fn prefixes(operations: &[Operation], events: &[Event], found: &mut Findings) {
     let mut registers: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
     for event in events.iter().filter(|event| event.kind == "RegisterSet") {
@@ -34,7 +34,7 @@ fn prefixes(operations: &[Operation], events: &[Event], found: &mut Findings) {
     }
 }
 
-/// Reads that were answered, each with its head.
+/// Answered reads with their heads.
 fn reads(operations: &[Operation]) -> impl Iterator<Item = (&Operation, u64)> {
     let answered = operations.iter().filter(|operation| {
         matches!(operation.kind, Kind::Read | Kind::Local) && operation.outcome == Outcome::Done
@@ -42,8 +42,8 @@ fn reads(operations: &[Operation]) -> impl Iterator<Item = (&Operation, u64)> {
     answered.filter_map(|operation| Some((operation, operation.head?)))
 }
 
-/// No linearizable answer is behind what anybody was told before it was asked for; nor is one with
-/// a least position.
+/// No linearizable answer is behind what was reported to any client before the read started; nor is
+/// one with a minimum position.
 fn fresh(operations: &[Operation], found: &mut Findings) {
     let mut known: Vec<(u64, u64)> = Vec::new();
     for operation in operations {
@@ -77,7 +77,7 @@ fn fresh(operations: &[Operation], found: &mut Findings) {
     }
 }
 
-/// Within a life of a node no client sees the head go back.
+/// Within a process of a node, no client sees the head go back.
 fn forward(operations: &[Operation], found: &mut Findings) {
     let mut heads: HashMap<(u64, &str, u64), (u64, u64)> = HashMap::new();
     for (operation, head) in reads(operations) {

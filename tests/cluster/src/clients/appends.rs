@@ -1,6 +1,6 @@
 //! Appends of unique numbers, one to three events each.
 
-use super::{Desk, Told, World, event_id};
+use super::{Desk, World, WriteAnswer, event_id};
 use crate::history::{Kind, Outcome};
 use crate::http::Request;
 use crate::plant::Plant;
@@ -8,11 +8,10 @@ use serde_json::json;
 use std::thread::Scope;
 use std::time::Duration;
 
-/// Between two of those who come anew.
+/// Time between two new clients.
 const NEWCOMERS: Duration = Duration::from_millis(100);
 
-/// Clients who come anew, ask once, and go: others may still wait for what they asked of a node
-/// that is gone.
+/// Short-lived clients that send one request: others may still wait for answers of a dead node.
 pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
     for thrower in 10_000.. {
         let before = world.history.now();
@@ -38,15 +37,14 @@ pub(super) fn newcomers<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope
     }
 }
 
-/// Client of the node `home`: every node has one that sends all the time.
+/// The permanent client of the node `home`.
 pub(super) fn run(mut desk: Desk<'_>, home: usize) {
     let node = &desk.world.cluster.nodes[home];
     let plant = desk.world.arguments.plant;
     while !desk.world.has_ended() {
         let number = desk.world.history.number();
         let count = desk.dice.between(1, 3);
-        // Known again when it is repeated: by ids of events, by a key of the request, or not at
-        // all.
+        // A repeated request is recognized by event ids, by a request key, or not at all.
         let (with_ids, with_key) = desk.dice.one(&[(true, false), (false, true), (false, false)]);
         let events: Vec<_> = (0..count)
             .map(|part| {
@@ -72,7 +70,11 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
             continue;
         }
         let (_, told) = desk.write_again(node, &request, tries);
-        if plant == Some(Plant::Twice) && !with_ids && !with_key && matches!(told, Told::Done(_)) {
+        if plant == Some(Plant::Twice)
+            && !with_ids
+            && !with_key
+            && matches!(told, WriteAnswer::Done(_))
+        {
             let _ = desk.write(node, &request);
         }
         desk.note(line, told);

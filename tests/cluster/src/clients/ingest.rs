@@ -1,14 +1,14 @@
-//! `POST /e`: numbers of a connection, one after another.
+//! `POST /e`: consecutive numbers on a connection.
 
-use super::{Desk, Told};
+use super::{Desk, WriteAnswer};
 use crate::history::{Kind, Outcome};
 use crate::http::Request;
 use crate::plant::Plant;
 
-/// How many are sent between two pauses.
+/// Number of requests between two pauses.
 const BURST: u64 = 3;
 
-/// Client of the node `home`.
+/// The client of the node `home`.
 pub(super) fn run(mut desk: Desk<'_>, home: usize) {
     let node = &desk.world.cluster.nodes[home];
     let plant = desk.world.arguments.plant;
@@ -16,7 +16,7 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
     while !desk.world.has_ended() {
         for _ in 0..BURST {
             if !desk.http.is_connected(node.address) && sequence > 0 {
-                // The order is promised for a connection.
+                // The order is promised per connection.
                 desk.who = desk.world.history.number();
                 sequence = 0;
             }
@@ -32,7 +32,7 @@ pub(super) fn run(mut desk: Desk<'_>, home: usize) {
             let mut request = Request::post("/e", &serde_json::Value::Null);
             request.body = body.into_bytes();
             let told = desk.write(node, &request);
-            let is_done = matches!(told, Told::Done(_));
+            let is_done = matches!(told, WriteAnswer::Done(_));
             desk.note(line, told);
             if !is_done {
                 std::thread::sleep(std::time::Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Clients that write down what they asked and were told.
+//! Clients that record their requests and answers.
 
 mod appends;
 mod ingest;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
-/// Everything that clients share.
+/// The state shared by all clients.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) arguments: Arguments,
@@ -26,8 +26,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) items: Vec<Item>,
     pub(crate) ended: AtomicBool,
-    /// From when to when this machine did not even let a sleeper go on: nobody is to blame for what
-    /// took longer then.
+    /// Periods in which this machine did not even wake sleeping threads, so that delays are
+    /// excused.
     pub(crate) stalls: Mutex<Vec<(u64, u64)>>,
 }
 
@@ -37,10 +37,10 @@ impl World {
     }
 }
 
-/// How many clients of each kind there are for a node.
+/// Number of register clients per node.
 const REGISTERS: u64 = 3;
 
-/// Starts all clients. They go on until the world has ended.
+/// Starts all clients, which run until the world has ended.
 pub(crate) fn start<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World) {
     let nodes = world.cluster.nodes.len() as u64;
     for index in 0..REGISTERS * nodes {
@@ -59,12 +59,12 @@ struct Desk<'a> {
     world: &'a World,
     dice: Dice,
     http: Client,
-    /// As who it goes through the history.
+    /// Its number in the history.
     who: u64,
 }
 
-/// What an answer says of a write.
-enum Told {
+/// The outcome of a write according to its answer.
+enum WriteAnswer {
     Done(Answer),
     Conflict(Answer),
     Refused(String),
@@ -92,9 +92,8 @@ impl<'a> Desk<'a> {
         self.http.ask(node.address, request)
     }
 
-    /// Asks for a write, and says what is known of it then. Who is told that another leads asks
-    /// there.
-    fn write(&mut self, node: &Node, request: &Request<'_>) -> Told {
+    /// Sends a write and returns its outcome. If the answer names another leader, sends it there.
+    fn write(&mut self, node: &Node, request: &Request<'_>) -> WriteAnswer {
         let mut answer = self.ask(node, request);
         let elsewhere = answer.as_ref().ok().and_then(|answer| self.leader_named(answer));
         if let Some(leader) = elsewhere {
@@ -102,12 +101,12 @@ impl<'a> Desk<'a> {
         }
         match answer {
             Ok(answer) => read(answer),
-            Err(Failure::NotSent(why)) => Told::Refused(why),
-            Err(Failure::NoAnswer(why)) => Told::Unknown(why),
+            Err(Failure::NotSent(why)) => WriteAnswer::Refused(why),
+            Err(Failure::NoAnswer(why)) => WriteAnswer::Unknown(why),
         }
     }
 
-    /// The leader that a definite refusal names.
+    /// The leader named by a definite refusal.
     fn leader_named(&self, answer: &Answer) -> Option<&'a Node> {
         if answer.status != 503 || answer.problem() != "not-leading" {
             return None;
@@ -117,25 +116,25 @@ impl<'a> Desk<'a> {
         self.world.cluster.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Asks one node after another until it is known what came of it, `tries` times at most. Only
-    /// for what nodes know again when it is repeated.
+    /// Sends a write to one node after another until its outcome is known, at most `tries` times.
+    /// Only for writes that nodes recognize when repeated.
     fn write_again(
         &mut self,
         first: &'a Node,
         request: &Request<'_>,
         tries: u32,
-    ) -> (&'a Node, Told) {
+    ) -> (&'a Node, WriteAnswer) {
         let (mut node, mut in_doubt) = (first, None);
         for tried in 1.. {
             match self.write(node, request) {
-                Told::Unknown(why) => in_doubt = Some(why),
-                // What was asked before may still come, whatever is refused now.
-                Told::Refused(why) if in_doubt.is_none() => {
+                WriteAnswer::Unknown(why) => in_doubt = Some(why),
+                // An earlier attempt may still take effect, whatever is refused now.
+                WriteAnswer::Refused(why) if in_doubt.is_none() => {
                     if tried >= tries {
-                        return (node, Told::Refused(why));
+                        return (node, WriteAnswer::Refused(why));
                     }
                 }
-                Told::Refused(_) => {}
+                WriteAnswer::Refused(_) => {}
                 told => return (node, told),
             }
             if tried >= tries {
@@ -144,10 +143,10 @@ impl<'a> Desk<'a> {
             std::thread::sleep(Duration::from_millis(self.dice.between(20, 200)));
             node = self.any_node();
         }
-        (node, Told::Unknown(in_doubt.unwrap_or_default()))
+        (node, WriteAnswer::Unknown(in_doubt.unwrap_or_default()))
     }
 
-    /// A line that is still to be told its outcome.
+    /// A history line without an outcome yet.
     fn line(&self, kind: Kind, node: &Node) -> Operation {
         let now = self.world.history.now();
         Operation {
@@ -167,19 +166,19 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Writes down what came of it.
-    fn note(&mut self, mut line: Operation, told: Told) {
+    /// Records the outcome.
+    fn note(&mut self, mut line: Operation, told: WriteAnswer) {
         line.end_ns = self.world.history.now();
         match told {
-            Told::Done(answer) => {
+            WriteAnswer::Done(answer) => {
                 line.outcome = Outcome::Done;
                 line.position = line.position.or(answer.json()["first"].as_u64());
             }
-            Told::Conflict(answer) => {
+            WriteAnswer::Conflict(answer) => {
                 (line.outcome, line.told) = (Outcome::Conflict, answer.problem())
             }
-            Told::Refused(why) => (line.outcome, line.told) = (Outcome::Refused, why),
-            Told::Unknown(why) => {
+            WriteAnswer::Refused(why) => (line.outcome, line.told) = (Outcome::Refused, why),
+            WriteAnswer::Unknown(why) => {
                 (line.outcome, line.told) = (Outcome::Unknown, why);
                 self.who = self.world.history.number();
             }
@@ -188,24 +187,24 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What an answer to a write says.
-fn read(answer: Answer) -> Told {
+/// Interprets the answer to a write.
+fn read(answer: Answer) -> WriteAnswer {
     let problem = answer.problem();
     let text = format!("{} {problem}", answer.status);
     match answer.status {
-        200..=299 => Told::Done(answer),
+        200..=299 => WriteAnswer::Done(answer),
         // It is done, but a view does not show it yet.
-        503 if problem == "not-yet" => Told::Unknown(text),
+        503 if problem == "not-yet" => WriteAnswer::Unknown(text),
         409 if ["append-condition-failed", "sold-out"].contains(&problem.as_str()) => {
-            Told::Conflict(answer)
+            WriteAnswer::Conflict(answer)
         }
-        503 => Told::Refused(text),
-        500.. | 408 => Told::Unknown(text),
-        _ => Told::Refused(text),
+        503 => WriteAnswer::Refused(text),
+        500.. | 408 => WriteAnswer::Unknown(text),
+        _ => WriteAnswer::Refused(text),
     }
 }
 
-/// An event id made of a number and of its part, from 0.
+/// An event id made of a number and a part, from 0.
 fn event_id(number: u64, part: u64) -> String {
     format!("00000000-0000-4000-8{part:03x}-{number:012x}")
 }

@@ -1,6 +1,6 @@
-//! Orders of the catalogue, each asked for until it is known what came of it.
+//! Orders of the catalogue, each repeated until its outcome is known.
 
-use super::{Desk, Told, World};
+use super::{Desk, World, WriteAnswer};
 use crate::cluster::Cluster;
 use crate::history::Kind;
 use crate::http::{Client, Request};
@@ -8,19 +8,19 @@ use crate::plant::Plant;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// An item and how many there were of it.
+/// An item and its initial stock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item {
     pub(crate) id: u64,
     pub(crate) stock: u64,
 }
 
-/// Some are sold out soon, one never is.
+/// Some items sell out soon, one never does.
 const STOCKS: [u64; 4] = [100, 1000, 1000, 1_000_000];
 /// How long after the end of the trial an order may remain in doubt.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Puts items into the catalogue, by the leader.
+/// Adds items to the catalogue, through the leader.
 pub(crate) fn add_items(cluster: &Cluster) -> Result<Vec<Item>, String> {
     let leader = cluster.leader().ok_or("no node leads")?;
     let mut items = Vec::new();
@@ -64,7 +64,7 @@ fn order(desk: &mut Desk<'_>, item: Item, amount: u64) {
         let node = desk.any_node();
         (line.node, line.life) = (node.name.clone(), node.life());
         match desk.write(node, &request) {
-            told @ (Told::Done(_) | Told::Conflict(_)) => break told,
+            told @ (WriteAnswer::Done(_) | WriteAnswer::Conflict(_)) => break told,
             told => {
                 if world.has_ended() && ended.get_or_insert_with(Instant::now).elapsed() > PATIENCE
                 {

@@ -1,27 +1,27 @@
-//! Registers: a conditional append is a compare-and-swap, the newest event of a tag is the value.
+//! Registers: a conditional append is a compare-and-swap, and a tag's newest event is the value.
 
-use super::{Desk, Told, event_id};
+use super::{Desk, WriteAnswer, event_id};
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Request};
 use crate::node::Node;
 use crate::plant::Plant;
 use serde_json::{Value, json};
 
-/// How long a key is used: the judge's work grows with the operations of a key.
+/// How long a key is used: the checker's work grows with the operations per key.
 const KEY_NS: u64 = 4_000_000_000;
-/// How many keys there are at a time.
+/// Number of simultaneous keys.
 const KEYS: u64 = 3;
 
-/// What a read saw of a register.
+/// The state of a register according to a read.
 #[derive(Debug, Clone, Copy)]
-struct Sight {
+struct RegisterRead {
     value: u64,
-    /// Of the event that set it; 0 if there is none.
+    /// Position of the event that set it; 0 if there is none.
     position: u64,
 }
 
 pub(super) fn run(mut desk: Desk<'_>) {
-    // The newest position that this client was told of.
+    // The newest position reported to this client.
     let mut newest = 0;
     while !desk.world.has_ended() {
         let key = key(&mut desk);
@@ -45,17 +45,17 @@ fn key(desk: &mut Desk<'_>) -> String {
     format!("{generation}-{}", desk.dice.below(KEYS))
 }
 
-/// What a read asks for.
+/// The freshness that a read requests.
 #[derive(Debug, Clone, Copy)]
 enum Freshness {
     Linearizable,
     Local,
     Cached,
-    /// Whatever the node has, but no less than a position.
+    /// Whatever the node has, but at least this position.
     After(u64),
 }
 
-fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Option<Sight> {
+fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Option<RegisterRead> {
     let is_planted = desk.world.arguments.plant == Some(Plant::StaleReads);
     let consistency = match wanted {
         Freshness::Linearizable if is_planted => "cached",
@@ -97,25 +97,25 @@ fn read(desk: &mut Desk<'_>, node: &Node, key: &str, wanted: Freshness) -> Optio
     seen
 }
 
-/// What an answer shows, and up to which position.
-fn sight(answer: &Answer) -> Result<(Sight, u64), String> {
+/// The state and the head in an answer.
+fn sight(answer: &Answer) -> Result<(RegisterRead, u64), String> {
     let json = answer.json();
     let head = json["head"].as_u64().ok_or("an answer without its head")?;
     let event = &json["events"][0];
     if event == &Value::Null {
-        return Ok((Sight { value: 0, position: 0 }, head));
+        return Ok((RegisterRead { value: 0, position: 0 }, head));
     }
     let (value, position) = (event["data"]["value"].as_u64(), event["position"].as_u64());
     let seen = value.zip(position).ok_or("an event that is none of a register")?;
-    Ok((Sight { value: seen.0, position: seen.1 }, head))
+    Ok((RegisterRead { value: seen.0, position: seen.1 }, head))
 }
 
-/// Sets a register if it is still as it was seen; the position, if it is set.
-fn swap(desk: &mut Desk<'_>, node: &Node, key: &str, seen: Sight) -> Option<u64> {
+/// Sets a register if it is unchanged; returns the position if successful.
+fn swap(desk: &mut Desk<'_>, node: &Node, key: &str, seen: RegisterRead) -> Option<u64> {
     let value = desk.world.history.number();
     let tag = format!("register:{key}");
     let mut event = json!({"type": "RegisterSet", "tags": [tag], "data": {"value": value}});
-    // With an id it is known again, and may be repeated.
+    // With an id the request is recognized and can be repeated.
     let tries = if desk.dice.percent(50) {
         event["id"] = json!(event_id(value, 0));
         4
@@ -132,7 +132,7 @@ fn swap(desk: &mut Desk<'_>, node: &Node, key: &str, seen: Sight) -> Option<u64>
     let node = desk.world.cluster.nodes.iter().find(|known| known.name == node.name)?;
     let (_, told) = desk.write_again(node, &Request::post("/v1/append", &request), tries);
     let position = match &told {
-        Told::Done(answer) => answer.json()["first"].as_u64(),
+        WriteAnswer::Done(answer) => answer.json()["first"].as_u64(),
         _ => None,
     };
     desk.note(line, told);

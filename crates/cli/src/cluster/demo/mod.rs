@@ -23,32 +23,28 @@ const AWAY: Duration = Duration::from_secs(15);
 
 /// What `wellspring cluster demo` takes.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Needs PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql), or --journal. As root it runs as the
-user postgres, because PostgreSQL does not run as root. Everything listens on loopback alone. A node that ends is
-started again after 15 s.
+#[command(after_long_help = "\
+Needs PostgreSQL on this machine (Debian and Ubuntu: apt-get install postgresql), or --journal. When \
+started as root, PostgreSQL runs as the user postgres. Everything listens on loopback only. A node \
+that ends is restarted after 15 s.
 
-Ctrl-C and SIGTERM end and remove all of it. After kill -9 of the demo itself its nodes and its PostgreSQL run on, and
-its folder stays: wellspring-demo-PID-0 in TMPDIR (/tmp). `kill` the three nodes and the pid in the first line of
-FOLDER/postgres/data/postmaster.pid, then remove the folder.
-
-Exit codes: 0 ended by Ctrl-C, 2 or 64 usage, 69 PostgreSQL is not installed, or something did not start, 74 the folder
-cannot be written.")]
+Ctrl-C and SIGTERM stop and remove everything. After kill -9 of the demo itself, its nodes and its \
+PostgreSQL keep running, and its folder remains: wellspring-demo-PID-0 in TMPDIR (/tmp). `kill` the \
+three nodes and the pid in the first line of FOLDER/postgres/data/postmaster.pid, then remove the \
+folder.")]
 pub(super) struct DemoArgs {
-    /// The journal: a database that no other cluster uses; otherwise a PostgreSQL is started for
-    /// it.
+    /// Database that no other cluster uses [default: a PostgreSQL of its own]
     #[arg(long, value_name = "URL")]
     journal: Option<String>,
-    /// Where everything is kept, to go on with it later; otherwise a folder that is removed at the
-    /// end.
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder to keep everything in [default: one that is removed at the end]
+    #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    // Before anything is started: what is started is ended.
+    // Before anything is started, so that everything started is stopped.
     let interrupts = Interrupts::begin()?;
-    // Dropped in the opposite order: the nodes, what they write to, where all of it lies.
+    // Dropped in reverse order: the nodes, their journal, the folder.
     let folder = DemoFolder::open(args.dir.as_deref())?;
     let postgres = match &args.journal {
         Some(_) => None,
@@ -73,7 +69,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     say(&introduction(&nodes, postgres.as_ref(), &folder))?;
     look_after(&mut nodes, &journal, &interrupts)?;
-    eprintln!("ending");
+    eprintln!("Stopping.");
     Ok(())
 }
 
@@ -92,7 +88,7 @@ fn look_after(
                     *away = Duration::ZERO;
                     let seconds = AWAY.as_secs();
                     say(&format!(
-                        "{} has ended ({how}); it is started again in {seconds} s",
+                        "{} has ended ({how}); restarting it in {seconds} s",
                         node.name()
                     ))?;
                 }
@@ -100,7 +96,7 @@ fn look_after(
                     *away += LOOK;
                     if *away >= AWAY {
                         node.start_again(journal)?;
-                        say(&format!("{} is started again, pid {}", node.name(), node.pid()))?;
+                        say(&format!("{} was restarted, pid {}", node.name(), node.pid()))?;
                     }
                 }
             }
@@ -117,9 +113,9 @@ fn introduction(
 ) -> String {
     let over = match postgres {
         Some(postgres) => format!("a PostgreSQL on {}", postgres.address()),
-        None => "the journal that you named".to_owned(),
+        None => "the journal you named".to_owned(),
     };
-    let mut lines = vec![format!("Three nodes are one service, over {over}:"), String::new()];
+    let mut lines = vec![format!("Three nodes form one service, over {over}:"), String::new()];
     for node in nodes {
         lines.push(format!("  {}  {}  pid {}", node.name(), node.url(), node.pid()));
     }
@@ -130,19 +126,19 @@ In another terminal:
 
   wellspring cluster status --url {a}
 
-  # Append on one node, read on another: linearizable shows what was answered before, wherever that was.
+  # Append on one node, read on another: a linearizable read shows every acknowledged event.
   curl {b}/v1/append -H 'Content-Type: application/json' -d '{{\"events\":[{{\"type\":\"Tried\",\"tags\":[\"t:1\"],\"data\":1}}]}}'
   curl '{c}/v1/events?consistency=linearizable'
 
-  # Another node leads, by wish; and because the one that leads is gone (the status names it, its pid is above).
+  # Make another node lead; then kill the leader (the status names it, its pid is above).
   wellspring cluster transfer --url {a}
   kill -9 PID
-  wellspring cluster status --url {b}    # at one that lives, after some seconds
+  wellspring cluster status --url {b}    # ask a live node, after some seconds
 
 Logs of the nodes and their data are in {}.
-Ctrl-C ends all of it{}.",
+Ctrl-C stops everything{}.",
         folder.path().display(),
-        if folder.is_kept() { "; what is in the folder stays" } else { " and removes the folder" }
+        if folder.is_kept() { "; the folder stays" } else { " and removes the folder" }
     ));
     lines.join("\n")
 }

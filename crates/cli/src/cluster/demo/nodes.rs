@@ -42,9 +42,9 @@ pub(super) struct DemoNode {
 pub(super) enum NodeEnd {
     /// It has not.
     Runs,
-    /// It has, since the last look, and how.
+    /// It has, since the last check, and how.
     JustNow(String),
-    /// It has, and that was told.
+    /// It has, and that was reported.
     Ended,
 }
 
@@ -77,10 +77,10 @@ impl DemoNode {
         url(self.port)
     }
 
-    /// Waits until it takes writes.
+    /// Waits until it accepts writes.
     ///
     /// # Errors
-    /// It ends, does not come to it within a minute, or Ctrl-C comes.
+    /// It ends, is not ready within a minute, or Ctrl-C comes.
     pub(super) fn wait_ready(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let endpoint = endpoint(&self.url())?;
         let client = Client::new(endpoint, &Trust::default()).map_err(Failure::usage)?;
@@ -100,7 +100,7 @@ impl DemoNode {
         Err(self.failed("is not ready after a minute"))
     }
 
-    /// Whether it has ended; how is told once.
+    /// Whether it has ended; how, only once.
     pub(super) fn has_ended(&mut self) -> NodeEnd {
         if self.ended {
             return NodeEnd::Ended;
@@ -131,7 +131,7 @@ impl DemoNode {
         let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n  ");
         Failure::new(
             Code::Unavailable,
-            format!("the node {} {what}; its log ends with\n  {shown}", self.name),
+            format!("node {} {what}; its log ends with\n  {shown}", self.name),
         )
     }
 }
@@ -166,7 +166,7 @@ fn log_file(dir: &Path) -> PathBuf {
 /// A port that was free a moment ago.
 ///
 /// # Errors
-/// There is none.
+/// No port is free.
 pub(super) fn free_port() -> Result<u16, Failure> {
     let bound = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
     let address = bound.and_then(|listener| listener.local_addr());
@@ -175,8 +175,7 @@ pub(super) fn free_port() -> Result<u16, Failure> {
 }
 
 fn spawn(name: &str, port: u16, dir: &Path, journal: &Journal) -> Result<Child, Failure> {
-    let failed =
-        |error| Failure::new(Code::Unavailable, format!("starting the node {name}: {error}"));
+    let failed = |error| Failure::new(Code::Unavailable, format!("starting node {name}: {error}"));
     let mut options = OpenOptions::new();
     let log = options.create(true).append(true).mode(0o600).open(log_file(dir)).map_err(failed)?;
     let mut command = Command::new(env::current_exe().map_err(failed)?);

@@ -1,5 +1,4 @@
-//! A PostgreSQL server of a demo's own: on loopback, with a password of its own, ended with the
-//! demo.
+//! The PostgreSQL server of a demo: on loopback, with a generated password, stopped with the demo.
 
 use super::nodes::free_port;
 use crate::exit::{Code, Failure};
@@ -15,14 +14,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Whom PostgreSQL runs as where the demo is root's: it refuses root.
+/// The user that PostgreSQL runs as if the demo runs as root: it refuses root.
 const USER: &str = "postgres";
 /// Where distributions put its programs, a folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// How often a port is tried that another process may take first.
+/// Attempts to find a port that no other process takes first.
 const TRIES: u32 = 5;
 
-/// A running server. It is ended when this is dropped.
+/// A running server. Dropping it stops the server.
 pub(super) struct DemoPostgres {
     programs: PathBuf,
     data: PathBuf,

@@ -39,7 +39,7 @@ impl Field {
             let Some(name) = KNOWN.into_iter().find(|known| *known == name) else {
                 let known = KNOWN.join(", ");
                 return Err(Failure::usage(format!(
-                    "--field: an item has no {name}; it has: {known}"
+                    "--field: an item has no field {name}; its fields: {known}"
                 )));
             };
             if fields.iter().any(|field| field.name == name) {
@@ -57,8 +57,8 @@ impl Field {
         match NEEDED.into_iter().find(|name| !is_given(&fields, name)) {
             None => Ok(fields),
             Some(name) => Err(Failure::usage(format!(
-                "there is no column {name}; say what it is with --field {name}=TEMPLATE, where {{COLUMN}} \
-                 stands for a cell and {{#}} for the number of the row; the header has: {columns}"
+                "there is no column {name}; define it with --field {name}=TEMPLATE, where {{COLUMN}} stands for a \
+                 cell and {{#}} for the number of the row; the header has: {columns}"
             ))),
         }
     }
@@ -86,7 +86,7 @@ fn pieces(template: &str, header: &[String]) -> Result<Vec<Piece>, Failure> {
         }
         let Some((name, behind)) = behind.split_once('}') else {
             return Err(Failure::usage(format!(
-                "--field {template}: a brace is opened and not closed"
+                "--field {template}: an opening brace is not closed"
             )));
         };
         pieces.push(match header.iter().position(|column| column == name) {

@@ -3,9 +3,11 @@
 use super::fields::Field;
 use crate::exit::Failure;
 use crate::import::csv_reader::CsvReader;
-use crate::import::json_items::{Broken, JsonItems};
+use crate::import::json_items::JsonItems;
 use crate::import::rows::Input;
 use crate::import::{Format, ImportArgs};
+use crate::lines::Broken;
+use crate::numbers::counted;
 use crate::wire::push_string;
 
 /// An item, or what is wrong with it, and the line that it begins on.
@@ -32,8 +34,9 @@ impl Items {
     /// Usage, data.
     pub(super) fn of(args: &ImportArgs, reader: Input) -> Result<Items, Failure> {
         let format = args.format()?;
-        if format != Format::Csv && !args.fields.is_empty() {
-            let what = "--field is for CSV; the other formats name their fields themselves";
+        if format != Format::Csv && !args.catalogue.fields.is_empty() {
+            let what =
+                "--field is for CSV; items in the other formats have these fields themselves";
             return Err(Failure::usage(what));
         }
         if format != Format::Csv {
@@ -50,7 +53,7 @@ impl Items {
         let columns = if found.is_some() { reader.len() } else { 0 };
         let name = |column| String::from_utf8_lossy(reader.cell(column)).into_owned();
         let header: Vec<String> = (0..columns).map(name).collect();
-        let fields = Field::all(&args.fields, &header)?;
+        let fields = Field::all(&args.catalogue.fields, &header)?;
         Ok(Items::Csv { reader, columns, fields, row: 0 })
     }
 
@@ -71,7 +74,8 @@ impl Items {
         let json = match reader.fault() {
             Some(fault) => Err(fault.sentence().to_owned()),
             None if reader.len() != columns => {
-                Err(format!("has {} cells, and the header has {columns}", reader.len()))
+                let cells = counted(reader.len() as u64, "cell", "cells");
+                Err(format!("the row has {cells}, the header {columns}"))
             }
             None => json(reader, fields, *row),
         };
@@ -106,7 +110,7 @@ fn json(reader: &CsvReader<Input>, fields: &[Field], row: u64) -> Result<Vec<u8>
         }
         push_string(&mut out, field.name);
         out.push(b':');
-        // A price stays the text that it is, so that nobody makes a binary fraction of it.
+        // A price stays text, so that it never becomes a binary fraction.
         if field.name == "stock" && value.bytes().all(|byte| byte.is_ascii_digit()) {
             let digits = value.trim_start_matches('0');
             out.extend_from_slice(if digits.is_empty() { b"0" } else { digits.as_bytes() });

@@ -6,13 +6,14 @@ mod items;
 #[cfg(test)]
 mod tests;
 
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, InputKind};
 use crate::import::ImportArgs;
 use crate::import::retries::{Verdict, passing, retried};
 use crate::import::source::Source;
 use crate::interrupt::on_interrupt;
+use crate::numbers::{counted, grouped};
 use crate::problem::Problem;
-use crate::progress::{Progress, counted, grouped};
+use crate::progress::Progress;
 use items::{Item, Items};
 use serde::Deserialize;
 use std::io::{Cursor, Write};
@@ -22,7 +23,7 @@ use wellspring_host::client::{Answer, Client, Request};
 /// Where items are put.
 const PATH: &str = "/v1/catalogue/items";
 const PATH_SETTING_STOCK: &str = "/v1/catalogue/items?known_stock=set";
-/// Most items of one request, and bytes after which no more are added to it.
+/// Most items of one request, and the size at which it is closed, in bytes.
 const MOST_ITEMS: usize = 1_000;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -36,10 +37,9 @@ const BOOKS: &str = r#"{"sku":"bookstore-1","name":"How to get a good grade in 6
 /// What is imported into the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Preset {
-    /// The four books of the bookstore; there is no file.
+    /// The four books of the bookstore, without a file
     Bookstore,
-    /// The items of a file: NDJSON as POST /v1/catalogue/items takes it, or CSV with columns sku,
-    /// name, description, topic, price, currency, stock, or others that --field names.
+    /// Items of a file: NDJSON as in POST /v1/catalogue/items, or CSV with a column for each field
     Items,
 }
 
@@ -84,15 +84,16 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
     if args.dry_run {
         return dry_run(name, &mut items, out);
     }
-    let mut sender = Sender { client: args.target.client()?, name, sets_stock: args.set_stock };
+    let mut sender =
+        Sender { client: args.target.client()?, name, sets_stock: args.catalogue.set_stock };
     let mut progress = Progress::start("import", total_bytes).of("items");
-    let sets_stock = args.set_stock;
+    let sets_stock = args.catalogue.set_stock;
     on_interrupt(move || {
         let once_more = match sets_stock {
-            true => "it sets stocks once more: count what was sold meanwhile",
-            false => "it adds nothing twice and leaves stocks alone",
+            true => "it sets stocks again: account for what was sold meanwhile",
+            false => "it adds nothing twice and leaves stocks unchanged",
         };
-        eprintln!("\ninterrupted: run the same command again to go on; {once_more}");
+        eprintln!("\nInterrupted. Run the same command again to continue; {once_more}.");
     });
     let mut total = Counts::default();
     let result = loop {
@@ -102,13 +103,13 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
         }
         progress.update(taken.load(Ordering::Relaxed), total.all());
         match then {
-            Then::GoOn => {}
-            Then::End => break Ok(()),
-            Then::Stop(failure) => break Err(failure),
+            BatchEnd::GoOn => {}
+            BatchEnd::End => break Ok(()),
+            BatchEnd::Stop(failure) => break Err(failure),
         }
     };
     progress.end();
-    let did = if result.is_ok() { "imported" } else { "stopped after" };
+    let did = if result.is_ok() { "Imported" } else { "Stopped after" };
     eprintln!(
         "{did} {}: {} added, {} changed, {} unchanged; in {:.1} s",
         counted(total.all(), "item", "items"),
@@ -122,12 +123,12 @@ pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Res
 
 fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> {
     if args.target.log != wellspring_host::names::MAIN {
-        return Err(Failure::usage("the catalogue is that of the log main: leave --log out"));
+        return Err(Failure::usage("the catalogue belongs to the log main: leave --log out"));
     }
     match preset {
-        Preset::Bookstore if args.file.is_some() || !args.fields.is_empty() => Err(Failure::usage(
-            "--preset bookstore brings its books along: give no file and no --field",
-        )),
+        Preset::Bookstore if args.file.is_some() || !args.catalogue.fields.is_empty() => Err(
+            Failure::usage("--preset bookstore contains its books: give no file and no --field"),
+        ),
         Preset::Bookstore => {
             let books = Box::new(Cursor::new(BOOKS));
             Ok(("the bookstore", Source::over(books, "the bookstore", Some(BOOKS.len() as u64))?))
@@ -138,35 +139,35 @@ fn source(args: &ImportArgs, preset: Preset) -> Result<(&str, Source), Failure> 
 }
 
 /// What comes behind a batch.
-enum Then {
+enum BatchEnd {
     GoOn,
     End,
     /// Something is wrong with the next item.
     Stop(Failure),
 }
 
-fn next_batch(name: &str, items: &mut Items) -> (Batch, Then) {
+fn next_batch(name: &str, items: &mut Items) -> (Batch, BatchEnd) {
     let mut batch = Batch::default();
     while batch.lines.len() < MOST_ITEMS && batch.body.len() < MOST_BYTES {
         match items.next() {
-            Ok(None) => return (batch, Then::End),
+            Ok(None) => return (batch, BatchEnd::End),
             Ok(Some(Item { line, json: Ok(json) })) => {
                 batch.body.extend_from_slice(&json);
                 batch.body.push(b'\n');
                 batch.lines.push(line);
             }
             Ok(Some(Item { line, json: Err(what) })) => {
-                return (batch, Then::Stop(bad(name, line, &what)));
+                return (batch, BatchEnd::Stop(bad(name, line, &what)));
             }
-            Err(broken) => return (batch, Then::Stop(bad(name, broken.line, &broken.what))),
+            Err(broken) => return (batch, BatchEnd::Stop(bad(name, broken.line, &broken.what))),
         }
     }
-    (batch, Then::GoOn)
+    (batch, BatchEnd::GoOn)
 }
 
 fn bad(name: &str, line: u64, what: &str) -> Failure {
     let line = grouped(line);
-    Failure::data(format!("{name}, line {line}: {what}. What stands before it is in the catalogue"))
+    Failure::data(format!("{name}, line {line}: {what}. Everything before it is in the catalogue"))
 }
 
 /// Sends batches over one connection.
@@ -193,13 +194,12 @@ impl Sender<'_> {
         let gave_up = |failure| (Counts::default(), failure);
         let sent = retried(&mut note, gave_up, || match self.client.call(&request) {
             Ok(answer) => judge(&answer, self.name, batch),
-            // Nobody knows what of it was done, and to set a stock again would undo what was sold
-            // since.
+            // The outcome is unknown, and setting a stock again would undo what was sold since.
             Err(error) if self.sets_stock => {
                 let (first, last) = (batch.lines[0], batch.lines[batch.lines.len() - 1]);
                 let what = format!(
-                    "{error}; whether the stocks of lines {first} to {last} were set is not known, and they are not set \
-                     again by themselves: look at some of these items first"
+                    "{error}; it is unknown whether the stocks of lines {first} to {last} were set. They are not set \
+                     again automatically: look at some of these items first"
                 );
                 Verdict::Refused((Counts::default(), Failure::new(Code::Unavailable, what)))
             }
@@ -218,7 +218,7 @@ fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, (Counts,
     // A refusal says, too, what of it was done.
     let counts = serde_json::from_slice::<Counts>(&answer.body);
     if answer.head.status == 200 {
-        let what = "the server's answer is not understood; is it of this version?";
+        let what = "cannot understand the server's answer; does it have the same version?";
         let failure = || (Counts::default(), Failure::new(Code::Unavailable, what));
         return counts.map_or_else(|_| Verdict::Refused(failure()), Verdict::Done);
     }
@@ -229,7 +229,7 @@ fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, (Counts,
     let place = problem.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
     let failure = match place.and_then(|place| batch.lines.get(place)) {
         Some(line) => bad(name, *line, problem.detail_of_line()),
-        None => Failure::new(problem.code(Code::Data), problem.sentence()),
+        None => Failure::new(problem.code(InputKind::Data), problem.sentence()),
     };
     Verdict::Refused((counts.unwrap_or_default(), failure))
 }
@@ -252,6 +252,6 @@ fn dry_run(name: &str, items: &mut Items, out: &mut dyn Write) -> Result<(), Fai
         }
     }
     let items = counted(count, "item", "items");
-    eprintln!("dry run: {items}; what they say is for the server to judge");
+    eprintln!("Dry run: {items}; the server will check their content.");
     Ok(())
 }

@@ -64,7 +64,7 @@ fn what_is_wrong_names_the_line_of_the_file() {
     assert!(failure.message.contains("line 5: price is wrong"), "{}", failure.message);
     let short = file(&dir, "b.csv", "sku,name,topic,price\na,b\n");
     let failure = import(&["--preset", "items", "--dry-run", &short]).unwrap_err();
-    let says = "line 2: has 2 cells, and the header has 4";
+    let says = "line 2: the row has 2 cells, the header 4";
     assert!(failure.message.contains(says), "{}", failure.message);
 }
 
@@ -75,7 +75,7 @@ fn fields_that_cannot_be_are_refused() {
     for (fields, says) in [
         (&[][..], "there is no column sku"),
         (&["sku={nr}"], "there is no column nr"),
-        (&["colour=red"], "an item has no colour"),
+        (&["colour=red"], "an item has no field colour"),
         (&["sku={#"], "not closed"),
         (&["sku"], "NAME=TEMPLATE"),
         (&["sku=a", "sku=b"], "twice"),

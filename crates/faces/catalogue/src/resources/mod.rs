@@ -7,6 +7,7 @@ mod json;
 mod orders;
 mod topics;
 
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use body::reads;
 pub(crate) use bulk::KNOWN_STOCK;
 pub(crate) use items::{AFTER, IN_STOCK, LIMIT, SKU, TOPIC as IN_TOPIC, WITHDRAWN};

@@ -21,6 +21,7 @@ mod highlight;
 mod index;
 #[cfg(feature = "search")]
 mod near;
+#[cfg(any(test, feature = "search", feature = "fuzzing"))]
 mod query;
 #[cfg(feature = "search")]
 mod room;
@@ -33,6 +34,7 @@ mod words;
 pub(crate) use absent::{SearchRoom, search};
 #[cfg(feature = "search")]
 pub(crate) use answer::search;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use query::reads;
 #[cfg(feature = "search")]
 pub(crate) use room::SearchRoom;

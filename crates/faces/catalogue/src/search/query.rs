@@ -71,6 +71,7 @@ pub(super) fn fault(text: &str) -> Option<String> {
 
 /// Parses a search text; returns the number of words and of those in phrases, `None` if it is
 /// refused.
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn reads(text: &str) -> Option<(Vec<String>, usize)> {
     if fault(text).is_some() {
         return None;

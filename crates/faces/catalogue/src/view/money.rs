@@ -25,6 +25,7 @@ pub(crate) struct Currency([u8; 3]);
 
 impl Currency {
     /// The US dollar.
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) const USD: Currency = Currency(*b"USD");
 
     /// The currency of a code in upper case.

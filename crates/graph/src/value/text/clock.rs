@@ -5,43 +5,13 @@ use crate::value::{
 };
 use std::fmt::Write;
 use std::sync::Arc;
+use wellspring_types::moment::Date as CalendarDate;
 
-const MAX_YEAR: i64 = 999_999_999;
 const MAX_OFFSET: i32 = 18 * 3600;
 const DAY_NANOSECONDS: u64 = DAY_SECONDS as u64 * NANOSECONDS;
 
-/// The date of a day number (after Howard Hinnant's `civil_from_days`).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days.saturating_add(719_468);
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-/// The day number; `None` if the date does not exist.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if year.abs() > MAX_YEAR || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
-    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = era * 146_097 + day_of_era - 719_468;
-    (civil(days) == (year, month, day)).then_some(days)
-}
-
 fn put_date(out: &mut String, date: Date) {
-    let (year, month, day) = civil(date.days);
+    let CalendarDate { year, month, day } = CalendarDate::of_day(date.days);
     _ = match year {
         0..=9_999 => write!(out, "{year:04}-{month:02}-{day:02}"),
         _ => write!(out, "{year:+010}-{month:02}-{day:02}"),
@@ -158,7 +128,7 @@ pub(super) fn read_date(text: &str) -> Option<Date> {
     let mut parts = unsigned.split('-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     let year = if sign == 0 { digits(year, 4)? } else { sign * digits(year, 9)? };
-    let days = days(year, digits(month, 2)?, digits(day, 2)?)?;
+    let days = CalendarDate::new(year, digits(month, 2)?, digits(day, 2)?)?.to_day();
     parts.next().is_none().then_some(Date { days })
 }
 

@@ -5,6 +5,7 @@
 //! Property tests compare its view of JSON with serde_json's.
 
 use std::borrow::Cow;
+use wellspring_types::valid::join_path;
 
 /// Deepest nesting of arrays and objects accepted in one document.
 pub const MAX_DEPTH: usize = 512;
@@ -73,8 +74,7 @@ impl Fault {
 
     /// The same fault seen from the enclosing structure.
     pub fn within(mut self: Box<Fault>, outer: &str) -> Box<Fault> {
-        let joint = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
-        self.field = format!("{outer}{joint}{}", self.field);
+        self.field = join_path(outer, &self.field);
         self
     }
 

@@ -1,4 +1,5 @@
-//! Where the server is and how to reach it: a URL, read strictly, and a password that nobody sees.
+//! The address of the server and how to connect: a strictly parsed URL, and a password that is
+//! never shown.
 
 mod url;
 
@@ -7,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// The port of PostgreSQL.
+/// PostgreSQL's default port.
 pub(crate) const DEFAULT_PORT: u16 = 5432;
-/// The schema the tables lie in, unless another one is named.
+/// The default schema of the tables.
 pub(crate) const DEFAULT_SCHEMA: &str = "wellspring";
 
-/// A password. It is wiped when it is dropped and never shown.
+/// A password. Wiped on drop and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Zeroizing<Vec<u8>>);
 
 impl Password {
-    /// These bytes.
+    /// A password with these bytes.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Password {
         Password(Zeroizing::new(bytes))
@@ -34,7 +35,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Options that cannot be used. Says what to write instead, and never the password.
+/// Invalid options. The text says what to write instead, and never contains the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionsError(pub(crate) String);
 
@@ -46,17 +47,17 @@ impl fmt::Display for OptionsError {
 
 impl std::error::Error for OptionsError {}
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// A name or an address, or the folder of a Unix socket.
+    /// A host name, an IP address, or the folder of a Unix socket.
     pub name: String,
     /// The port.
     pub port: u16,
 }
 
 impl Host {
-    /// Whether what is said to it stays on this machine.
+    /// Whether the connection stays on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.name.starts_with('/')
@@ -78,74 +79,73 @@ impl fmt::Display for Host {
 /// Whether connections are encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// They are not: to this machine only.
+    /// Not encrypted: allowed to this machine only.
     Off,
-    /// They are, and the server's certificate is for its name and signed by an authority that is
-    /// trusted.
+    /// Encrypted, and the server's certificate must match its name and be signed by a trusted
+    /// authority.
     VerifyFull {
-        /// PEM file of the authorities; `None` for those this machine trusts.
+        /// PEM file of the certificate authorities; `None` for those trusted by this machine.
         authorities: Option<PathBuf>,
     },
 }
 
-/// Whether events are written as rows beside the entries, for any SQL client to read.
+/// Whether events are also written as rows, for any SQL client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EventRows {
-    /// Into `ws_event`, by the statement that places the batch.
+    /// Into `ws_event`, in the statement that places the batch.
     #[default]
     Write,
     /// Not by this node.
     Omit,
 }
 
-/// How a node reaches its server.
+/// How a node connects to its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectOptions {
-    /// Servers, one of which takes writes: tried in this order.
+    /// The servers, tried in this order until one accepts writes.
     pub hosts: Vec<Host>,
-    /// Whom to be.
+    /// The user.
     pub user: String,
-    /// What to prove it with, if the server asks.
+    /// The password, if the server requires one.
     pub password: Option<Password>,
     /// The database.
     pub database: String,
-    /// The schema that the tables lie in.
+    /// The schema of the tables.
     pub schema: String,
     /// Whether connections are encrypted.
     pub tls: Tls,
-    /// How long a connection may take to be made.
+    /// Timeout of a connection attempt.
     pub connect_timeout: Duration,
-    /// What the server shows this node as (`pg_stat_activity.application_name`).
+    /// The node's name on the server (`pg_stat_activity.application_name`).
     pub application_name: String,
     /// Whether events are written as rows.
     pub event_rows: EventRows,
 }
 
 impl ConnectOptions {
-    /// Reads `postgres://USER[:PASSWORD]@HOST[:PORT][,HOST…]/DATABASE[?NAME=VALUE&…]`; what stands
-    /// in it is percent-encoded where it must be, and a host that begins with `%2F` is the folder
-    /// of a socket. Names:
+    /// Parses `postgres://USER[:PASSWORD]@HOST[:PORT][,HOST…]/DATABASE[?NAME=VALUE&…]`,
+    /// percent-encoded where necessary; a host that begins with `%2F` is the folder of a socket.
+    /// Names:
     ///
-    /// - `schema`: where the tables lie (`wellspring`).
-    /// - `sslmode`: `disable`, to this machine only, where it is what goes without saying; or
+    /// - `schema`: the schema of the tables (`wellspring`).
+    /// - `sslmode`: `disable`, allowed to this machine only, where it is the default; or
     ///   `verify-full`.
-    /// - `sslrootcert`: PEM file of the authorities to trust.
+    /// - `sslrootcert`: PEM file of the certificate authorities to trust.
     /// - `connect_timeout`: in seconds (5).
     ///
-    /// # Errors
-    /// [`OptionsError`]: what is wrong, and what to write.
+    /// # Errors [`OptionsError`]: what is wrong, and what to write.
     pub fn parse(text: &str) -> Result<ConnectOptions, OptionsError> {
         url::parse(text)
     }
 
-    /// The same with this password, unless the URL held one.
+    /// Sets the password, unless the URL contains one.
     #[must_use]
     pub fn or_password(mut self, password: Option<Password>) -> ConnectOptions {
         self.password = self.password.or(password);
         self
     }
 
-    /// The same with the password of the environment variable `PGPASSWORD`, unless there is one.
+    /// Sets the password from the environment variable `PGPASSWORD`, unless there is one already.
     #[must_use]
     pub fn or_password_of_environment(self) -> ConnectOptions {
         use std::os::unix::ffi::OsStringExt as _;
@@ -153,11 +153,10 @@ impl ConnectOptions {
         self.or_password(password.map(|password| Password::new(password.into_vec())))
     }
 
-    /// The same with the password in a file, whose last line end does not count. Takes the place of
-    /// any other.
+    /// Sets the password from a file, without its final newline. Replaces any other password.
     ///
     /// # Errors
-    /// [`OptionsError`]: the file cannot be read, is empty, or is open to others.
+    /// [`OptionsError`]: the file cannot be read, is empty, or is accessible to other users.
     pub fn with_password_file(mut self, path: &Path) -> Result<ConnectOptions, OptionsError> {
         use std::os::unix::fs::PermissionsExt as _;
         let name = path.display();
@@ -165,7 +164,7 @@ impl ConnectOptions {
         let mode = std::fs::metadata(path).map_err(fault)?.permissions().mode() & 0o7777;
         if mode & 0o077 != 0 {
             return Err(OptionsError(format!(
-                "the password file {name} is open to others (mode {mode:04o}): chmod 600 {name}"
+                "the password file {name} is accessible to other users (mode {mode:04o}); run chmod 600 {name}"
             )));
         }
         let mut bytes = Zeroizing::new(std::fs::read(path).map_err(fault)?);
@@ -174,21 +173,21 @@ impl ConnectOptions {
         }
         if bytes.is_empty() {
             return Err(OptionsError(format!(
-                "the password file {name} is empty: write the password into its first line"
+                "the password file {name} is empty; write the password on its first line"
             )));
         }
         self.password = Some(Password(bytes));
         Ok(self)
     }
 
-    /// Looks for what cannot be right, wherever the options come from.
+    /// Checks options of any origin.
     ///
     /// # Errors
     /// [`OptionsError`].
     pub fn check(&self) -> Result<(), OptionsError> {
         if self.hosts.is_empty() {
             return Err(OptionsError(
-                "no server is named: write postgres://USER@HOST/DATABASE".into(),
+                "no server is given; write postgres://USER@HOST/DATABASE".into(),
             ));
         }
         let foreign = self.hosts.iter().find(|host| !host.is_local());

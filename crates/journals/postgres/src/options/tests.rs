@@ -35,7 +35,7 @@ fn beyond_this_machine_a_connection_is_encrypted_or_refused() {
     assert!(refused("postgres://ann@db.example/events?sslmode=disable").contains("verify-full"));
     assert!(refused("postgres://ann@db.example/e?sslmode=require").contains("verify-full"));
     assert!(refused("postgres://ann@127.0.0.1/e?sslrootcert=/ca.pem").contains("sslmode"));
-    // One of several is enough.
+    // One remote host among several is enough.
     assert!(refused("postgres://a@127.0.0.1,10.0.0.1/e?sslmode=disable").contains("10.0.0.1"));
 }
 

@@ -1,5 +1,5 @@
-//! The URL of a server, read strictly: what is not known is refused by name. Errors never quote
-//! what may be the password.
+//! Parses the URL of a server strictly: unknown parts are refused by name. Errors never quote
+//! anything that may be the password.
 
 use super::{
     ConnectOptions, DEFAULT_PORT, DEFAULT_SCHEMA, EventRows, Host, OptionsError, Password, Tls,
@@ -17,24 +17,21 @@ pub(crate) fn parse(text: &str) -> Result<ConnectOptions, OptionsError> {
     let rest = text
         .strip_prefix("postgres://")
         .or_else(|| text.strip_prefix("postgresql://"))
-        .ok_or_else(|| fault("a journal in PostgreSQL is named by a URL"))?;
+        .ok_or_else(|| fault("a journal in PostgreSQL must be given as a URL"))?;
     if rest.contains('#') {
-        return Err(fault("the URL holds a #, which is written %23 in a password"));
+        return Err(fault("the URL contains a #; write %23 for it in a password"));
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) =
-        rest.split_once('/').ok_or_else(|| fault("the URL names no database"))?;
+        rest.split_once('/').ok_or_else(|| fault("the URL contains no database"))?;
     if database.contains('/') {
-        return Err(fault(
-            "the URL holds a / too many, which is written %2F in a name or password",
-        ));
+        return Err(fault("the URL contains too many /; write %2F for one in a name or password"));
     }
-    // The last @: the host holds none, and one in a password is an error that people make.
-    let (who, hosts) = authority.rsplit_once('@').ok_or_else(|| fault("the URL names no user"))?;
+    // The last @: a host contains none, and one in a password is a common mistake.
+    let (who, hosts) =
+        authority.rsplit_once('@').ok_or_else(|| fault("the URL contains no user"))?;
     if who.contains('@') {
-        return Err(fault(
-            "the URL holds an @ too many, which is written %40 in a name or password",
-        ));
+        return Err(fault("the URL contains too many @; write %40 for one in a name or password"));
     }
     let (user, password) = match who.split_once(':') {
         Some((user, password)) => (user, Some(password)),
@@ -67,10 +64,10 @@ fn read_query(query: &str, options: &mut ConnectOptions) -> Result<(), OptionsEr
     let mut authorities = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or_else(|| {
-            OptionsError(format!("{pair:?} in the URL has no value: write {pair}=VALUE"))
+            OptionsError(format!("{pair:?} in the URL has no value; write {pair}=VALUE"))
         })?;
         if seen.contains(&key) {
-            return Err(OptionsError(format!("{key} stands in the URL twice: leave one out")));
+            return Err(OptionsError(format!("{key} is given twice in the URL; remove one")));
         }
         seen.push(key);
         let value = name(value, key)?;
@@ -92,7 +89,7 @@ fn read_query(query: &str, options: &mut ConnectOptions) -> Result<(), OptionsEr
             }
             "password" => {
                 return Err(OptionsError(
-                    "a password stands before the @ of the URL, in PGPASSWORD or in a file".into(),
+                    "put the password before the @ of the URL, in PGPASSWORD or in a file".into(),
                 ));
             }
             _ => {
@@ -110,7 +107,7 @@ fn read_query(query: &str, options: &mut ConnectOptions) -> Result<(), OptionsEr
             Ok(())
         }
         (Tls::Off, Some(_)) => Err(OptionsError(
-            "sslrootcert has no use without encryption: write sslmode=verify-full as well".into(),
+            "sslrootcert has no effect without encryption; add sslmode=verify-full".into(),
         )),
     }
 }
@@ -119,7 +116,7 @@ fn seconds(value: &str) -> Result<Duration, OptionsError> {
     match value.parse() {
         Ok(seconds @ 1..=300) => Ok(Duration::from_secs(seconds)),
         _ => Err(OptionsError(format!(
-            "connect_timeout={value} cannot be: write seconds, from 1 to 300"
+            "connect_timeout={value} is invalid; write seconds from 1 to 300"
         ))),
     }
 }
@@ -127,14 +124,14 @@ fn seconds(value: &str) -> Result<Duration, OptionsError> {
 fn host(text: &str) -> Result<Host, OptionsError> {
     let (name_part, port) = if let Some(rest) = text.strip_prefix('[') {
         let (address, rest) =
-            rest.split_once(']').ok_or_else(|| fault("an address in [ has no ]"))?;
+            rest.split_once(']').ok_or_else(|| fault("an address after [ has no closing ]"))?;
         if address.parse::<std::net::Ipv6Addr>().is_err() {
-            return Err(fault("what stands in [ ] is no IPv6 address"));
+            return Err(fault("the text in [ ] is not an IPv6 address"));
         }
         let port = match rest.strip_prefix(':') {
             Some(port) => Some(port),
             None if rest.is_empty() => None,
-            None => return Err(fault("something other than :PORT stands behind ]")),
+            None => return Err(fault("only :PORT can follow ]")),
         };
         (address, port)
     } else {
@@ -147,14 +144,17 @@ fn host(text: &str) -> Result<Host, OptionsError> {
         None => DEFAULT_PORT,
         Some(port) => match port.parse() {
             Ok(port) if port > 0 => port,
-            // Not quoted: with a : or @ in a password that is not encoded it would be a part of it.
-            _ => return Err(fault("a port in the URL is no number from 1 to 65535")),
+            // Not quoted: with an unencoded : or @ in the password, it would be a part of the
+            // password.
+            _ => return Err(fault("a port in the URL is not a number from 1 to 65535")),
         },
     };
     let name = name(name_part, "the host")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:%/".contains(c);
     if !name.chars().all(plain) {
-        return Err(fault("the host in the URL holds what no host's name holds"));
+        return Err(fault(
+            "the host in the URL contains characters that host names cannot contain",
+        ));
     }
     Ok(Host { name, port })
 }
@@ -163,12 +163,12 @@ fn host(text: &str) -> Result<Host, OptionsError> {
 fn name(text: &str, what: &str) -> Result<String, OptionsError> {
     let bytes = decode(text, what)?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| fault(&format!("{what} in the URL is no UTF-8 once it is decoded")))?;
+        .map_err(|_| fault(&format!("{what} in the URL is not UTF-8 after decoding")))?;
     if text.is_empty() {
         return Err(fault(&format!("{what} in the URL is empty")));
     }
     if text.chars().any(char::is_control) {
-        return Err(fault(&format!("{what} in the URL holds a control character")));
+        return Err(fault(&format!("{what} in the URL contains a control character")));
     }
     Ok(text)
 }
@@ -186,7 +186,7 @@ fn decode(text: &str, what: &str) -> Result<Vec<u8>, OptionsError> {
             (Some(high), Some(low)) => decoded.push((high * 16 + low) as u8),
             _ => {
                 return Err(fault(&format!(
-                    "a % in {what} is not followed by two hexadecimal digits; % itself is written %25"
+                    "a % in {what} is not followed by two hexadecimal digits; write %25 for a literal %"
                 )));
             }
         }

@@ -1,4 +1,4 @@
-//! The suite of every journal, over a real server: one node and three.
+//! The conformance suite over a real server: one node and three.
 
 use crate::reader::Reader;
 use crate::server::{Server, new_log, server};
@@ -21,7 +21,7 @@ impl JournalUnderTest for Postgres {
         Box::new(SharedNodes::new(self.nodes, seed, LEAD_TIMEOUT, connect))
     }
 
-    /// Each commit is a barrier of the server's.
+    /// Each commit is a barrier of the server.
     fn percent(&self) -> u64 {
         2
     }
@@ -41,7 +41,7 @@ fn the_rows_are_what_counts_after_the_lead_went_round() {
     let names = "SELECT log FROM wellspring.ws_end WHERE log LIKE 'round-%' AND rows_head > 0";
     let names = server.sql(names);
     assert!(names.lines().count() >= 2, "{names}");
-    // A node that writes rows sees to it that none are missing.
+    // A node that writes rows adds missing ones.
     let node = server.node();
     let readers: Vec<_> = names.lines().map(|log| Reader::of(&node, log)).collect();
     let behind =
@@ -55,7 +55,7 @@ fn the_rows_are_what_counts_after_the_lead_went_round() {
     drop(readers);
 }
 
-/// The journal, or the end of the test where there is none.
+/// The journal; ends the test if there is none.
 macro_rules! over {
     ($nodes:literal) => {
         match server(module_path!()) {

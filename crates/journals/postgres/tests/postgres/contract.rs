@@ -1,4 +1,4 @@
-//! What `SharedLog` asks of an engine.
+//! The contract of `SharedLog`.
 
 use crate::reader::Reader;
 use crate::server::{new_log, server};
@@ -56,7 +56,7 @@ fn an_offer_is_refused_if_something_stands_behind_the_place_it_names() {
         b.read_to(Place(round + 1));
     }
     assert_eq!(a.entries.len(), 20, "what is refused stands nowhere");
-    // A place that nobody has reached is no place to stand behind.
+    // A place that no entry has reached cannot be named.
     assert_eq!(a.place(25, b"x"), OfferOutcome::Refused);
 }
 
@@ -95,7 +95,7 @@ fn entries_are_fetched_apart_from_those_that_arrive() {
     assert_eq!(places(a.log.fetch(Place(3), 2500).unwrap()), [4, 5, 6]);
     assert_eq!(places(a.log.fetch(Place(8), 1 << 20).unwrap()), [9, 10]);
     assert_eq!(a.log.fetch(Place(10), 1 << 20).unwrap(), vec![]);
-    // What a person drops is gone for readers behind it, and says so.
+    // Entries deleted by an operator are gone for readers behind them, which report it.
     server.sql(&format!("DELETE FROM wellspring.ws_entry WHERE log = '{log}' AND place <= 4"));
     assert_eq!(a.log.first_kept().unwrap(), Place(4));
     assert_eq!(places(a.log.fetch(Place(4), 1).unwrap()), [5]);

@@ -1,4 +1,4 @@
-//! What becomes of offers when connections and servers fail.
+//! Outcomes of offers when connections and servers fail.
 
 use crate::reader::Reader;
 use crate::server::{new_log, own_server, server};
@@ -27,7 +27,7 @@ fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_m
     ));
     assert_eq!(a.outcome(id), OfferOutcome::Unknown);
     drop(held);
-    // By itself it is connected again, and the same bytes are taken.
+    // It reconnects by itself, and the same bytes are accepted.
     assert_eq!(a.append(b"doubtful"), Place(2));
     assert_eq!(a.texts(), ["first", "doubtful"]);
     let status = node.status();
@@ -116,13 +116,13 @@ fn a_server_that_was_set_back_is_another_past() {
         ));
     };
     let header = |text: &str| format!("{text:<64}").into_bytes();
-    // Found with the next question for the end.
+    // Detected by the next question for the end.
     let mut shorter = Reader::of(&node, "shorter");
     (0..3).for_each(|n| assert_ne!(shorter.place(n, &header("x")), OfferOutcome::Refused));
     set_back("shorter", 2);
     shorter.log_asks();
     assert!(shorter.unusable().contains("place 3"));
-    // And with the next connection, even if others have gone on.
+    // And by the next connection, even if others have continued.
     let mut other = Reader::of(&node, "other");
     (0..3).for_each(|n| assert_ne!(other.place(n, &header("x")), OfferOutcome::Refused));
     server.stop();

@@ -1,4 +1,4 @@
-//! How long an offer takes to arrive, beside the statement alone. Not a test: `--ignored
+//! The time until an offer arrives, compared with the statement alone. Not a test: `--ignored
 //! --nocapture`.
 
 use crate::reader::Reader;

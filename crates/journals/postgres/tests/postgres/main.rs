@@ -1,7 +1,7 @@
-//! Over a real server, started by `test-servers/postgres.sh`. Without PostgreSQL these tests say so
-//! and pass, unless `WELLSPRING_ENGINES=required`.
+//! Tests with a real server, started by `test-servers/postgres.sh`. Without PostgreSQL they report
+//! that and pass, unless `WELLSPRING_ENGINES=required`.
 
-#![allow(clippy::disallowed_methods)] // tests tell the time and start threads as they like
+#![allow(clippy::disallowed_methods)] // tests may read the time and start threads
 
 mod conformance;
 mod contract;

@@ -1,4 +1,4 @@
-//! A log that is asked by hand.
+//! A log that is polled manually.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -19,7 +19,7 @@ impl Wake for Unpark {
     }
 }
 
-/// A log, what it has told, and ids that it has not used.
+/// A log, its outcomes, and unused ids.
 pub(crate) struct Reader {
     pub(crate) log: PostgresLog,
     pub(crate) entries: Vec<(Place, Vec<u8>)>,
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// Looks at arrivals until something is the case; errors are given to it.
+    /// Processes arrivals until a condition holds; passes errors to it.
     pub(crate) fn until<T>(
         &mut self,
         mut is: impl FnMut(&Reader, Option<&SharedLogError>) -> Option<T>,
@@ -66,8 +66,7 @@ impl Reader {
             }
             assert!(begun.elapsed() < PATIENCE, "in vain, with {:?}", self.outcomes);
             match self.log.next(&waker) {
-                // Woken, or the test goes on in vain: what should wake it and does not is found by
-                // its slowness.
+                // Waits to be woken; a missing wake-up makes the test slow and is found that way.
                 Ok(Arrival::Nothing) => std::thread::park_timeout(PATIENCE),
                 Ok(arrival) => self.take(arrival),
                 Err(error) => {
@@ -93,13 +92,13 @@ impl Reader {
         })
     }
 
-    /// Offers, and waits for what becomes of it.
+    /// Offers an entry and waits for the outcome.
     pub(crate) fn place(&mut self, after: u64, entry: &[u8]) -> OfferOutcome {
         let id = self.offer(after, entry);
         self.outcome(id)
     }
 
-    /// Appends behind whatever stands there.
+    /// Appends after the current end.
     pub(crate) fn append(&mut self, entry: &[u8]) -> Place {
         loop {
             let after = self.end();
@@ -110,7 +109,7 @@ impl Reader {
         }
     }
 
-    /// Asks, and does not wait for the answer.
+    /// Asks without waiting for the answer.
     pub(crate) fn log_asks(&mut self) {
         self.next_id += 1;
         self.log.ask_end(AskId(self.next_id));
@@ -139,7 +138,7 @@ impl Reader {
         });
     }
 
-    /// Waits until the log cannot be used any more; why.
+    /// Waits until the log is unusable; returns the reason.
     pub(crate) fn unusable(&mut self) -> String {
         self.until(|_, error| match error {
             Some(SharedLogError::Unusable { reason }) => Some(reason.clone()),
@@ -147,7 +146,7 @@ impl Reader {
         })
     }
 
-    /// Waits until the log is unavailable; why.
+    /// Waits until the log is unavailable; returns the reason.
     pub(crate) fn unavailable(&mut self) -> String {
         self.until(|_, error| match error {
             Some(SharedLogError::Unavailable { reason }) => Some(reason.clone()),

@@ -1,4 +1,4 @@
-//! Events as rows: those that count, once, and no others.
+//! Events as rows: exactly the valid ones, each once.
 
 use crate::reader::Reader;
 use crate::server::{Server, new_log, own_server, server};
@@ -9,8 +9,8 @@ use wellspring_log::shared::entry::{BatchId, Claim, ClusterId, Entry, batch_entr
 use wellspring_log::shared::{OfferOutcome, Place};
 use wellspring_types::{DataKind, EventId, EventRef};
 
-/// A leader's hand: entries as the log crate makes them.
-pub(crate) struct Hand {
+/// A simulated leader: entries as the log crate creates them.
+pub(crate) struct SimulatedLeader {
     epoch: u64,
     next: u64,
     chain: u32,
@@ -41,13 +41,13 @@ fn event(n: u64) -> EncodedEvents {
     events
 }
 
-impl Hand {
-    /// The next batch, of so many events, as entries of at most so many bytes.
+impl SimulatedLeader {
+    /// The next batch with this many events, as entries of at most this many bytes.
     pub(crate) fn batch(&mut self, count: u64, entry_bytes: usize) -> Vec<Arc<[u8]>> {
         let mut body = Vec::new();
         for n in 0..count {
             let mut record = event(self.next + n).bytes().to_vec();
-            // As the sequencer stamps it.
+            // As stamped by the sequencer.
             record[8..16].copy_from_slice(&(self.next + n).to_le_bytes());
             record[16..24].copy_from_slice(&1_700_000_000_000_123_u64.to_le_bytes());
             body.extend_from_slice(&record);
@@ -68,10 +68,10 @@ impl Hand {
     }
 }
 
-pub(crate) fn led(reader: &mut Reader, log: &str) -> Hand {
+pub(crate) fn led(reader: &mut Reader, log: &str) -> SimulatedLeader {
     reader.append(&founding(log));
     reader.append(&claim(1));
-    Hand { epoch: 1, next: 1, chain: 0 }
+    SimulatedLeader { epoch: 1, next: 1, chain: 0 }
 }
 
 fn positions(server: &Server, log: &str) -> String {
@@ -121,17 +121,20 @@ fn what_counts_for_nobody_leaves_no_rows() {
     for entry in &old.batch(2, 1 << 20) {
         a.append(entry);
     }
-    // Another node leads, from the same past.
+    // Another node leads, from the same history.
     b.append(&claim(2));
-    let mut new = Hand { epoch: 2, ..Hand { epoch: 0, next: old.next, chain: old.chain } };
-    // The old leader does not know yet, and its engine takes what it offers: void.
+    let mut new = SimulatedLeader {
+        epoch: 2,
+        ..SimulatedLeader { epoch: 0, next: old.next, chain: old.chain }
+    };
+    // The old leader does not know yet, and its engine accepts its offers: void.
     for entry in &old.batch(5, 1 << 20) {
         a.append(entry);
     }
     assert_eq!(positions(server, &log), "1,2");
     let counted = new.batch(1, 1 << 20);
     b.append(&counted[0]);
-    // The same bytes again, by a leader in doubt: not the next position any more.
+    // The same bytes again, by a leader in doubt: no longer at the next position.
     b.append(&counted[0]);
     assert_eq!(positions(server, &log), "1,2,3");
     let sum = server.sql(&format!(
@@ -154,13 +157,12 @@ fn a_batch_in_parts_shows_with_its_last_part_or_not_at_all() {
         a.append(part);
         assert_eq!(positions(server, &log), "");
     }
-    // Between them something that does nothing, from another node; then the last part, from yet
-    // another one.
+    // Between them an entry without effect, from another node; then the last part, from a third.
     b.append(&Entry::Probe { tag: 1 }.encode());
     let mut late = Reader::of(&server.node(), &log);
     late.append(last);
     assert_eq!(positions(server, &log), "1,2,3,4");
-    // A claim voids the parts that wait.
+    // A claim voids waiting parts.
     let parts = hand.batch(4, 200);
     for part in &parts[1..] {
         a.append(part);
@@ -186,7 +188,7 @@ fn rows_that_a_node_left_out_are_filled_in_by_the_next_that_writes_them() {
     let node = server.node();
     let mut reader = Reader::after(&node, "main", Place(0));
     server.wait_for("SELECT count(*), max(position) FROM wellspring.ws_event", "100|100");
-    // Both in turn.
+    // Both alternately.
     for round in 0..10 {
         for part in hand.batch(1, 1 << 20) {
             plain.append(&part);

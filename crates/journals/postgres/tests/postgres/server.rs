@@ -1,4 +1,4 @@
-//! Servers of the tests' own.
+//! Servers started by the tests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use wellspring_journal_postgres::{ConnectOptions, PostgresNode};
 
 const NOT_INSTALLED: i32 = 3;
 
-/// A server. It is gone when the tests' process is.
+/// A server that ends with the tests' process.
 pub(crate) struct Server {
     dir: PathBuf,
     pub(crate) url: String,
@@ -39,7 +39,7 @@ fn new_dir() -> PathBuf {
     std::env::temp_dir().join(format!("ws-pg-{}-{number}", std::process::id()))
 }
 
-/// Starts a server of a test's own; `Err` says why there is none.
+/// Starts a separate server for a test; `Err` says why there is none.
 pub(crate) fn start(settings: &[&str]) -> Result<Server, String> {
     let dir = new_dir();
     let (path, pid) = (dir.display().to_string(), std::process::id().to_string());
@@ -60,15 +60,15 @@ fn shared() -> &'static Result<Server, String> {
     SHARED.get_or_init(|| start(&["max_connections=400"]))
 }
 
-/// Whether a test that needs PostgreSQL is to be skipped, loudly.
+/// Skips a test that needs PostgreSQL, with a visible message.
 fn skip(test: &str, why: &str) {
     let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
     assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
-    // Past the capture of the tests' output.
+    // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }
 
-/// The server that tests share, each with logs of its own. `None`: the test is skipped.
+/// The server shared by tests, each of which has its own logs. `None`: the test is skipped.
 pub(crate) fn server(test: &str) -> Option<&'static Server> {
     match shared() {
         Ok(server) => Some(server),
@@ -79,7 +79,7 @@ pub(crate) fn server(test: &str) -> Option<&'static Server> {
     }
 }
 
-/// A server that a test has to itself. `None`: the test is skipped.
+/// A separate server for one test. `None`: the test is skipped.
 pub(crate) fn own_server(test: &str, settings: &[&str]) -> Option<Server> {
     match start(settings) {
         Ok(server) => Some(server),
@@ -90,7 +90,7 @@ pub(crate) fn own_server(test: &str, settings: &[&str]) -> Option<Server> {
     }
 }
 
-/// A log's name that no other test has.
+/// A log name unique to this test.
 pub(crate) fn new_log(test: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{test}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -105,13 +105,13 @@ impl Server {
         PostgresNode::connect(self.options()).expect("the server takes connections")
     }
 
-    /// A node that `pg_stat_activity` knows by this name.
+    /// A node with this name in `pg_stat_activity`.
     pub(crate) fn named_node(&self, name: &str) -> PostgresNode {
         let options = ConnectOptions { application_name: name.into(), ..self.options() };
         PostgresNode::connect(options).expect("the server takes connections")
     }
 
-    /// Runs SQL; the answer as text, columns with `|` between them.
+    /// Runs SQL; returns the result as text, with columns separated by `|`.
     pub(crate) fn sql(&self, sql: &str) -> String {
         let output = Command::new("psql")
             .args(["-qAtX", "-v", "ON_ERROR_STOP=1", &self.url, "-c", sql])
@@ -122,7 +122,7 @@ impl Server {
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
-    /// Waits until a query answers so.
+    /// Waits until a query has this result.
     pub(crate) fn wait_for(&self, sql: &str, answer: &str) {
         for _ in 0..1000 {
             if self.sql(sql) == answer {
@@ -133,8 +133,8 @@ impl Server {
         panic!("in vain: {sql} = {answer}; it is {}", self.sql(sql));
     }
 
-    /// A session that stays open and holds what it locks.
-    pub(crate) fn session(&self) -> Held {
+    /// A session that stays open and holds its locks.
+    pub(crate) fn session(&self) -> PsqlSession {
         let mut child = Command::new("psql")
             .args(["-qAtX", &self.url])
             .stdin(Stdio::piped())
@@ -142,10 +142,10 @@ impl Server {
             .spawn()
             .expect("psql runs");
         let stdin = child.stdin.take().expect("a pipe");
-        Held { child, stdin: Some(stdin) }
+        PsqlSession { child, stdin: Some(stdin) }
     }
 
-    /// Puts a file into the server's folder, as its own.
+    /// Puts a file into the server's folder, owned by the server.
     pub(crate) fn put(&self, name: &str, text: &str) {
         use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
         let data = self.dir.join("data");
@@ -156,7 +156,7 @@ impl Server {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("set");
     }
 
-    /// The power goes.
+    /// Simulates a power loss.
     pub(crate) fn stop(&self) {
         run(&["stop", &self.dir.display().to_string()]).expect("the server stops");
     }
@@ -185,19 +185,19 @@ impl Server {
 }
 
 /// A session of psql.
-pub(crate) struct Held {
+pub(crate) struct PsqlSession {
     child: Child,
     stdin: Option<ChildStdin>,
 }
 
-impl Held {
+impl PsqlSession {
     pub(crate) fn say(&mut self, sql: &str) {
         let stdin = self.stdin.as_mut().expect("open");
         writeln!(stdin, "{sql}").expect("psql reads");
     }
 }
 
-impl Drop for Held {
+impl Drop for PsqlSession {
     fn drop(&mut self) {
         drop(self.stdin.take());
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A synchronous standby: what its loss and its promotion come to.
+//! A synchronous standby: consequences of its loss and its promotion.
 
 use crate::reader::Reader;
 use crate::server::own_server;
@@ -25,15 +25,15 @@ fn a_wait_for_the_standby_that_is_cancelled_leaves_the_outcome_unknown() {
     assert_eq!(a.outcome(id), OfferOutcome::Unknown);
     let said = node.status().last_trouble.unwrap_or_default();
     assert!(said.contains("replicated"), "{said}");
-    // It stands there all the same, and arrives; whether it survives is for the standby to say.
+    // The entry is in the log and arrives; whether it survives depends on the standby.
     a.read_to(Place(2));
-    // A question for the end whose commit was not replicated has no answer.
+    // A question for the end whose commit was not replicated gets no answer.
     a.log_asks();
     server.wait_for(waits, "1");
     server.sql(&format!("SELECT pg_cancel_backend(pid) {writers}"));
     let answered = a.until(|reader, _| reader.ends.last().copied());
     assert_eq!(answered.1, None);
-    // The standby takes its place, without the entry: another past.
+    // The standby takes over without the entry: another history.
     server.stop();
     standby.start_again();
     standby.promote();

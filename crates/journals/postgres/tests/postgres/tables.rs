@@ -1,4 +1,4 @@
-//! The tables are made once, and only those that are known are used.
+//! The tables are created once, and only supported ones are used.
 
 use crate::reader::Reader;
 use crate::server::{new_log, own_server};
@@ -37,7 +37,7 @@ fn a_user_without_rights_or_password_is_told_and_no_password_is_shown() {
     let error = PostgresNode::connect(ConnectOptions::parse(&url).unwrap()).err().expect("refused");
     let said = format!("{error} {error:?}");
     assert!(said.contains("AUTHORIZATION") && !said.contains("s3cret"), "{said}");
-    // With a schema of its own it needs no more rights.
+    // With its own schema it needs no further privileges.
     server.sql("CREATE SCHEMA wellspring AUTHORIZATION guest");
     let hba = server.sql("SHOW hba_file");
     let lines = std::fs::read_to_string(&hba).unwrap();

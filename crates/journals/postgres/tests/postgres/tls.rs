@@ -1,4 +1,4 @@
-//! Connections are encrypted, and only with whom they are meant for.
+//! Connections are encrypted, and only to the intended server.
 
 use crate::reader::Reader;
 use crate::server::own_server;

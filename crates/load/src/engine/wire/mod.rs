@@ -5,12 +5,12 @@
 
 mod http1;
 mod http2;
-#[cfg(any(test, feature = "fuzzed"))]
+#[cfg(any(test, feature = "fuzzing"))]
 mod replay;
 
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
-#[cfg(any(test, feature = "fuzzed"))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub use replay::{AnswersSeen, answers_of};
 
 use crate::result::ErrorKind;

@@ -2,28 +2,149 @@
 //! one or several result files. All are Markdown that reads well as plain text;
 //! every ratio and change is computed from raw values (check C15), and the last
 //! lines are the verdicts of the inputs.
+//!
+//! A form is a description, [`Form`]: its sections, each with the tables it shows. [`form`] reads
+//! it and writes the page.
 
-mod block;
-mod comparison;
-mod ladder;
-mod library;
-mod sweep;
+mod builds;
+mod descriptions;
+mod metric;
+mod sweeps;
 
-use super::view;
-use super::view::StepView;
+use super::measured::Measured;
+use super::view::{self, StepView};
 use crate::numbers::timestamp;
 use crate::page::Page;
-use crate::plan::Load;
 use crate::result::Report;
+use crate::table::Table;
 
-/// The numbers of the forms, each with what it shows.
-pub const FORMS: [(u8, &str); 5] = [
-    (1, "metrics, percentile spreads, and two concurrency levels compared"),
-    (2, "ladder by users, several builds side by side, the best of each row"),
-    (3, "writes and reads, scaling by connections, sweeps, run history"),
-    (4, "an ab-style block for each endpoint"),
-    (5, "environment, library micro-benchmarks, endpoints, ranking, library against HTTP"),
-];
+pub(crate) use descriptions::FORMS;
+
+/// A form: what it shows, and of what it is made.
+#[derive(Clone, Copy)]
+pub struct Form {
+    /// Its number, by which it is asked for.
+    pub number: u8,
+    /// What it shows.
+    pub shows: &'static str,
+    /// What it needs besides a measured step, and where that comes from.
+    lacks: fn(&Input<'_>) -> Option<&'static str>,
+    sections: &'static [Section],
+}
+
+/// Tables under one heading.
+#[derive(Clone, Copy)]
+struct Section {
+    /// Empty if the tables have headings of their own.
+    heading: &'static str,
+    tables: fn(&Input<'_>) -> Vec<Part>,
+    /// Said below the tables.
+    note: &'static str,
+    /// Said in their place if there are none; if empty, the section is left out then.
+    missing: &'static str,
+}
+
+/// A table with what stands around it.
+struct Part {
+    heading: Heading,
+    before: String,
+    table: Option<Table>,
+    after: String,
+}
+
+enum Heading {
+    None,
+    Main(String),
+    Small(String),
+}
+
+impl Part {
+    fn of(table: Table) -> Self {
+        let (before, after) = (String::new(), String::new());
+        Part { heading: Heading::None, before, table: Some(table), after }
+    }
+
+    fn headed(self, text: impl Into<String>) -> Self {
+        Part { heading: Heading::Main(text.into()), ..self }
+    }
+
+    fn small_headed(self, text: impl Into<String>) -> Self {
+        Part { heading: Heading::Small(text.into()), ..self }
+    }
+
+    fn write(self, page: &mut Page) {
+        match self.heading {
+            Heading::None => {}
+            Heading::Main(text) => page.heading(text),
+            Heading::Small(text) => page.small_heading(text),
+        }
+        paragraph(page, self.before);
+        if let Some(table) = self.table {
+            page.table(table);
+        }
+        paragraph(page, self.after);
+    }
+}
+
+fn paragraph(page: &mut Page, text: impl Into<String> + AsRef<str>) {
+    if !text.as_ref().is_empty() {
+        page.text(text);
+    }
+}
+
+/// What a form is written from.
+struct Input<'a> {
+    reports: &'a [Report],
+    /// The reports' titles, told apart by a number where they are equal.
+    names: Vec<String>,
+    /// All measured steps of all reports, in order.
+    steps: Vec<MeasuredStep<'a>>,
+    micro: &'a [MicroRow],
+}
+
+/// A step of one of the reports.
+struct MeasuredStep<'a> {
+    view: StepView<'a>,
+    measured: Measured,
+}
+
+impl<'a> Input<'a> {
+    fn new(reports: &'a [Report], micro: &'a [MicroRow]) -> Self {
+        let names = names(reports);
+        let steps = reports.iter().zip(&names).flat_map(|(report, name)| {
+            let measured = report.steps.iter().filter(|step| !step.runs.is_empty());
+            measured.map(move |step| {
+                let label = match reports.len() {
+                    1 => step.name.clone(),
+                    _ => format!("{name}, {}", step.name),
+                };
+                let view = StepView::of(step);
+                MeasuredStep { measured: Measured::step(&view, name, label), view }
+            })
+        });
+        Input { reports, steps: steps.collect(), names, micro }
+    }
+
+    fn several(&self) -> bool {
+        self.reports.len() > 1
+    }
+
+    /// The measured steps as rows.
+    fn measured(&self) -> Vec<Measured> {
+        self.steps.iter().map(|step| step.measured.clone()).collect()
+    }
+
+    /// The measured endpoints of all steps as rows.
+    fn endpoints(&self) -> Vec<Measured> {
+        self.steps.iter().flat_map(MeasuredStep::endpoints).collect()
+    }
+}
+
+impl MeasuredStep<'_> {
+    fn endpoints(&self) -> Vec<Measured> {
+        self.measured.endpoints(&self.view)
+    }
+}
 
 /// One micro-benchmark of a library, whichever program measured it.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,10 +181,10 @@ impl std::fmt::Display for FormError {
             FormError::Unknown(number) => {
                 write!(f, "there is no form {number}; the forms are ")?;
                 let last = FORMS.len() - 1;
-                for (at, (number, what)) in FORMS.iter().enumerate() {
+                for (at, Form { number, shows, .. }) in FORMS.iter().enumerate() {
                     let before = if at == 0 { "" } else { "; " };
                     let and = if at == last { "and " } else { "" };
-                    write!(f, "{before}{and}{number} ({what})")?;
+                    write!(f, "{before}{and}{number} ({shows})")?;
                 }
                 Ok(())
             }
@@ -79,36 +200,43 @@ impl std::error::Error for FormError {}
 /// # Errors
 /// [`FormError`], which says what input the form lacks.
 pub fn form(number: u8, reports: &[Report], micro: &[MicroRow]) -> Result<String, FormError> {
-    if !FORMS.iter().any(|(known, _)| *known == number) {
-        return Err(FormError::Unknown(number));
-    }
-    if !reports.iter().flat_map(|report| &report.steps).any(|step| !step.runs.is_empty()) {
-        let needs =
-            "at least one result file with a measured step (wellspring bench … --json FILE)";
+    let form = FORMS.iter().find(|form| form.number == number);
+    let form = form.ok_or(FormError::Unknown(number))?;
+    let input = Input::new(reports, micro);
+    let lacks = match input.steps.as_slice() {
+        [] => {
+            Some("at least one result file with a measured step (wellspring bench … --json FILE)")
+        }
+        _ => (form.lacks)(&input),
+    };
+    if let Some(needs) = lacks {
         return Err(FormError::Lacks { form: number, needs });
     }
-    let title = reports.iter().map(|report| report.title.as_str()).collect::<Vec<_>>().join(", ");
-    let mut page = Page::titled(&title);
-    match number {
-        1 => comparison::write(&mut page, reports),
-        2 => ladder::write(&mut page, reports)?,
-        3 => sweep::write(&mut page, reports),
-        4 => block::write(&mut page, reports),
-        _ => library::write(&mut page, reports, micro)?,
+    let titles: Vec<&str> = reports.iter().map(|report| report.title.as_str()).collect();
+    let mut page = Page::titled(titles.join(", "));
+    page.list(reports.iter().map(origin));
+    for section in form.sections {
+        section.write(&mut page, &input);
     }
-    verdicts(&mut page, reports);
+    for (report, name) in reports.iter().zip(&input.names) {
+        let verdict = view::verdict(report.verdict.as_ref());
+        page.text(if input.several() { format!("{name}: {verdict}") } else { verdict });
+    }
     Ok(page.markdown())
 }
 
-/// The last lines: the verdict of each input, with its name where there are several.
-fn verdicts(page: &mut Page, reports: &[Report]) {
-    for (report, name) in reports.iter().zip(names(reports)) {
-        let verdict = view::verdict(report.verdict.as_ref());
-        if reports.len() > 1 {
-            page.text(format!("{name}: {verdict}"));
-        } else {
-            page.text(verdict);
+impl Section {
+    fn write(&self, page: &mut Page, input: &Input<'_>) {
+        let parts = (self.tables)(input);
+        if parts.is_empty() && self.missing.is_empty() {
+            return;
         }
+        if !self.heading.is_empty() {
+            page.heading(self.heading);
+        }
+        let note = if parts.is_empty() { self.missing } else { self.note };
+        parts.into_iter().for_each(|part| part.write(page));
+        paragraph(page, note);
     }
 }
 
@@ -137,56 +265,6 @@ fn origin(report: &Report) -> String {
     parts.extend(environment.git_revision.as_ref().map(|revision| format!("git {revision}")));
     parts.push(report.tool.clone());
     parts.join(" · ")
-}
-
-/// A step of one of the reports, with the name of that report.
-struct Named<'a> {
-    report: String,
-    view: StepView<'a>,
-}
-
-impl Named<'_> {
-    /// The step's name, with the report's where there are several reports.
-    fn label(&self, several: bool) -> String {
-        if several {
-            format!("{}, {}", self.report, self.view.step.name)
-        } else {
-            self.view.step.name.clone()
-        }
-    }
-}
-
-/// All measured steps of all reports in order.
-fn measured_steps(reports: &[Report]) -> Vec<Named<'_>> {
-    let named = reports.iter().zip(names(reports));
-    named
-        .flat_map(|(report, name)| {
-            let measured = report.steps.iter().filter(|step| !step.runs.is_empty());
-            measured.map(move |step| Named { report: name.clone(), view: StepView::of(step) })
-        })
-        .collect()
-}
-
-/// Names how the rate `new_per_s` compares with `old_per_s`: `speed-up 1.90×` where it is higher,
-/// `slower 1.90×` where it is lower, `equal` where the digits would say 1.00.
-fn pace(new_per_s: f64, old_per_s: f64) -> String {
-    let ratio = new_per_s / old_per_s;
-    if !ratio.is_finite() || ratio <= 0.0 {
-        return crate::numbers::NOT_AVAILABLE.to_owned();
-    }
-    if (ratio.max(1.0 / ratio) - 1.0) < 0.005 {
-        return "equal".to_owned();
-    }
-    let word = if ratio > 1.0 { "speed-up" } else { "slower" };
-    format!("{word} {}", crate::numbers::factor(ratio.max(1.0 / ratio)))
-}
-
-/// What a step is in a ladder: so many users, or in open loop such a rate.
-fn rung(view: &StepView<'_>) -> f64 {
-    match view.step.settings.load {
-        Load::Open { rate_per_s, .. } => rate_per_s,
-        Load::Closed { .. } => view.in_flight() as f64,
-    }
 }
 
 #[cfg(test)]
@@ -271,7 +349,7 @@ mod tests {
     #[test]
     fn every_form_ends_with_the_verdicts_and_keeps_names_in_their_place() {
         let reports = [sample::hostile(), sample::hostile(), sample::ladder()];
-        for (number, _) in FORMS {
+        for Form { number, .. } in FORMS {
             let text = form(number, &reports, &micro()).unwrap();
             let last: Vec<&str> = text.lines().rev().filter(|l| !l.is_empty()).take(3).collect();
             assert_eq!(last[0], "build A: USE WITH CARE: the rate fell during c=64 (C9)");

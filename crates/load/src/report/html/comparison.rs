@@ -94,7 +94,7 @@ fn changes(id: &str, title: &str, metrics: &[MetricComparison]) -> Option<String
     plot.name(2, "B is better");
     plot.name(1, "B is worse");
     plot.name(0, "no difference detected");
-    let what = "Estimate and 95 % interval of each ratio; the dashed line is no change.";
+    let what = "Estimate and 95% interval of each ratio; the dashed line is no change.";
     Some(plot.figure(id, title, what))
 }
 
@@ -111,9 +111,9 @@ fn ratio_ticks(furthest: f64) -> Vec<(f64, String)> {
     for step in within {
         let (up, down) = if step < 2.0 {
             let percent = (step - 1.0) * 100.0;
-            (format!("+{percent:.0} %"), format!("−{:.0} %", (1.0 - 1.0 / step) * 100.0))
+            (format!("+{percent:.0}%"), format!("−{:.0}%", (1.0 - 1.0 / step) * 100.0))
         } else {
-            (format!("× {step:.0}"), format!("÷ {step:.0}"))
+            (format!("{step:.0}×"), format!("1/{step:.0}×"))
         };
         ticks.extend([(step, up), (1.0 / step, down)]);
     }
@@ -126,7 +126,7 @@ mod tests {
     use crate::compare::{Options, compare_reports};
     use crate::report::sample;
 
-    /// Two endpoints measured five times in turns; in B the second takes 40 % longer.
+    /// Two endpoints measured five times in turns; in B the second takes 40% longer.
     fn compared() -> Comparison {
         let side = |first: u32, factor: u64| {
             let run = |turn: u32| {
@@ -151,11 +151,13 @@ mod tests {
         let comparison = compared();
         let page = comparison_html(&comparison);
         for part in [
-            "look: B&#39;s p50 is 40 % longer",
+            "look: B&#39;s p50 is 40% longer",
             "Change from A to B: look",
             "<th scope=\"col\">endpoint</th>",
             "&lt;b&gt;book&lt;/b&gt;",
-        ] {}
+        ] {
+            assert!(page.contains(part), "{part} is not in\n{page}");
+        }
         assert_eq!(page.matches("<svg").count(), 3, "all together, and each endpoint");
         for forbidden in ["<script", "<img", "href=", "url(", "@import", "<b>book"] {
             assert!(!page.contains(forbidden), "{forbidden}");
@@ -186,6 +188,6 @@ mod tests {
             assert!(ticks.len() >= 3, "{ticks:?}");
             assert!(ticks.iter().all(|(at, _)| (1.0 / furthest..=furthest).contains(at)));
         }
-        assert!(ratio_ticks(1.5).contains(&(1.0 / 1.5, "−33 %".to_owned())));
+        assert!(ratio_ticks(1.5).contains(&(1.0 / 1.5, "−33%".to_owned())));
     }
 }

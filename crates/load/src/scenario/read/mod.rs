@@ -91,10 +91,7 @@ fn named(root: &Node, key: &str, why: String) -> ScenarioError {
 }
 
 /// Checks a base URL: scheme, host and perhaps a port.
-///
-/// # Errors
-/// Says what is wrong with it.
-pub fn base_url(text: &str) -> Result<String, String> {
+pub(crate) fn base_url(text: &str) -> Result<String, String> {
     let host = match origin_of(text) {
         Some((origin, "/")) => origin,
         Some((origin, path)) => {

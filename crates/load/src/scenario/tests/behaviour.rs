@@ -1,6 +1,7 @@
 //! What users of a scenario do.
 
 use super::*;
+use crate::workload::OwnedRequest;
 
 #[test]
 fn a_constant_request_is_fixed_and_laid_out_to_the_byte() {
@@ -306,15 +307,15 @@ fn setup_logs_in_fills_pools_and_hands_its_values_on() {
     assert_eq!(setup.remaining(), 5);
     let login = setup.next_request().unwrap().unwrap();
     assert_eq!(login.origin.as_deref(), Some("https://login.example:8443"));
-    assert_eq!((login.method.as_str(), login.path.as_str()), ("POST", "/token"));
-    assert_eq!(login.body, b"{\"user\":\"u\",\"password\":\"p\"}");
-    assert_eq!(login.headers, [("content-type".to_owned(), "application/json".to_owned())]);
+    assert_eq!((login.request.method.as_str(), login.request.path.as_str()), ("POST", "/token"));
+    assert_eq!(login.request.body, b"{\"user\":\"u\",\"password\":\"p\"}");
+    assert_eq!(login.request.headers, [("content-type".to_owned(), "application/json".to_owned())]);
     setup.answered(200, &[], b"{\"access_token\":\"T\"}").unwrap();
     let tenant = setup.next_request().unwrap().unwrap();
-    assert_eq!(tenant.headers, [("authorization".to_owned(), "Bearer T".to_owned())]);
+    assert_eq!(tenant.request.headers, [("authorization".to_owned(), "Bearer T".to_owned())]);
     setup.answered(201, &[], b"{\"id\":\"acme\"}").unwrap();
     for item in 0..3 {
-        let request = setup.next_request().unwrap().unwrap();
+        let request = setup.next_request().unwrap().unwrap().request;
         assert_eq!(request.path, format!("/items/{}", item + 1));
         assert!(request.headers.contains(&("x-tenant".to_owned(), "acme".to_owned())));
         setup.answered(200, &[], format!("{{\"id\":\"i{item}\"}}").as_bytes()).unwrap();
@@ -340,7 +341,7 @@ fn setup_logs_in_fills_pools_and_hands_its_values_on() {
     assert!(seen.contains(&format!("GET /new/4\n{heads}")), "counters go on after setup");
     assert!(!seen.contains(&format!("GET /new/3\n{heads}")));
     let mut teardown = scenario.teardown(&values, 1, clock);
-    assert_eq!(teardown.next_request().unwrap().unwrap().path, "/tenants/acme");
+    assert_eq!(teardown.next_request().unwrap().unwrap().request.path, "/tenants/acme");
     teardown.answered(204, &[], b"").unwrap();
     assert_eq!(teardown.next_request().unwrap(), None);
 }
@@ -403,7 +404,7 @@ fn the_identity_follows_what_is_sent_and_not_how_the_file_is_laid_out() {
 
 #[test]
 fn one_request_can_have_placeholders_without_a_file() {
-    let request = FixedRequest {
+    let request = OwnedRequest {
         method: "post".into(),
         path: "/a/{{counter}}?v={{v}}".into(),
         headers: vec![("Content-Type".into(), "application/json".into())],
@@ -418,7 +419,7 @@ fn one_request_can_have_placeholders_without_a_file() {
         next(&mut *workload, 0),
         "POST /a/1?v=%22\ncontent-type: application/json\n\n{\"q\":\"\\\"\"}"
     );
-    let bad = FixedRequest { path: "/{{nothing}}".into(), body: vec![], ..request };
+    let bad = OwnedRequest { path: "/{{nothing}}".into(), body: vec![], ..request };
     let error = Scenario::of_request(&bad, Statuses::default(), &[]).unwrap_err();
     assert!(error.to_string().starts_with("path: unknown placeholder {{nothing}}"), "{error}");
 }

@@ -21,7 +21,7 @@ fn requests(
 ) -> BTreeSet<String> {
     let mut setup = scenario.setup(1, clock);
     while let Some(request) = setup.next_request().unwrap() {
-        let (status, body) = answers(&request.path);
+        let (status, body) = answers(&request.request.path);
         setup.answered(status, &[], body.as_bytes()).unwrap();
     }
     let source = scenario.source(&setup.finish(), clock).unwrap();
@@ -126,7 +126,7 @@ fn catalogue_looks_searches_and_orders() {
 #[test]
 fn graph_logs_in_once_and_creates_numbered_nodes() {
     let scenario = load("graph.toml");
-    let login = scenario.setup(1, clock).next_request().unwrap().unwrap();
+    let login = scenario.setup(1, clock).next_request().unwrap().unwrap().request;
     assert_eq!((login.method.as_str(), login.path.as_str()), ("POST", "/auth/token"));
     assert_eq!(login.body, b"{\"password\":\"password\",\"username\":\"admin\"}");
     let seen = requests(&scenario, |path| match path {

@@ -1,6 +1,6 @@
 //! Answers that are right, in every form HTTP allows, and whole only at their last byte.
 
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::selftest::books::{answered, balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
 use crate::selftest::offer::Offer;
@@ -71,7 +71,7 @@ fn forms(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn odd_parts(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let mut random = Random::new(bench.seed, 0x0DD);
+    let mut random = SplitMix64::stream(bench.seed, 0x0DD);
     let script = move |asked: &Asked| {
         let most = random.between(1, 40);
         let part = || usize::try_from(random.between(1, most)).unwrap_or(1);

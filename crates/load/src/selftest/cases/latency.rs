@@ -1,6 +1,6 @@
 //! Servers whose answers take a known time.
 
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::selftest::books::{answered, balance, errors, service, successes};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
 use crate::selftest::offer::{Offer, Seen};
@@ -43,7 +43,7 @@ enum Delay {
 
 impl Delay {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 40 ms
-    fn draw_ns(self, random: &mut Random) -> u64 {
+    fn draw_ns(self, random: &mut SplitMix64) -> u64 {
         match self {
             Delay::Constant => 2_000_000,
             Delay::Uniform => random.between(1_000_000, 10_000_000),
@@ -60,7 +60,7 @@ const USERS: u32 = 8;
 fn distribution(bench: &Bench, ledger: &mut Ledger, delay: Delay) -> Result<(), Trouble> {
     let floor = transport(bench)?;
     let requests = bench.size(1_200, 12_000);
-    let mut random = Random::new(bench.seed, 0x1A7E);
+    let mut random = SplitMix64::stream(bench.seed, 0x1A7E);
     let script = move |asked: &_| Reaction::answer(asked).after(delay.draw_ns(&mut random));
     let seen = Offer::count(USERS, requests).to(bench.clock, Box::new(script))?;
     balance(&seen, ledger);

@@ -2,13 +2,14 @@
 
 use crate::engine::{Observer, Progress, run};
 use crate::null_server::NullServer;
-use crate::scenario::{FixedRequest, FixedSource, Statuses};
+use crate::scenario::{FixedSource, Statuses};
 use crate::selftest::books::{balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble};
 use crate::selftest::offer::{Offer, On};
 use crate::selftest::server::Reaction;
 use crate::selftest::{Bench, Case};
 use crate::target::Target;
+use crate::workload::OwnedRequest;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, TcpListener};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ fn memory(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
         .and_then(|mut target| target.resolve().map(|()| target))
         .map_err(|error| Trouble::of("the target", &error))?;
     let request =
-        FixedRequest { method: "GET".into(), path: "/".into(), ..FixedRequest::default() };
+        OwnedRequest { method: "GET".into(), path: "/".into(), ..OwnedRequest::default() };
     let source = FixedSource::new(request, Statuses::default()).map_err(Trouble::Broken)?;
     let plan = Offer::count(32, requests).plan(target, Arc::new(source));
     let mut sizes = Sizes::default();

@@ -1,8 +1,8 @@
-//! What arrives from a shared log, and what it does to a node.
+//! Processes entries that arrive from a shared log.
 
 use super::copy::CopyIdentity;
 use super::offers::Purpose;
-use super::{Arrived, Origin, SharedJournal, Stage};
+use super::{ArrivedBatch, Origin, SharedJournal, Stage};
 use crate::journal::{JournalBatch, JournalError, Settlement};
 use crate::plants::{Plant, planted};
 use crate::record::RecordView;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellspring_types::Position;
 
-/// Time between attempts at writing whose copy this is.
+/// Time between attempts to write the identity of the copy.
 const IDENTITY_AGAIN_US: u64 = 100_000;
 
 impl SharedJournal {
-    /// Everything is here that the shared log held when it was opened.
+    /// The copy now has everything that the shared log held when it was opened.
     pub(super) fn caught_up(&mut self) {
         if self.rule.cluster().is_some() {
             self.stage = Stage::Following;
-            // Only what was found here: a later claim in this node's name is that of another
-            // process that lives, and the two would claim in turns for ever.
+            // Only for a leader found at the opening: a later claim under this node's name comes
+            // from another live process, and the two would claim alternately for ever.
             let me = &self.options;
             let former = self.rule.leader().filter(|l| l.node == me.node && l.start != me.start);
             self.former_epoch = former.map(|former| former.epoch);
@@ -39,7 +39,7 @@ impl SharedJournal {
         }
     }
 
-    /// An entry has arrived.
+    /// Processes an entry.
     pub(super) fn entry(&mut self, place: Place, entry: Arc<[u8]>) {
         if place <= self.seen {
             return;
@@ -54,7 +54,9 @@ impl SharedJournal {
         let knew_leader = self.rule.leader().is_some();
         let verdict = match self.rule.judge(Arc::clone(&entry)) {
             Ok(verdict) => verdict,
-            Err(fault) => return self.detach(format!("the entry at place {}: {fault}", place.0)),
+            Err(fault) => {
+                return self.detach(format!("the entry at place {} is invalid: {fault}", place.0));
+            }
         };
         self.seen = place;
         self.offers.arrived(place);
@@ -90,7 +92,7 @@ impl SharedJournal {
         }
     }
 
-    /// A beat has told who leads, to a copy that goes on behind the claim.
+    /// A heartbeat has revealed the leader to a copy that resumed after its claim.
     pub(super) fn met_leader(&mut self, now_us: u64) {
         let Some(claimant) = self.rule.leader().cloned() else { return };
         if self.stage == Stage::Following {
@@ -102,7 +104,7 @@ impl SharedJournal {
     pub(super) fn note_leader(&mut self, claimant: Claimant, now_us: u64) {
         if let Some(identity) = &mut self.identity {
             identity.leader = Some(claimant);
-            // A hint: without it a restart waits for the leader to be silent, or to show itself.
+            // A hint: without it, a restart waits for the leader to fall silent or to show itself.
             self.write_identity(now_us);
         }
     }
@@ -124,15 +126,15 @@ impl SharedJournal {
         self.offers.stop();
     }
 
-    /// Writes whose copy this is and who leads; tries again by and by if that is not possible, on a
-    /// full disk for example. A copy that is opened without the file asks the shared log for it.
+    /// Writes the identity of the copy and its leader; retries later if that fails, for example on
+    /// a full disk. A copy opened without the file asks the shared log for it.
     pub(super) fn write_identity(&mut self, now_us: u64) {
         let written =
             self.identity.as_ref().map_or(Ok(()), |identity| identity.write(&*self.storage));
         self.identity_due_us = written.is_err().then_some(now_us + IDENTITY_AGAIN_US);
     }
 
-    /// A claim took effect. What was offered before and has not arrived never will count.
+    /// A claim took effect. Batches offered before that have not arrived will never count.
     pub(super) fn led(&mut self, claimant: &Claimant, now_us: u64) {
         if planted(Plant::KeepsLead) && matches!(self.stage, Stage::Leading { .. }) {
             return;
@@ -140,12 +142,13 @@ impl SharedJournal {
         let lost = self.offers.take_batches();
         let is_mine = self.is_me(claimant);
         self.note_leader(claimant.clone(), now_us);
-        // While it catches up, this node reads what was; even a claim of its own is another life's.
+        // While it catches up, this node reads history; even a claim of its own comes from an
+        // earlier life.
         if let Stage::CatchingUp { .. } = self.stage {
             return;
         }
         if is_mine {
-            // Told to resign, it had given up this claim, which was on its way.
+            // Asked to resign, it had given up this claim, which was in flight.
             let was_given_up = self.lead.has_resigned(now_us);
             let epoch = claimant.epoch;
             self.stage = Stage::Leading { epoch };
@@ -167,7 +170,7 @@ impl SharedJournal {
         let id = accepted.batch;
         let own = self.offers.oldest().is_some_and(|oldest| oldest.id == id);
         self.arrived = Some(match own.then(|| self.offers.pop_oldest()).flatten() {
-            Some(under_way) => Arrived::Own(under_way.batch, id),
+            Some(under_way) => ArrivedBatch::Own(under_way.batch, id),
             None => {
                 if let Err(position) = check_records(&accepted) {
                     return self.detach(format!(
@@ -178,7 +181,7 @@ impl SharedJournal {
                     ));
                 }
                 self.counters.foreign_batches.fetch_add(1, Ordering::Relaxed);
-                Arrived::Foreign(Arc::new(accepted))
+                ArrivedBatch::Foreign(Arc::new(accepted))
             }
         });
     }
@@ -186,12 +189,12 @@ impl SharedJournal {
     pub(super) fn void(&mut self, entry: &[u8], reason: VoidReason, place: Place) {
         self.counters.void_entries.fetch_add(1, Ordering::Relaxed);
         if reason == VoidReason::OtherPast {
-            // Only the leader in force makes such a batch, and it does not follow what is here.
+            // Only the current leader produces such a batch, and it does not follow this copy's.
             let place = place.0;
-            return self.detach(format!("the batch at place {place} follows another past"));
+            return self.detach(format!("the batch at place {place} follows another history"));
         }
-        // A part that arrives once more has lost nothing: to offer its batch from the beginning
-        // would repeat it again.
+        // A repeated part has lost nothing: offering its batch from the beginning would repeat it
+        // again.
         if reason != VoidReason::Repeated
             && let Ok(Entry::Batch(part)) = Entry::decode(entry)
             && part.batch.epoch == self.rule.epoch()
@@ -221,7 +224,7 @@ impl SharedJournal {
         Ok(())
     }
 
-    /// What is to be told next. A role that was told of before a batch arrived comes before it, and
+    /// The next outcome to report. A role change reported before a batch arrived precedes it, and
     /// nothing arrives while a batch waits to be written.
     pub(super) fn settled(&mut self) -> Result<Option<Settlement>, JournalError> {
         if let Some(told) = self.told.pop_front() {
@@ -229,15 +232,15 @@ impl SharedJournal {
         }
         match self.arrived.take() {
             None => Ok(None),
-            Some(Arrived::Own(mut batch, id)) => match self.write(&mut batch, &id) {
+            Some(ArrivedBatch::Own(mut batch, id)) => match self.write(&mut batch, &id) {
                 Ok(()) => Ok(Some(Settlement::Durable(batch))),
                 Err(error) => {
-                    self.arrived = Some(Arrived::Own(batch, id));
+                    self.arrived = Some(ArrivedBatch::Own(batch, id));
                     Err(error)
                 }
             },
-            Some(Arrived::Foreign(accepted)) => {
-                self.arrived = Some(Arrived::Foreign(Arc::clone(&accepted)));
+            Some(ArrivedBatch::Foreign(accepted)) => {
+                self.arrived = Some(ArrivedBatch::Foreign(Arc::clone(&accepted)));
                 Ok(Some(Settlement::Foreign(accepted)))
             }
         }
@@ -249,11 +252,11 @@ pub(super) fn leader_of(claimant: &Claimant) -> Leader {
     Leader { node: node.clone(), url: url.clone(), epoch: *epoch }
 }
 
-/// Whether a batch holds the records that it says it does. Its checksums tell only that it is as
-/// somebody wrote it.
+/// Whether a batch contains the records that it claims to. Its checksums only show that it is as
+/// its writer wrote it.
 ///
 /// # Errors
-/// The first position without a good record.
+/// The first position without a valid record.
 fn check_records(accepted: &AcceptedBatch) -> Result<(), Position> {
     let pieces: Vec<&[u8]> = accepted.body_slices().collect();
     let body = match pieces.as_slice() {
@@ -273,7 +276,7 @@ fn check_records(accepted: &AcceptedBatch) -> Result<(), Position> {
     if rest.is_empty() { Ok(()) } else { Err(last + 1) }
 }
 
-/// Nothing breaks a copy for good: what failed is tried again.
+/// Nothing breaks a copy permanently: failed operations are retried.
 fn passes(error: JournalError) -> JournalError {
     match error {
         JournalError::Refused(error) | JournalError::Unknown(error) => JournalError::Retry(error),
@@ -285,7 +288,7 @@ fn passes(error: JournalError) -> JournalError {
 fn same_batch(place: Place, entry: &[u8], copy: &Origin) -> Result<(), String> {
     let expected = copy.place.0;
     if place != copy.place {
-        return Err(format!("nothing stands at place {expected}, to which the copy reaches"));
+        return Err(format!("there is no entry at place {expected}, where the copy ends"));
     }
     match Entry::decode(entry) {
         Ok(Entry::Batch(part))
@@ -293,7 +296,7 @@ fn same_batch(place: Place, entry: &[u8], copy: &Origin) -> Result<(), String> {
         {
             Ok(())
         }
-        Ok(_) => Err(format!("another entry stands at place {expected} than the copy has")),
-        Err(fault) => Err(format!("the entry at place {expected}: {fault}")),
+        Ok(_) => Err(format!("the entry at place {expected} differs from the copy's")),
+        Err(fault) => Err(format!("the entry at place {expected} is invalid: {fault}")),
     }
 }

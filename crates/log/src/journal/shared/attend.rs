@@ -1,4 +1,4 @@
-//! What time asks of a shared journal: questions, claims, beats, stepping down, offers.
+//! Time-driven tasks of a shared journal: questions, claims, heartbeats, stepping down, offers.
 
 use super::arrivals::leader_of;
 use super::offers::Purpose;
@@ -18,7 +18,7 @@ impl SharedJournal {
         self.told.push_back(Settlement::Role { role, lost });
     }
 
-    /// The copy and the shared log do not belong together any more.
+    /// The copy and the shared log no longer belong together.
     pub(super) fn detach(&mut self, reason: String) {
         if self.stage == Stage::Detached {
             return;
@@ -29,7 +29,7 @@ impl SharedJournal {
         self.tell_role(Role::Detached { reason }, Vec::new());
     }
 
-    /// Does what time asks for: questions, claims, beats, stepping down, offers.
+    /// Performs the tasks that are due: questions, claims, heartbeats, stepping down, offers.
     pub(super) fn attend(&mut self) {
         let now_us = self.now_us();
         if self.identity_due_us.is_some_and(|due_us| now_us >= due_us) {
@@ -69,7 +69,7 @@ impl SharedJournal {
 
     pub(super) fn attend_lead(&mut self, now_us: u64) {
         if self.is_cut_off {
-            // Patience does not run out before the engine is asked again.
+            // Timeouts do not expire before the engine has been asked again.
             self.lead.cut_off(now_us);
         }
         let state = self.lead_state();
@@ -90,9 +90,9 @@ impl SharedJournal {
             LeadAction::Claim => {
                 let epoch = self.rule.epoch() + 1;
                 if epoch >= EPOCH_LIMIT {
-                    // It would be void, for everybody and for ever.
+                    // It would be permanently void for every node.
                     return self.detach(format!(
-                        "all epochs below {EPOCH_LIMIT} are used up: found the log anew from a backup"
+                        "all epochs below {EPOCH_LIMIT} are used up: recreate the log from a backup"
                     ));
                 }
                 self.stage = Stage::Claiming { epoch };
@@ -125,8 +125,8 @@ impl SharedJournal {
         }
     }
 
-    /// Gives up the lead, or the claim. What was offered stays in doubt until it arrives or another
-    /// leads.
+    /// Gives up the lead or the claim. Offered batches stay in doubt until they arrive or another
+    /// node leads.
     pub(super) fn step_down(&mut self) {
         self.stage = Stage::Following;
         self.offers.stop();
@@ -134,12 +134,12 @@ impl SharedJournal {
             true => self.offers.take_batches(),
             false => Vec::new(),
         };
-        // Whose claim is in force leads on, unless that was this process.
+        // The node whose claim is in force continues to lead, unless it was this process.
         let leader = self.rule.leader().filter(|leader| !self.is_me(leader)).map(leader_of);
         self.tell_role(Role::Following { leader }, refused);
     }
 
-    /// Whether a claim is that of this process.
+    /// Whether a claim comes from this process.
     pub(super) fn is_me(&self, claimant: &Claimant) -> bool {
         claimant.node == self.options.node && claimant.start == self.options.start
     }
@@ -157,11 +157,11 @@ impl SharedJournal {
         Claim { epoch, node, start: *start, url }
     }
 
-    /// Asks for the end: for itself while it catches up, else for those that want it confirmed. A
-    /// question that gets no answer is asked again.
+    /// Asks for the end: for itself while it catches up, otherwise for those that want it
+    /// confirmed. A question without an answer is asked again.
     pub(super) fn ask(&mut self, now_us: u64) {
         let patience_us = (self.options.lead_timeout.as_micros() as u64 / 2).max(1);
-        // Each by its own time: questions of others must not put this node's off.
+        // Each has its own timer: questions of others must not delay this node's.
         let silent = |asked_at_us: u64| now_us.saturating_sub(asked_at_us) >= patience_us;
         if matches!(self.stage, Stage::CatchingUp { end: None })
             && self.own_ask.is_none_or(|(_, asked_at_us)| silent(asked_at_us))
@@ -186,14 +186,14 @@ impl SharedJournal {
 
     pub(super) fn answered(&mut self, id: AskId, end: Option<Place>) {
         let Some(end) = end else {
-            // Asked again when it has been silent for long enough.
+            // Asked again after the timeout.
             return;
         };
         if self.own_ask.is_some_and(|(own, _)| own == id) {
             self.own_ask = None;
             if let Some(anchor) = self.anchor.filter(|anchor| end < anchor.place) {
                 self.detach(format!(
-                    "the copy reaches to place {}, but the shared log ends at {}",
+                    "the copy reaches place {}, but the shared log ends at {}",
                     anchor.place.0, end.0
                 ));
             } else if matches!(self.stage, Stage::CatchingUp { .. }) {
@@ -206,7 +206,7 @@ impl SharedJournal {
         }
     }
 
-    /// How long until time asks for something.
+    /// Time until the next task is due.
     pub(super) fn next_due_us(&mut self, now_us: u64) -> u64 {
         let lead = match self.stage {
             Stage::Following | Stage::Claiming { .. } | Stage::Leading { .. } => {

@@ -1,7 +1,6 @@
-//! Questions for the end of a shared log. Whoever asks while a round is under way waits for the
-//! next one: an answer counts only for those that asked before its question was put. (The stale
-//! reads of <https://github.com/etcd-io/etcd/issues/20418> were an answer matched to the wrong
-//! round.)
+//! Questions for the end of a shared log. A request made during a round waits for the next one: an
+//! answer counts only for requests made before its question was asked. (The stale reads of
+//! <https://github.com/etcd-io/etcd/issues/20418> came from matching an answer to the wrong round.)
 
 use crate::error::NotConfirmed;
 use crate::feed::Feed;
@@ -10,7 +9,7 @@ use crate::shared::{AskId, Place};
 use crate::threads::lock;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// See the module.
+/// The rounds of a log; see the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct Confirmations {
     state: Mutex<State>,
@@ -18,31 +17,31 @@ pub(crate) struct Confirmations {
 
 #[derive(Debug, Default)]
 struct State {
-    /// For those that asked since the last question was put.
+    /// The requests since the last question.
     gathering: Option<Arc<Round>>,
-    /// The question that was put last, and those that wait for it.
+    /// The last question, and the requests that wait for it.
     asked: Option<(AskId, Arc<Round>)>,
-    /// Rounds that have their answer, and whose waiters have not been woken.
+    /// Answered rounds whose waiters have not been woken.
     answered: Vec<Arc<Round>>,
-    /// Why no question is put any more.
+    /// Why no question is asked any more.
     ended: Option<NotConfirmed>,
 }
 
-/// Those that wait for one answer.
+/// The requests that wait for one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     answer: OnceLock<Result<Place, NotConfirmed>>,
-    /// Closed when the answer is there.
+    /// Closed when the answer is available.
     done: Feed,
 }
 
 impl Round {
-    /// Who waits is woken apart from this.
+    /// Waiters are woken separately.
     fn tell(&self, answer: Result<Place, NotConfirmed>) {
         let _ = self.answer.set(answer);
     }
 
-    /// The place at which everything is that was acknowledged before this round was joined.
+    /// The place that covers everything acknowledged before this round was joined.
     ///
     /// # Errors
     /// [`NotConfirmed`].
@@ -60,7 +59,7 @@ impl Round {
 }
 
 impl Confirmations {
-    /// Joins the round for which the next question is put. The journal is to be woken.
+    /// Joins the round of the next question. The caller must wake the journal.
     pub(crate) fn join(&self) -> Arc<Round> {
         let mut state = lock(&self.state);
         if let Some(ended) = &state.ended {
@@ -76,26 +75,25 @@ impl Confirmations {
         Arc::clone(state.gathering.get_or_insert_default())
     }
 
-    /// Whether a question is to be put: somebody waits, and none is under way.
+    /// Whether a question should be asked: requests wait, and no question is pending.
     pub(super) fn wants_question(&self) -> bool {
         let state = lock(&self.state);
         state.asked.is_none() && state.gathering.is_some()
     }
 
-    /// Puts the question for those that have gathered, or again for those of a question that was
-    /// lost.
+    /// Asks the question for the gathered requests, or again for those of a lost question.
     pub(super) fn ask(&self, id: AskId) {
         let mut state = lock(&self.state);
         let round = state.asked.take().map(|(_, round)| round).or_else(|| state.gathering.take());
         state.asked = round.map(|round| (id, round));
     }
 
-    /// The question under way.
+    /// The pending question.
     pub(super) fn asked(&self) -> Option<AskId> {
         lock(&self.state).asked.as_ref().map(|(id, _)| *id)
     }
 
-    /// The answer to a question; one that is not under way any more counts for nobody.
+    /// Processes an answer; one to a question that is no longer pending is ignored.
     pub(super) fn answer(&self, id: AskId, end: Place) {
         let mut state = lock(&self.state);
         if state.asked.as_ref().is_some_and(|(asked, _)| *asked == id)
@@ -106,13 +104,13 @@ impl Confirmations {
         }
     }
 
-    /// Wakes those whose answer is there. With no lock held.
+    /// Wakes the requests whose answer is available. Called without a lock held.
     pub(crate) fn wake(&self) {
         let answered = std::mem::take(&mut lock(&self.state).answered);
         answered.into_iter().for_each(|round| round.done.close());
     }
 
-    /// Tells everyone that waits, and everyone to come, that there are no answers any more; to be
+    /// Tells all current and future requests that there are no more answers; they must be
     /// [woken](Self::wake).
     pub(crate) fn end(&self, why: &NotConfirmed) {
         let mut state = lock(&self.state);

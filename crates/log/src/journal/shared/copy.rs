@@ -1,4 +1,4 @@
-//! What makes a folder the copy of one shared log, and of no other: a file `journal` that names it.
+//! The identity of a copy: the file `journal`, which names the shared log.
 //!
 //! ```text
 //! cluster 4f1c…(32 hex digits)
@@ -7,8 +7,8 @@
 //! check 9b2f01aa
 //! ```
 //!
-//! The third line, which may be missing, is a hint: who was seen to lead last, in which epoch, and
-//! of which process life. The last one is the CRC32C of those before it.
+//! The third line, which may be missing, is a hint: the last known leader's epoch, process, name
+//! and URL. The last line is the CRC32C of those before it.
 
 use crate::shared::entry::ClusterId;
 use crate::shared::rule::Claimant;
@@ -16,10 +16,10 @@ use crate::storage::{Storage, replace_file};
 use std::io;
 
 const JOURNAL_FILE: &str = "journal";
-/// Longest file that is read: names are bounded by what fits into a claim.
+/// Maximum size of the file: names are limited by what fits into a claim.
 const LARGEST_BYTES: usize = 8 << 10;
 
-/// See the module.
+/// The content of the file; see the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopyIdentity {
     pub(crate) cluster: ClusterId,
@@ -28,10 +28,10 @@ pub(crate) struct CopyIdentity {
 }
 
 impl CopyIdentity {
-    /// Reads it; `None` if the folder is no copy.
+    /// Reads it; `None` if the folder is not a copy.
     ///
     /// # Errors
-    /// `InvalidData` if the file is not as it was written, or whatever the file system says.
+    /// `InvalidData` if the file is damaged, or an error of the file system.
     pub(crate) fn read(storage: &dyn Storage) -> io::Result<Option<CopyIdentity>> {
         let file = match storage.open(JOURNAL_FILE) {
             Ok(file) => file,
@@ -51,7 +51,7 @@ impl CopyIdentity {
     /// Writes it durably.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// An error of the file system.
     pub(crate) fn write(&self, storage: &dyn Storage) -> io::Result<()> {
         let mut text = format!("cluster {}\nlog {}\n", self.cluster, self.log);
         if let Some(Claimant { node, start, url, epoch }) = &self.leader {

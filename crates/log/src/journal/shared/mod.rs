@@ -1,16 +1,16 @@
 //! The journal of a log beyond one machine: the order of a [shared log](crate::shared) is the
 //! commit, and the segments here are its first view.
 //!
-//! Nothing is written into a segment before the rule has accepted it, so a copy has no tail that
-//! others do not have; and nothing is answered before it has arrived, so a leader knows no more
-//! than anybody. No barrier is made on the way: what a power loss takes of a copy is fetched again,
-//! from the place after the last batch that is left.
+//! A batch is written into a segment only after the rule has accepted it, so a copy has no tail
+//! that other copies lack. A batch is answered only after it has arrived, so a leader is not ahead
+//! of the others. Commits make no barrier: what a power loss removes from a copy is fetched again,
+//! from the place after the last remaining batch.
 //!
-//! - [`attend`]: what time asks for.
-//! - [`arrivals`]: what an entry does.
-//! - [`offers`]: what was offered and has not arrived.
-//! - [`confirmations`]: questions for the end, one round for all that wait.
-//! - [`copy`]: what makes a folder the copy of one shared log and of no other.
+//! - [`attend`]: time-driven tasks.
+//! - [`arrivals`]: arriving entries.
+//! - [`offers`]: offered entries that have not arrived.
+//! - [`confirmations`]: questions for the end, one round for all waiting requests.
+//! - [`copy`]: the identity of a copy.
 
 mod arrivals;
 mod attend;
@@ -43,14 +43,14 @@ use std::task::Waker;
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Largest batch that requests go on joining, whatever the engine takes.
+/// Maximum batch size that requests join, whatever the engine accepts.
 const BATCH_BYTES: usize = 8 << 20;
-/// A batch is cut into parts by itself only if a single request is larger.
+/// Smaller batches are split into parts only if a single request is larger.
 const SMALLEST_BATCH_BYTES: usize = 4 << 10;
-/// What is fetched again at a time.
+/// Amount fetched at a time for repairs.
 const FETCH_BYTES: usize = 4 << 20;
 
-/// Where a copy ends, and so where it goes on.
+/// Where a copy ends and so resumes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Origin {
     /// Place of the last batch in the segments; 0 if there is none.
@@ -61,24 +61,24 @@ pub(crate) struct Origin {
     pub(crate) chain: u32,
 }
 
-/// Figures about the shared log, since it was opened.
+/// Figures about the shared log since it was opened.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounters {
-    /// Entries that had no effect.
+    /// Entries without effect.
     pub(crate) void_entries: AtomicU64,
-    /// Entries that this node offered again.
+    /// Entries that this node offered repeatedly.
     pub(crate) repeated_offers: AtomicU64,
     /// Batches of other nodes applied here.
     pub(crate) foreign_batches: AtomicU64,
-    /// What this node was told about the lead and has not done.
+    /// The pending order about the lead.
     pub(crate) told: OrderSlot,
 }
 
-/// What a node is told about the lead. What is told later takes the place of what was told before.
+/// An order about the lead. A later order replaces an earlier one.
 #[derive(Debug, Default)]
 pub(crate) struct OrderSlot(AtomicU8);
 
-/// See [`OrderSlot`].
+/// The orders of an [`OrderSlot`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Claim = 1,
@@ -97,7 +97,7 @@ impl OrderSlot {
     }
 }
 
-/// What the journal is at.
+/// The state of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     /// `end`: where the shared log ended when that was asked.
@@ -116,12 +116,12 @@ enum Stage {
 
 /// A batch that has arrived and is not in the segments yet.
 #[derive(Debug)]
-enum Arrived {
+enum ArrivedBatch {
     Own(JournalBatch, BatchId),
     Foreign(Arc<AcceptedBatch>),
 }
 
-/// See the module.
+/// The journal; see the module's documentation.
 pub(crate) struct SharedJournal {
     engine: Box<dyn SharedLog>,
     writer: SegmentWriter,
@@ -130,41 +130,41 @@ pub(crate) struct SharedJournal {
     options: SharedOptions,
     entry_bytes: usize,
     identity: Option<CopyIdentity>,
-    /// When to try again to write it, if it could not be written.
+    /// When to retry writing it after a failure.
     identity_due_us: Option<u64>,
     rule: Rule,
     lead: LeadTimer,
     stage: Stage,
-    /// The last entry that arrived stands here.
+    /// Place of the last entry that arrived.
     seen: Place,
-    /// Everything up to here is in the segments.
+    /// Everything up to this place is in the segments.
     applied: Place,
     /// Place of the last batch in the segments.
     last_batch: Place,
-    /// The last batch of the copy, which the entry at its place must be: else there are two pasts.
+    /// The last batch of the copy. The entry at its place must equal it; otherwise the histories
+    /// differ.
     anchor: Option<Origin>,
     offers: Offers,
-    /// The epoch in which an earlier process of this node led, if that was in force when it was
-    /// opened.
+    /// The epoch in which an earlier process of this node led, if that was in force at the opening.
     former_epoch: Option<u64>,
-    /// The chain after the last batch that was offered.
+    /// The chain after the last offered batch.
     offered_chain: u32,
-    arrived: Option<Arrived>,
-    /// To be told, oldest first.
+    arrived: Option<ArrivedBatch>,
+    /// Outcomes to report, oldest first.
     told: VecDeque<Settlement>,
     confirmations: Arc<Confirmations>,
     counters: Arc<SharedCounters>,
     next_ask: u64,
-    /// The question that this journal asks for itself while it catches up, and when it did.
+    /// This journal's own question while it catches up, and when it was asked.
     own_ask: Option<(AskId, u64)>,
-    /// The engine was unavailable when it was asked last: nothing can be heard.
+    /// Whether the engine was unavailable when last asked, so that nothing can be heard.
     is_cut_off: bool,
-    /// When the question was put that others wait for.
+    /// When the question that others wait for was asked.
     asked_at_us: u64,
 }
 
 impl SharedJournal {
-    /// A journal that goes on where a copy ends. Appends are refused until it leads.
+    /// A journal that resumes where a copy ends. Appends are refused until it leads.
     pub(crate) fn new(
         mut engine: Box<dyn SharedLog>,
         writer: SegmentWriter,
@@ -179,16 +179,16 @@ impl SharedJournal {
         let now_us = clock.monotonic_us();
         let cluster = identity.as_ref().map(|identity| identity.cluster);
         let leader = identity.as_ref().and_then(|identity| identity.leader.clone());
-        // A copy without a batch reads the founding again, to see that it is the same one.
+        // A copy without a batch reads the founding entry again, to check that it is the same.
         let rule = match origin.place {
             Place(0) => Rule::default(),
             _ => Rule::at(origin.epoch, origin.head, origin.chain, cluster).led_by(leader),
         };
-        // An engine that cannot be reached now is asked by and by.
+        // An engine that is unreachable now is asked later.
         let first_kept = engine.first_kept().unwrap_or_default();
         let is_kept = first_kept < origin.place;
         let anchor = is_kept.then_some(origin);
-        // The entry of the last batch comes once more, to be compared.
+        // The entry of the last batch arrives once more, for comparison.
         let after = if is_kept { Place(origin.place.0 - 1) } else { origin.place };
         let late = u64::from(planted(Plant::ResumesLate) && origin.place > Place(0));
         engine.follow(Place(after.0 + late));
@@ -223,7 +223,7 @@ impl SharedJournal {
         if first_kept > origin.place {
             let (reaches, kept) = (origin.place.0, first_kept.0);
             journal.detach(format!(
-                "the copy reaches to place {reaches}, but the shared log keeps only what stands after {kept}"
+                "the copy reaches place {reaches}, but the shared log keeps only entries after {kept}"
             ));
         }
         journal
@@ -260,7 +260,7 @@ impl Journal for SharedJournal {
     }
 
     fn offer(&mut self, batch: JournalBatch) -> Result<(), (JournalBatch, JournalError)> {
-        // Room first: what is sent off cannot be refused any more.
+        // Space first: what has been sent can no longer be refused.
         if let Err(error) = self.writer.reserve(&batch) {
             return Err((batch, error));
         }
@@ -291,8 +291,8 @@ impl Journal for SharedJournal {
             Ok(None) => self.attend(),
             Ok(Some(settled)) => return Ok(settled),
             Err(error) => {
-                // A leader that cannot write what it led to steps down like one that is not heard;
-                // and does not claim again what it cannot read on.
+                // A leader that cannot write its own batches steps down like one that is not heard,
+                // and does not claim what it cannot read.
                 if !matches!(self.stage, Stage::Leading { .. }) {
                     self.lead.cut_off(self.clock.monotonic_us());
                 }
@@ -313,7 +313,7 @@ impl Journal for SharedJournal {
             if !matches!(outcome, OfferOutcome::Placed(_)) {
                 return Ok(Settlement::Passed);
             }
-            // Likely the entry itself comes with it, which settles something.
+            // The entry itself likely arrives with it, which settles something.
             arrival = self.engine.next(waker);
         }
         self.is_cut_off = matches!(arrival, Err(SharedLogError::Unavailable { .. }));
@@ -334,12 +334,12 @@ impl Journal for SharedJournal {
     }
 
     fn keep(&mut self, batch: &mut JournalBatch) -> Result<(), JournalError> {
-        let Some(Arrived::Foreign(accepted)) = self.arrived.take() else {
+        let Some(ArrivedBatch::Foreign(accepted)) = self.arrived.take() else {
             unreachable!("a batch is kept that was told");
         };
         let written = self.write(batch, &accepted.batch);
         if written.is_err() {
-            self.arrived = Some(Arrived::Foreign(accepted));
+            self.arrived = Some(ArrivedBatch::Foreign(accepted));
         }
         written
     }
@@ -364,7 +364,7 @@ impl Journal for SharedJournal {
     }
 
     fn unsynced(&self) -> bool {
-        // Nobody waits for a barrier of a copy.
+        // No request waits for a barrier of a copy.
         false
     }
 

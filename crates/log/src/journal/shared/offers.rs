@@ -1,9 +1,9 @@
-//! What was offered to a shared log and has not arrived. A batch that was offered is never changed:
-//! until it arrives, or a newer claim does, the very same bytes are offered again.
+//! Entries that were offered to a shared log and have not arrived. An offered batch never changes:
+//! until it or a newer claim arrives, the same bytes are offered again.
 //!
-//! Offers may be lost, repeated and reordered on their way. A batch that arrives before the one it
-//! follows counts for nobody; so when the oldest batch has to be offered again, all that follow it
-//! are (go-back-N).
+//! Offers can be lost, repeated and reordered in transit. A batch that arrives before its
+//! predecessor is void, so when the oldest batch must be offered again, all later ones are as well
+//! (go-back-N).
 
 use super::JournalBatch;
 use crate::plants::{Plant, planted};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use wellspring_types::Position;
 
-/// Shortest and longest time before something is offered again that was refused or is in doubt.
+/// Shortest and longest wait before a refused or doubtful entry is offered again.
 const FIRST_PAUSE_US: u64 = 1_000;
 const LONGEST_PAUSE_US: u64 = 250_000;
 
@@ -27,15 +27,15 @@ pub(super) enum Purpose {
     Founding,
 }
 
-/// A batch that was offered and is not settled.
+/// An offered batch that is not settled.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     pub(super) batch: JournalBatch,
     pub(super) id: BatchId,
     entries: Vec<Arc<[u8]>>,
-    /// When it was offered first.
+    /// When it was first offered.
     pub(super) since_us: u64,
-    /// It has to be offered again.
+    /// Whether it must be offered again.
     due: bool,
 }
 
@@ -44,25 +44,25 @@ struct InAir {
     id: OfferId,
     purpose: Purpose,
     entry: Arc<[u8]>,
-    /// Where it stands, once that is known.
+    /// Its place, once known.
     placed: Option<Place>,
     at_us: u64,
 }
 
-/// See the module.
+/// The offers; see the module's documentation.
 #[derive(Debug)]
 pub(super) struct Offers {
     window: usize,
-    /// An offer of which nothing is heard for so long is in doubt.
+    /// Time without news after which an offer is in doubt.
     patience_us: u64,
     next_id: u64,
     outbox: VecDeque<(Purpose, Arc<[u8]>)>,
     in_air: Vec<InAir>,
     under_way: VecDeque<UnderWay>,
-    /// Nothing is offered before.
+    /// Nothing is offered before this time.
     hold_until_us: u64,
     pause_us: u64,
-    /// Entries offered again.
+    /// Number of repeated offers.
     repeated: u64,
 }
 
@@ -87,7 +87,7 @@ impl Offers {
             && self.under_way.len() < self.window
     }
 
-    /// Entries that were offered again so far.
+    /// Number of repeated offers so far.
     pub(super) fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -108,23 +108,23 @@ impl Offers {
         self.under_way.push_back(UnderWay { batch, id, entries, since_us: now_us, due: false });
     }
 
-    /// Whether something is offered, or to be, for this purpose.
+    /// Whether an entry for this purpose is offered or due.
     pub(super) fn is_pending(&self, purpose: Purpose) -> bool {
         self.outbox.iter().any(|(of, _)| *of == purpose)
             || self.in_air.iter().any(|offer| offer.purpose == purpose)
     }
 
-    /// Whether the oldest batch under way has to be offered again.
+    /// Whether the oldest unsettled batch must be offered again.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.under_way.front().is_some_and(|oldest| oldest.due)
     }
 
-    /// The oldest batch under way.
+    /// The oldest unsettled batch.
     pub(super) fn oldest(&self) -> Option<&UnderWay> {
         self.under_way.front()
     }
 
-    /// The oldest batch has arrived.
+    /// Removes the oldest batch, which has arrived.
     pub(super) fn pop_oldest(&mut self) -> Option<UnderWay> {
         let oldest = self.under_way.pop_front()?;
         let purpose = Purpose::Batch(oldest.batch.first);
@@ -132,13 +132,13 @@ impl Offers {
         Some(oldest)
     }
 
-    /// Gives up all batches: they never will be durable.
+    /// Gives up all batches: they will never be durable.
     pub(super) fn take_batches(&mut self) -> Vec<JournalBatch> {
         self.stop();
         self.under_way.drain(..).map(|under_way| under_way.batch).collect()
     }
 
-    /// Offers nothing more of what was to be offered. Batches that were offered stay under way.
+    /// Cancels everything not offered yet. Offered batches stay unsettled.
     pub(super) fn stop(&mut self) {
         self.outbox.clear();
         self.in_air.clear();
@@ -146,22 +146,21 @@ impl Offers {
         self.hold_until_us = 0;
     }
 
-    /// An entry arrived from this place: the engine works, and what stood before it has arrived,
+    /// An entry arrived from this place: the engine works, and everything before it has arrived
     /// too.
     pub(super) fn arrived(&mut self, place: Place) {
         self.in_air.retain(|offer| offer.placed.is_none_or(|placed| placed > place));
         self.pause_us = FIRST_PAUSE_US;
     }
 
-    /// A batch under way arrived and did not count: it has to be offered again, once it is the
-    /// oldest.
+    /// An unsettled batch arrived but was void: it must be offered again once it is the oldest.
     pub(super) fn void(&mut self, first: Position) {
         if let Some(under_way) = self.under_way.iter_mut().find(|u| u.batch.first == first) {
             under_way.due = true;
         }
     }
 
-    /// The engine says what became of an offer.
+    /// Processes the engine's report on an offer.
     pub(super) fn outcome(&mut self, id: OfferId, outcome: OfferOutcome, seen: Place, now_us: u64) {
         let Some(at) = self.in_air.iter().position(|offer| offer.id == id) else { return };
         match outcome {
@@ -178,7 +177,7 @@ impl Offers {
         match offer.purpose {
             Purpose::Batch(_) if planted(Plant::ForgetsDoubt) => return,
             Purpose::Batch(first) => self.void(first),
-            // Shows life only while it is young; the next one is due soon.
+            // A heartbeat matters only while fresh; the next one is due soon.
             Purpose::Beat => return,
             Purpose::Claim | Purpose::Founding => {
                 self.repeated += 1;
@@ -189,8 +188,8 @@ impl Offers {
         self.pause_us = (self.pause_us * 2).min(LONGEST_PAUSE_US);
     }
 
-    /// Gives the engine what is to be offered, as far as it takes it. `after` is the last place
-    /// that has arrived here.
+    /// Passes entries to the engine as far as it accepts them. `after` is the last place that has
+    /// arrived here.
     pub(super) fn send(&mut self, engine: &mut dyn SharedLog, after: Place, now_us: u64) {
         let silent = |offer: &InAir| {
             offer.placed.is_none() && now_us.saturating_sub(offer.at_us) >= self.patience_us
@@ -215,7 +214,7 @@ impl Offers {
         }
     }
 
-    /// Has all batches under way offered again, oldest first.
+    /// Marks all unsettled batches to be offered again, oldest first.
     fn go_back(&mut self) {
         let is_batch = |purpose: &Purpose| matches!(purpose, Purpose::Batch(_));
         self.outbox.retain(|(purpose, _)| !is_batch(purpose));
@@ -229,7 +228,7 @@ impl Offers {
         }
     }
 
-    /// How long until something is offered by itself.
+    /// Time until the next offer is due.
     pub(super) fn due_in_us(&self, now_us: u64) -> Option<u64> {
         let waits =
             !self.outbox.is_empty() || self.under_way.front().is_some_and(|oldest| oldest.due);

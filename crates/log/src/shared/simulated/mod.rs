@@ -1,12 +1,12 @@
-//! A shared log in memory, for tests, benchmarks and the simulator: what it may do to offers is
-//! what [`SharedLog`](super::SharedLog) allows an engine, and nothing kinder.
+//! A shared log in memory, for tests, benchmarks and the simulator. It does to offers everything
+//! that [`SharedLog`](super::SharedLog) allows an engine to do.
 //!
 //! - [`immediate`](SimulatedLog::immediate): offers land at once; threads may wait for arrivals.
 //! - [`faulty`](SimulatedLog::faulty): the same with delays, losses, repetitions and reordering
 //!   drawn from a seed.
-//! - [`by_hand`](SimulatedLog::by_hand): nothing lands, shows or is answered by itself. The
-//!   simulator looks at what is [under way](SimulatedLog::under_way) and decides; each node sees as
-//!   far as it is [shown](SimulatedLog::show).
+//! - [`by_hand`](SimulatedLog::by_hand): nothing lands, becomes visible or is answered on its own.
+//!   The simulator inspects what is [in flight](SimulatedLog::under_way) and decides; each node
+//!   sees the entries that it is [shown](SimulatedLog::show).
 
 mod node;
 mod world;
@@ -21,14 +21,14 @@ use std::task::Waker;
 use std::time::Duration;
 use world::World;
 
-/// What an engine is like.
+/// The properties of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// What it takes.
+    /// Its limits.
     pub limits: SharedLimits,
-    /// Whether it refuses an offer if something stands behind the place it names.
+    /// Whether it refuses an offer if an entry follows the place that the offer names.
     pub compares: bool,
-    /// Whether it elects who leads: whom it is told to by [`elect`](SimulatedLog::elect).
+    /// Whether it elects the leader, as set by [`elect`](SimulatedLog::elect).
     pub elects: bool,
 }
 
@@ -46,61 +46,61 @@ impl Default for Settings {
     }
 }
 
-/// What goes wrong by itself in a [faulty](SimulatedLog::faulty) log.
+/// Random faults of a [faulty](SimulatedLog::faulty) log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Of 1,000 offers and questions, so many are lost; half of these offers say that their outcome
-    /// is unknown.
+    /// How many of 1,000 offers and questions are lost; half of these offers report an unknown
+    /// outcome.
     pub lose_permille: u32,
-    /// Of 1,000 offers, so many land a second time, later.
+    /// How many of 1,000 offers land a second time, later.
     pub duplicate_permille: u32,
-    /// Of 1,000 offers, so many are overtaken by those behind them.
+    /// How many of 1,000 offers are overtaken by later ones.
     pub reorder_permille: u32,
-    /// Offers land, and questions are answered, after up to so long.
+    /// Maximum delay before offers land and questions are answered.
     pub delay_us: u64,
 }
 
-/// Names something under way.
+/// Identifies an operation in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnderWayId(pub u64);
 
-/// Something a node began and that is not settled.
+/// An operation of a node that is not settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnderWay {
-    /// Its name.
+    /// Its id.
     pub id: UnderWayId,
-    /// Who began it.
+    /// The node.
     pub node: u64,
-    /// How far it has come.
+    /// Its stage.
     pub stage: Stage,
 }
 
-/// How far something under way has come.
+/// The stage of an operation in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// An offer that may land or not; its node waits to hear of it.
+    /// An offer that may or may not land; its node waits for the outcome.
     Offered,
-    /// An offer of which its node will hear no more, because it was told that the outcome is
-    /// unknown, or has died, or because this is a repetition of it. It may land all the same.
+    /// An offer whose node will not hear of it again: its outcome was reported as unknown, the node
+    /// died, or it is a repetition. It may still land.
     Zombie,
-    /// An offer that has landed, or was refused, and whose node has not been told.
+    /// An offer that has landed or was refused, but not reported to its node.
     Settled,
     /// A question for the end.
     Asked,
 }
 
-/// What landing came to.
+/// The result of landing an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landing {
-    /// It stands here now.
+    /// It landed at this place.
     Stands(Place),
-    /// The engine compares, and something stood behind the place it names.
+    /// The engine compares, and an entry followed the place that the offer names.
     Refused,
-    /// Nothing of this name waits to land.
+    /// No offer with this id is waiting to land.
     NothingToLand,
 }
 
-/// A shared log in memory. Clones are the same log.
+/// A shared log in memory. Clones share it.
 #[derive(Clone)]
 pub struct SimulatedLog {
     shared: Arc<Shared>,
@@ -110,7 +110,7 @@ struct Shared {
     world: Mutex<World>,
 }
 
-/// Time between looks at what is due in a faulty log.
+/// Time between checks for due operations in a faulty log.
 const TICK: Duration = Duration::from_micros(500);
 
 impl Shared {
@@ -118,14 +118,14 @@ impl Shared {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whoever asked: something may have arrived. With the world free.
+    /// Wakes all waiting nodes: something may have arrived. Called without the lock on the world.
     fn changed(&self) {
         let wakers: Vec<Waker> = self.world().take_wakers();
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
-/// Lets time do what is due, as long as the world is there.
+/// Performs due operations as long as the world exists.
 fn tick(shared: &Weak<Shared>) {
     while let Some(shared) = shared.upgrade() {
         if shared.world().settle_due() {
@@ -137,19 +137,19 @@ fn tick(shared: &Weak<Shared>) {
 }
 
 impl SimulatedLog {
-    /// One in which offers land and questions are answered at once.
+    /// A log in which offers land and questions are answered immediately.
     #[must_use]
     pub fn immediate() -> SimulatedLog {
         SimulatedLog::of(World::new(world::Mode::Immediate, 0))
     }
 
-    /// One in which these faults happen, drawn from `seed`.
+    /// A log with these faults, drawn from `seed`.
     #[must_use]
     pub fn faulty(seed: u64, faults: Faults) -> SimulatedLog {
         SimulatedLog::of(World::new(world::Mode::Faulty(faults), seed))
     }
 
-    /// One in which nothing happens by itself. What little is left open is drawn from `seed`.
+    /// A log in which nothing happens on its own. Remaining choices are drawn from `seed`.
     #[must_use]
     pub fn by_hand(seed: u64) -> SimulatedLog {
         SimulatedLog::of(World::new(world::Mode::ByHand, seed))
@@ -166,20 +166,20 @@ impl SimulatedLog {
         SimulatedLog { shared }
     }
 
-    /// The same with other settings; before anybody connects.
+    /// The same with other settings; before any node connects.
     #[must_use]
     pub fn with(self, settings: Settings) -> SimulatedLog {
         self.shared.world().settings = settings;
         self
     }
 
-    /// A connection of a node. A node may have several at a time, or one after another.
+    /// A connection of a node. A node can have several, simultaneously or one after another.
     #[must_use]
     pub fn connect(&self, node: u64) -> SimulatedNode {
         SimulatedNode::new(Arc::clone(&self.shared), node)
     }
 
-    /// All entries that stand, with their places.
+    /// All entries with their places.
     #[must_use]
     pub fn entries(&self) -> Vec<(Place, Arc<[u8]>)> {
         self.shared.world().entries_after(Place(0))
@@ -191,7 +191,7 @@ impl SimulatedLog {
         self.shared.world().end()
     }
 
-    /// Appends an entry from outside: somebody else's bytes.
+    /// Appends a foreign entry.
     pub fn append(&self, entry: &[u8]) -> Place {
         let place = self.shared.world().stand(entry.into());
         self.shared.changed();
@@ -203,85 +203,85 @@ impl SimulatedLog {
         self.shared.world().drop_up_to(place);
     }
 
-    /// Breaks the promise of a shared log: forgets what stands behind a place, acknowledged or not,
-    /// as a failover to a copy that was behind does. What was delivered stays delivered.
+    /// Breaks the promise of a shared log: forgets all entries after a place, acknowledged or not,
+    /// as a failover to a lagging replica does. Delivered entries stay delivered.
     pub fn forget_after(&self, place: Place) {
         self.shared.world().forget_after(place);
     }
 
-    /// Cuts a node off: it gets nothing more, and what it begins waits until it is connected again
-    /// (or may land by hand).
+    /// Disconnects a node: nothing is delivered to it, and its operations wait until it is
+    /// connected again (or are landed by hand).
     pub fn disconnect(&self, node: u64) {
         self.shared.world().of_node(node).disconnected = true;
         self.shared.changed();
     }
 
-    /// Connects a node again.
+    /// Reconnects a node.
     pub fn reconnect(&self, node: u64) {
         self.shared.world().of_node(node).disconnected = false;
         self.shared.changed();
     }
 
-    /// What the engine, if it elects, tells a node.
+    /// Sets the leader that an electing engine reports to a node.
     pub fn elect(&self, node: u64, leader: EngineLeader) {
         self.shared.world().of_node(node).elected = leader;
         self.shared.changed();
     }
 }
 
-/// By hand.
+/// Control by hand.
 impl SimulatedLog {
-    /// What is under way, oldest first.
+    /// The operations in flight, oldest first.
     #[must_use]
     pub fn under_way(&self) -> Vec<UnderWay> {
         self.shared.world().under_way()
     }
 
-    /// How many offers, questions and outcomes are under way.
+    /// Number of offers, questions and outcomes in flight.
     #[must_use]
     pub fn under_way_len(&self) -> usize {
         self.shared.world().under_way_len()
     }
 
-    /// Lands an offer. Its node hears of the outcome by [`report`](Self::report), and sees the
+    /// Lands an offer. Its node learns the outcome through [`report`](Self::report), and sees the
     /// entry when it is shown.
     pub fn land(&self, id: UnderWayId) -> Landing {
         self.shared.world().land(id)
     }
 
-    /// Makes another offer of the same bytes, of which the node knows nothing; its name, if there
-    /// was one to repeat.
+    /// Repeats an offer without the node's knowledge; returns the new id, if there was an offer to
+    /// repeat.
     pub fn duplicate(&self, id: UnderWayId) -> Option<UnderWayId> {
         self.shared.world().duplicate(id)
     }
 
-    /// Tells the node what became of an offer: where it stands, that it was refused, or that this
-    /// is unknown. An offer whose outcome is unknown stays, as a zombie.
+    /// Reports the outcome of an offer to its node: placed, refused or unknown. An offer with an
+    /// unknown outcome stays as a zombie.
     pub fn report(&self, id: UnderWayId) {
         self.shared.world().report(id, world::Truth::Told);
     }
 
-    /// Tells the node that the outcome of an offer is unknown, even if it has landed.
+    /// Reports to the node that an offer's outcome is unknown, even if it has landed.
     pub fn report_unknown(&self, id: UnderWayId) {
         self.shared.world().report(id, world::Truth::Withheld);
     }
 
-    /// Loses an offer, an outcome or a question: nobody hears of it again.
+    /// Loses an offer, an outcome or a question: the node never hears of it again.
     pub fn lose(&self, id: UnderWayId) {
         self.shared.world().lose(id);
     }
 
-    /// Answers a question with a place between the end when it was asked and the end now.
+    /// Answers a question with a place between the end when it was asked and the current end.
     pub fn answer(&self, id: UnderWayId) {
         self.shared.world().answer(id, world::Truth::Told);
     }
 
-    /// Answers a question with "could not be found out".
+    /// Answers a question with an unknown end.
     pub fn answer_unknown(&self, id: UnderWayId) {
         self.shared.world().answer(id, world::Truth::Withheld);
     }
 
-    /// Shows so many more entries to a node; how far it sees now.
+    /// Shows a number of further entries to a node; returns how far it sees now.
     pub fn show(&self, node: u64, more: u64) -> Place {
         let mut world = self.shared.world();
         let end = world.end();
@@ -290,13 +290,13 @@ impl SimulatedLog {
         *seen
     }
 
-    /// How far a node has been shown.
+    /// How far a node has been shown entries.
     #[must_use]
     pub fn shown(&self, node: u64) -> Place {
         self.shared.world().of_node(node).sees
     }
 
-    /// What a node has not yet fetched by `next`: entries it was shown, outcomes and answers. Zero
+    /// Number of entries shown, outcomes and answers that a node has not fetched with `next`. Zero
     /// for a node without a connection.
     #[must_use]
     pub fn waiting_for(&self, node: u64) -> u64 {

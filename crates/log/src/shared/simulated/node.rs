@@ -8,20 +8,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// What the world knows of a connection.
+/// The world's state of a connection.
 pub(super) struct Connection {
     pub(super) node: u64,
     /// The last place delivered; `None` before it follows.
     pub(super) read: Option<Place>,
-    /// Outcomes and answers not yet delivered.
+    /// Outcomes and answers that are not delivered yet.
     pub(super) told: VecDeque<Arrival>,
-    /// Of who asked last and got nothing.
+    /// The waker of the last call that returned nothing.
     pub(super) waker: Option<Waker>,
-    /// When the last of its offers that keep their order is due.
+    /// When the last of its in-order offers is due.
     pub(super) in_order_us: u64,
 }
 
-/// A node's connection. Dropping it is the death of its process: its offers may land all the same.
+/// A node's connection. Dropping it simulates the death of its process: its offers may still land.
 pub struct SimulatedNode {
     shared: Arc<Shared>,
     node: u64,
@@ -57,7 +57,7 @@ fn dropped(first_kept: Place) -> SharedLogError {
     SharedLogError::Unusable { reason }
 }
 
-/// What is there for a connection now.
+/// The next arrival for a connection.
 fn take(world: &mut super::World, id: u64) -> Result<Option<Arrival>, SharedLogError> {
     let connection = world.connections.get_mut(&id).expect("lives as long as its node");
     let node = connection.node;
@@ -91,7 +91,7 @@ impl SharedLog for SimulatedNode {
         let connection =
             world.connections.get_mut(&self.connection).expect("lives as long as this");
         connection.read = Some(after);
-        // A copy never holds what its node has not been shown.
+        // A copy never contains entries that its node has not been shown.
         let seen = &mut world.of_node(self.node).sees;
         *seen = after.max(*seen);
     }

@@ -14,7 +14,7 @@ fn now(node: &mut SimulatedNode) -> Result<Arrival, SharedLogError> {
     node.next(Waker::noop())
 }
 
-/// The next arrival, waiting for it so many seconds at most.
+/// The next arrival, waiting for at most this many seconds.
 fn patiently(node: &mut SimulatedNode, seconds: u64) -> Result<Arrival, SharedLogError> {
     let mut arrival = NOTHING;
     Signal::wait(Duration::from_secs(seconds), |waker| {
@@ -83,8 +83,8 @@ fn by_hand_nothing_happens_by_itself() {
     a.ask_end(AskId(1));
     assert_eq!(now(&mut a), NOTHING);
     let ids: Vec<UnderWayId> = log.under_way().iter().map(|under_way| under_way.id).collect();
-    // The third overtakes the first, which lands twice; the second is lost, the fourth lands
-    // unheard of.
+    // The third overtakes the first, which lands twice; the second is lost, and the fourth lands
+    // without a report.
     assert_eq!(log.land(ids[2]), Landing::Stands(Place(1)));
     let again = log.duplicate(ids[0]).unwrap();
     assert_eq!(log.land(ids[0]), Landing::Stands(Place(2)));

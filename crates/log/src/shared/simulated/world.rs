@@ -1,4 +1,4 @@
-//! What stands, what is under way, and what each node may see.
+//! The entries, the operations in flight, and what each node may see.
 
 use super::{Connection, Faults, Landing, Settings, Stage, UnderWay, UnderWayId};
 use crate::options::{Clock, SystemClock};
@@ -6,6 +6,7 @@ use crate::shared::{Arrival, AskId, EngineLeader, OfferId, OfferOutcome, Place};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
+use wellspring_types::random::SplitMix64;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Mode {
@@ -14,7 +15,7 @@ pub(super) enum Mode {
     ByHand,
 }
 
-/// Whether a node is told what is so.
+/// Whether a node gets the true outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Truth {
     Told,
@@ -32,7 +33,7 @@ pub(super) struct OfNode {
 struct Offered {
     id: UnderWayId,
     node: u64,
-    /// Whom to tell, and of which offer; `None` for a zombie.
+    /// The node and offer to report to; `None` for a zombie.
     tell: Option<(u64, OfferId)>,
     after: Place,
     entry: Arc<[u8]>,
@@ -52,7 +53,7 @@ struct Question {
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) mode: Mode,
-    /// The first of these stands at `dropped + 1`.
+    /// The first entry has the place `dropped + 1`.
     entries: Vec<Arc<[u8]>>,
     dropped: u64,
     pub(super) connections: BTreeMap<u64, Connection>,
@@ -60,7 +61,7 @@ pub(super) struct World {
     offered: Vec<Offered>,
     asked: Vec<Question>,
     last_id: u64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl World {
@@ -75,17 +76,12 @@ impl World {
             offered: Vec::new(),
             asked: Vec::new(),
             last_id: 0,
-            random: seed,
+            random: SplitMix64::new(seed),
         }
     }
 
-    /// SplitMix64.
     fn below(&mut self, n: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % n.max(1)
+        self.random.below(n)
     }
 
     fn chance(&mut self, permille: u32) -> bool {
@@ -147,7 +143,7 @@ impl World {
         }
     }
 
-    /// What lands as things stand.
+    /// The result of landing now.
     fn try_to_land(&mut self, after: Place, entry: Arc<[u8]>) -> OfferOutcome {
         if self.settings.compares && after != self.end() {
             OfferOutcome::Refused
@@ -156,7 +152,7 @@ impl World {
         }
     }
 
-    /// Begins an offer of a connection.
+    /// Starts an offer of a connection.
     pub(super) fn offer(&mut self, connection: u64, id: OfferId, after: Place, entry: Arc<[u8]>) {
         let Some(node) = self.connections.get(&connection).map(|connection| connection.node) else {
             return;
@@ -184,7 +180,7 @@ impl World {
             let late = self.chance(faults.reorder_permille);
             offered.due_us = self.draw_due(faults.delay_us, if late { 4 } else { 1 });
             if !late {
-                // In order behind what this connection offered before, but for what is late.
+                // Ordered after this connection's earlier offers, unless it is delayed.
                 let connection = self.connections.get_mut(&connection).expect("found above");
                 connection.in_order_us = connection.in_order_us.max(offered.due_us);
                 offered.due_us = connection.in_order_us;
@@ -193,7 +189,7 @@ impl World {
         self.offered.push(offered);
     }
 
-    /// Begins a question of a connection.
+    /// Starts a question of a connection.
     pub(super) fn ask(&mut self, connection: u64, id: AskId) {
         let Some(node) = self.connections.get(&connection).map(|connection| connection.node) else {
             return;
@@ -218,12 +214,12 @@ impl World {
         SystemClock.monotonic_us() + self.below(delay_us * times + 1)
     }
 
-    /// Whoever asked last on each connection and got nothing.
+    /// The wakers of connections whose last call returned nothing.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
         self.connections.values_mut().filter_map(|connection| connection.waker.take()).collect()
     }
 
-    /// Lands and answers what is due; whether anything was. By hand nothing ever is.
+    /// Lands and answers what is due; returns whether anything was. By hand nothing is ever due.
     pub(super) fn settle_due(&mut self) -> bool {
         let nothing = self.offered.is_empty() && self.asked.is_empty();
         if nothing || matches!(self.mode, Mode::ByHand) {

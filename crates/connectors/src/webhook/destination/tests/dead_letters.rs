@@ -60,7 +60,7 @@ fn all_that_fits_is_kept_of_an_event_whatever_it_is_and_however_it_is_sent() {
     let mut destination = bench.destination(receiver.url(), |settings| {
         with_dead_letters(&bench, 1)(settings);
         settings.format = PayloadFormat::CloudEvents;
-        // One after the other, so that the order of dead letters is known.
+        // One after another, so that the order of dead letters is known.
         settings.target.in_flight = 1;
     });
     assert_eq!(bench.deliver(&mut destination), Ok(3));

@@ -4,8 +4,8 @@ use super::*;
 use crate::sink::{CursorKeeper, Pump, PumpSettings};
 use proptest::prelude::*;
 
-/// Accepts an event as soon as `accept` says so, and makes sure that every earlier event of its key
-/// is accepted.
+/// Accepts an event once `accept` allows it, and checks that every earlier event with its key has
+/// been accepted.
 struct OrderCheck {
     accepted: BTreeMap<String, Vec<u64>>,
     attempts: BTreeMap<u64, usize>,
@@ -17,7 +17,7 @@ impl OrderCheck {
         Arc::new(Mutex::new(check))
     }
 
-    /// Notes a request; gives the number of earlier attempts at its event.
+    /// Records a request; returns the number of earlier attempts at its event.
     fn attempt(&mut self, request: &ReceivedRequest) -> usize {
         let attempts = self.attempts.entry(request.position()).or_default();
         *attempts += 1;
@@ -56,7 +56,7 @@ fn events_of_a_key_are_accepted_one_after_the_other_whatever_fails() {
     let check = check.lock().unwrap();
     let accepted: Vec<&[u64]> = check.accepted.values().map(Vec::as_slice).collect();
     assert_eq!(accepted, [&[1, 3, 5, 7, 10][..], &[2, 6, 9], &[4, 8]]);
-    // An event is not even sent before the one before it is accepted.
+    // An event is not even sent before the previous one is accepted.
     let sent = receiver.received();
     for positions in accepted {
         let of_key = sent.iter().map(ReceivedRequest::position).filter(|at| positions.contains(at));
@@ -93,7 +93,7 @@ fn events_without_a_key_wait_for_none() {
     bench.append(&Event::json("T", &[], "1"));
     let accepted = Arc::new(Mutex::new(BTreeSet::new()));
     let of_script = Arc::clone(&accepted);
-    // The first is accepted when all others are.
+    // The first is accepted once all others are.
     let receiver = Receiver::start(move |request| {
         let mut accepted = of_script.lock().unwrap();
         if request.position() == 1 && accepted.len() < 3 {
@@ -152,7 +152,7 @@ fn an_outage_is_waited_for_with_few_attempts_and_sets_nothing_aside() {
             other => panic!("{other:?}"),
         }
         std::thread::sleep(Duration::from_millis(200));
-        // One every 10 to 20 ms, and those that were under way at the beginning.
+        // One every 10 to 20 ms, and those in flight at the beginning.
         assert!(bench.retries() < 100, "{}", bench.retries());
         let listener = TcpListener::bind(address).unwrap();
         let receiver = Receiver::on(listener, None, |_| Reply::status(200));
@@ -285,7 +285,7 @@ fn a_pump_drives_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// At least once, and the first acceptances of a key are in the order of the log.
+    /// At least once, and the first acceptances of a key are in log order.
     #[test]
     fn whatever_fails_at_random_all_is_accepted_in_order(
         keys in proptest::collection::vec(0..6_usize, 1..40),
@@ -311,7 +311,7 @@ proptest! {
                 3 if fails => Reply::Silence,
                 4 if fails => Reply::SendAndClose("HTTP/1.1 200".into()),
                 5 if fails => {
-                    // The receiver has it, and its answer is lost.
+                    // The receiver accepts it, and its response is lost.
                     check.accept(request);
                     Reply::Close
                 }

@@ -1,4 +1,4 @@
-//! The destination against a receiver that answers as a script says.
+//! The destination against a scripted receiver.
 
 use super::*;
 use crate::status::ConnectorState;
@@ -49,7 +49,7 @@ impl Bench {
         }
     }
 
-    /// A destination that is quick to try again.
+    /// A destination with short retry intervals.
     fn destination(
         &self,
         url: String,
@@ -108,7 +108,7 @@ impl Bench {
             destination.push(&event)?;
             cursor = Cursor::on(1, &event);
         }
-        // A delivery that does not end fails its test, and does not hold it up.
+        // A delivery that does not end fails its test instead of blocking it.
         std::thread::scope(|scope| {
             let (ended, end) = std::sync::mpsc::channel::<()>();
             scope.spawn(move || {
@@ -123,7 +123,7 @@ impl Bench {
         })
     }
 
-    /// Delivers, and stops as soon as `until` holds.
+    /// Delivers, and stops as soon as `until` returns true.
     fn deliver_until(
         &self,
         destination: &mut WebhookDestination,
@@ -149,7 +149,7 @@ impl Bench {
         matches!(self.status.state(), ConnectorState::Retrying { .. })
     }
 
-    /// Tags and data of what lies in the dead-letter log.
+    /// Tags and data of the events in the dead-letter log.
     fn dead_letters(&self) -> Vec<(Vec<String>, serde_json::Value)> {
         let mut subscription = self.dead.subscribe(Query::all(), 0);
         let mut found = Vec::new();

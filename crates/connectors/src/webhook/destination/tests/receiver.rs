@@ -1,4 +1,4 @@
-//! A receiver of webhooks that answers as a script says.
+//! A scripted receiver of webhooks.
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct ReceivedRequest {
     pub(super) line: String,
@@ -28,19 +28,19 @@ impl ReceivedRequest {
     }
 }
 
-/// What a script answers.
+/// A scripted reaction.
 pub(super) enum Reply {
-    /// These bytes; the connection stays open.
+    /// Sends these bytes; the connection stays open.
     Send(String),
-    /// The same, after a while.
+    /// The same after a delay.
     SendLater(Duration, String),
-    /// These bytes, and the connection is closed without a word about that.
+    /// Sends these bytes and closes the connection without announcing that.
     SendAndClose(String),
-    /// Nothing, and the connection is closed.
+    /// Closes the connection without a response.
     Close,
-    /// Nothing, and the connection stays open.
+    /// Sends nothing; the connection stays open.
     Silence,
-    /// This head, and bytes until nobody takes them any more.
+    /// Sends this head, and bytes until the client stops reading.
     Endless(String),
 }
 
@@ -68,7 +68,7 @@ struct Shared {
     endless_bytes: AtomicUsize,
 }
 
-/// A receiver on a port of its own.
+/// A receiver on its own port.
 pub(super) struct Receiver {
     pub(super) address: SocketAddr,
     shared: Arc<Shared>,
@@ -128,7 +128,7 @@ impl Receiver {
         self.shared.connections.load(SeqCst)
     }
 
-    /// Most requests that were under way at a time.
+    /// Maximum number of concurrent requests.
     pub(super) fn most_active(&self) -> usize {
         self.shared.most_active.load(SeqCst)
     }

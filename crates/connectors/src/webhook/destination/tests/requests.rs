@@ -1,4 +1,4 @@
-//! What is sent, and what answers mean.
+//! The requests sent, and the meaning of responses.
 
 use super::*;
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use ring::hmac;
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 
-/// Whether a receiver would take the signature.
+/// Whether a receiver would accept the signature.
 fn is_signed(request: &ReceivedRequest) -> bool {
     let base64 = &base64::engine::general_purpose::STANDARD;
     let secret = base64.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
@@ -110,7 +110,7 @@ fn connections_that_the_receiver_closes_are_made_anew_at_once() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     let receiver = Receiver::start(|_| Reply::SendAndClose(answer.into()));
     let mut destination = bench.destination(receiver.url(), |settings| {
-        // A retry that counts would make the sink stop.
+        // A retry that counts would stop the sink.
         settings.target.max_tries = Some(1);
     });
     assert_eq!(bench.deliver(&mut destination), Ok(50));
@@ -134,7 +134,7 @@ fn a_huge_answer_is_not_read_to_its_end() {
         });
         let mut destination = bench.destination(receiver.url(), |_| ());
         assert_eq!(bench.deliver(&mut destination), Ok(2));
-        // What the sockets hold comes to some MiB.
+        // The sockets buffer a few MiB.
         assert!(receiver.endless_bytes() < 32 << 20, "{}", receiver.endless_bytes());
         assert_eq!(receiver.connections(), 2);
     }

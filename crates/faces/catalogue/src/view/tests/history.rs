@@ -110,7 +110,7 @@ impl Shell {
             let mut state = before.folded().write();
             let applied =
                 state.apply(&facts_of(stored).unwrap(), stored.position, stored.recorded_at_us());
-            assert_ne!(applied, super::super::apply::Applied::Nothing, "{stored:?}");
+            assert_ne!(applied, super::super::apply::AppliedChange::Nothing, "{stored:?}");
         }
         Some(decision.outcome)
     }

@@ -1,5 +1,5 @@
-//! Reads the Prometheus text format, version 0.0.4, as far as figures go: names, labels,
-//! values. Comments (with `HELP` and `TYPE`) and times of measurement are passed over.
+//! Reads the Prometheus text format, version 0.0.4: names, labels and values. Comments (with
+//! `HELP` and `TYPE`) and timestamps are passed over. `report/prometheus.rs` writes it.
 //!
 //! The format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
@@ -8,26 +8,39 @@ use std::fmt;
 
 /// One value with its labels.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Series {
+pub struct Series {
     labels: Vec<(String, String)>,
     /// As written; may be infinite or not a number.
-    pub(super) value: f64,
+    pub value: f64,
 }
 
 impl Series {
     /// The value of a label.
-    pub(super) fn label(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| &**value)
+    }
+
+<<<<<<< HEAD:crates/cli/src/top/scrape.rs
+    /// The value as a count: not negative, whole, at most 2^53, up to which the format is exact.
+    pub(super) fn count(&self) -> u64 {
+=======
+    /// Whether it has all labels of `other`, with the same values.
+    fn has_labels_of(&self, other: &Series) -> bool {
+        other.labels.iter().all(|(name, value)| self.label(name) == Some(value))
     }
 
     /// The value as a count: nothing below 0, nothing behind the point, at most 2^53, up to
     /// which the format is exact.
-    pub(super) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
+>>>>>>> w21-a:crates/load/src/prometheus.rs
         whole(self.value)
     }
 
     /// A value in seconds, in whole µs.
-    pub(super) fn micros(&self) -> u64 {
+    #[must_use]
+    pub fn micros(&self) -> u64 {
         whole((self.value * 1e6).round())
     }
 }
@@ -39,15 +52,15 @@ fn whole(value: f64) -> u64 {
 
 /// A page of figures, by name and in the page's order within a name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Page(BTreeMap<String, Vec<Series>>);
+pub struct Page(BTreeMap<String, Vec<Series>>);
 
 /// What is wrong with a page, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub struct Fault {
     /// Counted from 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// The rule that is broken.
-    pub(super) what: &'static str,
+    pub what: &'static str,
 }
 
 impl fmt::Display for Fault {
@@ -61,7 +74,7 @@ impl Page {
     ///
     /// # Errors
     /// The first line that is no figure.
-    pub(super) fn parse(text: &str) -> Result<Page, Fault> {
+    pub fn parse(text: &str) -> Result<Page, Fault> {
         let mut page = Page::default();
         for (at, line) in text.lines().enumerate() {
             let line = line.trim_matches([' ', '\t']);
@@ -75,9 +88,25 @@ impl Page {
     }
 
     /// All series of a name.
-    pub(super) fn series(&self, name: &str) -> &[Series] {
+    #[must_use]
+    pub fn series(&self, name: &str) -> &[Series] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The sum of all samples of a metric on a page, which may hold lines that are not understood.
+/// `metric` is a name, or a name with labels that a sample must have: `name{route="/e"}`. `None`
+/// without any sample, or if `metric` is neither.
+pub(crate) fn sum(page: &str, metric: &str) -> Option<f64> {
+    let pattern = format!("{metric} 0");
+    let (name, wanted) = figure(&pattern).ok()?;
+    let lines = page.lines().filter(|line| line.starts_with(name));
+    let samples = lines.filter_map(|line| {
+        // What follows ` # ` is an exemplar of OpenMetrics.
+        figure(line.split(" # ").next()?).ok()
+    });
+    let of_metric = samples.filter(|(there, s)| *there == name && s.has_labels_of(&wanted));
+    of_metric.map(|(_, sample)| sample.value).reduce(|a, b| a + b)
 }
 
 fn figure(line: &str) -> Result<(&str, Series), &'static str> {
@@ -109,7 +138,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == ':'
 }
 
-/// Reads what stands behind `{`, and returns what stands behind `}`.
+/// Reads the labels after `{`, and returns the text after `}`.
 fn read_labels<'a>(
     mut rest: &'a str,
     labels: &mut Vec<(String, String)>,
@@ -137,7 +166,7 @@ fn read_labels<'a>(
     }
 }
 
-/// Reads up to the closing quote, and returns what stands behind it.
+/// Reads up to the closing quote, and returns the text after it.
 fn read_quoted<'a>(text: &'a str, value: &mut String) -> Result<&'a str, &'static str> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -161,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_a_server_writes_is_read_whole() {
-        let text = include_str!("metrics.txt");
+        let text = include_str!("../../cli/src/top/metrics.txt");
         let page = Page::parse(text).unwrap();
         let series: usize = page.0.values().map(Vec::len).sum();
         assert_eq!(series, text.lines().filter(|line| !line.starts_with('#')).count());
@@ -184,6 +213,18 @@ mod tests {
         assert_eq!((a.value, a.count()), (f64::INFINITY, 1 << 53));
         assert_eq!((page.series("b")[0].value, page.series("b")[0].count()), (-350.0, 0));
         assert_eq!(page.series("c")[0].count(), 0);
+    }
+
+    #[test]
+    fn samples_of_one_name_are_added_and_others_left_alone() {
+        let page = "# HELP a_total x\na_total{r=\"/x\"} 3 # {t=\"x\"} 1\n\
+                    a_total{r=\"} 9\",s=\"1\"} 4\na_total_more 9\nb 1\n<p>\n";
+        assert_eq!(sum(page, "a_total"), Some(7.0));
+        assert_eq!(sum(page, "a_total{r=\"/x\"}"), Some(3.0));
+        assert_eq!(sum(page, "a_total{s=\"1\"}"), Some(4.0));
+        assert_eq!(sum(page, "a_total{s=\"2\"}"), None);
+        assert_eq!(sum(page, "b"), Some(1.0));
+        assert_eq!((sum(page, "c"), sum(page, ""), sum(page, "a{")), (None, None, None));
     }
 
     #[test]
@@ -215,7 +256,7 @@ mod tests {
         #[test]
         fn nothing_makes_it_panic(text in "\\PC*", cut in 0usize..12_000) {
             let _ = Page::parse(&text);
-            let real = include_str!("metrics.txt");
+            let real = include_str!("../../cli/src/top/metrics.txt");
             let cut = cut.min(real.len());
             let _ = Page::parse(&format!("{}{text}{}", &real[..cut], &real[cut..]));
         }

@@ -1,4 +1,4 @@
-//! Where accounts are kept, and what can be done there, whichever it is.
+//! Accounts, whether on a running server or in a data folder: one set of operations.
 
 use super::folder::Folder;
 use super::server::Server;
@@ -17,18 +17,18 @@ use wellspring_host::client::trust::Trust;
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label};
 use zeroize::Zeroizing;
 
-/// Where the address of the server may stand.
+/// Variable that may hold the address of the server.
 const VARIABLE: &str = "WELLSPRING_URL";
 
-/// Which accounts.
+/// The server or data folder whose accounts are meant.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Place {
+#[command(next_help_heading = "Server")]
+pub(super) struct StoreArgs {
     /// Address of the server [env: WELLSPRING_URL] [default: http://127.0.0.1:4000]
-    // Not read from the environment by clap, for which a variable that is always set would be a
-    // contradiction to --data.
+    // Clap does not read the variable: one that is always set would conflict with --data.
     #[arg(long, global = true)]
     url: Option<String>,
-    /// A data folder that no server holds, instead of a running server. Needs no credentials.
+    /// Data folder of a stopped server, instead of a running server
     #[arg(long, value_name = "DIR", global = true, conflicts_with_all = ["user", "token_file"])]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -37,26 +37,26 @@ pub(super) struct Place {
     credentials: Credentials,
 }
 
-impl Place {
-    /// The same, with the password that `account` has now from this file, if --user says that it is
-    /// the one who asks; `None` otherwise.
-    pub(super) fn with_password_of(&self, account: &AccountName, file: &Path) -> Option<Place> {
+impl StoreArgs {
+    /// The same, reading the current password of `account` from this file, if --user names that
+    /// account; `None` otherwise.
+    pub(super) fn with_password_of(&self, account: &AccountName, file: &Path) -> Option<StoreArgs> {
         let credentials = self.credentials.with_password_of(account.as_str(), file)?;
-        Some(Place { credentials, ..self.clone() })
+        Some(StoreArgs { credentials, ..self.clone() })
     }
 
-    /// Goes there.
+    /// Opens the store.
     ///
     /// # Errors
-    /// Usage; a folder that is in use, or holds no accounts and is not to; whatever the credentials
-    /// bring.
-    pub(super) fn desk(&self, if_missing: IfMissing) -> Result<Desk, Failure> {
+    /// Usage; a folder that is in use, or has no accounts and must have some; a failure of the
+    /// credentials.
+    pub(super) fn store(&self, if_missing: IfMissing) -> Result<AccountStore, Failure> {
         match &self.data {
             Some(_) if self.url.is_some() => Err(Failure::usage(
-                "--data and --url name two places; --data is the folder of a server that does not run, --url \
-                 one that does: give one of them",
+                "--data and --url exclude each other: --data is the folder of a stopped server, --url the \
+                 address of a running one; give one of them",
             )),
-            Some(data) => Folder::open(data, if_missing).map(Desk::Folder),
+            Some(data) => Folder::open(data, if_missing).map(AccountStore::Folder),
             None => {
                 let url = self.url.clone().or_else(|| env::var(VARIABLE).ok());
                 let url = url.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT_URL);
@@ -67,7 +67,7 @@ impl Place {
                     })?;
                 let authorization = self.credentials.authorization(&endpoint)?;
                 let client = Client::new(endpoint, &self.trust).map_err(Failure::usage)?;
-                Ok(Desk::Server(Box::new(Server::new(client, authorization))))
+                Ok(AccountStore::Server(Box::new(Server::new(client, authorization))))
             }
         }
     }
@@ -105,7 +105,7 @@ pub(super) struct KeyRow {
     pub(super) added_at: String,
     pub(super) expires_at: Option<String>,
     pub(super) state: String,
-    /// Of one that was just made.
+    /// Only of a key that was just created.
     #[serde(default)]
     pub(super) secret: Option<Secret>,
 }
@@ -121,7 +121,7 @@ impl KeyRow {
     }
 }
 
-/// What is shown once, and in no message.
+/// The secret of a key: shown once, and in no message.
 #[derive(Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Secret(pub(super) Zeroizing<String>);
@@ -138,7 +138,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A key to make.
+/// A key to create.
 #[derive(Debug)]
 pub(super) struct WantedKey {
     pub(super) label: Option<Label>,
@@ -147,41 +147,41 @@ pub(super) struct WantedKey {
     pub(super) account: Option<AccountName>,
 }
 
-/// Where accounts are kept.
+/// Where accounts are stored.
 #[derive(Debug)]
-pub(super) enum Desk {
+pub(super) enum AccountStore {
     /// A running server.
     Server(Box<Server>),
     /// A data folder.
     Folder(Folder),
 }
 
-impl Desk {
+impl AccountStore {
     /// All accounts.
     pub(super) fn accounts(&mut self) -> Result<Vec<AccountRow>, Failure> {
         match self {
-            Desk::Server(server) => server.accounts(),
-            Desk::Folder(folder) => folder.accounts(),
+            AccountStore::Server(server) => server.accounts(),
+            AccountStore::Folder(folder) => folder.accounts(),
         }
     }
 
     /// One account.
     pub(super) fn account(&mut self, name: &AccountName) -> Result<AccountRow, Failure> {
         match self {
-            Desk::Server(server) => server.account(name),
-            Desk::Folder(folder) => folder.account(name),
+            AccountStore::Server(server) => server.account(name),
+            AccountStore::Folder(folder) => folder.account(name),
         }
     }
 
     /// Deletes an account with its tokens and keys.
     pub(super) fn delete(&mut self, name: &AccountName) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.delete(name),
-            Desk::Folder(folder) => folder.delete(name),
+            AccountStore::Server(server) => server.delete(name),
+            AccountStore::Folder(folder) => folder.delete(name),
         }
     }
 
-    /// Makes an account.
+    /// Creates an account.
     pub(super) fn add(
         &mut self,
         name: &AccountName,
@@ -189,16 +189,19 @@ impl Desk {
         roles: &Grants,
     ) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.add(name, password, roles),
-            Desk::Folder(folder) => folder.add(name, password, roles),
+            AccountStore::Server(server) => server.add(name, password, roles),
+            AccountStore::Folder(folder) => folder.add(name, password, roles),
         }
     }
 
-    /// Whether to set this account's password takes the one there is.
-    pub(super) fn is_own(&mut self, name: &AccountName) -> Result<Own, Failure> {
+    /// The current password, if setting that of this account requires it.
+    pub(super) fn current_password(
+        &mut self,
+        name: &AccountName,
+    ) -> Result<CurrentPassword, Failure> {
         match self {
-            Desk::Server(server) => server.is_own(name),
-            Desk::Folder(_) => Ok(Own::No),
+            AccountStore::Server(server) => server.current_password(name),
+            AccountStore::Folder(_) => Ok(CurrentPassword::NotNeeded),
         }
     }
 
@@ -210,56 +213,56 @@ impl Desk {
         current: Option<Zeroizing<String>>,
     ) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.set_password(name, password, current),
-            Desk::Folder(folder) => folder.set_password(name, password),
+            AccountStore::Server(server) => server.set_password(name, password, current),
+            AccountStore::Folder(folder) => folder.set_password(name, password),
         }
     }
 
     /// Sets an account's roles, all of them.
     pub(super) fn set_roles(&mut self, name: &AccountName, roles: &Grants) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.set_roles(name, roles),
-            Desk::Folder(folder) => folder.set_roles(name, roles),
+            AccountStore::Server(server) => server.set_roles(name, roles),
+            AccountStore::Folder(folder) => folder.set_roles(name, roles),
         }
     }
 
     /// Enables or disables an account.
     pub(super) fn set_enabled(&mut self, name: &AccountName, to: Enabled) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.set_enabled(name, to),
-            Desk::Folder(folder) => folder.set_enabled(name, to),
+            AccountStore::Server(server) => server.set_enabled(name, to),
+            AccountStore::Folder(folder) => folder.set_enabled(name, to),
         }
     }
 
-    /// Keys: of an account, or all that may be seen.
+    /// Keys of an account, or all visible ones.
     pub(super) fn keys(
         &mut self,
         account: Option<&str>,
-        show: Show,
+        show: KeyFilter,
     ) -> Result<Vec<KeyRow>, Failure> {
         match self {
-            Desk::Server(server) => server.keys(account, show),
-            Desk::Folder(folder) => folder.keys(account, show),
+            AccountStore::Server(server) => server.keys(account, show),
+            AccountStore::Folder(folder) => folder.keys(account, show),
         }
     }
 
-    /// Makes a key.
+    /// Creates a key.
     pub(super) fn add_key(&mut self, wanted: WantedKey) -> Result<KeyRow, Failure> {
         match self {
-            Desk::Server(server) => server.add_key(wanted),
-            Desk::Folder(folder) => folder.add_key(wanted),
+            AccountStore::Server(server) => server.add_key(wanted),
+            AccountStore::Folder(folder) => folder.add_key(wanted),
         }
     }
 
-    /// Ends a key.
+    /// Revokes a key.
     pub(super) fn revoke_key(&mut self, id: &KeyId) -> Result<(), Failure> {
         match self {
-            Desk::Server(server) => server.revoke_key(id),
-            Desk::Folder(folder) => folder.revoke_key(id),
+            AccountStore::Server(server) => server.revoke_key(id),
+            AccountStore::Folder(folder) => folder.revoke_key(id),
         }
     }
 
-    /// Makes a key in place of another, which counts for so many seconds more. Of a server only.
+    /// Creates a key in place of another, which works for so many seconds more. On a server only.
     pub(super) fn rotate_key(
         &mut self,
         id: &KeyId,
@@ -267,26 +270,25 @@ impl Desk {
         end: Option<End>,
     ) -> Result<KeyRow, Failure> {
         match self {
-            Desk::Server(server) => server.rotate_key(id, overlap_s, end),
-            Desk::Folder(_) => Err(Failure::usage(
-                "a key is rotated at a running server: without one nobody uses it, so `token revoke` and \
-                 `token create` do the same",
+            AccountStore::Server(server) => server.rotate_key(id, overlap_s, end),
+            AccountStore::Folder(_) => Err(Failure::usage(
+                "keys are rotated on a running server; with --data use `token revoke` and `token create`",
             )),
         }
     }
 }
 
-/// Whether a password is one's own.
-pub(super) enum Own {
-    /// It is another's.
-    No,
-    /// It is, and was shown with the request.
-    Shown(Zeroizing<String>),
-    /// It is, and has to be asked for.
-    Unknown,
+/// The current password, as far as setting a new one requires it.
+pub(super) enum CurrentPassword {
+    /// The account is not the caller's.
+    NotNeeded,
+    /// It authenticates the request already.
+    Known(Zeroizing<String>),
+    /// It must be asked for.
+    Needed,
 }
 
-/// What to make of an account.
+/// Whether an account is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Enabled {
     Yes,
@@ -295,9 +297,9 @@ pub(super) enum Enabled {
 
 /// Which keys to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
+pub(super) enum KeyFilter {
     /// Those that are not revoked.
     Unrevoked,
-    /// All there ever were.
+    /// All, revoked ones included.
     All,
 }

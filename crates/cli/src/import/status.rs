@@ -1,11 +1,11 @@
-//! How an import stands at any moment, for its last words at Ctrl-C.
+//! How far an import has come, for its last words at Ctrl-C.
 
-use crate::progress::{counted, grouped};
+use crate::numbers::{counted, grouped};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is stored and what is on its way, shared with whoever waits for Ctrl-C.
+/// What is stored and what is in flight, shared with the thread that waits for Ctrl-C.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing(Arc<Mutex<Figures>>);
+pub(crate) struct TransferStatus(Arc<Mutex<Figures>>);
 
 #[derive(Debug, Default)]
 struct Figures {
@@ -15,19 +15,18 @@ struct Figures {
     under_way: u64,
 }
 
-impl Standing {
-    /// So many lines are about to be sent.
+impl TransferStatus {
+    /// This many lines are about to be sent.
     pub(crate) fn sends(&self, lines: u64) {
         self.lock().under_way = lines;
     }
 
-    /// What was sent has been answered: now so many events are in the log.
+    /// What was sent has been answered: now this many events are in the log.
     pub(crate) fn settles(&self, stored: u64) {
         *self.lock() = Figures { stored, under_way: 0 };
     }
 
-    /// What is to be said when the process ends here. Nothing is sent any more: what is said stays
-    /// true.
+    /// The last words when the process ends here. Nothing is sent afterwards, so that they stay true.
     pub(crate) fn last_words(&self) -> String {
         let figures = self.lock();
         let words = figures.words();
@@ -48,15 +47,15 @@ impl Figures {
         let events = counted(stored, "event", "events");
         let more = match under_way {
             0 => String::new(),
-            1 => ", and 1 line that was on its way may be as well".to_owned(),
+            1 => ", and 1 line in flight may be as well".to_owned(),
             _ => {
                 let lines = grouped(under_way);
-                format!(", and up to {lines} lines that were on their way may be as well")
+                format!(", and up to {lines} lines in flight may be as well")
             }
         };
         format!(
-            "interrupted: {events} {are} known to be stored{more}; run the same command again to go on: \
-             it adds nothing twice"
+            "Interrupted: {events} {are} known to be stored{more}. Run the same command again to continue; it \
+             adds nothing twice."
         )
     }
 }
@@ -69,9 +68,9 @@ mod tests {
     fn what_is_not_answered_may_be_stored() {
         let words = |stored, under_way| Figures { stored, under_way }.words();
         let none = words(0, 0);
-        assert!(none.starts_with("interrupted: 0 events are known to be stored; run"), "{none}");
+        assert!(none.starts_with("Interrupted: 0 events are known to be stored. Run"), "{none}");
         let one = words(1, 1);
-        assert!(one.contains("1 event is known to be stored, and 1 line that was"), "{one}");
+        assert!(one.contains("1 event is known to be stored, and 1 line in flight"), "{one}");
         let many = words(2_000, 70_000);
         assert!(
             many.contains("2,000 events are known to be stored, and up to 70,000 lines"),

@@ -2,18 +2,21 @@
 //! On invalid JSON a step gives `None`; it never panics or loops.
 
 /// A place in a JSON text.
-pub(super) struct Cursor<'a> {
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(text: &'a str) -> Cursor<'a> {
+    /// At the beginning of a text.
+    #[must_use]
+    pub fn new(text: &'a str) -> Cursor<'a> {
         Cursor { text, at: 0 }
     }
 
     /// The next byte after white space, without consuming it.
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -22,14 +25,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes the next byte if it is `wanted`; returns whether it was.
-    pub(super) fn eat(&mut self, wanted: u8) -> Option<bool> {
+    pub fn eat(&mut self, wanted: u8) -> Option<bool> {
         let same = self.peek()? == wanted;
         self.at += usize::from(same);
         Some(same)
     }
 
     /// Consumes a string and returns it with its quotes.
-    pub(super) fn string(&mut self) -> Option<&'a str> {
+    pub fn string(&mut self) -> Option<&'a str> {
         if self.peek()? != b'"' {
             return None;
         }
@@ -57,7 +60,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes a value of any kind and returns its text.
-    pub(super) fn value(&mut self) -> Option<&'a str> {
+    pub fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
         let mut depth = 0usize;

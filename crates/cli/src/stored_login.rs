@@ -1,5 +1,5 @@
-//! Tokens that `wellspring login` keeps: a file a server, for its owner alone. The file says whose
-//! token it is, and is used for that server only, whatever it is called.
+//! Tokens stored by `wellspring login`: one file per server, private to its owner. The file names the
+//! server, and is used for that server only, whatever its own name is.
 
 use crate::exit::{Code, Failure};
 use crate::state_folder;
@@ -18,14 +18,14 @@ const LOGINS: &str = "logins";
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 16_384;
 
-/// A token, and where it counts.
+/// A token, and the server it is for.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Login {
-    /// Scheme, host, port and prefix of the only server that is shown the token.
+    /// Scheme, host, port and prefix of the only server that gets the token.
     server: String,
     account: String,
     token: String,
-    /// When it ends, in RFC 3339.
+    /// When it expires, in RFC 3339.
     until: String,
 }
 
@@ -42,7 +42,7 @@ impl Drop for Login {
 }
 
 impl Login {
-    /// A token of this server that ends at a time (µs since 1970 UTC).
+    /// A token of this server that expires at a time (µs since 1970 UTC).
     pub(crate) fn new(
         endpoint: &Endpoint,
         account: &str,
@@ -64,16 +64,16 @@ impl Login {
         Zeroizing::new(self.token.clone())
     }
 
-    /// When it ends.
+    /// When it expires.
     pub(crate) fn until(&self) -> &str {
         &self.until
     }
 }
 
-/// The token that is kept for a server; `None`: none is.
+/// The token stored for a server, if there is one.
 ///
 /// # Errors
-/// It has ended; the file is not for its owner alone, or cannot be read.
+/// It has expired; the file is not private to its owner, or cannot be read.
 pub(crate) fn token_for(endpoint: &Endpoint) -> Result<Option<Zeroizing<String>>, Failure> {
     let Some(login) = find(endpoint)? else { return Ok(None) };
     let now_us = clock::system().wall_us();
@@ -82,7 +82,7 @@ pub(crate) fn token_for(endpoint: &Endpoint) -> Result<Option<Zeroizing<String>>
         return Err(Failure::new(
             Code::Denied,
             format!(
-                "the login at {server} as {account} ended at {until}; log in again: \
+                "the login to {server} as {account} expired at {until}; log in again: \
                  wellspring login {account} --url {server}"
             ),
         ));
@@ -90,7 +90,7 @@ pub(crate) fn token_for(endpoint: &Endpoint) -> Result<Option<Zeroizing<String>>
     Ok(Some(login.token()))
 }
 
-/// What is kept for a server.
+/// The login stored for a server.
 pub(crate) fn find(endpoint: &Endpoint) -> Result<Option<Login>, Failure> {
     let Some(folder) = state_folder::of(LOGINS) else { return Ok(None) };
     let path = folder.join(file_name(endpoint));
@@ -104,40 +104,42 @@ pub(crate) fn find(endpoint: &Endpoint) -> Result<Option<Login>, Failure> {
     };
     let mode = file.metadata().map_err(|error| wrong(&error.to_string()))?.mode();
     if mode & 0o077 != 0 {
-        let why = "others may read or change this token: chmod 600 it, or better log out and log in again";
+        let why = "other users can read or change this token: chmod 600 it, or better, log out and log in again";
         return Err(wrong(why));
     }
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_BYTES as usize));
     let read = Read::take(&mut file, MAX_BYTES).read_to_end(&mut text);
     read.map_err(|error| wrong(&error.to_string()))?;
-    // What serde says may hold what it read.
+    // The message of serde may contain what it read.
     let login: Login = serde_json::from_slice(&text).map_err(|_| {
-        wrong("this is not what `wellspring login` keeps; remove it and log in again")
+        wrong("not a login stored by `wellspring login`; remove the file and log in again")
     })?;
     if login.server != endpoint.origin() {
-        return Err(wrong("this token is another server's; remove it and log in again"));
+        return Err(wrong(
+            "this token belongs to another server; remove the file and log in again",
+        ));
     }
     Ok(Some(login))
 }
 
-/// Where the token of a server is to be kept. The folder is made.
+/// The path for the token of a server. Creates the folder.
 pub(crate) fn place(endpoint: &Endpoint) -> Result<PathBuf, Failure> {
     let folder = state_folder::of(LOGINS).ok_or_else(|| {
-        Failure::new(Code::Io, "neither XDG_STATE_HOME nor HOME says where a token could be kept")
+        Failure::new(Code::Io, "cannot store a token: neither XDG_STATE_HOME nor HOME is set")
     })?;
     let failed = |error| Failure::new(Code::Io, format!("{}: {error}", folder.display()));
     state_folder::make(&folder).map_err(failed)?;
     Ok(folder.join(file_name(endpoint)))
 }
 
-/// Keeps a token, in place of one that is there: whole or not at all.
+/// Stores a token, replacing an earlier one atomically.
 pub(crate) fn keep(path: &Path, login: &Login) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::new(Code::Io, format!("{}: {error}", path.display()));
     let text = serde_json::to_vec(login).map(Zeroizing::new).map_err(|e| failed(e.into()))?;
     state_folder::replace(path, &text).map_err(failed)
 }
 
-/// Forgets the token of a server.
+/// Removes the token of a server.
 pub(crate) fn forget(endpoint: &Endpoint) -> Result<(), Failure> {
     let Some(folder) = state_folder::of(LOGINS) else { return Ok(()) };
     let path = folder.join(file_name(endpoint));
@@ -149,7 +151,7 @@ pub(crate) fn forget(endpoint: &Endpoint) -> Result<(), Failure> {
     }
 }
 
-/// `O_NOFOLLOW`: the file is what is judged, not what a link leads to.
+/// `O_NOFOLLOW`: the checks are about this file, not about the target of a link.
 const NOT_A_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
 fn file_name(endpoint: &Endpoint) -> String {

@@ -1,0 +1,46 @@
+//! Numbers and amounts as messages have them.
+
+/// A number of things: `1 event`, `252,484 events`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A number with its digits in groups of three: `252,484`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes for people: `31.1 MB`.
+pub(crate) fn megabytes(bytes: u64) -> String {
+    if bytes < 100_000 {
+        return format!("{} bytes", grouped(bytes));
+    }
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noun_agrees_with_its_number() {
+        let indexes = [0, 1, 2, 1_000].map(|number| counted(number, "index", "indexes"));
+        assert_eq!(indexes, ["0 indexes", "1 index", "2 indexes", "1,000 indexes"]);
+    }
+
+    #[test]
+    fn digits_are_grouped_and_bytes_have_a_unit() {
+        let texts = [0, 12, 999, 1000, 252_484, 1_000_000].map(grouped);
+        assert_eq!(texts, ["0", "12", "999", "1,000", "252,484", "1,000,000"]);
+        assert_eq!(megabytes(31_053_850), "31.1 MB");
+        assert_eq!(megabytes(1500), "1,500 bytes");
+    }
+}
