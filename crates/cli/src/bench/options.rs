@@ -6,12 +6,8 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-<<<<<<< HEAD
 use wellspring_host::client::trust::Trust;
-use wellspring_load::driver::{self, OwnedRequest, ServerCount};
-=======
 use wellspring_load::driver::{self, ServerCount};
->>>>>>> w21-a
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{
