@@ -91,7 +91,7 @@ mod tests {
         let refused = |name: &str| folder.read(name).unwrap_err().to_string();
         assert!(refused("open").contains("chmod 600"), "{}", refused("open"));
         assert!(refused("empty").contains("is empty"));
-        assert!(refused("none").contains("is not there"));
+        assert!(refused("none").contains("does not exist"));
         let none = SecretFolder::default().read("kafka").unwrap_err().to_string();
         assert!(none.contains("--secrets"), "{none}");
     }

@@ -66,7 +66,7 @@ fn fails(switch: &str) {
     let ready = client.get("/health/ready").unwrap().problem(503);
     assert_eq!(ready["type"], "/problems/log-closed", "{ready}");
     let detail = ready["detail"].as_str().unwrap();
-    assert!(detail.starts_with("main takes no appends: "), "{detail}");
+    assert!(detail.starts_with("main accepts no appends: "), "{detail}");
     server.kill();
     let server = start(data.path(), tools.path());
     let head = server.client().get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap();
