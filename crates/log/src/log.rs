@@ -199,7 +199,7 @@ impl Log {
         Ok(Log::of(open::open_shared(storage, options, shared, engine)?))
     }
 
-    fn of((sequencer, thread): open::Opened) -> Log {
+    fn of((sequencer, thread): open::OpenedLog) -> Log {
         let closer = Closer { sequencer: Arc::clone(&sequencer), journal: Mutex::new(thread) };
         Log { sequencer, closer: Arc::new(closer) }
     }

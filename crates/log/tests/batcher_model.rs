@@ -12,7 +12,7 @@ mod sync {
         mutex.lock().unwrap()
     }
 
-    pub(super) type Read<'a> = Vec<u8>;
+    pub(super) type Chunk<'a> = Vec<u8>;
 
     /// A cell for each byte, so that loom tracks every access.
     #[derive(Debug)]

@@ -12,7 +12,7 @@ use wellspring_graph::{
     VersionStamp, Violation,
 };
 use wellspring_types::{Event, Position, Query, QueryItem};
-use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
 
 /// The types of a graph's events.
 pub(crate) const EVENT_TYPES: &[&str] = &[GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED];
@@ -74,7 +74,7 @@ impl GraphView {
 impl View for GraphView {
     const NAME: &'static str = "graph";
     const VERSION: u32 = 2;
-    const AFTER: After = After::OwnLast;
+    const AFTER: ConditionStart = ConditionStart::OwnLast;
     type Folded = FoldedGraph;
     type Staged = StagedCommits;
     type Command = CommitTransaction;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_log::{Append, EncodedEvents, Log, ReadOptions};
 use wellspring_types::{Event, Position, Query, QueryItem};
-use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
 
 const LINKED: &str = "Linked";
 
@@ -107,7 +107,7 @@ pub(super) fn raw(event: &Event) -> Append {
 impl View for Chain {
     const NAME: &'static str = "chain";
     const VERSION: u32 = 1;
-    const AFTER: After = After::OwnLast;
+    const AFTER: ConditionStart = ConditionStart::OwnLast;
     type Folded = Version;
     type Staged = Staged;
     type Command = Command;

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use wellspring_log::{AppendError, Appended};
 use wellspring_types::{Position, QueryItem};
-use wellspring_views::view::{After, Ticket, View};
+use wellspring_views::view::{ConditionStart, Ticket, View};
 
 /// How often a decision that depends on others checks their outcome.
 const LOOK: Duration = Duration::from_millis(1);
@@ -44,8 +44,8 @@ impl Guard {
     /// The items of a view's condition.
     pub(super) fn of<V: View>(unless: &[QueryItem]) -> Guard {
         match V::AFTER {
-            After::Folded => Guard::default(),
-            After::OwnLast => Guard(unless.iter().map(hash).collect()),
+            ConditionStart::Folded => Guard::default(),
+            ConditionStart::OwnLast => Guard(unless.iter().map(hash).collect()),
         }
     }
 

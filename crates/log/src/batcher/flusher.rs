@@ -41,7 +41,7 @@ impl Drop for Ending {
     }
 }
 
-enum After {
+enum NextStep {
     GoOn,
     End,
 }
@@ -81,7 +81,7 @@ impl<S: Sink> Flusher<S> {
                 std::thread::park_timeout(pause);
                 continue;
             }
-            if let After::End = self.flush(closing) {
+            if let NextStep::End = self.flush(closing) {
                 return;
             }
         }
@@ -143,7 +143,7 @@ impl<S: Sink> Flusher<S> {
         (!left.is_zero()).then_some(left)
     }
 
-    fn flush(&mut self, closing: bool) -> After {
+    fn flush(&mut self, closing: bool) -> NextStep {
         let began_us = self.clock.monotonic_us();
         let waiting_since_us = std::mem::replace(&mut self.looked_us, began_us);
         self.flushed_us = began_us;
@@ -168,14 +168,14 @@ impl<S: Sink> Flusher<S> {
             self.shared.take_again();
             self.answer();
             self.retire();
-            return After::GoOn;
+            return NextStep::GoOn;
         };
         // The rest has been waiting since before.
         self.looked_us = waiting_since_us;
         self.recover(trouble, closing)
     }
 
-    fn recover(&mut self, trouble: Trouble, closing: bool) -> After {
+    fn recover(&mut self, trouble: Trouble, closing: bool) -> NextStep {
         self.shared.stay_urgent();
         let pause = match trouble {
             Trouble::Busy => BUSY_PAUSE,
@@ -188,7 +188,7 @@ impl<S: Sink> Flusher<S> {
                 if closing && left.is_none() {
                     self.attempts_left -= 1;
                     if self.attempts_left == 0 {
-                        return After::End;
+                        return NextStep::End;
                     }
                 }
                 let pause = match trouble {
@@ -199,12 +199,12 @@ impl<S: Sink> Flusher<S> {
             }
             Trouble::Closed(reason) => {
                 self.shared.refuse(&reason);
-                return After::End;
+                return NextStep::End;
             }
         };
         self.answer();
         self.pause(pause);
-        After::GoOn
+        NextStep::GoOn
     }
 
     /// Pauses completely, unless the batcher closes meanwhile. A request for a flush does not

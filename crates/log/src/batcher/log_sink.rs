@@ -26,13 +26,13 @@ const GIVE_BYTES: usize = 4 << 20;
 /// Stores records in a log.
 #[derive(Debug)]
 pub(super) struct LogSink {
-    here: Here,
+    here: LocalLog,
     giver: Option<Giver>,
 }
 
 /// The log on this node.
 #[derive(Debug)]
-struct Here {
+struct LocalLog {
     log: Log,
     terms: Arc<CloseTerms>,
 }
@@ -66,7 +66,7 @@ impl Log {
     fn batcher_giving(&self, options: Options, giver: Option<Giver>) -> io::Result<Batcher> {
         let clock = Arc::clone(&self.sequencer().options.clock);
         let terms = Arc::<CloseTerms>::default();
-        let here = Here { log: self.clone(), terms: Arc::clone(&terms) };
+        let here = LocalLog { log: self.clone(), terms: Arc::clone(&terms) };
         Batcher::of_events(LogSink { here, giver }, terms, options, clock)
     }
 }
@@ -119,7 +119,7 @@ enum Complete {
 /// Hands over some of the first pieces; returns how many were stored, and the trouble if none.
 fn give(
     giver: &mut Giver,
-    here: &Here,
+    here: &LocalLog,
     parts: &[&[u8]],
     pieces: &[Piece],
 ) -> (usize, Option<Trouble>) {
@@ -130,7 +130,7 @@ fn give(
     }
 }
 
-impl Here {
+impl LocalLog {
     /// Stages as many pieces as are accepted, commits them and waits. Returns how many were stored,
     /// and the trouble if not all.
     ///
@@ -207,7 +207,7 @@ impl Here {
     }
 }
 
-impl Place for Here {
+impl Place for LocalLog {
     fn leads(&self) -> bool {
         self.log.sequencer().mark.leads()
     }

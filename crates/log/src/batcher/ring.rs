@@ -14,7 +14,7 @@
 //! and overwritten only at the end of the lap after next, by which time `head` must have left the
 //! lap it describes: the consumer has read it.
 
-use super::sync::{Arc, AtomicU64, Bytes, Ordering, Read};
+use super::sync::{Arc, AtomicU64, Bytes, Chunk, Ordering};
 
 /// The producer's counters, read by the consumer, on a separate pair of cache lines (processors
 /// prefetch the neighbour).
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// Everything observed but not released, in order: whole frames, in at most two parts.
-    pub(super) fn parts(&self) -> [Read<'_>; 2] {
+    pub(super) fn parts(&self) -> [Chunk<'_>; 2] {
         let (content_end, lap_end) = self.lap();
         let read = |from: u64, to: u64| {
             let at = (from & (self.ring.capacity - 1)) as usize;

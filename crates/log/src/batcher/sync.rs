@@ -9,7 +9,7 @@ pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 pub(super) use std::sync::{Arc, Mutex};
 
 /// A borrowed range of a [`Bytes`].
-pub(super) type Read<'a> = &'a [u8];
+pub(super) type Chunk<'a> = &'a [u8];
 
 /// Bytes that one thread writes and another reads, never the same ones at the same time; the users
 /// of this type ensure that. The only unsafe code of the crate.
@@ -48,7 +48,7 @@ impl Bytes {
     /// # Safety
     /// No other thread may write any of these bytes while the slice lives.
     #[inline]
-    pub(super) unsafe fn read(&self, at: usize, len: usize) -> Read<'_> {
+    pub(super) unsafe fn read(&self, at: usize, len: usize) -> Chunk<'_> {
         let cells = &self.cells[at..at + len];
         // SAFETY: in bounds because of the slicing above; the caller promises that they are not
         // written meanwhile.

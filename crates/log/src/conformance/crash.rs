@@ -89,7 +89,7 @@ impl Trouble {
 type Outcome = Result<Appended, AppendError>;
 
 /// The outcomes by request number.
-type Told = Arc<Mutex<Vec<(u64, Outcome)>>>;
+type ReportedOutcomes = Arc<Mutex<Vec<(u64, Outcome)>>>;
 
 /// The conditions of the requests.
 #[derive(Clone, Copy, PartialEq)]
@@ -193,7 +193,7 @@ impl History {
     /// Sends requests and records their outcomes until the power loss.
     fn live(&mut self, nodes: &Nodes) {
         let (leader, log) = nodes.leader();
-        let told = Told::default();
+        let told = ReportedOutcomes::default();
         let crash_after = self.coins.below(60);
         for step in 0..60 {
             self.number += 1;

@@ -262,7 +262,7 @@ impl Resolution<u32> {
         &self,
         query: &CompiledQuery,
         item: &CompiledItem,
-        touched: &Touched,
+        touched: &TouchedTerms,
     ) -> bool {
         let types = query.types_of(item);
         query.tags_of(item).iter().all(|&tag| touched.tags[tag as usize])
@@ -271,7 +271,11 @@ impl Resolution<u32> {
 
     /// Which terms have events at or above `low`, according to `newest`. A term that has not been
     /// looked up counts as one that has.
-    pub(super) fn touched(&self, low: u32, newest: impl Fn(Domain, u32) -> Option<u32>) -> Touched {
+    pub(super) fn touched(
+        &self,
+        low: u32,
+        newest: impl Fn(Domain, u32) -> Option<u32>,
+    ) -> TouchedTerms {
         let of = |domain, slots: &[Slot<u32>]| {
             let touched = |slot: &Slot<u32>| match slot {
                 Slot::Unasked => true,
@@ -281,13 +285,13 @@ impl Resolution<u32> {
             };
             slots.iter().map(touched).collect()
         };
-        Touched { types: of(Domain::Type, &self.types), tags: of(Domain::Tag, &self.tags) }
+        TouchedTerms { types: of(Domain::Type, &self.types), tags: of(Domain::Tag, &self.tags) }
     }
 }
 
 /// For each term of a query, whether it has events in the range.
 #[derive(Debug)]
-pub(super) struct Touched {
+pub(super) struct TouchedTerms {
     types: Vec<bool>,
     tags: Vec<bool>,
 }

@@ -2,7 +2,7 @@
 //! from the place after the last remaining batch: the shared log is authoritative.
 
 use super::{
-    Opened, RecoveredSegments, StartedJournal, in_folder, io_error, recover_segments, start,
+    OpenedLog, RecoveredSegments, StartedJournal, in_folder, io_error, recover_segments, start,
 };
 use crate::error::{Corruption, OpenError};
 use crate::journal::{CopyIdentity, Journal, Origin, SharedJournal, was_claimed};
@@ -29,7 +29,7 @@ pub(crate) fn open_shared(
     options: Options,
     shared: SharedOptions,
     mut engine: Box<dyn SharedLog>,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedLog, OpenError> {
     check(&options, &shared, engine.limits())?;
     in_folder(&storage, options, |options| {
         refuse_files(&*storage)?;

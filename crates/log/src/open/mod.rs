@@ -39,10 +39,10 @@ fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
 }
 
 /// An opened log, and its journal's thread unless the caller drives it.
-pub(crate) type Opened = (Arc<Sequencer>, Option<JoinHandle<()>>);
+pub(crate) type OpenedLog = (Arc<Sequencer>, Option<JoinHandle<()>>);
 
 /// Locks the folder, recovers the log in it and starts its journal.
-pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
+pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<OpenedLog, OpenError> {
     in_folder(&storage, options, |options| {
         if CopyIdentity::read(&*storage).is_ok_and(|identity| identity.is_none()) {
             return recover_and_start(&storage, options);
@@ -56,8 +56,8 @@ pub(crate) fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Opened
 fn in_folder(
     storage: &Arc<dyn Storage>,
     mut options: Options,
-    open: impl FnOnce(Options) -> Result<Opened, OpenError>,
-) -> Result<Opened, OpenError> {
+    open: impl FnOnce(Options) -> Result<OpenedLog, OpenError>,
+) -> Result<OpenedLog, OpenError> {
     options.segment_bytes =
         options.segment_bytes.clamp(*SEGMENT_BYTES.start(), *SEGMENT_BYTES.end());
     options.active_index_bytes = options.active_index_bytes.max(ACTIVE_INDEX_BYTES_MIN);
@@ -72,7 +72,7 @@ fn in_folder(
     opened
 }
 
-fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Opened, OpenError> {
+fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<OpenedLog, OpenError> {
     // Recovery precedes the epoch: a folder that is refused stays unchanged.
     let recovered = recover_segments(storage, None)?;
     if recovered.last.scanned.header.source.is_some() {

@@ -1,6 +1,6 @@
 //! Starts a recovered log: its segments, its journal, and the journal's thread.
 
-use super::{Opened, RecoveredSegments, io_error};
+use super::{OpenedLog, RecoveredSegments, io_error};
 use crate::error::OpenError;
 use crate::feed::Feed;
 use crate::journal::{Confirmations, Journal, Resume, SegmentWriter, SharedCounters};
@@ -36,7 +36,7 @@ pub(super) fn start(
     options: Options,
     recovered: RecoveredSegments,
     journal: impl FnOnce(SegmentWriter) -> StartedJournal,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedLog, OpenError> {
     let RecoveredSegments { mut list, unsealed, last, .. } = recovered;
     let scanned = last.scanned;
     let base = scanned.header.base;

@@ -51,7 +51,7 @@ impl From<Refusal> for NotStaged {
 }
 
 /// How far a request has been judged.
-struct Judged {
+struct JudgedRange {
     /// Everything up to this position, durable at that time or staged under `setbacks`.
     through: Position,
     /// Everything up to this position was durable.
@@ -159,7 +159,7 @@ impl Sequencer {
         if append.ack == Ack::Accepted && self.mark.is_full() && !self.find_room(bytes) {
             return Err((done, AppendError::StorageFull).into());
         }
-        let mut judged = Judged { through: 0, durable: 0, setbacks: self.mark.setbacks() };
+        let mut judged = JudgedRange { through: 0, durable: 0, setbacks: self.mark.setbacks() };
         for _ in 0..ROUNDS {
             let found = match judge.is_idle() {
                 true => None,
@@ -208,7 +208,12 @@ impl Sequencer {
 
     /// Judges a request against what is durable and then what is staged, as far as it has not been
     /// judged yet. Holds no lock.
-    fn judge_outside(&self, judge: &mut Judge<'_>, judged: &mut Judged, work: &mut Work) -> Round {
+    fn judge_outside(
+        &self,
+        judge: &mut Judge<'_>,
+        judged: &mut JudgedRange,
+        work: &mut Work,
+    ) -> Round {
         // The setback count is read first and the runs last, so the index contains everything
         // queried, unless another setback occurs, which the caller detects.
         let setbacks = self.mark.setbacks();

@@ -67,7 +67,7 @@ struct World {
     starts: u64,
 }
 
-type Found = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 fn body_of(op: Op, key: u32) -> Vec<u8> {
     let mut body = vec![0u8; 40];
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    fn run(mut self) -> Found {
+    fn run(mut self) -> CheckResult {
         for _ in 0..400 {
             let node = self.dice.below(3);
             match self.dice.below(20) {
@@ -226,7 +226,7 @@ impl World {
         self.nodes[node].leading = None;
     }
 
-    fn deliver(&mut self, index: usize) -> Found {
+    fn deliver(&mut self, index: usize) -> CheckResult {
         let node = &mut self.nodes[index];
         let Some(entry) = self.log.get(node.read) else { return Ok(()) };
         node.read += 1;

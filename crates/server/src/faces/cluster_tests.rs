@@ -17,7 +17,7 @@ use wellspring_host::testing;
 struct Node(Arc<Server>);
 
 /// Status, position and content of an answer.
-type Told = (u16, Option<u64>, Value);
+type Answer = (u16, Option<u64>, Value);
 
 impl Node {
     fn new(data: &Path, key: Option<u8>) -> Node {
@@ -25,7 +25,7 @@ impl Node {
         Node(testing::server_of::<AccountFace>(data, &["--audit", "off"], key))
     }
 
-    async fn ask(&self, credentials: &str, method: &str, path: &str, content: &str) -> Told {
+    async fn ask(&self, credentials: &str, method: &str, path: &str, content: &str) -> Answer {
         let mut headers = HeaderMap::new();
         headers.append("host", "localhost".parse().expect("a header's value"));
         headers.append("content-type", "application/json".parse().expect("a header's value"));

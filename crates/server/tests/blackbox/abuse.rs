@@ -1,6 +1,7 @@
-//! Abuse, a few hundred connections of it: who holds connections, sends slowly, or sends what is
-//! too large or too deep, is cut or refused; the memory stays within its bound and others are
-//! served. `bench/run-abuse.sh` does the same with thousands, and measures.
+//! Abuse by a few hundred connections. Clients that hold connections, send slowly or send bodies
+//! that are too large or too deep are cut off or refused; memory stays within its bound and other
+//! clients are served. `bench/run-abuse.sh` does the same with thousands of connections and
+//! measures it.
 
 use crate::account::metric;
 use crate::client::Client;
@@ -10,7 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Memory that a test's server may take beyond what it took at first, MiB.
+/// Memory in MiB by which the server of a test may grow.
 const BOUND_MIB: u64 = 96;
 
 fn resident_mib(server: &Server) -> u64 {
@@ -29,7 +30,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What comes until the server closes; a reset counts as closing.
+/// Everything received until the server closes; a reset counts as closing.
 fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     match stream.read_to_end(&mut all) {
@@ -57,13 +58,13 @@ fn idle_connections_cost_little_and_are_ended() {
     let server = Server::start_with(&["--idle-timeout-ms", "3000"]);
     let before = resident_mib(&server);
     let mut held: Vec<Client> = (0..400).map(|_| server.client()).collect();
-    // Every other one is served by the general stack, and stays open.
+    // Every other one moves to the general stack and stays open.
     for client in held.iter_mut().step_by(2) {
         client.get("/v1/head").unwrap().expect(200);
     }
     is_served(&server);
     let grown = resident_mib(&server).saturating_sub(before);
-    // 400 × 32 KiB, and what an honest request takes.
+    // 400 × 32 KiB, plus what an ordinary request needs.
     assert!(grown <= 13 + 16, "{grown} MiB for 400 connections");
     let deadline = Instant::now() + Duration::from_secs(20);
     let open =
@@ -96,7 +97,7 @@ fn slow_heads_and_slow_bodies_are_cut_on_either_stack() {
         let (begun, mut cut) = (Instant::now(), vec![false; slow.len()]);
         while begun.elapsed() < Duration::from_secs(15) && cut.contains(&false) {
             for (stream, cut) in slow.iter_mut().zip(&mut cut) {
-                // A byte now and then keeps none of them alive.
+                // A byte now and then does not keep a connection alive.
                 *cut |= stream.write_all(b"y").is_err();
             }
             is_served(&server);
@@ -107,7 +108,7 @@ fn slow_heads_and_slow_bodies_are_cut_on_either_stack() {
             let told = String::from_utf8_lossy(&until_closed(stream)).into_owned();
             assert!(told.is_empty() || told.starts_with("HTTP/1.1 408 "), "{told}");
         }
-        // What still comes of a body after its answer is no head, either.
+        // The rest of a body after its answer is not taken for a head either.
         assert!(refused(&server, "slow_heads") >= 80, "{lean}");
         assert_eq!(refused(&server, "slow_bodies"), 80, "{lean}");
     }
@@ -145,7 +146,7 @@ fn heads_beyond_the_limit_and_deep_json_are_refused_and_cost_no_memory() {
             let mut client = server.client();
             let answer = client.call("POST", path, &json, body.as_bytes()).expect("an answer");
             assert!([200, 400, 413, 422].contains(&answer.status), "{path}: {}", answer.status);
-            // The dialect of /append says all with 200.
+            // The dialect of /append answers 200 in all cases.
             assert!(answer.status != 200 || path == "/append", "{path}");
         }
     }
@@ -164,7 +165,7 @@ fn answers_that_nobody_reads_stay_within_the_memory_of_bodies() {
         client.post("/v1/append", &events).unwrap().expect(200);
     }
     let before = resident_mib(&server);
-    // A page is 12 MB; a socket holds some of it, the server the rest.
+    // A page is 12 MB; a socket buffers part of it, the server the rest.
     let mut greedy = Vec::new();
     let mut refused_at = None;
     while refused_at.is_none() && greedy.len() < 60 {
@@ -184,12 +185,12 @@ fn answers_that_nobody_reads_stay_within_the_memory_of_bodies() {
     assert!(refused(&server, "body_memory") >= 1);
     std::thread::sleep(Duration::from_millis(300));
     let grown = resident_mib(&server).saturating_sub(before);
-    // 64 MiB of answers, two pages being made, what the allocator keeps of them.
+    // 64 MiB of answers, two pages in progress, and what the allocator retains.
     assert!(grown <= 64 + BOUND_MIB, "{grown} MiB for {held} answers");
     let metrics = client.get("/metrics").unwrap().text();
     assert!(metric(&metrics, "wellspring_body_bytes") <= 64 << 20);
     is_served(&server);
-    // Who reads gets all of it, and it is given back.
+    // A client that reads gets everything, and the memory is released.
     for mut stream in greedy {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let answer = until_closed(&mut stream);

@@ -21,7 +21,7 @@ impl Amount {
     }
 }
 
-/// What both sources say.
+/// What both sources report.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Account {
     pub accepted: Amount,
@@ -32,8 +32,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// From `GET /v1/ingest` of this log, with the most bytes that may be in its partitions.
-    /// Checks what only this document says.
+    /// From `GET /v1/ingest` of this log, together with the limit in bytes of its partitions.
+    /// Checks the fields that only this document has.
     #[track_caller]
     pub fn ask(client: &mut Client, log: &str) -> (Account, u64) {
         let document = client.get(&format!("/v1/logs/{log}/ingest")).unwrap().expect(200);
@@ -82,7 +82,7 @@ impl Account {
         assert_eq!(known, self.accepted, "{self:?} does not add up");
     }
 
-    /// Checks that no counter is behind what it was.
+    /// Checks that no counter has gone back.
     #[track_caller]
     pub fn check_after(&self, earlier: &Account) {
         for (name, was, is) in [
@@ -95,7 +95,7 @@ impl Account {
         }
     }
 
-    /// The account when nothing is in flight any more.
+    /// The account once nothing is in flight.
     #[track_caller]
     pub fn at_rest(server: &Server, log: &str) -> Account {
         let mut client = server.client().patient();
@@ -111,14 +111,14 @@ impl Account {
     }
 }
 
-/// The value of a metric, by its name with labels.
+/// The value of a metric, given its name and labels.
 #[track_caller]
 pub fn metric(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
 }
 
-/// How many events of a type are in a log.
+/// How many events of a type a log has.
 #[track_caller]
 pub fn count_of(server: &Server, log: &str, event_type: &str) -> u64 {
     let document = server.client().get(&format!("/v1/logs/{log}/types")).unwrap().expect(200);

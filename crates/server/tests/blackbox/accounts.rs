@@ -1,4 +1,4 @@
-//! Accounts over HTTP: from nobody to somebody, and that an admin stays.
+//! Accounts over HTTP: the first account closes the server, and an admin always remains.
 
 use crate::closed::{Closed, PASSWORD, ask, login, token};
 use crate::server::Server;
@@ -20,7 +20,7 @@ fn without_accounts_everybody_is_an_admin_and_the_first_ends_that() {
         ("PUT", "/v1/accounts/a/password", json!({"password": "12345678"})),
     ];
     for (method, path, body) in no_accounts {
-        // Credentials are not looked at: nobody needs any.
+        // Credentials are ignored: none are needed.
         let problem = ask(&mut client, "whatever", method, path, &body).problem(409);
         assert_eq!(problem["type"], "/problems/no-accounts", "{path}");
     }
@@ -39,7 +39,7 @@ fn without_accounts_everybody_is_an_admin_and_the_first_ends_that() {
     let made = made.expect(201);
     assert_eq!((&made["roles"], &made["enabled"]), (&json!(["admin"]), &json!(true)));
     assert!(!made.to_string().contains("argon2"));
-    // From the very next request on.
+    // From the very next request.
     let refused = post(json!({"name": "eve", "password": PASSWORD, "roles": ["admin"]}));
     assert!(refused.header("www-authenticate").is_some());
     assert_eq!(refused.problem(401)["type"], "/problems/unauthenticated");
@@ -71,7 +71,8 @@ fn of_many_who_would_be_the_first_one_is() {
             contenders.into_iter().map(|contender| contender.join().unwrap()).collect()
         });
         assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
-        // Those who were let in while there were none are too late; and few hash passwords at once.
+        // Requests admitted before the first account existed come too late, and few of them hash
+        // passwords at the same time.
         assert!(statuses.iter().all(|status| [201, 401].contains(status)), "{statuses:?}");
     }
 }
@@ -123,11 +124,11 @@ fn accounts_are_listed_changed_and_refused() {
         assert_eq!(closed.get(root, &path).problem(404)["type"], "/problems/account-not-found");
         closed.ask(root, "PATCH", &path, &json!({"enabled": true})).problem(404);
     }
-    // Who is no admin of everything manages no accounts, and is not told who there is.
+    // Only an admin of every log manages accounts; others do not even learn which exist.
     for path in ["/v1/accounts", "/v1/accounts/root", "/v1/accounts/eve"] {
         closed.get(&bob, path).problem(403);
     }
-    // Roles count at once, for a token that is there.
+    // Roles take effect immediately, for existing tokens too.
     let patch =
         |name: &str, body: Value| closed.ask(root, "PATCH", &format!("/v1/accounts/{name}"), &body);
     let event = json!({"events": [{"type": "T", "tags": [], "data": 1}]});

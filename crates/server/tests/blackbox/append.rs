@@ -1,4 +1,4 @@
-//! Appends over HTTP: what is stored is what was sent, a retry is safe, bulk is honest.
+//! Appends over HTTP: events are stored as sent, a retry is safe, and bulk reports each line.
 
 use crate::client::Client;
 use crate::server::Server;

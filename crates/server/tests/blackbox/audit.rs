@@ -1,4 +1,4 @@
-//! Who did what, as events of the system log, over the wire.
+//! Who did what, recorded as events of the system log and read over the wire.
 
 use crate::client::{Answer, Client};
 use crate::exposition;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const ADMIN: &str = "correct horse";
 
-/// A server with an admin, who may do everything.
+/// A server with an admin who may do everything.
 struct Closed {
     server: Server,
     admin: String,
@@ -41,7 +41,7 @@ impl Closed {
         (text("id"), format!("Bearer {}", text("secret")))
     }
 
-    /// The events of the audit with this tag (empty: all), once there are so many.
+    /// The audit events with this tag (empty: all), once there are this many.
     fn audited(&self, tag: &str, count: usize) -> Vec<Value> {
         let tag = if tag.is_empty() { String::new() } else { format!("&tag={tag}") };
         let types =
@@ -70,7 +70,7 @@ fn call(client: &mut Client, line: &str, authorization: &str, body: &Value) -> A
     client.call(method, path, &headers, body.as_bytes()).unwrap()
 }
 
-/// What an event says in short: type, who, how, method and path, status.
+/// A summary of an event: type, account, authentication, method and path, status.
 fn short(event: &Value) -> String {
     let data = &event["data"];
     let text = |member: &str| data[member].as_str().unwrap_or("-").to_owned();
@@ -124,7 +124,7 @@ fn changes_logins_and_refusals_are_kept_with_who_it_was() {
     assert_eq!(events[6]["data"].get("claimed"), None, "there is no such account");
     let all = serde_json::to_string(&events).unwrap();
     assert!(!all.contains("canary") && !all.contains(ADMIN), "{all}");
-    // Everything can be asked for by who, with what, where and from where.
+    // Every event can be found by account, credential, path and address.
     closed.audited("account:admin", 4);
     closed.audited(&format!("key:{id}"), 1);
     closed.audited("log:orders", 1);
@@ -177,13 +177,13 @@ fn with_all_reads_are_kept_but_no_clicks_and_with_off_nothing_is() {
     for lean in [true, false] {
         let mut client = closed.server.client();
         if !lean {
-            // From here on the connection is the other stack's.
+            // From here on the general stack serves the connection.
             client.get("/health").unwrap().expect(200);
         }
         assert_eq!(client.get(&format!("/{code}")).unwrap().status, 302);
     }
     closed.call("GET /v1/head", &closed.admin, &Value::Null).expect(200);
-    // Asking for them is a read, too: this asks once.
+    // Reading them is a recorded read itself: this reads once.
     std::thread::sleep(Duration::from_millis(300));
     let paths: Vec<String> = closed
         .audited("", 3)
@@ -218,7 +218,7 @@ fn a_flood_of_wrong_keys_is_kept_by_its_number_and_survives_the_stop() {
     let count = |line: &str| exposition::value(&page, line, &[]) as u64;
     let (kept, rest) =
         (count("wellspring_audit_events_total"), count("wellspring_audit_refusals_not_kept_total"));
-    // The login; a few come back meanwhile, one every three seconds.
+    // The login; meanwhile the quota recovers by one every three seconds.
     assert!((21..60).contains(&kept) && (450..=480).contains(&rest), "{kept} kept, {rest} not");
     assert_eq!(count("wellspring_audit_shed_total"), 0);
     closed.server.terminate();

@@ -139,7 +139,7 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(code(&["compare", "a.json", "b.json"]), Some(66));
     std::fs::write(dir.path().join("a.json"), "{}").unwrap();
     assert_eq!(code(&["compare", "a.json", "a.json"]), Some(65));
-    // A result file of a machine that was too busy; of another load; of none.
+    // Result files of a machine that was too busy, of another load, and none at all.
     assert_eq!(with(&["--json", "r.json", &url]), Some(0));
     assert_eq!(with(&["--json", "other.json", "-c", "3", &url]), Some(0));
     let mut busy = json(&dir.path().join("r.json"));
@@ -250,7 +250,7 @@ fn what_others_wrote_becomes_a_scenario() {
     let args = ["scenario", "s.toml", "-n", "20", "--users", "2", "-q", "--no-headroom"];
     let output = bench(dir.path(), &args);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    // Our own description of ourselves can be taken over, and what comes out loads.
+    // The server's own OpenAPI description can be imported, and the result runs.
     let described = server.client().get("/openapi.json").unwrap();
     std::fs::write(dir.path().join("api.json"), &described.body).unwrap();
     let made = bench(dir.path(), &["import", "openapi", "api.json", "-o", "api.toml"]);
@@ -311,7 +311,7 @@ fn a_token_is_fetched_first_and_no_secret_reaches_the_result() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let written = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
     assert!(!written.contains(secret), "a secret is in the result file");
-    // A service that gives no token is told apart from one that is not there.
+    // A token service that refuses is distinguished from one that is unreachable.
     let refused = bench(dir.path(), &["-n", "1", "--token-url", &url, &url]);
     assert_eq!(refused.status.code(), Some(69));
     assert!(text(&refused.stderr).contains("logging in"), "{}", text(&refused.stderr));

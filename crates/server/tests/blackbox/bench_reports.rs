@@ -31,7 +31,7 @@ fn read(dir: &Path, file: &str) -> String {
     std::fs::read_to_string(dir.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// An HTTP/1.1 server that takes its time as it is told, and counts what it is asked.
+/// An HTTP/1.1 server with configured delays that counts its requests.
 struct Shop {
     url: String,
     /// Requests by path.
@@ -148,7 +148,7 @@ fn a_slower_step_of_a_scenario_is_found_when_two_servers_take_turns() {
     let more =
         ["--no-headroom", "-q", "--json", "c.json", "--html", "c.html", "--save-a", "a.json"];
     let output = bench(dir.path(), &[&args[..], &more].concat());
-    // 75: on a busy machine a side may not be measurable; the figures are there all the same.
+    // 75: on a busy machine a side may not be measurable; the figures are reported anyway.
     assert!(matches!(output.status.code(), Some(0 | 75)), "{}", error(&output));
     let comparison: Value = serde_json::from_str(&read(dir.path(), "c.json")).unwrap();
     let step = &comparison["steps"][0];
@@ -232,7 +232,7 @@ fn a_page_of_several_result_files_is_refused_and_one_on_standard_output_stands_a
         let page = out(&bench(dir.path(), args));
         assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
     }
-    // Names of files are tried before anything is read or measured.
+    // File names are checked before anything is read or measured.
     let lost = bench(dir.path(), &["compare", "r.json", "r.json", "--html", "/nonexistent/x.html"]);
     assert_eq!(lost.status.code(), Some(74), "{}", error(&lost));
 }
@@ -269,7 +269,7 @@ fn scenarios_take_credentials_and_no_report_shows_them() {
     }
     let page = read(dir.path(), "r.html");
     assert!(page.contains("<title>a visit to the shop</title>"), "{page}");
-    // What the file suggests is offered.
+    // The report offers what the file suggests.
     let report: Value = serde_json::from_str(&read(dir.path(), "r.json")).unwrap();
     let settings = &report["steps"][0]["settings"];
     assert_eq!(
@@ -301,7 +301,8 @@ fn own_authorities_and_client_certificates_are_used_over_tls() {
     let scenario = ["scenario", "health.toml", "--url", &base, "--users", "2"];
     let good = run(&scenario, &[&trusted, &shown]);
     assert!(good.status.success(), "{}", error(&good));
-    // Without a certificate, and with an authority that the server's is not of.
+    // Without a client certificate, and with an authority that did not sign the server's
+    // certificate.
     let nameless = run(&["-c", "2", &url], &[&trusted]);
     assert!(!nameless.status.success());
     assert!(error(&nameless).contains("--client-cert"), "{}", error(&nameless));

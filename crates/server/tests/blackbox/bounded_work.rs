@@ -1,5 +1,5 @@
-//! Long work is bounded in number, in memory and by its client: what is begun and left ends, and
-//! what it takes of memory is counted.
+//! Long work is limited in number and in memory, and ends with its client: abandoned work stops,
+//! and the memory it uses is counted.
 
 use crate::account::metric;
 use crate::client::Client;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// A server whose log has three common tags that never meet.
+/// A server whose log has three common tags that never occur together.
 fn server_of_common_tags(flags: &[&str], appends: usize) -> Server {
     let server = Server::start_with(flags);
     let mut client = server.client().patient();
@@ -22,13 +22,13 @@ fn server_of_common_tags(flags: &[&str], appends: usize) -> Server {
     server
 }
 
-/// Takes long and finds nothing.
+/// A query that takes long and finds nothing.
 pub fn dear_query() -> Value {
     let item = |i: usize| json!({"types": ["T", format!("X{i}")], "tags": ["a", "b", "c"]});
     json!({"query": {"items": (0..256).map(item).collect::<Vec<_>>()}})
 }
 
-/// Processor time of threads that do not serve, in ns.
+/// Processor time in ns of threads that do not serve.
 pub fn elsewhere_ns(server: &Server) -> u64 {
     let threads = threads(server);
     let elsewhere = threads.values().filter(|thread| thread.name.ends_with("-blocking"));
@@ -64,7 +64,8 @@ fn dear_reads_that_are_reset_end_and_never_work_beside_more_than_there_may_be() 
                 sending.send_data(body.clone().into(), true).unwrap();
                 answers.push(answer);
             }
-            // Four are let in and go on; the others are refused at once, as fast as the machine is.
+            // Four are admitted and run; the others are refused immediately, as fast as the machine
+            // can.
             let refusals = std::future::poll_fn(|context| {
                 answers.retain_mut(|answer| match Pin::new(answer).poll(context) {
                     Poll::Ready(answer) => {
@@ -98,7 +99,7 @@ fn dear_reads_that_are_reset_end_and_never_work_beside_more_than_there_may_be() 
         assert!(last.1.elapsed() < Duration::from_secs(20), "it goes on");
         last.0 = now;
     }
-    // 24 reads were let in, each of which would have taken `whole`.
+    // 24 reads were admitted, each of which would have taken `whole`.
     let taken = elsewhere_ns(&server) - begun;
     assert!(taken < 12 * whole, "{taken} ns of threads; {whole} one read");
     post(&mut server.client().patient(), "/v1/query", &json!({"query": query(1, 60, 60)}))
@@ -109,7 +110,8 @@ fn dear_reads_that_are_reset_end_and_never_work_beside_more_than_there_may_be() 
 fn a_client_has_its_share_of_long_reads() {
     let flags = ["--max-long-reads-per-address", "1"];
     let server = server_of_common_tags(&flags, 200);
-    // A stream is one until its client has read its end: this one is longer than any buffer.
+    // A stream occupies its slot until the client has read its end: this one is longer than any
+    // buffer.
     let stream = || {
         let mut stream = TcpStream::connect(server.address).unwrap();
         let head =
@@ -126,7 +128,7 @@ fn a_client_has_its_share_of_long_reads() {
             break answer.problem(429);
         }
         assert!(Instant::now() < deadline, "both went on");
-        // The query may have come first: then it had the share, and the stream was refused.
+        // The query may have been first: then it holds the share, and the stream was refused.
         under_way.push(stream());
     };
     assert_eq!(refused["type"], "/problems/too-many-long-reads", "{refused}");
@@ -145,7 +147,7 @@ fn a_client_has_its_share_of_long_reads() {
 #[test]
 fn queries_are_counted_as_memory_as_long_as_they_are_held() {
     let server = Server::start_with(&["--body-memory-bytes", "4000000"]);
-    // 26 kB as it is parsed.
+    // 26 kB once parsed.
     let large = json!({"query": query(8, 16, 64)}).to_string();
     let subscribe = |body: &str| {
         let mut stream = TcpStream::connect(server.address).unwrap();
@@ -189,7 +191,7 @@ fn a_client_has_its_share_of_memory() {
     let server = Server::start_with(&["--body-memory-bytes-per-address", "2000000"]);
     let mut client = server.client();
     let body = |bytes: usize| json!({"query": {"items": []}, "order": "x".repeat(bytes)});
-    // Refused for what it says.
+    // Refused for its content.
     post(&mut client, "/v1/query", &body(1_500_000)).problem(422);
     let refused = post(&mut server.client(), "/v1/query", &body(2_500_000)).problem(429);
     assert_eq!(refused["type"], "/problems/too-much-memory", "{refused}");
@@ -214,7 +216,7 @@ fn the_dialect_refuses_too_many_different_items_while_it_parses_them() {
     let problem = post(&mut client, "/project", &projectors(256, usize::MAX)).problem(422);
     assert_eq!(problem["field"], "projectors[1].query", "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("more than 256"), "{problem}");
-    // As often as one likes the same ones, in time that grows with the body alone.
+    // The same ones may be repeated at will: the time grows only with the body.
     client
         .post("/v1/append", &json!({"events": [{"type": "T", "tags": ["t:9"], "data": 1}]}))
         .unwrap()

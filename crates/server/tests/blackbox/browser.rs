@@ -1,10 +1,10 @@
-//! Pages of another site in a real browser, Chromium without a window: they can read nothing, write
-//! nothing and register nobody, on an open server and on one whose password the browser remembers.
+//! Pages of another site in a real browser, headless Chromium: they can read nothing, write nothing
+//! and register no account, on an open server and on one whose password the browser remembers.
 //!
-//! The browser reaches the server through a relay of ours, which keeps what it asked and so shows
-//! that it did. The relay is also how a name is rebound: under `rebound.example` its first answer
-//! is the page of an attacker, and everything else goes to the server, as with DNS that changes in
-//! between.
+//! The browser reaches the server through a relay of the test, which records the browser's requests
+//! and so proves that they were made. The relay also implements DNS rebinding: under
+//! `rebound.example` its first answer is the page of an attacker, and everything else goes to the
+//! server.
 //!
 //! Without Chromium the tests say so and pass, unless `WELLSPRING_REQUIRE_CHROMIUM` is set.
 
@@ -22,10 +22,10 @@ use std::time::{Duration, Instant};
 /// In an event of the server's log: no page may read it.
 const MARK: &str = "mark-of-the-log";
 const SCRIPT: &str = include_str!("browser.js");
-/// A page tries for so long at most.
+/// How long a page tries at most.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// The browser; `None`: there is none.
+/// The path of the browser; `None` if it is not installed.
 fn chromium() -> Option<PathBuf> {
     let named = std::env::var_os("WELLSPRING_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -52,10 +52,10 @@ impl Browser {
     fn open(program: &PathBuf, url: &str) -> Browser {
         let profile = tempfile::tempdir().unwrap();
         let child = Command::new(program)
-            // As root there is no sandbox; what it runs is ours.
+            // Chromium has no sandbox when run as root; the test's pages are trusted.
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
             .args(["--no-first-run", "--disable-popup-blocking", "--disable-background-networking"])
-            // The page goes on while a window that it has opened is in front.
+            // The page keeps running while a window that it opened is in front.
             .args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"])
             .arg("--disable-backgrounding-occluded-windows")
             .arg("--disable-features=HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LocalNetworkAccessChecks")
@@ -74,7 +74,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Politely, so that its other processes end with it.
+        // SIGTERM, so that its child processes end too.
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         let deadline = Instant::now() + Duration::from_secs(10);
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -85,15 +85,15 @@ impl Drop for Browser {
     }
 }
 
-/// A request as it came: head and body.
+/// A request as received: head and body.
 #[derive(Debug, Clone)]
-struct Asked {
+struct RelayedRequest {
     head: String,
     body: Vec<u8>,
 }
 
-impl Asked {
-    fn read(stream: &TcpStream) -> Option<Asked> {
+impl RelayedRequest {
+    fn read(stream: &TcpStream) -> Option<RelayedRequest> {
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -107,7 +107,7 @@ impl Asked {
         });
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body).ok()?;
-        Some(Asked { head, body })
+        Some(RelayedRequest { head, body })
     }
 
     fn line(&self) -> &str {
@@ -124,12 +124,15 @@ impl Asked {
 }
 
 /// Serves each request of a port on a thread and a connection of its own.
-fn serve(listener: TcpListener, answer: impl Fn(TcpStream, Asked) + Clone + Send + 'static) {
+fn serve(
+    listener: TcpListener,
+    answer: impl Fn(TcpStream, RelayedRequest) + Clone + Send + 'static,
+) {
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let answer = answer.clone();
             std::thread::spawn(move || {
-                if let Some(asked) = Asked::read(&stream) {
+                if let Some(asked) = RelayedRequest::read(&stream) {
                     answer(stream, asked);
                 }
             });
@@ -145,8 +148,8 @@ fn page(script: &str) -> String {
     )
 }
 
-/// What other browsers make of the challenge: Chromium reads the first scheme of a line alone,
-/// which it does not know, and so asks nobody for a password; Firefox reads all of them.
+/// Rewrites the challenge as other browsers read it: Chromium reads only the first scheme of a
+/// line, which it does not know, and so prompts for no password; Firefox reads all of them.
 fn only_basic(answer: &[u8]) -> Vec<u8> {
     const BEARER: &[u8] = b"Bearer realm=\"wellspring\", ";
     match answer.windows(BEARER.len()).position(|window| window == BEARER) {
@@ -157,11 +160,11 @@ fn only_basic(answer: &[u8]) -> Vec<u8> {
 
 /// Between the browser and the server.
 struct Relay {
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<RelayedRequest>>>,
 }
 
 impl Relay {
-    /// `attack` is what an attacker answers under the name that will be rebound.
+    /// `attack` is the attacker's answer under the name that is rebound.
     fn start(listener: TcpListener, server: SocketAddr, attack: String) -> Relay {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&asked);
@@ -172,7 +175,7 @@ impl Relay {
             }
             kept.lock().unwrap().push(asked.clone());
             let Ok(mut to) = TcpStream::connect(server) else { return };
-            // One request a connection: its answer ends where the connection does.
+            // One request per connection: the answer ends with the connection.
             let head = asked.head.replace("Connection: keep-alive", "Connection: close");
             let _ = to.write_all(&[head.as_bytes(), &asked.body].concat());
             let mut buffer = [0; 4096];
@@ -186,7 +189,7 @@ impl Relay {
         Relay { asked }
     }
 
-    fn count(&self, is: impl Fn(&Asked) -> bool) -> usize {
+    fn count(&self, is: impl Fn(&RelayedRequest) -> bool) -> usize {
         self.asked.lock().unwrap().iter().filter(|asked| is(asked)).count()
     }
 }
@@ -222,13 +225,13 @@ impl Site {
     }
 }
 
-/// What the pages came to.
-struct Attacked {
+/// The outcome for the pages.
+struct AttackReport {
     relay: Relay,
     origin: String,
     /// What the page of another site could read.
     foreign: Vec<(String, String)>,
-    /// What the page under the name that was rebound could read.
+    /// What the page under the rebound name could read.
     rebound: Vec<(String, String)>,
 }
 
@@ -236,14 +239,14 @@ fn listen() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// Lets the pages loose on a server. `start` is told the port of the other site. `login`: a name
-/// and a password that the browser's user has typed.
+/// Runs the pages against a server. `start` receives the port of the other site. `login`: a name
+/// and a password that the browser's user has entered.
 fn attack<S>(
     program: &PathBuf,
     login: Option<&str>,
     start: impl FnOnce(u16) -> S,
     address: impl Fn(&S) -> SocketAddr,
-) -> (S, Attacked) {
+) -> (S, AttackReport) {
     let (site, relay) = (listen(), listen());
     let site_port = site.local_addr().unwrap().port();
     let relay_port = relay.local_addr().unwrap().port();
@@ -256,8 +259,8 @@ fn attack<S>(
     };
     let under = |host: &str| format!("http://{host}:{relay_port}");
     let login = login.map_or(String::new(), |who| under(&format!("{who}@127.0.0.1")) + "/metrics");
-    // What is remembered is for the name it was typed under, and under another the browser would
-    // ask.
+    // The browser remembers a password for the name it was entered under; under another name it
+    // would prompt.
     let next = match login.is_empty() {
         true => under("rebound.example") + "/attack",
         false => String::new(),
@@ -269,11 +272,11 @@ fn attack<S>(
     let foreign = site.report();
     let rebound = if next.is_empty() { Vec::new() } else { site.report() };
     drop(browser);
-    (server, Attacked { relay, origin: site.origin, foreign, rebound })
+    (server, AttackReport { relay, origin: site.origin, foreign, rebound })
 }
 
-impl Attacked {
-    /// That the page of another site tried, and that nothing of what it could read is the server's.
+impl AttackReport {
+    /// Checks that the page of another site tried, and that nothing it could read is the server's.
     fn reads_nothing_of_another_site(&self) {
         assert!(self.foreign.len() > 300, "{}", self.foreign.len());
         let all = self.foreign.iter().chain(&self.rebound);
@@ -285,15 +288,15 @@ impl Attacked {
                 || outcome == "nothing came";
             assert!(is_nothing && !outcome.contains(MARK), "{name}: {outcome}");
         }
-        let is_from = |asked: &Asked| asked.has("origin", &self.origin);
+        let is_from = |asked: &RelayedRequest| asked.has("origin", &self.origin);
         assert!(self.relay.count(is_from) > 100, "the browser has asked");
     }
 
-    /// The same, and that under a name that was rebound it is told nothing else either.
+    /// The same, and that under a rebound name it learns nothing else either.
     fn could_read_nothing(&self) {
         self.reads_nothing_of_another_site();
         assert!(self.rebound.len() > 250, "{}", self.rebound.len());
-        // Its page may read what it is told: that it is told nothing.
+        // Its page may read the refusal itself.
         for (name, outcome) in &self.rebound {
             let is_nothing = outcome.starts_with("403 {\"type\":\"/problems/foreign-host\"")
                 || outcome.starts_with("in a frame {\"type\":\"/problems/foreign-host\"")
@@ -316,7 +319,7 @@ fn append_mark(client: &mut crate::client::Client, bearer: Option<&str>) {
     client.call("POST", "/api/urls", &headers, link.as_bytes()).unwrap().expect(201);
 }
 
-/// How many events there are of each type that these pages write.
+/// The number of events of each type that these pages write.
 fn written(types: &Value) -> Vec<String> {
     let types = types["types"].as_array().unwrap().iter();
     types.map(|of| of["type"].as_str().unwrap().to_owned()).filter(|of| of != "T").collect()
@@ -334,7 +337,7 @@ fn a_page_of_another_site_can_do_nothing_with_an_open_server() {
     attacked.could_read_nothing();
     let mut client = server.client();
     let types = client.get("/v1/types").unwrap().expect(200);
-    // The link of the test, and its clicks: a page may lead anywhere, and that counts as one.
+    // The link of the test, and its clicks: a page may link anywhere, and that counts as a click.
     let own = ["LinkCreated", "LinkClicked"];
     assert!(written(&types).iter().all(|of| own.contains(&of.as_str())), "{types}");
     let links = client.get("/api/urls").unwrap().expect(200);
@@ -361,9 +364,9 @@ fn a_page_of_another_site_can_do_nothing_with_a_remembered_password() {
     let login = format!("root:{}", PASSWORD.replace(' ', "%20"));
     let (closed, attacked) = attack(&program, Some(&login), start, |closed| closed.server.address);
     attacked.reads_nothing_of_another_site();
-    let Attacked { relay, origin, .. } = &attacked;
-    // The browser did remember, and did send it for the other site's page.
-    let is_sent = |asked: &Asked| {
+    let AttackReport { relay, origin, .. } = &attacked;
+    // The browser did remember the password and did send it for the other site's page.
+    let is_sent = |asked: &RelayedRequest| {
         asked.line().starts_with("POST ")
             && asked.has("authorization", "Basic")
             && asked.has("origin", origin)
@@ -384,7 +387,7 @@ fn a_page_of_another_site_can_do_nothing_with_a_remembered_password() {
     }
 }
 
-/// That these pages can, where they may: the tests above would see it.
+/// Shows that these pages can do everything where they may, so the tests above would notice.
 #[test]
 fn a_page_that_is_named_can_do_all_of_it() {
     let Some(program) = chromium() else { return };
@@ -400,6 +403,6 @@ fn a_page_that_is_named_can_do_all_of_it() {
         let marked = read.iter().filter(|(_, outcome)| outcome.contains(MARK)).count();
         assert!(marked > 5, "{read:?}");
     }
-    // Somebody has registered.
+    // An account was registered.
     assert_eq!(server.client().get("/v1/head").unwrap().status, 401);
 }

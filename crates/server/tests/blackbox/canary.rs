@@ -1,4 +1,4 @@
-//! No credential is ever in a log line, a problem, `/metrics`, an event or a file.
+//! No credential ever appears in a log line, a problem, `/metrics`, an event or a file.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -25,7 +25,7 @@ fn base64(text: &str) -> String {
     out
 }
 
-/// What was seen of the server, and what it must not hold.
+/// Everything observed of the server, and what it must not contain.
 #[derive(Default)]
 struct Watch {
     seen: Vec<(String, Vec<u8>)>,
@@ -38,7 +38,7 @@ impl Watch {
         text.to_owned()
     }
 
-    /// Asks with these headers, and keeps the answer.
+    /// Sends a request with these headers and records the answer.
     fn ask(
         &mut self,
         client: &mut Client,
@@ -57,7 +57,7 @@ impl Watch {
         answer
     }
 
-    /// Asks for something that shows a secret once: that answer is not kept.
+    /// Sends a request whose answer shows a secret once: that answer is not recorded.
     fn show(
         &mut self,
         client: &mut Client,
@@ -81,7 +81,7 @@ impl Watch {
     fn judge(&self) {
         assert!(self.secrets.len() > 10);
         for (place, bytes) in &self.seen {
-            // Hashes are kept in the files of the log `system`, and are in no answer.
+            // Hashes are kept in the files of the log `system` and appear in no answer.
             let is_answer = place.starts_with("body of") || place.starts_with("headers of");
             let has_hash = bytes.windows(7).any(|window| window == b"$argon2");
             assert!(!(is_answer && has_hash), "a hash is in {place}");
@@ -236,7 +236,7 @@ fn no_credential_is_to_be_seen_anywhere() {
         "pid {pid} logged little:\n{lines}"
     );
     for path in files(&data) {
-        // The one secret that has to be kept as it is; nobody but the owner reads it.
+        // The one secret that must be stored in clear; only the owner can read the file.
         if path.file_name().is_some_and(|name| name != "token-secret") {
             watch.file(&path);
         }

@@ -1,4 +1,4 @@
-//! Where the catalogue's answers and amounts end: bulks line by line, lists, the largest of
+//! The limits of the catalogue's answers and amounts: bulks line by line, lists, the largest of
 //! everything, `HEAD`.
 
 use crate::catalogue_client::*;
@@ -15,7 +15,7 @@ fn a_bad_line_of_a_bulk_is_named_and_what_stands_before_it_is_there() {
         item["sku"] = json!(sku);
         item.to_string()
     };
-    // Whole batches, and a part of one.
+    // Whole batches, and part of one.
     let good: Vec<String> = (1..=300).map(|n| line(&format!("G-{n}"), "1.00")).collect();
     let mut no_sku: Value = serde_json::from_str(&line("x", "1")).unwrap();
     no_sku.as_object_mut().unwrap().remove("sku");
@@ -133,7 +133,7 @@ fn the_largest_of_everything_is_exact() {
     }
     let left = item(&mut client, id);
     assert_eq!((number(&left, "stock"), number(&left, "sold")), (1_000_000_000, 3_000_000_000));
-    // There would be more than there may be.
+    // The stock would exceed its maximum.
     let answer = cancel(&mut client, "1-1").unwrap();
     assert_eq!(fault(&answer), (422, "invalid".to_owned(), "order".to_owned()));
     assert!(!is_done(&client.call("POST", "/update/1/stock/add/1", &[], b"").unwrap()));

@@ -1,4 +1,4 @@
-//! What clients of the catalogue ask: the bookstore's routes and the JSON interface.
+//! Requests of catalogue clients: the bookstore's routes and the JSON interface.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -8,27 +8,27 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Barrier;
 
-/// The server takes events of the catalogue from anybody.
+/// The server accepts events of the catalogue from any writer.
 pub const ACCEPTS: &str = "--catalogue-accept-events";
 
-/// The number for CI, or that of the issue if `WELLSPRING_CATALOGUE_FULL` is set.
+/// The size for CI, or the size in the issue if `WELLSPRING_CATALOGUE_FULL` is set.
 pub fn size(of_ci: usize, full: usize) -> usize {
     if std::env::var_os("WELLSPRING_CATALOGUE_FULL").is_some() { full } else { of_ci }
 }
 
-/// An item to be added, without a SKU.
+/// A new item without a SKU.
 pub fn new_item(name: &str, price: &str, stock: u64) -> Value {
     json!({"name": name, "topic": "Things", "price": price, "stock": stock})
 }
 
-/// Adds an item; gives its number.
+/// Adds an item; returns its number.
 #[track_caller]
 pub fn add(client: &mut Client, new: &Value) -> u64 {
     let added = client.post("/v1/catalogue/items", new).unwrap().expect(201);
     added["id"].as_u64().expect("a number")
 }
 
-/// Adds so many items, each with this stock.
+/// Adds this many items, each with this stock.
 #[track_caller]
 pub fn stock_up(client: &mut Client, items: usize, stock: u64) {
     let line = |n: usize| {
@@ -42,7 +42,7 @@ pub fn stock_up(client: &mut Client, items: usize, stock: u64) {
     assert_eq!(done["added"], items, "{done}");
 }
 
-/// Sends items, one a line.
+/// Sends items, one per line.
 pub fn put(client: &mut Client, lines: &str) -> Answer {
     let headers = [("Content-Type", "application/x-ndjson")];
     client.call("POST", "/v1/catalogue/items", &headers, lines.as_bytes()).unwrap()
@@ -60,12 +60,12 @@ pub fn change(client: &mut Client, id: u64, changes: &Value, headers: &[(&str, &
     client.call("PATCH", &path, &headers, changes.to_string().as_bytes()).unwrap()
 }
 
-/// Puts items in stock, or takes them out.
+/// Adds to the stock of an item, or takes from it.
 pub fn restock(client: &mut Client, id: u64, by: i64) -> Answer {
     client.post(&format!("/v1/catalogue/items/{id}/stock"), &json!({"by": by})).unwrap()
 }
 
-/// Orders by the JSON interface.
+/// Orders through the JSON interface.
 pub fn order(client: &mut Client, id: u64, amount: u64, key: Option<&str>) -> io::Result<Answer> {
     let mut headers = vec![("Content-Type", "application/json")];
     headers.extend(key.map(|key| ("Idempotency-Key", key)));
@@ -84,7 +84,7 @@ pub fn cancel(client: &mut Client, order: &str) -> io::Result<Answer> {
     client.call("DELETE", &format!("/v1/catalogue/orders/{order}"), &[], b"")
 }
 
-/// What the bookstore says to an order or an update.
+/// The bookstore's answer to an order or an update.
 #[track_caller]
 pub fn is_done(answer: &Answer) -> bool {
     match answer.expect(200) {
@@ -93,13 +93,13 @@ pub fn is_done(answer: &Answer) -> bool {
     }
 }
 
-/// The whole number that a member of an answer is.
+/// An integer member of an answer.
 #[track_caller]
 pub fn number(of: &Value, member: &str) -> u64 {
     of[member].as_u64().unwrap_or_else(|| panic!("{member} of {of}"))
 }
 
-/// The problem of an answer: its status, the last part of its type, and its field.
+/// The problem in an answer: its status, the last part of its type, and its field.
 #[track_caller]
 pub fn fault(answer: &Answer) -> (u16, String, String) {
     let problem = answer.problem(answer.status);
@@ -107,7 +107,7 @@ pub fn fault(answer: &Answer) -> (u16, String, String) {
     (answer.status, slug, problem["field"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Every order of an item, the newest first.
+/// Every order of an item, newest first.
 pub fn orders(client: &mut Client, id: u64) -> Vec<Value> {
     let mut orders = Vec::new();
     let mut path = format!("/v1/catalogue/orders?item={id}&limit=1000");
@@ -130,7 +130,7 @@ pub fn events_of(client: &mut Client, event_type: &str) -> usize {
     answer.text().lines().count()
 }
 
-/// Has clients work at once, each on a connection of its own; gives what each came to.
+/// Runs clients concurrently, each on a connection of its own; returns their results.
 pub fn at_once<T: Send>(
     address: SocketAddr,
     clients: usize,

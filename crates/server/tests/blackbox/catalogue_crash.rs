@@ -1,8 +1,8 @@
-//! The server is killed under the load of clients that order, again and again on one folder. Each
-//! order that was answered is there, once; each that was not is asked for again under its key until
-//! it is answered, and is there once.
+//! The server is killed again and again on one folder while clients order. Each order that was
+//! answered is stored once; each that was not is retried under its key until it is answered, and is
+//! stored once.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets how often (default 12).
+//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12).
 
 use crate::catalogue_client::*;
 use crate::client::Client;
@@ -18,32 +18,32 @@ use std::time::Duration;
 const CLIENTS: usize = 8;
 const ITEMS: u64 = 5;
 const STOCK: u64 = 1_000_000;
-/// Of this item there are few: its orders are refused most of the time.
+/// Few of this item are in stock: most of its orders are refused.
 const RARE: u64 = 1;
 const RARE_STOCK: u64 = 40;
 
-/// An order that a client wants, and what it was told.
+/// An order of a client, and its answer.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct WantedOrder {
     key: String,
     item: u64,
     amount: u64,
-    /// Whether it is asked for as the bookstore's clients do.
+    /// Whether it uses the bookstore's interface.
     is_bought: bool,
-    told: Option<Told>,
-    /// Whether a cancel was asked for, and answered.
+    told: Option<OrderAnswer>,
+    /// Whether a cancellation was requested, and answered.
     cancel: Option<bool>,
 }
 
 /// The answer to an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Told {
-    /// It stands; by the JSON interface with its id and when it was placed.
+enum OrderAnswer {
+    /// Placed; through the JSON interface with its id and time.
     Placed(Option<(String, String)>),
     SoldOut,
 }
 
-/// An answer that counts, or the end of the connection: a server that stops may say so.
+/// A final answer, or the end of the connection: a stopping server may refuse.
 fn answered(answer: io::Result<crate::client::Answer>) -> io::Result<crate::client::Answer> {
     let answer = answer?;
     match answer.status {
@@ -52,22 +52,26 @@ fn answered(answer: io::Result<crate::client::Answer>) -> io::Result<crate::clie
     }
 }
 
-impl Wanted {
-    fn ask(&self, client: &mut Client) -> io::Result<Told> {
+impl WantedOrder {
+    fn ask(&self, client: &mut Client) -> io::Result<OrderAnswer> {
         if self.is_bought {
             let answer = answered(buy(client, self.item, self.amount, Some(&self.key)))?;
-            return Ok(if is_done(&answer) { Told::Placed(None) } else { Told::SoldOut });
+            return Ok(if is_done(&answer) {
+                OrderAnswer::Placed(None)
+            } else {
+                OrderAnswer::SoldOut
+            });
         }
         let answer = answered(order(client, self.item, self.amount, Some(&self.key)))?;
         if answer.status == 409 {
             assert_eq!(fault(&answer).1, "sold-out");
-            return Ok(Told::SoldOut);
+            return Ok(OrderAnswer::SoldOut);
         }
         assert!([200, 201].contains(&answer.status), "{}", answer.text());
         let placed = answer.json();
         assert_eq!((number(&placed, "item"), number(&placed, "amount")), (self.item, self.amount));
         let text = |name: &str| placed[name].as_str().unwrap().to_owned();
-        Ok(Told::Placed(Some((text("order"), text("placed_at")))))
+        Ok(OrderAnswer::Placed(Some((text("order"), text("placed_at")))))
     }
 }
 
@@ -75,7 +79,7 @@ impl Wanted {
 #[derive(Debug, Default)]
 struct Buyer {
     name: usize,
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedOrder>,
 }
 
 impl Buyer {
@@ -92,7 +96,8 @@ impl Buyer {
             if wanted.told.is_none() {
                 wanted.told = Some(wanted.ask(client)?);
             }
-            if let (Some(false), Some(Told::Placed(Some((id, _))))) = (wanted.cancel, &wanted.told)
+            if let (Some(false), Some(OrderAnswer::Placed(Some((id, _))))) =
+                (wanted.cancel, &wanted.told)
             {
                 answered(cancel(client, id))?.expect(200);
                 wanted.cancel = Some(true);
@@ -108,12 +113,12 @@ impl Buyer {
             let at = coins.below(self.wanted.len() as u64) as usize;
             let again = self.wanted[at].ask(client)?;
             assert_eq!(Some(&again), self.wanted[at].told.as_ref(), "{:?}", self.wanted[at]);
-            if matches!(again, Told::Placed(Some(_))) && self.wanted[at].cancel.is_none() {
+            if matches!(again, OrderAnswer::Placed(Some(_))) && self.wanted[at].cancel.is_none() {
                 self.wanted[at].cancel = Some(false);
             }
             return Ok(());
         }
-        self.wanted.push(Wanted {
+        self.wanted.push(WantedOrder {
             key: format!("buyer-{}-{}", self.name, self.wanted.len()),
             item: 1 + coins.below(ITEMS),
             amount: 1 + coins.below(3),
@@ -127,7 +132,7 @@ impl Buyer {
 
 /// Checks everything that the buyers know. All that they wanted has been answered.
 fn check(client: &mut Client, buyers: &[Buyer]) {
-    let wanted: Vec<&Wanted> = buyers.iter().flat_map(|buyer| &buyer.wanted).collect();
+    let wanted: Vec<&WantedOrder> = buyers.iter().flat_map(|buyer| &buyer.wanted).collect();
     let mut found: HashMap<String, Value> = HashMap::new();
     for id in 1..=ITEMS {
         let of_item = orders(client, id);
@@ -138,7 +143,7 @@ fn check(client: &mut Client, buyers: &[Buyer]) {
         let first = if id == RARE { RARE_STOCK } else { STOCK };
         assert_eq!(number(&now, "stock"), first - sold, "{now}");
         let placed = wanted.iter().filter(|wanted| wanted.item == id);
-        let placed = placed.filter(|wanted| matches!(wanted.told, Some(Told::Placed(_))));
+        let placed = placed.filter(|wanted| matches!(wanted.told, Some(OrderAnswer::Placed(_))));
         let placed: Vec<u64> = placed.map(|wanted| wanted.amount).collect();
         assert_eq!(of_item.len(), placed.len(), "orders of item {id}: each once");
         let amounts: u64 = of_item.iter().map(|order| number(order, "amount")).sum();
@@ -149,7 +154,7 @@ fn check(client: &mut Client, buyers: &[Buyer]) {
     }
     let mut ids = HashSet::new();
     for wanted in wanted {
-        let Some(Told::Placed(Some((id, placed_at)))) = &wanted.told else { continue };
+        let Some(OrderAnswer::Placed(Some((id, placed_at)))) = &wanted.told else { continue };
         assert!(ids.insert(id), "{id} was told twice: {wanted:?}");
         let order = found.get(id).unwrap_or_else(|| panic!("{id} is lost: {wanted:?}"));
         let state = if wanted.cancel == Some(true) { "cancelled" } else { "placed" };

@@ -1,13 +1,13 @@
-//! Events of a catalogue that others append: nobody may without the setting; with it, what makes no
-//! sense changes nothing, what does counts, and orders go on.
+//! Catalogue events appended by other writers: forbidden without the setting; with it, invalid
+//! events change nothing, valid ones count, and orders continue.
 
 use crate::catalogue_client::*;
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::server::Server;
 use serde_json::{Value, json};
 
-/// The types of events that are the catalogue's own.
+/// The event types reserved for the catalogue.
 const TYPES: [&str; 9] = [
     "CatalogueTopicAdded",
     "CatalogueTopicRenamed",
@@ -28,7 +28,7 @@ fn append(client: &mut Client, events: &[Value]) {
     client.post("/v1/append", &json!({ "events": events })).unwrap().expect(200);
 }
 
-/// What the catalogue answers about its two items and its topics.
+/// The catalogue's answers about its two items and its topics.
 fn dump(client: &mut Client) -> Vec<String> {
     let paths = [
         "/lookup",
@@ -59,7 +59,7 @@ fn begin(client: &mut Client) {
     cancel(client, "1-2").unwrap().expect(200);
 }
 
-/// Events that make no sense after [`begin`].
+/// Events that are invalid after [`begin`].
 fn nonsense() -> Vec<Value> {
     let new = json!({"item": 3, "name": "Third", "topic": 1, "price_minor": 1, "currency": "USD", "stock": 1});
     let with = |member: &str, value: Value| {
@@ -70,7 +70,7 @@ fn nonsense() -> Vec<Value> {
     let third = |data: Value| event("CatalogueItemAdded", &["item:3", "topic:1"], data);
     let of_first = |event_type: &str, data: Value| event(event_type, &["item:1"], data);
     let mut all = vec![
-        // Numbers far ahead, gone by, or not the event's own.
+        // Numbers far ahead, already used, or not the event's own.
         event("CatalogueItemAdded", &["item:4000000000"], with("item", json!(4_000_000_000_u64))),
         event("CatalogueItemAdded", &["item:5"], with("item", json!(5))),
         event("CatalogueItemAdded", &["item:1"], with("item", json!(1))),
@@ -79,7 +79,7 @@ fn nonsense() -> Vec<Value> {
         event("CatalogueItemAdded", &[], new.clone()),
         event("CatalogueItemAdded", &["item:03"], new.clone()),
         event("CatalogueItemAdded", &["item:+3"], new.clone()),
-        // What an item cannot be.
+        // Invalid values for an item.
         third(with("topic", json!(9))),
         third(with("name", json!(""))),
         third(with("name", json!("a\u{7}"))),
@@ -116,7 +116,7 @@ fn nonsense() -> Vec<Value> {
         of_first("CatalogueItemChanged", json!({"item": 1, "topic": 77})),
         of_first("CatalogueItemChanged", json!({"item": 1, "price": 3})),
     ];
-    // Orders beyond the stock, out of order, or cancelled in a way that does not fit.
+    // Orders beyond the stock, out of order, or with a cancellation that does not match.
     let placed = |order: u64, amount: i64| json!({"item": 1, "order": order, "amount": amount, "price_minor": 200});
     let cancelled = |order: u64, amount: i64| json!({"item": 1, "order": order, "amount": amount});
     all.extend(
@@ -129,7 +129,7 @@ fn nonsense() -> Vec<Value> {
     );
     let refused = of_first("CatalogueOrderRefused", json!({"item": 1, "amount": 1, "stock": 0}));
     all.push(refused);
-    // Types that begin alike are nobody's.
+    // Types that only share a prefix are not reserved.
     all.push(event("CatalogueSomething", &["item:1"], json!({"item": 1})));
     all
 }
@@ -181,7 +181,7 @@ fn nonsense_of_others_changes_nothing_and_orders_go_on() {
             "{event}\n{}",
             now.iter().zip(&before).find(|(a, b)| a != b).unwrap().0
         );
-        // Whatever has been appended, the next order is decided as if it had not.
+        // Whatever was appended, the next order is decided as if it had not been.
         assert!(!is_done(&buy(&mut client, 1, 9, None).unwrap()), "{event}");
     }
     let placed = order(&mut client, 1, 8, None).unwrap().expect(201);
@@ -229,19 +229,18 @@ fn what_others_append_counts_if_it_makes_sense() {
     assert_eq!(cancel(&mut client, "1-3").unwrap().expect(200)["amount"], 13);
 }
 
-/// While others append what makes no sense, and what does: each order is answered, and every look
-/// adds up.
+/// While others append valid and invalid events, each order is answered and every read adds up.
 #[test]
 fn orders_go_on_while_others_append_anything() {
     let server = Server::start_with(&[ACCEPTS]);
     let mut client = server.client().patient();
     begin(&mut client);
     restock(&mut client, 1, 1_000_000).expect(200);
-    // Whether these make sense depends on how many there are.
+    // Whether these are valid depends on the stock.
     let depends = ["CatalogueStockChanged", "CatalogueOrderPlaced", "CatalogueOrderCancelled"];
     let mut always_nonsense = nonsense();
     always_nonsense.retain(|event| !depends.iter().any(|one| event["type"] == *one));
-    let (done, times) = (Done::default(), size(100, 5_000));
+    let (done, times) = (StopSignal::default(), size(100, 5_000));
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
         let (server, done, always_nonsense) = (&server, &done, &always_nonsense);

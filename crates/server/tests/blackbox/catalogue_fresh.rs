@@ -1,6 +1,6 @@
-//! What was answered is shown by every read that begins afterwards, whichever connection, stack and
-//! protocol it comes over, and however often the answer was rendered before: none shows less, and
-//! no old entity tag still counts.
+//! Every read that begins after an answer shows what was answered, over any connection, stack and
+//! protocol, and however often the answer was rendered before: no read shows less, and no old
+//! entity tag matches.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -15,8 +15,8 @@ use tokio::runtime::Runtime;
 const WRITERS: usize = 8;
 
 /// A way to read.
-enum Way {
-    /// A connection that the lean loop serves as long as it asks for nothing else.
+enum AccessPath {
+    /// A connection that the lean loop serves as long as all requests are for it.
     Lean(Client),
     /// A connection of the general stack.
     General(Client),
@@ -24,8 +24,8 @@ enum Way {
     Streams(Runtime, SendRequest<Bytes>),
 }
 
-impl Way {
-    fn all(address: SocketAddr) -> [Way; 3] {
+impl AccessPath {
+    fn all(address: SocketAddr) -> [AccessPath; 3] {
         let client = || Client::connect(address).unwrap().patient();
         let mut general = client();
         general.get("/v1/head").unwrap().expect(200);
@@ -37,15 +37,19 @@ impl Way {
             tokio::spawn(connection);
             sender
         });
-        [Way::Lean(client()), Way::General(general), Way::Streams(runtime, sender)]
+        [
+            AccessPath::Lean(client()),
+            AccessPath::General(general),
+            AccessPath::Streams(runtime, sender),
+        ]
     }
 
     fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> Answer {
         match self {
-            Way::Lean(client) | Way::General(client) => {
+            AccessPath::Lean(client) | AccessPath::General(client) => {
                 client.call("GET", path, headers, b"").unwrap()
             }
-            Way::Streams(runtime, sender) => runtime.block_on(get(sender, path, headers)),
+            AccessPath::Streams(runtime, sender) => runtime.block_on(get(sender, path, headers)),
         }
     }
 }
@@ -97,7 +101,7 @@ fn entry(answer: &Value, id: u64) -> &Value {
     }
 }
 
-/// A write of an item: the entity tag that its answer has, if it has one.
+/// Writes an item; returns the entity tag of the answer, if it has one.
 fn write(
     client: &mut Client,
     id: u64,
@@ -132,10 +136,10 @@ fn write(
 /// it was told that nothing had changed.
 fn write_and_look(address: SocketAddr, id: u64, trials: usize) -> usize {
     let mut writer = Client::connect(address).unwrap().patient();
-    let mut ways = Way::all(address);
+    let mut ways = AccessPath::all(address);
     let mut coins = Coins::new(id);
     let (mut stock, mut price, mut unchanged) = (1_000_000, 0, 0);
-    // What each way was shown last under each path.
+    // What each way showed last under each path.
     let mut known: Vec<[Option<String>; 6]> =
         ways.iter().map(|_| <[Option<String>; 6]>::default()).collect();
     for turn in 1..=trials as u64 {
@@ -158,7 +162,7 @@ fn write_and_look(address: SocketAddr, id: u64, trials: usize) -> usize {
         let is_of_item = at == 0 || at == 1;
         assert!(!is_of_item || written.is_none_or(|written| written == etag), "{path}: {etag}");
         if is_of_item && coins.below(2) == 0 {
-            // Nobody else writes this item.
+            // No other client writes this item.
             let again = way.get(path, &[("If-None-Match", &etag)]);
             assert_eq!((again.status, again.body.len()), (304, 0), "{path}: {etag}");
             assert_eq!(again.header("etag"), Some(etag.as_str()));
@@ -190,7 +194,7 @@ fn what_depends_on_a_topic_changes_with_its_name() {
     let server = Server::start();
     let mut client = server.client();
     add(&mut client, &new_item("Named", "1", 1));
-    let mut ways = Way::all(server.address);
+    let mut ways = AccessPath::all(server.address);
     for turn in 0..size(60, 1_000) {
         let before: Vec<Answer> =
             ways.iter_mut().flat_map(|way| paths(1).map(|path| way.get(&path, &[]))).collect();
@@ -219,7 +223,7 @@ fn a_read_waits_for_what_it_demands_or_says_not_yet() {
     let server = Server::start();
     let mut client = server.client();
     add(&mut client, &new_item("Demanded", "1", 1));
-    for mut way in Way::all(server.address) {
+    for mut way in AccessPath::all(server.address) {
         for path in paths(1).iter().take(5).chain(&["/v1/catalogue/topics".to_owned()]) {
             let join = if path.contains('?') { '&' } else { '?' };
             let answer = way.get(path, &[("Wellspring-Min-Position", "2")]);

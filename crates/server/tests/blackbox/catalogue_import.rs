@@ -11,7 +11,7 @@ fn wellspring(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_wellspring")).args(arguments).output().unwrap()
 }
 
-/// Runs an import and gives what it says at its end.
+/// Runs an import and returns its last message.
 #[track_caller]
 fn import(server: &Server, arguments: &[&str]) -> String {
     let url = server.url();

@@ -1,9 +1,9 @@
-//! Orders of many clients at once: no item is sold that is not there, none is lost, and what
-//! readers see always adds up.
+//! Concurrent orders of many clients: no item is sold beyond its stock, none is lost, and reads
+//! always add up.
 
 use crate::catalogue_client::*;
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::numbered::Coins;
 use crate::server::Server;
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const CLIENTS: usize = 64;
 
-/// Orders one of an item, by the one interface or the other; whether it was there.
+/// Orders one of an item through one interface or the other; returns whether it was in stock.
 fn buys_one(client: &mut Client, number: usize, id: u64) -> bool {
     if number.is_multiple_of(2) {
         return is_done(&buy(client, id, 1, None).unwrap());
@@ -24,12 +24,12 @@ fn buys_one(client: &mut Client, number: usize, id: u64) -> bool {
     false
 }
 
-/// Looks at the first item until it is enough: stock and what is sold always come to `sum`, and no
-/// answer shows less than one before. Gives how often it looked.
-fn look(server: &Server, done: &Done, is_lean: bool, sum: u64) -> usize {
+/// Reads the first item until `done` is set: stock and sold always add up to `sum`, and no answer
+/// shows less than an earlier one. Returns the number of reads.
+fn look(server: &Server, done: &StopSignal, is_lean: bool, sum: u64) -> usize {
     let mut client = server.client();
     if !is_lean {
-        // From here on the connection is the general stack's.
+        // From here on the general stack serves the connection.
         client.get("/v1/head").unwrap().expect(200);
     }
     let (mut looks, mut sold) = (0, 0);
@@ -51,7 +51,7 @@ fn of_a_thousand_in_stock_a_thousand_are_sold_and_every_look_adds_up() {
         let server = Server::start_with(&lean);
         add(&mut server.client(), &new_item("Rare", "19.90", 1_000));
         let times = size(50, 10_000);
-        let done = Done::default();
+        let done = StopSignal::default();
         std::thread::scope(|scope| {
             let enough = done.at_the_end();
             let (server, done) = (&server, &done);
@@ -78,15 +78,15 @@ fn of_a_thousand_in_stock_a_thousand_are_sold_and_every_look_adds_up() {
     }
 }
 
-/// What was put in and taken out, as far as it has been asked for and answered.
+/// What was added and taken, as requested and as answered.
 #[derive(Default)]
-struct Moved {
+struct StockMoves {
     asked: AtomicU64,
     answered: AtomicU64,
 }
 
-/// Puts in and takes out until it is enough.
-fn move_stock(server: &Server, done: &Done, [into, out]: &[Moved; 2]) {
+/// Adds and takes until `done` is set.
+fn move_stock(server: &Server, done: &StopSignal, [into, out]: &[StockMoves; 2]) {
     let (mut client, mut coins) = (server.client().patient(), Coins::new(3));
     while !done.is_set() {
         let by = 1 + coins.below(9);
@@ -142,8 +142,8 @@ fn with_restocks_and_cancels_in_between_every_look_adds_up() {
     const FIRST: u64 = 50;
     let server = Server::start();
     add(&mut server.client(), &new_item("Moving", "1", FIRST));
-    let done = Done::default();
-    let moved = <[Moved; 2]>::default();
+    let done = StopSignal::default();
+    let moved = <[StockMoves; 2]>::default();
     let had = std::thread::scope(|scope| {
         let enough = done.at_the_end();
         let (server, done, moved) = (&server, &done, &moved);

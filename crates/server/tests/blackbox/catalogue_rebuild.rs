@@ -1,6 +1,5 @@
-//! One catalogue, however it came to be: as it stands after its writes, folded anew from its
-//! events, read from a snapshot that was taken while clients wrote, or exported and imported.
-//! Compared byte for byte.
+//! One catalogue, however it was built: by its writes, rebuilt from its events, from a snapshot
+//! taken while clients wrote, or by export and import. Compared byte for byte.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -13,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Words to search for, among them one that is not found and one that is more than a word.
+/// Words to search for, among them one without results and one that is more than a word.
 const WORDS: [&str; 5] = ["topic", "TOPIC%203", "new", "neverland", "%C3%A9"];
 const PRICES: [&str; 4] = ["0", "19.9", "1234567.89", "9999999999.99"];
 
-/// Keys given out so far: each is used once.
+/// Keys used so far: each is used once.
 static KEYS: AtomicU64 = AtomicU64::new(0);
 
-/// A random write; those that break a rule are refused.
+/// A random write; those that violate a rule are refused.
 fn write(client: &mut Client, coins: &mut Coins, items: u64) -> io::Result<Answer> {
     let id = 1 + coins.below(items);
     let json = [("Content-Type", "application/json")];
@@ -58,7 +57,7 @@ fn write(client: &mut Client, coins: &mut Coins, items: u64) -> io::Result<Answe
     }
 }
 
-/// Writes until that is not possible any more, or so often.
+/// Writes until the server refuses, at most `most` times.
 fn live(address: SocketAddr, seed: u64, most: usize) {
     let Ok(client) = Client::connect(address) else { return };
     let (mut client, mut coins) = (client.patient(), Coins::new(seed));
@@ -81,7 +80,7 @@ fn live_all(address: SocketAddr, seed: u64, most: usize) {
     });
 }
 
-/// Everything that the catalogue answers, with its entity tags.
+/// All answers of the catalogue, with their entity tags.
 fn dump(client: &mut Client) -> Vec<String> {
     let mut lines = Vec::new();
     let mut ask = |path: String| {
@@ -130,7 +129,7 @@ fn the_same(are: &[String], were: &[String]) {
     assert_eq!(are.len(), were.len());
 }
 
-/// Without moments: those of an import are when it was imported.
+/// Without times: an import has its own.
 fn timeless(lines: &[String]) -> Vec<String> {
     let digits = |c: char| c.is_ascii_digit();
     let blank = |line: &String| {
@@ -151,7 +150,7 @@ fn timeless(lines: &[String]) -> Vec<String> {
     lines.iter().map(blank).collect()
 }
 
-/// The snapshot of the catalogue below a folder, if there is one.
+/// The snapshot file of the catalogue below a folder, if there is one.
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -162,7 +161,7 @@ fn snapshot(dir: &Path) -> Option<PathBuf> {
         .next()
 }
 
-/// Position of the snapshot from which the catalogue began, or 0.
+/// Position of the snapshot from which the catalogue started, or 0.
 fn began_at(client: &mut Client) -> u64 {
     let views = client.get("/v1/views").unwrap().expect(200);
     let views = views["views"].as_array().unwrap();
@@ -171,8 +170,7 @@ fn began_at(client: &mut Client) -> u64 {
     number(view, "snapshot")
 }
 
-/// Events of others: so many that a snapshot is worth its writing when the server stops, or while
-/// it runs.
+/// Foreign events: enough that a snapshot is written when the server stops, or while it runs.
 fn fill(client: &mut Client, events: usize) {
     let some = json!({"events": vec![json!({"type": "Other", "data": 1}); 1_000]});
     for _ in 0..events.div_ceil(1_000) {
@@ -219,7 +217,7 @@ fn live_rebuilt_from_a_snapshot_and_imported_are_the_same_to_the_byte() {
     the_same(&dump(&mut client), &with_more);
     server.kill();
 
-    // Damaged, it is noticed and not used; and without it everything is as it was.
+    // A damaged snapshot is detected and not used; without it everything is unchanged.
     let whole = std::fs::read(&file).unwrap();
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 4;
@@ -240,7 +238,7 @@ fn live_rebuilt_from_a_snapshot_and_imported_are_the_same_to_the_byte() {
     tool(&server, &["export", "-o", events.to_str().unwrap()]);
     tool(&other, &["import", events.to_str().unwrap()]);
     let mut client = other.client().patient();
-    // An import is none of the catalogue's own writes: what is cached may lack its end.
+    // An import is not a write of the catalogue itself: a cached read may lack its end.
     let path = "/v1/catalogue/topics?consistency=local&wait_ms=60000";
     client.get(path).unwrap().expect(200);
     the_same(&timeless(&dump(&mut client)), &timeless(&with_more));

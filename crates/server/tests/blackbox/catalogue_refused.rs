@@ -1,4 +1,4 @@
-//! What the catalogue refuses: each bad field and segment by its name, with nothing done.
+//! What the catalogue refuses: each invalid field and segment, named, with no effect.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
 
-/// A server with one topic and two items: ten of the first, five of the second, which costs yen.
+/// A server with one topic and two items: ten of the first, five of the second, which is priced in
+/// yen.
 fn begin() -> (Server, Client) {
     let server = Server::start();
     let mut client = server.client();

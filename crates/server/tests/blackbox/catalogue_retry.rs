@@ -1,5 +1,5 @@
-//! Requests that come again under their key: done once, and answered the same, whatever has
-//! happened since.
+//! Requests repeated under their key: executed once and answered the same, whatever has happened
+//! since.
 
 use crate::catalogue_client::*;
 use crate::client::{Answer, Client};
@@ -51,7 +51,7 @@ fn what_was_done_under_a_key_is_done_once_and_told_again_after_a_crash() {
         let again = keyed(&mut client, "order", ORDERS, &one);
         assert_eq!(again.header("location"), Some("/v1/catalogue/orders/1-1"));
         assert_eq!(again.expect(200), placed);
-        // There is enough by now, and still they are told what they were.
+        // There is enough in stock by now, and still the answer is the old one.
         let again = keyed(&mut client, "refused", ORDERS, &more);
         assert_eq!(again.problem(409), refused.problem(409));
         assert!(!is_done(&buy(&mut client, 1, 99, Some("none")).unwrap()));
@@ -59,7 +59,7 @@ fn what_was_done_under_a_key_is_done_once_and_told_again_after_a_crash() {
         keyed(&mut client, "stock", "/v1/catalogue/items/1/stock", &json!({"by": 200})).expect(200);
     }
     assert_eq!(item(&mut client, 1), before);
-    // Another request under a key is none of these.
+    // A different request under a used key is refused.
     is_reused(&keyed(&mut client, "order", ORDERS, &more));
     is_reused(&keyed(&mut client, "item", ITEMS, &new_item("Other", "2.00", 10)));
     is_reused(&keyed(&mut client, "stock", "/v1/catalogue/items/1/stock", &json!({"by": 1})));

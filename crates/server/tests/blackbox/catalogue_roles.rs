@@ -1,4 +1,5 @@
-//! Who may what: a reader looks, a writer orders and cancels, an operator changes the catalogue.
+//! Permissions by role: a reader reads, a writer orders and cancels, an operator changes the
+//! catalogue.
 
 use crate::catalogue_client::*;
 use crate::closed::{Closed, PASSWORD, ask};
@@ -63,10 +64,10 @@ fn a_reader_looks_a_writer_orders_and_an_operator_changes() {
         let answer = client.call(method, path, &[], b"").unwrap();
         assert_eq!(fault(&answer).0, 401, "{method} {path}");
     }
-    // An entity tag tells nobody what is there.
+    // An entity tag reveals nothing.
     let known = [("If-None-Match", "*")];
     assert_eq!(client.call("GET", "/lookup/1", &known, b"").unwrap().status, 401);
-    // A password does as well as a token.
+    // A password works as well as a token.
     let basic = format!("Basic {}", STANDARD.encode(format!("reader:{PASSWORD}")));
     let headers = [("Authorization", basic.as_str())];
     assert_eq!(client.call("GET", "/lookup/1", &headers, b"").unwrap().status, 200);

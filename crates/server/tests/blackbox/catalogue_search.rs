@@ -1,4 +1,4 @@
-//! Full-text search over real sockets: what is written is found, as fresh as it is asked for.
+//! Full-text search over real sockets: what was written is found, as fresh as requested.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -28,13 +28,13 @@ fn search(client: &mut Client, asked: &str) -> Answer {
     client.get(&format!("/v1/catalogue/search?{asked}")).unwrap()
 }
 
-/// The numbers of what is found.
+/// The item numbers found.
 fn found(client: &mut Client, asked: &str) -> Vec<u64> {
     let answer = search(client, asked).expect(200);
     answer["items"].as_array().unwrap().iter().map(|item| item["id"].as_u64().unwrap()).collect()
 }
 
-/// The answer once the index is there.
+/// The answer once the index is ready.
 fn ready(client: &mut Client, asked: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

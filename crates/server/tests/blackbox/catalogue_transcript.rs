@@ -1,12 +1,12 @@
-//! The transcript in `docs/catalogue.md`: every line is asked of a server, in order, and every
-//! answer that is shown is compared byte for byte. With `-i` some headers are shown first. `…`
-//! stands for anything.
+//! The transcript in `docs/catalogue.md`: every request is sent to a server, in order, and every
+//! answer shown is compared byte for byte. With `-i` some headers are shown first. `…` stands for
+//! anything.
 
 use crate::client::Answer;
 use crate::server::Server;
 use crate::transcript::{Step, ask, status_of, steps};
 
-/// Whether a text is what is shown.
+/// Whether a text matches what is shown.
 fn is_shown(shown: &str, found: &str) -> bool {
     let mut pieces = shown.split('…');
     let Some(mut rest) = pieces.next().and_then(|first| found.strip_prefix(first)) else {

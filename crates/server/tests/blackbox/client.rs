@@ -1,11 +1,11 @@
-//! The plainest HTTP/1.1 client: one connection, one request at a time.
+//! A minimal HTTP/1.1 client: one connection, one request at a time.
 
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Over a socket, or whatever speaks through one.
+/// Over a socket, or any stream.
 pub struct Client<S = TcpStream> {
     stream: BufReader<S>,
 }
@@ -67,7 +67,7 @@ impl Client {
         Ok(Client::from(stream))
     }
 
-    /// Waits longer than usual for each answer: for tests that ask much of the disk.
+    /// Waits longer for each answer, for tests that load the disk.
     pub fn patient(self) -> Client {
         let timeout = Some(Duration::from_secs(120));
         self.stream.get_ref().set_read_timeout(timeout).expect("a socket");
@@ -80,7 +80,7 @@ impl<S: Read + Write> Client<S> {
         Client { stream: BufReader::new(stream) }
     }
 
-    /// What it is over; anything read ahead is lost.
+    /// The underlying stream; anything read ahead is lost.
     pub fn into_stream(self) -> S {
         self.stream.into_inner()
     }

@@ -38,14 +38,14 @@ impl Closed {
         self.server.client()
     }
 
-    /// Makes an account with [`PASSWORD`], and gives a token of it.
+    /// Creates an account with [`PASSWORD`]; returns a token of it.
     pub fn add(&self, name: &str, roles: &[&str]) -> String {
         let body = json!({"name": name, "password": PASSWORD, "roles": roles});
         self.ask(&self.root, "POST", "/v1/accounts", &body).expect(201);
         token(&mut self.client(), name)
     }
 
-    /// Asks with a token or a key.
+    /// Sends a request with a token or a key.
     pub fn ask(&self, bearer: &str, method: &str, path: &str, body: &Value) -> Answer {
         ask(&mut self.client(), bearer, method, path, body)
     }
@@ -54,7 +54,7 @@ impl Closed {
         self.ask(bearer, "GET", path, &Value::Null)
     }
 
-    /// Makes a key of whoever asks; gives its id and its secret.
+    /// Creates a key of the caller; returns its id and its secret.
     pub fn key(&self, bearer: &str, body: &Value) -> (String, String) {
         let key = self.ask(bearer, "POST", "/v1/keys", body).expect(201);
         let text = |name: &str| key[name].as_str().expect("a text").to_owned();
@@ -71,7 +71,7 @@ impl Closed {
     }
 }
 
-/// Asks with a token or a key; without a body if it is null.
+/// Sends a request with a token or a key; without a body if it is null.
 pub fn ask(client: &mut Client, bearer: &str, method: &str, path: &str, body: &Value) -> Answer {
     let authorization = format!("Bearer {bearer}");
     let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];

@@ -1,5 +1,5 @@
-//! `wellspring cluster` and `wellspring journal` as people use them: of a server alone, and of the
-//! three nodes of the demo over a real PostgreSQL.
+//! `wellspring cluster` and `wellspring journal` as people use them: with a single server, and with
+//! the three nodes of the demo over a real PostgreSQL.
 
 use crate::client::Client;
 use crate::server::Server;
@@ -44,7 +44,7 @@ fn a_log_of_files_is_checked_and_never_set_aside() {
     server.client().get("/v1/head").unwrap().expect(200);
 }
 
-/// The demo. Ended as Ctrl-C does when dropped.
+/// The demo. Stopped as by Ctrl-C when dropped.
 struct Demo {
     child: Child,
     folder: String,
@@ -53,7 +53,7 @@ struct Demo {
 }
 
 impl Demo {
-    /// `None`: PostgreSQL is not installed, and need not be.
+    /// `None` if PostgreSQL is neither installed nor required.
     fn start() -> Option<Demo> {
         let mut child = program(&["cluster", "demo"])
             .stdin(Stdio::null())
@@ -158,7 +158,7 @@ fn three_nodes_are_one_service_and_nothing_is_left_behind() {
     append_everywhere();
     for name in ["b", "a"] {
         let led = run(&["cluster", "transfer", "--url", &demo.url(2), "--to", name]).done();
-        // Whoever led first may be the one.
+        // The first leader may be the requested one.
         assert!(led.replace(" already", "").starts_with(&format!("{name} leads")), "{led}");
         append_everywhere();
     }
@@ -181,7 +181,7 @@ fn three_nodes_are_one_service_and_nothing_is_left_behind() {
     assert!(checked.contains("a copy of the shared log main of the cluster"), "{checked}");
     run(&["journal", "reset-copy", "--data", &folder, "--log", "main", "--yes"])
         .failed(69, "holds");
-    // The node that leads is gone: another one takes over.
+    // The leading node is killed: another one takes over.
     assert!(Command::new("kill").args(["-9", &demo.nodes[0].1]).status().unwrap().success());
     let gone = |cluster: &serde_json::Value| {
         let leader = cluster["leader"]["node"].as_str();

@@ -1,4 +1,4 @@
-//! What several nodes hold in common: accounts, logs, and copies of the same bytes.
+//! What nodes share: accounts, logs, and copies of the same bytes.
 
 use crate::client::{Answer, Client};
 use crate::closed::{PASSWORD, token};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Asks with a token or key, of a node that knows accounts as they were at this position.
+/// Sends a request with a token or key to a node whose accounts are at least at this position.
 fn ask_at(client: &mut Client, bearer: &str, at: &str, method: &str, path: &str) -> Answer {
     let authorization = format!("Bearer {bearer}");
     let headers = [
@@ -19,7 +19,7 @@ fn ask_at(client: &mut Client, bearer: &str, at: &str, method: &str, path: &str)
     client.call(method, path, &headers, b"").unwrap()
 }
 
-/// The position of the log `system` that shows what an answer about accounts tells.
+/// The position of the log `system` that an answer about accounts depends on.
 fn position(answer: &Answer) -> String {
     let position = answer.header("wellspring-position");
     position.unwrap_or_else(|| panic!("no position: {answer:?}")).to_owned()
@@ -77,8 +77,8 @@ fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
         let made = nodes.client(here).call("PUT", "/v1/logs/other", &[], b"").unwrap();
         assert!(made.status < 300, "{made:?}");
         let head = |node: usize| nodes.client(node).get("/v1/logs/other/head").unwrap();
-        // At once where it was asked for, and soon everywhere: one that was there before is not
-        // there again.
+        // Immediately on the node that received the request, and soon on all: the old log does not
+        // reappear.
         assert_eq!(head(here).expect(200)["head"], 0, "life {life}");
         for node in 0..3 {
             until("the log is there", || head(node).status == 200);
@@ -103,9 +103,8 @@ fn a_log_made_or_dropped_on_a_follower_is_so_on_all() {
 /// First position, time in µs, place, records.
 type Batch = (u64, u64, u64, Vec<u8>);
 
-/// The batches of a log's segments, by file: of each where it came from, when and what it holds.
-/// What is left out of headers are checksums with a salt that is each file's own, and what tells
-/// how a node wrote it.
+/// The batches of a log's segments, by file: origin, time and content. Omitted from headers are
+/// checksums with each file's own salt, and how a node wrote the batch.
 fn batches(log: &Path) -> BTreeMap<String, Vec<Batch>> {
     let u32_at =
         |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -162,7 +161,7 @@ fn a_copy_that_was_deleted_comes_back_equal() {
         let whole: usize = expected.values().map(Vec::len).sum();
         assert!(whole > 0 && (log == "system" || expected.len() > 2), "{:?}", expected.keys());
         for &node in &left {
-            // A node that is away at the end misses what the others say of it in `system`.
+            // A node that is down at the end misses what the others record about it in `system`.
             let other = folder(node, log);
             for (file, ours) in &expected {
                 let theirs = other.get(file).unwrap_or_else(|| panic!("{log}: no {file}"));

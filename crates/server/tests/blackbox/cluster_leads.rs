@@ -1,8 +1,8 @@
-//! The lead goes from node to node: nothing that was acknowledged is missing, nothing is there
-//! twice, and nobody reads less than was answered.
+//! The leadership moves from node to node: no acknowledged event is missing or duplicated, and no
+//! read shows less than was answered.
 
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::nodes::{NAMES, Nodes, append_somewhere, event, position_of, until};
 use crate::postgres::{self, Postgres};
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Short, so that others lead soon.
+/// A short timeout, so that others lead soon.
 const SOON: [&str; 2] = ["--lead-timeout-ms", "500"];
 
-/// How often each event's data is in the log.
+/// How often each event's data occurs in the log.
 fn times(events: &[Value]) -> HashMap<String, u64> {
     let mut times = HashMap::new();
     for event in events {
@@ -25,7 +25,8 @@ fn times(events: &[Value]) -> HashMap<String, u64> {
     times
 }
 
-/// All nodes show the same log, SQL has a row for each of its events, and it has this head.
+/// Checks that all nodes show the same log, that SQL has a row for each of its events, and that its
+/// head is this.
 fn all_show(postgres: &Postgres, nodes: &Nodes, head: u64) -> Vec<Value> {
     let events = nodes.events(0, head);
     for node in 1..NAMES.len() {
@@ -42,7 +43,7 @@ fn with_leaders_killed_under_load_what_was_acknowledged_is_there_once() {
     let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
     let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
     let acknowledged = Mutex::new(Vec::<(String, u64)>::new());
-    let done = Done::default();
+    let done = StopSignal::default();
     thread::scope(|scope| {
         for client in 0..6 {
             let (addresses, acknowledged, done) = (&addresses, &acknowledged, &done);
@@ -121,7 +122,7 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
     let Some(postgres) = postgres::shared("ingest over several nodes") else { return };
     let mut nodes = Nodes::start(postgres.new_journal(), &SOON);
     let accepted: Vec<AtomicU64> = (0..6).map(|_| AtomicU64::new(0)).collect();
-    let done = Done::default();
+    let done = StopSignal::default();
     let total = || accepted.iter().map(|count| count.load(SeqCst)).sum::<u64>();
     let stopped = nodes.leader();
     thread::scope(|scope| {
@@ -138,10 +139,10 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
                     match connection.call("POST", "/e", &headers, body.as_bytes()) {
                         Ok(answer) if answer.status == 202 => {
                             accepted.store(n + 1, SeqCst);
-                            // What is accepted is to be stored as fast, on any machine.
+                            // Paced so that any machine can store what is accepted.
                             thread::sleep(Duration::from_millis(1));
                         }
-                        // Of its own node that stops, and goes.
+                        // From a node that is stopping or gone.
                         Ok(answer) => assert!(matches!(answer.status, 429 | 503), "{answer:?}"),
                         Err(_) => return,
                     }
@@ -188,7 +189,7 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
 #[test]
 fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
     let Some(postgres) = postgres::shared("handing the lead over") else { return };
-    // Were it for silence, nobody would lead for so long.
+    // Without a resignation nobody would take over for this long.
     let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
     let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
     for round in 0..2 {

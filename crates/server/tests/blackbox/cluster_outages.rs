@@ -1,4 +1,4 @@
-//! What nodes do while PostgreSQL is away, and when one comes back that lacks what they have seen.
+//! How nodes behave while PostgreSQL is down, and when it returns without the latest commits.
 
 use crate::client::Answer;
 use crate::nodes::{Nodes, append_somewhere, event, position_of, until};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const FLAGS: [&str; 4] = ["--leader-wait-ms", "1500", "--lead-timeout-ms", "500"];
-/// The bound of a write, and what a loaded machine takes besides.
+/// The time limit of a write, plus the overhead of a loaded machine.
 const BOUND: Duration = Duration::from_millis(1500 + 3000);
 
-/// What a request came to, which has to be told in bounded time.
+/// The outcome of a request, which must arrive in bounded time.
 #[track_caller]
 fn bounded(
     nodes: &Nodes,
@@ -49,7 +49,7 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
             let path = "/v1/head?consistency=linearizable&wait_ms=300";
             let refused = read(&nodes, node, path).problem(503);
             assert_eq!(refused["type"], "/problems/not-confirmed", "{refused}");
-            // The first one that a leader had sent may be there, and is not said not to be.
+            // The first append that a leader had sent may be stored: its outcome is unknown.
             let refused = write(&nodes, node);
             match refused.status {
                 503 => {
@@ -63,8 +63,8 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
                 }
             }
         }
-        // Taken into memory at any node; who waits for it to be stored is told in time that it is
-        // not yet.
+        // Every node accepts it into memory; a client that waits for durability is told in time
+        // that it is not stored yet.
         for node in 0..3 {
             let data = json!({"taken": node});
             let taken = |ack: &str| {
@@ -104,8 +104,8 @@ fn with_postgresql_away_nodes_read_what_they_have_refuse_in_time_and_go_on_by_th
     assert_eq!(postgres.sql(&nodes.rows_of("main")), head.to_string());
 }
 
-/// A standby that lacks the last commits, and the URL of a journal that leads to whichever of both
-/// is the primary.
+/// A standby that lacks the last commits, and the URL of a journal that reaches whichever of the
+/// two is the primary.
 fn with_standby(test: &str) -> Option<(Postgres, Postgres, String)> {
     let primary = postgres::own(test)?;
     let standby = primary.standby();
@@ -140,7 +140,7 @@ fn nodes_that_have_seen_more_than_a_promoted_standby_are_detached_and_say_so() {
         }
         let told = ready("").problem(503);
         assert!(told["detail"].as_str().unwrap().contains("reset-copy"), "{told}");
-        // What it has is shown, and nothing else is answered.
+        // It shows what it has and refuses everything else.
         let events = read(&nodes, node, "/v1/events").expect(200);
         let shown: Vec<&Value> =
             events["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();

@@ -1,4 +1,4 @@
-//! Whom a node trusts, and what it keeps to itself.
+//! Which peers a node trusts, and what it keeps secret.
 
 use crate::following::{flags_of, new_key};
 use crate::nodes::{Nodes, event, position_of};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts the program with these words, where it is to end by itself: what it says.
+/// Runs the program with these arguments, which must make it exit; returns its output.
 fn ends(words: &[&str]) -> (Output, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
         .args(words)
@@ -55,14 +55,14 @@ fn nodes_reach_each_other_by_tls_and_only_whom_they_trust() {
     let distrusts = node_with_tls("c", dir, &journal, &key, &[&tls[..], &strange].concat());
     let client =
         |server: &Server| over_tls(server.address, config(&ground.authority, None)).unwrap();
-    // A node is ready for TLS before it is one of several.
+    // A node supports TLS before it joins others.
     let follows = |server: &Server, ready: &str| {
         let is_ready = || client(server).get(ready).unwrap().status == 200;
         crate::nodes::until("a node is ready", is_ready);
     };
     follows(&follower, "/health/ready");
     follows(&distrusts, "/health/ready?for=reads");
-    // It cannot tell the leader that it is there, and could pass no write on.
+    // It cannot announce itself to the leader, and could forward no write.
     let not_ready = client(&distrusts).get("/health/ready?for=writes").unwrap().problem(503);
     assert_eq!(not_ready["type"], "/problems/catching-up", "{not_ready}");
     let appended = client(&follower).post("/v1/append", &event("by b")).unwrap();
@@ -131,7 +131,7 @@ fn the_password_in_a_journals_url_is_told_nobody() {
     }
     assert!(server.terminate().success());
     let log = server.log().join("\n");
-    // How much there is of it, and of whom, differs with the features of the build.
+    // How much of it there is, and from where, depends on the features of the build.
     assert!(log.contains("DEBUG") || log.contains("TRACE"), "{log}");
     assert!(!log.contains(PASSWORD), "{log}");
     let words = |journal: &str| {
@@ -142,7 +142,7 @@ fn the_password_in_a_journals_url_is_told_nobody() {
     };
     let mut printing = words(&journal);
     printing.push("--print-config".to_owned());
-    // And neither where it cannot be used.
+    // Nor where the URL cannot be used.
     let no_database = journal.replace("/postgres?", "/absent?");
     let rubbish = format!("postgres://postgres:{PASSWORD}@127.0.0.1:x/y");
     for (words, succeeds) in

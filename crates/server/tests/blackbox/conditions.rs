@@ -1,4 +1,4 @@
-//! What a condition may cost: its size is bounded at the door, its time is charged to its client.
+//! The cost of a condition: its size is limited on arrival, its time is charged to its client.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -12,7 +12,7 @@ pub fn post(client: &mut Client, path: &str, body: &Value) -> Answer {
     client.call("POST", path, &headers, body.to_string().as_bytes()).expect("an answer")
 }
 
-/// A query of so many items, each of so many types and tags, none like another.
+/// A query of this many items, each with this many types and tags, all distinct.
 pub fn query(items: usize, types: usize, tags: usize) -> Value {
     let item = |i: usize| {
         let of = |name: &str, count: usize| -> Vec<String> {
@@ -30,8 +30,8 @@ fn append_if(query: &Value) -> Value {
     })
 }
 
-/// Appends of 1,000 events each. Any two of three tags meet often, all three never: intersecting
-/// them takes long.
+/// Appends of 1,000 events each. Any two of three tags often occur together, all three never:
+/// intersecting them takes long.
 pub fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
     let pairs = [["a", "b"], ["b", "c"], ["a", "c"]];
     (0..appends).map(move |chunk| {
@@ -40,7 +40,7 @@ pub fn bodies_of_common_tags(appends: usize) -> impl Iterator<Item = Value> {
     })
 }
 
-/// An append whose condition has those three tags in 256 items, no two alike. Nothing matches.
+/// An append whose condition has those three tags in 256 distinct items. Nothing matches.
 fn dear_append() -> Value {
     let item = |i: usize| json!({"types": ["T", format!("X{i}")], "tags": ["a", "b", "c"]});
     append_if(&json!({"items": (0..256).map(item).collect::<Vec<_>>()}))
@@ -60,7 +60,7 @@ fn a_query_of_too_many_terms_is_refused_wherever_it_is_asked() {
         assert_eq!((&problem["field"], &problem["limit"]), (&json!(field), &json!(4096)));
         assert!(problem["detail"].as_str().unwrap().contains("several queries"), "{problem}");
     }
-    // The largest that are legal: many items, large items, and 256 items of whatever fits.
+    // The largest legal conditions: many items, large items, and 256 items of whatever fits.
     for (items, types, tags) in [(256, 12, 4), (12, 256, 64), (64, 0, 64), (1, 256, 64)] {
         let legal = query(items, types, tags);
         let answer = post(&mut client, "/v1/append", &append_if(&legal));
@@ -113,14 +113,14 @@ fn a_dear_condition_ends_at_its_deadline_and_gives_its_permit_back() {
         assert_eq!(problem["type"], "/problems/too-costly", "{problem}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("exceeded its time limit; narrow the query"), "{detail}");
-        // Judged under a permit as well, and there is one.
+        // Checked under a permit too, and one is free.
         client.post("/v1/append", &legal).unwrap().expect(200);
     }
     let head = client.get("/v1/head").unwrap().expect(200);
     assert_eq!(head["head"], 60_003, "what was not judged was not appended");
 }
 
-/// How a client leaves.
+/// How a client abandons a request.
 #[derive(Debug, Clone, Copy)]
 enum Leaving {
     ByReset,
@@ -129,7 +129,7 @@ enum Leaving {
     ByClosing,
 }
 
-/// Sends an append over HTTP/2, and leaves once `under_way` returns.
+/// Sends an append over HTTP/2 and abandons it once `under_way` returns.
 async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(), how: Leaving) {
     if matches!(how, Leaving::ByClosing) {
         let mut socket = std::net::TcpStream::connect(server.address).unwrap();
@@ -152,7 +152,7 @@ async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(),
     let mut sender = sender.ready().await.unwrap();
     let (answer, mut sending) = sender.send_request(request.body(()).unwrap(), false).unwrap();
     sending.send_data(body.to_string().into(), true).unwrap();
-    // The connection is driven by this thread.
+    // This thread drives the connection.
     tokio::time::sleep(Duration::from_millis(20)).await;
     under_way();
     match how {
@@ -173,9 +173,9 @@ fn a_client_that_leaves_ends_its_dear_condition() {
     let begun = Instant::now();
     client.post("/v1/append", &dear_append()).unwrap().expect(200);
     let whole = begun.elapsed();
-    // An HTTP/1.1 client has a second, lest it has only shut its side.
+    // An HTTP/1.1 client has a second, in case it has only half-closed.
     assert!(whole > Duration::from_millis(3_000), "{whole:?} is too short for this test");
-    // Judged under the one permit as well; never appended, because it is offended.
+    // Checked under the one permit too; never appended, because its condition fails.
     let offended = json!({"events": [{"type": "T", "data": 1}],
         "condition": {"failIfEventsMatch": query(1, 128, 60), "failIfExists": {"items": []}}});
     let mut is_free = || match client.post("/v1/append", &offended).unwrap().status {
@@ -186,7 +186,7 @@ fn a_client_that_leaves_ends_its_dear_condition() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for how in [Leaving::ByReset, Leaving::WithItsConnection, Leaving::ByClosing] {
         assert!(is_free());
-        // Its permit is given back a moment after its answer.
+        // Its permit is released a moment after its answer.
         std::thread::sleep(Duration::from_millis(300));
         let begun = Instant::now();
         let until_busy = || {
@@ -211,18 +211,17 @@ fn a_client_that_leaves_ends_its_dear_condition() {
 /// A thread of a server.
 pub struct Thread {
     pub name: String,
-    /// Processor time, in ns.
+    /// Processor time in ns.
     pub run_ns: u64,
     pub niceness: i64,
 }
 
-/// The threads of a server by their ids. Those that do not serve end when they have been idle for a
-/// while.
+/// The threads of a server by id. Those that do not serve end after an idle time.
 pub fn threads(server: &Server) -> BTreeMap<u64, Thread> {
     let mut threads = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
         let read = |name| std::fs::read_to_string(task.as_ref().unwrap().path().join(name));
-        // A thread may end meanwhile.
+        // A thread may end in the meantime.
         let (Ok(name), Ok(times), Ok(stat)) = (read("comm"), read("schedstat"), read("stat"))
         else {
             continue;
@@ -236,13 +235,13 @@ pub fn threads(server: &Server) -> BTreeMap<u64, Thread> {
     threads
 }
 
-/// What `ask` takes of processor time, in ns: of threads that serve, and of those that do not.
+/// Processor time in ns that `ask` takes: of threads that serve, and of the others.
 #[cfg(target_os = "linux")]
 fn serving_and_elsewhere_ns(server: &Server, ask: impl FnOnce()) -> (u64, u64) {
     let before = threads(server);
     ask();
     let after = threads(server);
-    // Of each thread for itself: one that has ended takes nothing from the others' sum.
+    // Per thread, so that one that has ended subtracts nothing from the others' sum.
     let spent_ns = |is_one: fn(&str) -> bool| -> u64 {
         let known_ns = |id| before.get(id).map_or(0, |thread| thread.run_ns);
         let ones = after.iter().filter(|(_, thread)| is_one(&thread.name));
@@ -270,9 +269,8 @@ fn the_largest_queries_and_conditions_take_the_time_of_threads_that_do_not_serve
         ("/project", json!({"projectors": [{"id": "n", "query": largest}]})),
     ];
     for (path, body) in asked {
-        // Five to fifteen times as much elsewhere. What else the machine does adds to either, so
-        // the best of a few tries counts: were the work done here, none would show what is asked
-        // for.
+        // Five to fifteen times as much elsewhere. Other load on the machine adds to either, so the
+        // best of a few tries counts: if the work were done here, no try would pass.
         let mut tries = std::iter::repeat_with(|| {
             serving_and_elsewhere_ns(&server, || {
                 for _ in 0..20 {
@@ -303,7 +301,7 @@ fn threads_that_serve_come_first_however_nice_the_server_is() {
         };
         let serving = niceness("http-0");
         assert!(serving >= nice.parse().unwrap(), "{serving}");
-        // 19 is the most there is.
+        // 19 is the maximum.
         assert_eq!(niceness("http-0-blocking"), (serving + 5).min(19), "beside {serving}");
     }
 }

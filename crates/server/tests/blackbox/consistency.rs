@@ -1,5 +1,5 @@
-//! How fresh an answer is: what each word of `consistency` promises, of every kind of read, and
-//! that nothing is called confirmed that is not.
+//! Freshness of answers: what each value of `consistency` promises for every kind of read, and that
+//! nothing unconfirmed is called confirmed.
 
 use crate::catalogue_client::{add, new_item, order};
 use crate::client::{Answer, Client};
@@ -8,7 +8,7 @@ use crate::server::Server;
 use crate::shortener::{click, create, follow};
 use serde_json::{Value, json};
 
-/// The words, the least fresh first.
+/// The values, least fresh first.
 const WORDS: [&str; 3] = ["cached", "local", "linearizable"];
 
 const ADD: &str = "CREATE (:Thing {n: 1})";
@@ -25,7 +25,7 @@ fn with(headers: &[(&str, &str)], client: &mut Client, (path, body): (&str, &Val
     client.call(method, path, &[headers, &json].concat(), text.as_bytes()).unwrap()
 }
 
-/// A read of each kind: its path and body, and where the answer has the number of what was written.
+/// A read of each kind: its path and body, and where the answer holds the number that was written.
 fn reads() -> Vec<(&'static str, Value, &'static str)> {
     let query = json!({"items": [{"tags": ["a:1"]}]});
     let projection = json!({"projections": {"p": {"query": query, "reduce": "count"}}});
@@ -43,7 +43,7 @@ fn reads() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// A problem in the words of whichever face: graphs put it into an envelope.
+/// A problem as each face renders it: graphs put it into an envelope.
 #[track_caller]
 fn refused(answer: &Answer, status: u16) -> Value {
     let problem = answer.json();
@@ -51,12 +51,12 @@ fn refused(answer: &Answer, status: u16) -> Value {
     problem
 }
 
-/// The read with a parameter more.
+/// The read with one more parameter.
 fn asking(path: &str, more: &str) -> String {
     format!("{path}{}{more}", if path.contains('?') { '&' } else { '?' })
 }
 
-/// Writes once of each kind.
+/// One write of each kind.
 fn write(client: &mut Client, n: u64) {
     client.post("/v1/append", &event(n)).unwrap().expect(200);
     let add = json!({"statements": [{"statement": ADD}]});
@@ -66,7 +66,7 @@ fn write(client: &mut Client, n: u64) {
     order(client, 1, n, None).unwrap().expect(201);
 }
 
-/// What is followed, and ordered.
+/// Creates the link to follow and the item to order.
 fn begin(client: &mut Client) {
     create(client, &json!({"url": "http://example.com/a", "alias": "asked"}));
     add(client, &new_item("Asked", "1", 1_000_000));
@@ -86,7 +86,7 @@ fn no_read_that_is_to_be_fresh_shows_less_than_an_answered_write() {
             let path = asking(path, &format!("consistency={word}&wait_ms=30000"));
             let answer = with(&[], reader, (&path, &body)).expect(200);
             if path.starts_with("/v1/types") {
-                // Pages of types are by name; each event of ours is one of T.
+                // Pages of types are sorted by name; each of these events has type T.
                 let types = answer["types"].as_array().unwrap().iter();
                 let mut ours = types.filter(|one| one["type"] == "T");
                 assert_eq!(ours.next().unwrap()["count"], n, "{path}: {answer}");
@@ -126,8 +126,8 @@ fn what_is_cached_is_never_behind_the_position_that_its_client_has_seen() {
     }
 }
 
-/// After the journal has failed nothing says what the log holds beyond what is read: recovery
-/// decides.
+/// After a failure of the journal no answer claims what the log holds beyond what can be read:
+/// recovery decides.
 #[test]
 fn after_a_failed_barrier_nothing_is_confirmed_and_everything_else_is_read() {
     let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -155,7 +155,7 @@ fn after_a_failed_barrier_nothing_is_confirmed_and_everything_else_is_read() {
     }
     std::fs::write(tools.path().join("fail-barriers"), "").unwrap();
     client.post("/v1/append", &event(2)).unwrap().problem(500);
-    // A click that cannot be stored any more is none that a read waits for.
+    // A click that can no longer be stored delays no read.
     assert_eq!(follow(&mut server.client(), "asked").unwrap().status, 302);
     for (path, body, number) in all() {
         let asked = asking(path, "consistency=linearizable&wait_ms=2000");
@@ -170,7 +170,7 @@ fn after_a_failed_barrier_nothing_is_confirmed_and_everything_else_is_read() {
             }
         }
     }
-    // Accounts are of another log, whose journal has not failed.
+    // Accounts belong to another log, whose journal has not failed.
     client.get("/auth/me?consistency=linearizable").unwrap().expect(200);
     let told = client.get("/problems/not-confirmed").unwrap().expect(200);
     assert_eq!(told["status"], 503, "{told}");

@@ -1,4 +1,4 @@
-//! What browsers are told: which pages may use the server, and what pictures may do.
+//! CORS for browsers: which pages may use the server, and which headers its images carry.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -30,7 +30,7 @@ fn any_cors(answer: &Answer) -> bool {
     answer.headers.iter().any(|(name, _)| name.to_ascii_lowercase().starts_with("access-control"))
 }
 
-/// The line that a header stands in, its names in small letters.
+/// The header's lower-cased names.
 fn names(answer: &Answer, header: &str) -> Vec<String> {
     let line = answer.header(header).unwrap_or_else(|| panic!("{header}"));
     line.split(',').map(|name| name.trim().to_ascii_lowercase()).collect()
@@ -68,7 +68,7 @@ fn pages_that_may_are_told_so_on_every_answer() {
                 ("POST", "/v1/append", 422),
                 ("POST", "/e?type=A", 202),
             ] {
-                // A connection of its own: the lean loop reads the head of each.
+                // A connection each: the lean loop reads the head.
                 let answer = from(&mut server.client(), method, path, origin);
                 assert_eq!(answer.status, status, "{method} {path}");
                 assert_eq!(allowed(&answer), Some(origin), "{method} {path}");
@@ -118,7 +118,7 @@ fn a_preflight_needs_no_credentials_and_says_what_may_be_asked() {
         assert!(!any_cors(&preflight(&mut client, path, OTHER)), "{path}");
     }
     assert_eq!(preflight(&mut client, "/nothing/here", PAGE).status, 404);
-    // The request itself does need them, and its page can read that it does.
+    // The request itself does need credentials, and its page can read that it does.
     for (method, path) in [("GET", "/v1/head"), ("POST", "/e")] {
         let refused = from(&mut client, method, path, PAGE);
         refused.problem(401);

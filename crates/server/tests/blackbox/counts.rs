@@ -1,4 +1,4 @@
-//! Counts from the indexes, seen over HTTP.
+//! Counts from the indexes over HTTP.
 
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn a_projection_that_only_counts_answers_as_one_that_reads() {
             "all": {"query": query, "reduce": "count", "init": 3},
             "shops": {"query": query, "reduce": grouped}}});
         let counted = client.post("/v1/project", &body).unwrap().expect(200);
-        // A sum beside them has the events read.
+        // With a sum as well, the events are read.
         body["projections"]["sum"] = json!({"query": query, "reduce": {"sum": "/amount"}});
         let read = client.post("/v1/project", &body).unwrap().expect(200);
         for name in ["all", "shops"] {

@@ -1,8 +1,8 @@
-//! `kill -9` of the real server under load, again and again: every acknowledged
-//! durable event is there, in place and unchanged; every other request is wholly
-//! there or wholly absent; positions stay dense.
+//! `kill -9` of the real server under load, again and again: every acknowledged durable event is
+//! stored, in place and unchanged; every other request is stored as a whole or not at all;
+//! positions stay dense.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets how often (default 24).
+//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 24).
 
 use crate::client::Client;
 use crate::server::Server;
@@ -16,18 +16,18 @@ const WRITERS: usize = 6;
 
 /// What a client knows of one request it sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum RequestOutcome {
     /// Acknowledged as durable, at this position.
     Durable { first: u64 },
-    /// Refused: must not be there.
+    /// Refused: must not be stored.
     Refused,
-    /// No answer: may be there, whole.
+    /// No answer: may be stored, as a whole.
     Unknown,
 }
 
 #[derive(Debug, Default)]
 struct Ledger {
-    requests: HashMap<String, (usize, Known)>,
+    requests: HashMap<String, (usize, RequestOutcome)>,
 }
 
 fn events_of(name: &str, count: usize) -> Vec<Value> {
@@ -49,21 +49,21 @@ fn write_until_killed(address: SocketAddr, cycle: usize, writer: usize) -> Ledge
         let mut body = json!({"events": events_of(&name, count)});
         let must_fail = i % 7 == 6;
         if must_fail {
-            // Something of this writer is already there.
+            // An earlier event of this writer exists.
             let tag = format!("request:{cycle}-{writer}-{}", i - 1);
             body["condition"] = json!({"failIfEventsMatch": {"items": [{"tags": [tag]}]}});
         }
         let (known, goes_on) = match client.post("/v1/append", &body) {
             Ok(answer) if answer.status == 200 => {
                 assert!(!must_fail, "a condition that must fail did not");
-                (Known::Durable { first: answer.json()["first"].as_u64().unwrap() }, true)
+                (RequestOutcome::Durable { first: answer.json()["first"].as_u64().unwrap() }, true)
             }
             Ok(answer) if answer.status == 409 => {
                 assert!(must_fail);
-                (Known::Refused, true)
+                (RequestOutcome::Refused, true)
             }
             Ok(answer) => panic!("{answer:?}"),
-            Err(_) => (Known::Unknown, false),
+            Err(_) => (RequestOutcome::Unknown, false),
         };
         ledger.requests.insert(name, (count, known));
         if !goes_on {
@@ -104,11 +104,11 @@ fn check(events: &[Value], ledgers: &[Ledger]) {
     }
     for (name, (count, known)) in ledgers.iter().flat_map(|ledger| &ledger.requests) {
         match (known, found.get(name)) {
-            (Known::Durable { first }, place) => {
+            (RequestOutcome::Durable { first }, place) => {
                 assert_eq!(place, Some(&(*first, *count)), "{name} was acknowledged");
             }
-            (Known::Refused, place) => assert_eq!(place, None, "{name} was refused"),
-            (Known::Unknown, _) => {}
+            (RequestOutcome::Refused, place) => assert_eq!(place, None, "{name} was refused"),
+            (RequestOutcome::Unknown, _) => {}
         }
     }
 }
@@ -131,14 +131,14 @@ fn killed_under_load_again_and_again_nothing_acknowledged_is_lost() {
     let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
     let cycles = cycles.map_or(24, |text| text.parse().expect("a number of cycles"));
     let mut durable = 0;
-    // A fresh folder now and then: everything is read back in every cycle.
+    // A new folder now and then: every cycle reads everything back.
     for first in (0..cycles).step_by(20) {
         durable += run_folder(first..cycles.min(first + 20));
     }
     assert!(durable > cycles, "the load reached the server: {durable} in {cycles} cycles");
 }
 
-/// Runs these cycles on one folder; returns how many requests were acknowledged.
+/// Runs these cycles on one folder; returns the number of acknowledged requests.
 fn run_folder(cycles: std::ops::Range<usize>) -> usize {
     let dir = tempfile::tempdir().unwrap();
     let mut ledgers = Vec::new();
@@ -148,5 +148,5 @@ fn run_folder(cycles: std::ops::Range<usize>) -> usize {
     let server = Server::start_in(dir.path(), &[]);
     check(&read_back(&mut server.client()), &ledgers);
     let requests = ledgers.iter().flat_map(|ledger| ledger.requests.values());
-    requests.filter(|(_, known)| matches!(known, Known::Durable { .. })).count()
+    requests.filter(|(_, known)| matches!(known, RequestOutcome::Durable { .. })).count()
 }

@@ -1,6 +1,7 @@
-//! The device under a running server: what it has been told to make durable, and what the server
-//! says once a write or a barrier has failed. A library between the server and its C library notes
-//! barriers and fails them (`barriers.c`); built with the C compiler that the linker needs anyway.
+//! The device below a running server: what it was told to make durable, and the server's answers
+//! once a write or a barrier has failed. A library between the server and its C library records
+//! barriers and makes them fail (`barriers.c`); it is built with the C compiler that the linker
+//! needs anyway.
 
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The library, built into `dir`.
+/// The library, built in `dir`.
 fn library(dir: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/barriers.c");
     let library = dir.join("barriers.so");
@@ -22,7 +23,7 @@ fn library(dir: &Path) -> PathBuf {
     library
 }
 
-/// A server over `data` with the library before its C library; `tools` has what steers it.
+/// A server over `data` with the library preloaded; `tools` holds the files that control it.
 pub fn start(data: &Path, tools: &Path) -> Server {
     let set = |name: &str, path: PathBuf| format!("{name}={}", path.display());
     let preload = set("LD_PRELOAD", library(tools));
@@ -37,7 +38,8 @@ fn event(n: u64) -> Value {
     json!({"events": [{"type": "T", "tags": ["a:1"], "data": n}]})
 }
 
-/// After a failure that leaves an append in doubt: what `docs/operations.md` says of it.
+/// After a failure that leaves an append in doubt: the behaviour that `docs/operations.md`
+/// describes.
 fn fails(switch: &str) {
     let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = start(data.path(), tools.path());
@@ -46,7 +48,7 @@ fn fails(switch: &str) {
     std::fs::write(tools.path().join(switch), "").unwrap();
     let problem = client.post("/v1/append", &event(2)).unwrap().problem(500);
     assert_eq!(problem["type"], "/problems/outcome-unknown", "{problem}");
-    // Nor does it mend itself: only recovery decides what became of the append.
+    // It does not repair itself either: only recovery decides about the append.
     std::fs::remove_file(tools.path().join(switch)).unwrap();
     for _ in 0..3 {
         let problem = client.post("/v1/append", &event(3)).unwrap().problem(503);
@@ -147,7 +149,7 @@ fn files_are_their_owners_alone_whatever_the_folder_was_before() {
         found
     };
     let found = check(&["--segment-bytes", "1048576"]);
-    // As an earlier version left them, under a common mask.
+    // As an earlier version left them, under a common umask.
     for (path, _) in &found {
         let is_of_a_log = path.parent().unwrap().ends_with("main") || path.is_dir();
         if is_of_a_log && !path.starts_with(data.join("logs/system")) {

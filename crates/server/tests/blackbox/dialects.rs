@@ -1,4 +1,4 @@
-//! The two DCB dialects of other projects, as their own k6 suites use them.
+//! The two DCB dialects of other projects, used as their own k6 suites do.
 
 use crate::client::Client;
 use crate::server::Server;

@@ -1,9 +1,9 @@
-//! The log `system` over HTTP: who has what, and never what a password or a key was hashed to.
+//! The log `system` over HTTP: it shows permissions, and never a hash of a password or a key.
 
 use crate::closed::Closed;
 use serde_json::{Value, json};
 
-/// Whatever is asked of the log `system`, on every route that reads.
+/// Every route that reads, applied to the log `system`.
 fn reads() -> Vec<(&'static str, String, &'static str, String)> {
     let query = json!({"query": {"items": []}}).to_string();
     let mut reads = vec![];
@@ -25,7 +25,7 @@ fn reads() -> Vec<(&'static str, String, &'static str, String)> {
             json!({"group": {"by": member, "reduce": "count"}}),
             json!({"group": {"by": "/label", "reduce": {"last": member}}}),
         ] {
-            // Each type for itself: of all of them the last may have no such member.
+            // Each type by itself: the last event of all might lack the member.
             let of = |event_type: &str| json!({"query": {"items": [{"types": [event_type]}]}, "reduce": reduce});
             let projections = json!({
                 "a": of("AccountAdded"), "p": of("PasswordSet"), "k": of("KeyAdded"),
@@ -98,7 +98,7 @@ fn hashes_are_in_the_files_and_in_no_answer() {
         }
         hidden(&seen, "a subscription");
     }
-    // What is no hash is there.
+    // Everything but the hashes is shown.
     let events = closed.get(&closed.root, "/v1/logs/system/events").expect(200);
     let of = |event_type: &str| -> Vec<Value> {
         let events = events["events"].as_array().unwrap().iter();

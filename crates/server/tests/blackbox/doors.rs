@@ -1,5 +1,5 @@
-//! The doors that a page of another site tries: the name a server is asked under, where a request
-//! comes from, and heads that two readers could read differently. Both stacks say the same.
+//! Attempts by a page of another site: the `Host` a request names, its origin, and heads that two
+//! readers could parse differently. Both stacks answer the same.
 
 use crate::client::{Answer, Client};
 use crate::closed::{Closed, PASSWORD};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 const EVENT: &str = r#"{"events":[{"type":"T","tags":["a:1"],"data":1}]}"#;
 
-/// Sends a request with these header lines and nothing that clients add.
+/// Sends a request with these header lines and none added by the client.
 fn ask(client: &mut Client, line: &str, headers: &[&str], body: &str) -> Answer {
     let lines: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     let length = if body.is_empty() && line.starts_with("GET") {
@@ -28,7 +28,7 @@ fn refused(answer: &Answer, status: u16, slug: &str) {
     assert_eq!(answer.problem(status)["type"], format!("/problems/{slug}"), "{}", answer.text());
 }
 
-/// Requests of every kind: of both stacks, with a route and without.
+/// Requests of every kind: for both stacks, with a route and without.
 const LINES: [(&str, &str); 10] = [
     ("GET /v1/events?limit=1 HTTP/1.1", ""),
     ("GET /v1/head HTTP/1.1", ""),
@@ -86,7 +86,7 @@ fn an_open_server_is_asked_under_its_own_name_whoever_asks() {
                 assert_ne!(status, 403, "{line} at {host}");
             }
         }
-        // The target of a request stands before the header, and neither hides the other.
+        // The request target takes precedence over the header, and neither hides the other.
         for (target, host) in
             [("evil.example", "localhost"), ("localhost", "evil.example"), ("localhost", "")]
         {
@@ -196,7 +196,7 @@ fn a_remembered_password_is_of_no_use_to_a_page_of_another_site() {
                     let origin = format!("Origin: {origin}");
                     let host = "Host: log.example:4000";
                     let send = |login: &str| {
-                        // So that the log is not dropped, and the logout ends nothing.
+                        // So that the log is not deleted, and the logout ends no session.
                         let (line, body) =
                             if may { ("POST /e HTTP/1.1", "1") } else { (line, body) };
                         let headers = [host, &origin, login, "Content-Type: text/plain"];
@@ -207,7 +207,7 @@ fn a_remembered_password_is_of_no_use_to_a_page_of_another_site() {
                     } else {
                         refused(&send(&basic), 403, "foreign-page");
                     }
-                    // A page that has a token has it from its user.
+                    // A page that has a token was given it by its user.
                     if line.starts_with("POST /e") {
                         assert_eq!(send(&bearer).status, 202, "{line} from {origin}");
                     }
@@ -217,7 +217,7 @@ fn a_remembered_password_is_of_no_use_to_a_page_of_another_site() {
     }
 }
 
-/// Any page may, says `*`; that is no word about passwords.
+/// `*` lets any page read; that does not cover remembered passwords.
 #[test]
 fn a_star_gives_no_page_a_remembered_password() {
     let closed = Closed::start_with(&["--cors-origins", "*"]);
@@ -227,7 +227,7 @@ fn a_star_gives_no_page_a_remembered_password() {
     refused(&answer, 403, "foreign-page");
 }
 
-/// What the lines of a head make of a request to either stack: status, and the field that is named.
+/// The outcome of each head, on either stack: status, and the field that is named.
 const HEADS: &[(&[&str], u16, Option<&str>)] = &[
     (&["Host: l"], 0, None),
     (&[], 400, Some("Host")),
@@ -319,7 +319,7 @@ fn the_same_head_gets_the_same_answer_from_both_stacks_on_every_route() {
                 [(0, false), (1, false), (0, true)].map(|(at, after)| {
                     let mut client = servers[at].client();
                     if after {
-                        // From here on the general stack reads the connection.
+                        // From here on the general stack serves the connection.
                         client.get("/v1/head").unwrap().expect(200);
                     }
                     client.send(request.as_bytes()).unwrap();
@@ -361,7 +361,7 @@ fn a_key_is_taken_where_it_means_something_and_said_to_be_of_no_use_where_it_may
     }
     assert_eq!(call("/v1/import", ndjson, &line).problem(422)["field"], "Idempotency-Key");
     assert_eq!(call("/e", "text/plain", "x").problem(422)["field"], "Idempotency-Key");
-    // A read is the same each time anyway.
+    // A read gives the same result each time anyway.
     let query = json!({"query": {"items": []}}).to_string();
     assert_eq!(call("/v1/query", "application/json", &query).expect(200)["head"], 2);
     let count =

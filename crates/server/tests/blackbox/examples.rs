@@ -1,4 +1,4 @@
-//! The examples under `examples/` are run as a reader would run them.
+//! Runs the examples under `examples/` as a reader would.
 
 use crate::server::Server;
 use std::path::Path;

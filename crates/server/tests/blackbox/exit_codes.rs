@@ -1,7 +1,7 @@
 //! One table of exit codes: every tool against a server that answers in each of the ways that the
 //! table names.
 
-use crate::user_cli::{Ran, file, program};
+use crate::user_cli::{ProgramOutput, file, program};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use tempfile::TempDir;
@@ -64,9 +64,9 @@ fn tools(dir: &TempDir) -> Vec<Vec<String>> {
     lines.iter().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
 }
 
-fn run(dir: &TempDir, tool: &[String], url: &str) -> Ran {
+fn run(dir: &TempDir, tool: &[String], url: &str) -> ProgramOutput {
     let words: Vec<&str> = tool.iter().map(String::as_str).chain(["--url", url]).collect();
-    Ran::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap())
+    ProgramOutput::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap())
 }
 
 #[test]
@@ -110,22 +110,24 @@ fn every_tool_tells_a_server_that_is_not_there_and_a_flag_that_is_not_known() {
         let help = run(&dir, &help, "http://127.0.0.1:1").done();
         assert!(help.contains("\nExit codes:\n    0  success\n"), "{tool:?}: {help}");
     }
-    Ran::of(program(&[]).output().unwrap()).failed(64, "Usage: wellspring");
+    ProgramOutput::of(program(&[]).output().unwrap()).failed(64, "Usage: wellspring");
 }
 
 #[test]
 fn scripts_and_pages_are_made_of_the_command_line() {
     let dir = tempfile::tempdir().unwrap();
-    let script = Ran::of(program(&["completions", "bash"]).output().unwrap()).done();
+    let script = ProgramOutput::of(program(&["completions", "bash"]).output().unwrap()).done();
     assert!(script.contains("complete -F _wellspring") && script.contains("--skip-invalid"));
     let path = file(dir.path(), "completion.bash", &script);
     let check = std::process::Command::new("bash").arg("-n").arg(&path).status().unwrap();
     assert!(check.success(), "bash reads it");
-    Ran::of(program(&["completions", "tcsh"]).output().unwrap()).failed(64, "possible values");
+    ProgramOutput::of(program(&["completions", "tcsh"]).output().unwrap())
+        .failed(64, "possible values");
     let pages = dir.path().to_str().unwrap();
-    assert_eq!(Ran::of(program(&["man", pages]).output().unwrap()).done(), "");
+    assert_eq!(ProgramOutput::of(program(&["man", pages]).output().unwrap()).done(), "");
     for name in ["wellspring.1", "wellspring-import.1", "wellspring-user-add.1"] {
         assert!(dir.path().join(name).is_file(), "{name}");
     }
-    Ran::of(program(&["man", "/does/not/exist"]).output().unwrap()).failed(74, "/does/not/exist");
+    ProgramOutput::of(program(&["man", "/does/not/exist"]).output().unwrap())
+        .failed(74, "/does/not/exist");
 }

@@ -1,5 +1,5 @@
-//! The Prometheus text format, version 0.0.4, read more strictly than any scraper does: what is
-//! only customary there is a fault here.
+//! The Prometheus text format, version 0.0.4, parsed more strictly than any scraper does:
+//! deviations from custom are errors too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Family {
 /// A page, by the names of its families.
 pub type Page = BTreeMap<String, Family>;
 
-/// Reads a page; panics at whatever is wrong with it.
+/// Parses a page; panics on any error.
 #[track_caller]
 pub fn read(text: &str) -> Page {
     assert!(text.ends_with('\n'), "the last line has no end");
@@ -66,7 +66,7 @@ fn finish(page: &mut Page, family: Option<(String, Family)>) {
     assert!(page.insert(name.clone(), family).is_none(), "{name} comes twice");
 }
 
-/// Bounds rise, counts do not fall, the last bucket is everything.
+/// Bounds increase, counts do not decrease, the last bucket has everything.
 fn check_histogram(name: &str, family: &Family) {
     let mut of: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     for (line, labels, value) in &family.lines {
@@ -100,7 +100,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(first) && name.chars().all(|c| first(c) || c.is_ascii_digit())
 }
 
-/// `NAME VALUE` or `NAME{LABEL="VALUE",…} VALUE`, with one space and nothing else.
+/// `NAME VALUE` or `NAME{LABEL="VALUE",…} VALUE`, with exactly one space.
 fn series(line: &str) -> (String, Labels, f64) {
     let fault = || -> ! { panic!("not a series: {line}") };
     let end = line.find(['{', ' ']).unwrap_or_else(|| fault());

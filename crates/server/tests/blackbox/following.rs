@@ -1,9 +1,9 @@
-//! The same tests against a node that follows: with `WELLSPRING_TEST_JOURNAL=follower`, every
-//! server that a test starts is one of two nodes over PostgreSQL, and another leads. Nothing else
-//! in a test knows of it.
+//! The same tests against a follower: with `WELLSPRING_TEST_JOURNAL=follower`, every server that a
+//! test starts is one of two nodes over PostgreSQL, and the other node leads. Nothing else in a
+//! test depends on it.
 //!
-//! A folder that is started on again is that of the same node of the same two. The one that leads
-//! goes on meanwhile, unless it is to have other settings.
+//! A restart on the same folder is a restart of the same node. The leader keeps running meanwhile,
+//! unless its settings change.
 
 use crate::postgres::{self, Postgres};
 use crate::server::Server;
@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Silence of the leader after which the one that follows would lead: longer than any test.
+/// Leader timeout of the follower: longer than any test, so that it never leads.
 const NEVER_MS: &str = "600000";
-/// The same of the one that leads: longer than a machine with too much to do keeps it from saying
-/// that it does. Where nobody has led before it begins at once.
+/// Leader timeout of the leader: longer than an overloaded machine delays its heartbeats. The first
+/// leader starts at once.
 const PATIENT_MS: &str = "10000";
 
-/// Who leads, and how to come to it.
+/// The leading node, and how to reach it.
 struct Leader {
     journal: String,
     key: PathBuf,
@@ -29,7 +29,7 @@ struct Leader {
 }
 
 thread_local! {
-    /// Who leads for the servers on these folders. They end with the test, as its thread does.
+    /// The leader for the servers on each folder. They end with the test's thread.
     static LEADERS: RefCell<HashMap<PathBuf, Leader>> = RefCell::default();
 }
 
@@ -53,14 +53,14 @@ pub fn new_key(dir: &Path) -> PathBuf {
     file
 }
 
-/// Settings of a node of several.
+/// Settings of a node of a cluster.
 pub fn flags_of(node: &str, journal: &str, key: &Path) -> Vec<String> {
     let key = key.to_str().unwrap();
     ["--node", node, "--journal", journal, "--cluster-key", key].map(str::to_owned).to_vec()
 }
 
-/// Has another node lead, with the same settings, and gives what makes a server on this folder
-/// follow it.
+/// Starts another node that leads with the same settings; returns the flags with which a server on
+/// this folder follows it.
 pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Vec<String> {
     LEADERS.with_borrow_mut(|leaders| {
         let leader = leaders.entry(dir.to_owned()).or_insert_with(|| {
@@ -77,9 +77,9 @@ pub fn behind_a_leader(command: &[&str], dir: &Path, flags: &[&str]) -> Vec<Stri
     })
 }
 
-/// Ends who leads for the server on a folder that is gone.
+/// Stops the leader for the server on a deleted folder.
 pub fn forget(dir: &Path) {
-    // The thread may be at its end, and all with it.
+    // The thread may be ending, and its locals gone.
     let _ = LEADERS.try_with(|leaders| leaders.borrow_mut().remove(dir));
 }
 

@@ -1,4 +1,4 @@
-//! Tokens of another issuer: who is let in, for what, and until when; and what becomes of tokens
+//! Tokens of another issuer: which are accepted, for what and until when, and what happens to them
 //! when keys and secrets change under a running server.
 
 use crate::client::{Answer, Client};
@@ -34,7 +34,7 @@ fn append(client: &mut Client, log: &str, token: &str) -> Answer {
     call(client, &format!("POST /v1/logs/{log}/append"), token, &event)
 }
 
-/// A server that trusts what these keys sign: a file, or a URL.
+/// A server that trusts signatures by these keys: a file or a URL.
 fn trusting(dir: &Path, keys: &str, flags: &[&str]) -> Server {
     let all =
         ["--jwt-issuer", issuer::NAME, "--jwt-audience", issuer::AUDIENCE, "--jwt-keys", keys];
@@ -53,7 +53,7 @@ fn hang_up(server: &Server) {
     assert!(killed.unwrap().success());
 }
 
-/// Asks until the answer has this status.
+/// Repeats the request until the answer has this status.
 fn until(status: u16, mut ask: impl FnMut() -> Answer) {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -92,14 +92,14 @@ fn a_token_may_what_it_says_and_no_account_is_looked_up() {
     for _ in 0..3 {
         call(&mut lean, "POST /e", &admin, &json!({})).expect(202);
     }
-    // There is an account `admin`; this is not it.
+    // There is an account `admin`; this is a different identity.
     let stranger = by_ed(1, "e", &claims("admin", json!([])));
     head(&mut client, &stranger).problem(403);
     let me = call(&mut client, "GET /auth/me", &stranger, &Value::Null).expect(200);
     assert_eq!((&me["account"], &me["subject"]), (&Value::Null, &json!("jwt:admin")), "{me}");
     assert_eq!((&me["by"], &me["roles"]), (&json!("issuer"), &json!([])), "{me}");
     assert!(call(&mut client, "POST /auth/logout", &stranger, &json!({})).status >= 400);
-    // Our own go on beside it.
+    // Tokens of the server itself still work.
     let log_in = json!({"username": "admin", "password": "correct horse"});
     let own = client.post("/auth/token", &log_in).unwrap().expect(200);
     head(&mut client, own["access_token"].as_str().unwrap()).expect(200);
@@ -175,13 +175,13 @@ fn keys_that_are_taken_out_of_the_file_end_their_tokens() {
             call(&mut lean, "POST /e", &old, &json!({})).expect(202);
         }
         head(&mut client, &new).problem(401);
-        // Half a file is no file: the keys there were stay.
+        // A truncated file is rejected: the current keys stay.
         let path = dir.path().join("keys.json");
         fs::write(&path, &jwks(&[ed_jwk(2, "new")])[..40]).unwrap();
         hang_up(&server);
         std::thread::sleep(Duration::from_millis(300));
         head(&mut client, &old).expect(200);
-        // Looked at every two seconds, without a signal.
+        // Checked every two seconds, without a signal.
         fs::write(&path, jwks(&[ed_jwk(2, "new")])).unwrap();
         until(200, || head(&mut client, &new));
         head(&mut client, &old).problem(401);
@@ -190,7 +190,7 @@ fn keys_that_are_taken_out_of_the_file_end_their_tokens() {
     }
 }
 
-/// Serves one document until the test ends, over TLS if there are certificates; `None`: 500.
+/// Serves one document until the test ends, over TLS if certificates are given; `None`: 500.
 fn publish(document: Arc<Mutex<Option<String>>>, tls: Option<rustls::ServerConfig>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -213,7 +213,7 @@ fn publish(document: Arc<Mutex<Option<String>>>, tls: Option<rustls::ServerConfi
 
 fn answer(stream: &mut (impl Read + Write), document: Option<String>) {
     let mut head = [0; 4096];
-    // Who does not trust us hangs up.
+    // A client that does not trust this server hangs up.
     let Ok(read) = stream.read(&mut head) else { return };
     assert!(read == 0 || head[..read].starts_with(b"GET /keys HTTP/1.1\r\n"));
     let status = if document.is_some() { 200 } else { 500 };
@@ -229,7 +229,7 @@ fn keys_come_from_a_url_and_its_failing_takes_none_away() {
     let url = publish(Arc::clone(&published), None);
     let publish = |keys: Option<&[Value]>| *published.lock().unwrap() = keys.map(jwks);
     let dir = tempfile::tempdir().unwrap();
-    // It answers 500: the server starts all the same.
+    // It answers 500: the server starts anyway.
     let server = trusting(dir.path(), &url, &[]);
     let mut client = server.client();
     let [one, two] =
@@ -249,7 +249,7 @@ fn keys_come_from_a_url_and_its_failing_takes_none_away() {
     head(&mut client, &one).problem(401);
 }
 
-/// An issuer that speaks TLS with a certificate of an authority that only the ground knows.
+/// An issuer behind TLS with a certificate of an authority that only the test knows.
 fn issuer_behind_tls() -> (Ground, String) {
     let ground = Ground::new();
     let chain = CertificateDer::from_pem_file(&ground.pair.certificate).unwrap();
@@ -292,7 +292,7 @@ fn an_issuer_behind_a_private_authority_is_reached_by_naming_it() {
             trusting(dir.path(), &url, &["--jwt-keys-ca", authority.file.to_str().unwrap()]);
         assert_eq!(head(&mut server.client(), &token).status, status);
     }
-    // A file that is no authority's, or is for nothing, stops the start.
+    // A file that is not a certificate of an authority, or is not used, prevents the start.
     let keys = ground.pair.key.to_str().unwrap();
     for (keys_url, file, word) in [
         (url.as_str(), "/nowhere.pem", "nowhere.pem"),
@@ -343,12 +343,12 @@ fn a_secret_that_another_process_replaces_ends_the_tokens_of_the_one_before() {
         hang_up(&server);
         std::thread::sleep(Duration::from_millis(300));
     };
-    // Both count while the old one is there.
+    // Both secrets are valid as long as the old one is listed.
     replace(&format!("{}\n{old}", "ab".repeat(32)));
     both(&first, [200, 202]);
     let second = issue();
     both(&second, [200, 202]);
-    // What cannot be used changes nothing.
+    // An invalid file changes nothing.
     replace("rubbish\n");
     both(&first, [200, 202]);
     replace(&format!("{}\n", "ab".repeat(32)));

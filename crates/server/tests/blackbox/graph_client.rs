@@ -6,12 +6,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The code of a transaction that another overtook.
+/// The code of a transaction that lost a conflict.
 pub const OUTDATED: &str = "Neo.TransientError.Transaction.Outdated";
-/// The code of a transaction that is not open, or not the asker's.
+/// The code of a transaction that is not open or belongs to another client.
 pub const NOT_FOUND: &str = "Neo.ClientError.Transaction.TransactionNotFound";
 
-/// The number for CI, or that of the issue if `WELLSPRING_GRAPH_FULL` is set.
+/// The size for CI, or the size in the issue if `WELLSPRING_GRAPH_FULL` is set.
 pub fn size(of_ci: usize, full: usize) -> usize {
     if std::env::var_os("WELLSPRING_GRAPH_FULL").is_some() { full } else { of_ci }
 }
@@ -20,7 +20,7 @@ pub fn size(of_ci: usize, full: usize) -> usize {
 pub struct GraphClient {
     pub client: Client,
     address: SocketAddr,
-    /// When it last asked.
+    /// Time of the last request.
     asked: Instant,
     database: String,
     authorization: Option<String>,
@@ -64,22 +64,22 @@ impl GraphClient {
         GraphClient::connect(address).expect("the server accepts")
     }
 
-    /// Asks for this database from here on.
+    /// Uses this database from here on.
     pub fn of(mut self, database: &str) -> GraphClient {
         self.database = database.to_owned();
         self
     }
 
-    /// Shows this `Authorization` from here on.
+    /// Sends this `Authorization` from here on.
     pub fn showing(mut self, authorization: &str) -> GraphClient {
         self.authorization = Some(authorization.to_owned());
         self
     }
 
-    /// Asks for a path under the database's own: `tx/commit`.
+    /// Sends a request to a path below the database: `tx/commit`.
     pub fn ask(&mut self, method: &str, path: &str, body: &Value) -> io::Result<Answer> {
         if self.asked.elapsed() > Duration::from_secs(60) {
-            // The server closes what is idle for longer.
+            // The server closes connections that are idle for longer.
             self.client = Client::connect(self.address)?.patient();
         }
         self.asked = Instant::now();
@@ -90,7 +90,7 @@ impl GraphClient {
         self.client.call(method, &path, &headers, body.as_bytes())
     }
 
-    /// Executes one statement as a transaction; its rows, or the code of its error.
+    /// Executes one statement as a transaction; returns its rows, or the code of its error.
     pub fn try_run(&mut self, statement: &str, parameters: Value) -> Result<Vec<Value>, String> {
         let answer = self.ask("POST", "tx/commit", &one(statement, parameters)).unwrap();
         rows(&answer.expect(200))
@@ -103,7 +103,7 @@ impl GraphClient {
         ran.unwrap_or_else(|code| panic!("{code}: {statement}"))
     }
 
-    /// The one value that a statement gives.
+    /// The single value that a statement returns.
     #[track_caller]
     pub fn value(&mut self, statement: &str) -> Value {
         let rows = self.run(statement, json!({}));
@@ -122,7 +122,7 @@ impl GraphClient {
         Open { path: format!("tx/{id}"), rows: rows(&content).expect("no error") }
     }
 
-    /// Executes a statement in an open transaction; its rows, or the code of its error.
+    /// Executes a statement in an open transaction; returns its rows, or the code of its error.
     pub fn go_on(
         &mut self,
         open: &Open,
@@ -132,14 +132,14 @@ impl GraphClient {
         rows(&self.ask("POST", &open.path, &one(statement, parameters)).unwrap().json())
     }
 
-    /// Commits; the code of the error if it cannot be.
+    /// Commits; returns the code of the error if that fails.
     pub fn commit(&mut self, open: &Open) -> Result<(), String> {
         let path = format!("{}/commit", open.path);
         let answer = self.ask("POST", &path, &json!({"statements": []})).unwrap();
         rows(&answer.json()).map(drop)
     }
 
-    /// Rolls back; the code of the error if there was nothing to.
+    /// Rolls back; returns the code of the error if that fails.
     pub fn roll_back(&mut self, open: &Open) -> Result<(), String> {
         rows(&self.ask("DELETE", &open.path, &Value::Null).unwrap().json()).map(drop)
     }
@@ -148,13 +148,13 @@ impl GraphClient {
 /// An open transaction.
 #[derive(Debug, Clone)]
 pub struct Open {
-    /// Its path under the database's.
+    /// Its path below the database.
     pub path: String,
-    /// What its first statement gave.
+    /// The result of its first statement.
     pub rows: Vec<Value>,
 }
 
-/// Has clients work at once, each on a connection of its own; gives what each came to.
+/// Runs clients concurrently, each on a connection of its own; returns their results.
 pub fn at_once<T: Send>(
     address: SocketAddr,
     clients: usize,

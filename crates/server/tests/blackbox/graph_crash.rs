@@ -1,7 +1,7 @@
-//! The server is killed under the load of clients of a graph, again and again on one folder. What
-//! was answered with 200 is there, once; what was not is there whole or not at all.
+//! The server is killed again and again on one folder while clients write to a graph. What was
+//! answered with 200 is stored once; anything else is stored as a whole or not at all.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets how often (default 12).
+//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12).
 
 use crate::graph_client::*;
 use crate::ingest_crash::cycles;
@@ -12,16 +12,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How a client writes what it writes with one key.
+/// How a client writes the data of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Habit {
     /// One node.
     Node,
-    /// Two nodes and a relationship by two statements of one request.
+    /// Two nodes and a relationship, by two statements of one request.
     Pair,
     /// The same in an open transaction.
     Open,
-    /// More than an event holds.
+    /// More than an event can hold.
     Large,
     /// A node that all clients merge.
     Merge,
@@ -42,21 +42,21 @@ const HABITS: [Habit; 8] = [
 const LARGE: u64 = 48;
 const MERGED_KEYS: u64 = 20;
 
-/// What a client knows of what it wrote.
+/// What a client knows of its write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// Answered without an error.
     Done,
-    /// Answered with an error after which one tries again.
+    /// Answered with a transient error.
     Refused,
     /// Not answered.
     Unknown,
 }
 
-/// What a client wrote, by key.
+/// The writes of a client, by key.
 type Ledger = HashMap<String, Fate>;
 
-/// What an answer says. `Err` when the connection is over.
+/// The outcome that an answer reports. `Err` when the connection is over.
 fn fate(answer: io::Result<crate::client::Answer>) -> io::Result<Fate> {
     let answer = answer?;
     let content = answer.json();
@@ -101,7 +101,7 @@ fn write(client: &mut GraphClient, habit: Habit, key: &str, turn: u64) -> io::Re
     }
 }
 
-/// Writes until the connection is cut.
+/// Writes until the connection breaks.
 fn write_until_cut(address: SocketAddr, habit: Habit, name: &str) -> Ledger {
     let mut ledger = Ledger::new();
     let Ok(mut client) = GraphClient::connect(address) else { return ledger };
@@ -116,14 +116,14 @@ fn write_until_cut(address: SocketAddr, habit: Habit, name: &str) -> Ledger {
     ledger
 }
 
-/// How often each key is there, as a statement tells it with its count.
+/// How often each key is stored, according to a statement that counts them.
 fn counted(client: &mut GraphClient, statement: &str) -> HashMap<String, u64> {
     let rows = client.run(statement, json!({}));
     let pair = |row: Value| (row[0].as_str().unwrap().to_owned(), row[1].as_u64().unwrap());
     rows.into_iter().map(pair).collect()
 }
 
-/// Everything that was ever written, by habit.
+/// All writes, by habit.
 #[derive(Default)]
 struct Book(HashMap<u8, Ledger>);
 
@@ -132,9 +132,9 @@ impl Book {
         self.0.entry(habit as u8).or_default().extend(ledger);
     }
 
-    /// Asserts that of these habits each key that was answered is there as often as it should be,
-    /// that none is that was refused, and each other as often or not at all; takes what is there
-    /// for answered from here on, and what is not for refused.
+    /// Asserts for these habits that each answered key is stored as often as it should be, no
+    /// refused key is stored, and each other one is stored completely or not at all. From here on,
+    /// stored keys count as answered and missing ones as refused.
     fn check(&mut self, habits: &[Habit], there: &HashMap<String, u64>, times: u64) {
         let mut known = 0;
         for habit in habits {
@@ -224,7 +224,7 @@ fn what_was_only_written_in_an_open_transaction_is_gone_with_the_server() {
     let mut client = GraphClient::at(server.address);
     assert_eq!(client.commit(&open), Err(NOT_FOUND.to_owned()));
     assert_eq!(client.value("MATCH (n) RETURN count(n)"), json!(1));
-    // One that is ended with SIGTERM waits for no open transaction.
+    // A server stopped by SIGTERM does not wait for open transactions.
     let open = client.begin("CREATE (:N)", json!({}));
     assert!(server.terminate().success());
     let server = Server::start_in(dir.path(), &[]);

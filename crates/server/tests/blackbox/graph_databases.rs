@@ -1,5 +1,5 @@
-//! Each log is a graph of its own; events of a graph that others append change it, or nothing; and
-//! what was open ends with its log.
+//! Each log is a graph of its own; graph events appended by others change it or are ignored; and
+//! open transactions end with their log.
 
 use crate::client::Answer;
 use crate::graph_client::*;
@@ -25,7 +25,7 @@ fn each_log_is_a_graph_of_its_own() {
     client("x").run("CREATE CONSTRAINT FOR (n:N) REQUIRE n.of IS UNIQUE", json!({}));
     client("x").run("CREATE (:N {of: 'x'})-[:R]->(:N {of: 'x2'})", json!({}));
     assert_eq!(client("y-2").value(count), json!([]));
-    // A rule of one is none of another, and ids begin anew.
+    // Constraints of one graph do not apply to another, and ids start at 0.
     client("y-2").run("UNWIND [1, 1] AS i CREATE (:N {of: 'y'})", json!({}));
     assert_eq!(client("y-2").value("MATCH (n:N) RETURN collect(id(n))"), json!([0, 1]));
     for (database, nodes) in [
@@ -39,7 +39,7 @@ fn each_log_is_a_graph_of_its_own() {
         let told = client(database).client.get(&format!("/db/{database}")).unwrap().expect(200);
         assert_eq!(told["nodeCount"], json!(nodes.as_array().unwrap().len()), "{database}");
     }
-    // A log of that name goes before another that is called by it.
+    // A log named neo4j takes precedence over the default log of that name.
     log(&mut client("main"), "PUT", "neo4j").expect(201);
     let own = ["neo4j", "nornic"].map(|database| client(database).value(count));
     assert_eq!(own, [json!([]), json!(["main"])]);
@@ -74,7 +74,7 @@ fn with_its_log_a_graph_and_its_open_transactions_end() {
         assert_eq!(client.go_on(open, read, json!({})), Err(NOT_FOUND.to_owned()));
         assert_eq!(client.commit(open), Err(NOT_FOUND.to_owned()));
     }
-    // Over and over, with one that is used for the first time after its log was made again.
+    // Repeatedly, with a database that is first used after its log was recreated.
     for round in 0..5 {
         let open = [(); 2].map(|()| client.begin("CREATE (:N {of: 'open'})", json!({})));
         client.run("UNWIND range(0, $n) AS i CREATE (:N {of: 'then'})", json!({"n": round}));
@@ -93,7 +93,7 @@ fn logs_are_deleted_and_made_under_load() {
         [NO_DATABASE, NOT_FOUND, OUTDATED, "Neo.TransientError.General.DatabaseUnavailable"];
     let server = Server::start();
     log(&mut GraphClient::at(server.address), "PUT", "x").expect(201);
-    let done = crate::done::Done::default();
+    let done = crate::done::StopSignal::default();
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
         for number in 0..4 {

@@ -1,7 +1,7 @@
-//! A disk that is full in the middle of commits: whoever commits is told, nothing half is there,
-//! and it goes on as soon as there is room.
+//! The disk fills up during commits: clients that commit get an error, no partial transaction is
+//! stored, and writes continue as soon as there is space.
 
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::graph_client::*;
 use crate::ingest_pressure::SmallDisk;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const UNAVAILABLE: &str = "Neo.TransientError.General.DatabaseUnavailable";
 
-/// Makes two nodes and a relationship between them.
+/// Creates two nodes and a relationship between them.
 const PAIR: &str =
     "CREATE (a:Half {id: $id, text: $text})-[:WITH {id: $id}]->(b:Half {id: $id, text: $text})
     RETURN id(a)";
@@ -26,7 +26,7 @@ enum Manner {
     Open,
 }
 
-/// What a client was told, by the ids of its pairs.
+/// A client's results, by the ids of its pairs.
 #[derive(Default)]
 struct Account {
     written: BTreeSet<u64>,
@@ -37,7 +37,7 @@ fn pair(id: u64) -> Value {
     json!({"id": id, "text": "x".repeat(1_500)})
 }
 
-/// Writes a pair. Whether that was done.
+/// Writes a pair; returns whether it was committed.
 fn write(client: &mut GraphClient, manner: Manner, id: u64) -> bool {
     let answer = match manner {
         Manner::AtOnce => client.ask("POST", "tx/commit", &one(PAIR, pair(id))),
@@ -61,8 +61,8 @@ fn write(client: &mut GraphClient, manner: Manner, id: u64) -> bool {
     false
 }
 
-/// Writes pairs until the test is done.
-fn write_until(address: SocketAddr, manner: Manner, first: u64, done: &Done) -> Account {
+/// Writes pairs until `done` is set.
+fn write_until(address: SocketAddr, manner: Manner, first: u64, done: &StopSignal) -> Account {
     let mut client = GraphClient::at(address);
     let mut account = Account::default();
     for id in first.. {
@@ -80,7 +80,7 @@ fn write_until(address: SocketAddr, manner: Manner, first: u64, done: &Done) -> 
     account
 }
 
-/// Waits until what a figure of the graph says is so.
+/// Waits until a figure of the graph satisfies `is_so`.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -99,7 +99,7 @@ fn a_full_disk_is_told_to_who_commits_and_nothing_half_stays() {
     let address = disk.server.address;
     let mut client = GraphClient::at(address);
     client.run("CREATE INDEX FOR (n:Half) ON (n.id)", json!({}));
-    let done = Done::default();
+    let done = StopSignal::default();
     let accounts: Vec<Account> = std::thread::scope(|scope| {
         let at_the_end = done.at_the_end();
         let manners = [Manner::AtOnce, Manner::Open, Manner::AtOnce, Manner::Open];
@@ -122,12 +122,12 @@ fn a_full_disk_is_told_to_who_commits_and_nothing_half_stays() {
                     .status
                     == 503
             });
-            // Reads go on, and see whole transactions.
+            // Reads continue and see whole transactions.
             for _ in 0..20 {
                 let halves = client.value("MATCH (n:Half) RETURN count(n)").as_u64().unwrap();
                 assert_eq!(halves % 2, 0);
             }
-            // One that reads only is committed.
+            // A read-only transaction commits.
             let open = client.begin("MATCH (n:Half) RETURN count(n)", json!({}));
             assert_eq!(client.commit(&open), Ok(()));
             fs::remove_file(disk.filler()).unwrap();

@@ -1,4 +1,4 @@
-//! What `/metrics`, `/v1/views` and `wellspring top` say of graphs.
+//! What `/metrics`, `/v1/views` and `wellspring top` report about graphs.
 
 use crate::client::Client;
 use crate::exposition::{read, value};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Executes a statement; the code of its error, if any.
+/// Executes a statement; returns the code of its error, if any.
 fn run(client: &mut Client, path: &str, statement: &str) -> Option<String> {
     let body = json!({"statements": [{"statement": statement}]});
     let answer = client.post(path, &body).unwrap().json();
     answer["errors"][0]["code"].as_str().map(str::to_owned)
 }
 
-/// Opens a transaction with a statement; its path.
+/// Opens a transaction with a statement; returns its path.
 fn begin(client: &mut Client, statement: &str) -> String {
     let body = json!({"statements": [{"statement": statement}]});
     let answer = client.post("/db/neo4j/tx", &body).unwrap();
@@ -41,7 +41,7 @@ fn what_happens_to_graphs_is_counted() {
     assert_eq!(run(&mut client, at_once, "MATCH (c:C) RETURN c"), None);
     let code = run(&mut client, at_once, "RETURN collect(1) + range(1, 100000) AS x");
     assert_eq!(code.as_deref(), Some("Neo.TransientError.General.MemoryPoolOutOfMemoryError"));
-    // One that is overtaken, one beyond the number, one beyond the memory.
+    // One with a conflict, one beyond the number of transactions, one beyond the memory.
     let open = begin(&mut client, "MATCH (c:C) SET c.n = c.n + 1");
     let code = run(&mut client, "/db/neo4j/tx", "RETURN 1");
     let limited = "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
@@ -55,7 +55,7 @@ fn what_happens_to_graphs_is_counted() {
     let code = run(&mut client, &open, &large);
     assert_eq!(code.as_deref(), Some("Neo.TransientError.General.MemoryPoolOutOfMemoryError"));
     assert_eq!(client.post(&open, &json!({})).unwrap().status, 404);
-    // One that nobody asks for.
+    // One that is never continued.
     begin(&mut client, "CREATE (:Never)");
     let deadline = Instant::now() + Duration::from_secs(30);
     while figure(&server, "open_transactions", &[]) > 0.0 {

@@ -1,7 +1,7 @@
-//! Events of a graph that others append: they change it if they make sense, change nothing if not,
-//! and harm nobody.
+//! Graph events appended by other writers: valid ones change the graph, invalid ones do not, and no
+//! client is affected.
 
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::graph_client::*;
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn dump(client: &mut GraphClient) -> Vec<Value> {
     [client.run(nodes, json!({})), client.run(relationships, json!({}))].concat()
 }
 
-/// Appends an event whose data is this text of JSON; gives its position.
+/// Appends an event with this JSON text as data; returns its position.
 #[track_caller]
 fn append(client: &mut GraphClient, event_type: &str, data: &str) -> u64 {
     let body = format!(r#"{{"events":[{{"type":"{event_type}","tags":[],"data":{data}}}]}}"#);
@@ -23,7 +23,7 @@ fn append(client: &mut GraphClient, event_type: &str, data: &str) -> u64 {
     answer.expect(200)["last"].as_u64().expect("a position")
 }
 
-/// Waits until the graph shows what was appended up to here.
+/// Waits until the graph shows everything up to this position.
 fn wait_for(client: &mut GraphClient, position: u64) {
     for _ in 0..20_000 {
         let told = client.client.get("/db/neo4j").unwrap().expect(200);
@@ -35,7 +35,7 @@ fn wait_for(client: &mut GraphClient, position: u64) {
     panic!("position {position} is never shown");
 }
 
-/// Appends an event, and waits until the graph has looked at it.
+/// Appends an event and waits until the graph has processed it.
 #[track_caller]
 fn put(client: &mut GraphClient, event_type: &str, data: &str) {
     let position = append(client, event_type, data);
@@ -72,7 +72,7 @@ const SENSE: &[(&str, &str)] = &[
         r#"{"tx":"a","part":2,"of":2,"nodes":[{"id":21,"new":["Y"]}]}"#,
         "MATCH (y:Y) RETURN count(y) = 2",
     ),
-    // As far away as ids go.
+    // As far apart as ids can be.
     (
         r#"{"nodes":[{"id":281474976710655,"new":["Far"]}]}"#,
         "MATCH (n:Far) RETURN id(n) = 281474976710655",
@@ -102,7 +102,7 @@ fn what_others_append_changes_the_graph_if_it_makes_sense() {
 }
 
 const NONSENSE: &[&str] = &[
-    // No object, or with other fields.
+    // Not an object, or with unknown fields.
     "null",
     "1",
     "\"text\"",
@@ -124,7 +124,7 @@ const NONSENSE: &[&str] = &[
     r#"{"nodes":[{"id":281474976710656,"new":["X"]}]}"#,
     r#"{"nodes":[{"id":99999999999999999999999999,"new":["X"]}]}"#,
     r#"{"rels":[{"id":281474976710656,"new":"R","from":0,"to":1}]}"#,
-    // What is there already, or is not.
+    // Entities that exist already, or do not.
     r#"{"nodes":[{"id":0,"new":["X"]}]}"#,
     r#"{"nodes":[{"id":50,"new":["X"]},{"id":50,"new":["X"]}]}"#,
     r#"{"nodes":[{"id":50,"set":{"x":1}}]}"#,
@@ -137,7 +137,7 @@ const NONSENSE: &[&str] = &[
     r#"{"nodes":[{"id":0,"gone":true}]}"#,
     r#"{"nodes":[{"id":0,"new":["X"],"gone":true}]}"#,
     r#"{"nodes":[{"id":0,"gone":"yes"}]}"#,
-    // Rules.
+    // Constraints.
     r#"{"nodes":[{"id":0,"set":{"k":2}}]}"#,
     r#"{"nodes":[{"id":50,"new":["P"],"set":{"k":50}},{"id":51,"new":["P"],"set":{"k":50}}]}"#,
     // Names and values.
@@ -157,7 +157,7 @@ const NONSENSE: &[&str] = &[
     r#"{"nodes":[{"id":0,"set":{"x":{"$type":"Date"}}}]}"#,
     r#"{"nodes":[{"id":0,"set":{"x":1e400}}]}"#,
     r#"{"rels":[{"id":50,"new":["R"],"from":0,"to":1}]}"#,
-    // Parts.
+    // Parts of transactions.
     r#"{"tx":"a","nodes":[{"id":50,"new":["X"]}]}"#,
     r#"{"tx":"a","part":2,"of":2,"nodes":[{"id":50,"new":["X"]}]}"#,
     r#"{"tx":"a","part":0,"of":0,"nodes":[{"id":50,"new":["X"]}]}"#,
@@ -190,7 +190,7 @@ fn nonsense_that_others_append_changes_nothing_and_forbids_nothing() {
     prepare(&mut client);
     let before = dump(&mut client);
     let kinds = [("GraphChanged", NONSENSE), ("GraphSchemaChanged", NONSENSE_OF_SCHEMA)];
-    // A transaction that stays open beside all of it, and reads everything.
+    // A transaction that stays open throughout and reads everything.
     let open = client.begin("MATCH (n) RETURN count(n)", json!({}));
     for (event_type, all) in kinds {
         for data in all {
@@ -198,7 +198,7 @@ fn nonsense_that_others_append_changes_nothing_and_forbids_nothing() {
             assert_eq!(dump(&mut client), before, "{data}");
         }
     }
-    // What is deep or long, or no JSON at all.
+    // Deep or long values, and invalid JSON.
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     for data in [
         format!(r#"{{"nodes":[{{"id":0,"set":{{"x":{deep}}}}}]}}"#),
@@ -248,7 +248,7 @@ fn clients_and_others_who_take_the_same_ids_harm_nobody() {
     let (clients, times) = (8, size(60, 2_000));
     let mut client = GraphClient::at(server.address);
     client.run("CREATE (:C {n: 0})", json!({}));
-    let done = Done::default();
+    let done = StopSignal::default();
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
         scope.spawn(|| {

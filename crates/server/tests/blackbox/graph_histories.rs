@@ -1,6 +1,6 @@
-//! Random transactions of several clients, and an order of them that explains everything that was
-//! read: that there is one is what serialisable means. Lists that are only appended to tell the
-//! order of their writers by themselves.
+//! Random transactions of several clients, and a serial order that explains every read: its
+//! existence is the definition of serialisable. Lists that are only appended to reveal the order of
+//! their writers.
 
 use crate::graph_client::*;
 use crate::numbered::Coins;
@@ -15,20 +15,20 @@ const READ: &str = "MATCH (n:K {k: $k}) RETURN n.l";
 /// All lists at once.
 const READ_ALL: &str = "MATCH (n:K) RETURN n.l ORDER BY n.k";
 
-/// One statement: a key, or all if none is given, and what it appends there.
+/// One statement: a key (all if none is given), and the value it appends there.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     key: Option<u64>,
     appends: Option<u64>,
 }
 
-/// What was done and seen.
+/// The effects and observations of a transaction.
 #[derive(Debug)]
 struct Record {
     begun: Instant,
     ended: Instant,
     is_committed: bool,
-    /// By key, what others had appended, as it was first seen.
+    /// By key: the appends of others when first seen.
     seen: HashMap<u64, Vec<u64>>,
     /// By key.
     appended: HashMap<u64, Vec<u64>>,
@@ -58,8 +58,8 @@ impl Record {
         Record { begun, ended: begun, is_committed: false, seen, appended }
     }
 
-    /// Notes what a statement gave. A transaction sees its own appends, and otherwise always the
-    /// same.
+    /// Records the result of a statement. A transaction sees its own appends, and otherwise always
+    /// the same.
     fn note(&mut self, step: Step, rows: &[Value]) {
         if let (Some(key), Some(value)) = (step.key, step.appends) {
             self.appended.entry(key).or_default().push(value);
@@ -77,7 +77,7 @@ impl Record {
     }
 }
 
-/// A transaction by statements of one request.
+/// A transaction whose statements are in one request.
 fn at_one_request(client: &mut GraphClient, steps: &[Step]) -> Record {
     let mut record = Record::new();
     let statements: Vec<_> = steps.iter().map(|step| step.statement()).collect();
@@ -93,7 +93,7 @@ fn at_one_request(client: &mut GraphClient, steps: &[Step]) -> Record {
     record
 }
 
-/// An open one, committed or rolled back.
+/// An open transaction, committed or rolled back.
 fn opened(client: &mut GraphClient, steps: &[Step], commits: bool) -> Record {
     let mut record = Record::new();
     let (first, parameters) = steps[0].statement();
@@ -132,7 +132,7 @@ fn run(client: &mut GraphClient, number: usize, times: usize) -> Vec<Record> {
     (0..times).map(|_| one()).collect()
 }
 
-/// Edges from what comes before to what comes after; after the transactions, points in time.
+/// Edges from earlier to later; the transactions are followed by points in time.
 struct Order {
     after: Vec<Vec<usize>>,
 }
@@ -170,7 +170,7 @@ impl Order {
         }
     }
 
-    /// What had been answered before another was begun comes before it.
+    /// A transaction answered before another began precedes it.
     fn add_time(&mut self, records: &[Record]) {
         let count = records.len();
         let mut by_end: Vec<usize> = (0..count).collect();
@@ -189,7 +189,7 @@ impl Order {
         }
     }
 
-    /// Those that no order explains.
+    /// Transactions that no order explains.
     fn cyclic(&self) -> Vec<usize> {
         let mut before = vec![0; self.after.len()];
         self.after.iter().flatten().for_each(|after| before[*after] += 1);
@@ -256,7 +256,7 @@ fn the_order_is_looked_for_in_the_right_way() {
         record(&[(0, &[5]), (1, &[])], &[(1, 6)]),
     ]);
     assert!(Order::of(&fine, &[vec![5], vec![6]]).cyclic().is_empty());
-    // One that was begun after the other's answer and does not see it.
+    // One that began after the other's answer and does not see it.
     let mut late = vec![record(&[(0, &[])], &[(0, 5)])];
     late[0].ended = Instant::now();
     std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! The order of requests that the original's client sends: a login, then thousands of small
+//! The sequence of requests that the original's client sends: a login, then thousands of small
 //! CREATEs, over HTTP/1.1 and HTTP/2; and who may write.
 
 use crate::closed::{Closed, PASSWORD};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const CREATE: &str = "CREATE (n:TestNode {id: $id, timestamp: $timestamp}) RETURN n.id as id";
 const CLIENTS: usize = 99;
 
-/// Nanoseconds that no float tells exactly, another for each id.
+/// Nanoseconds that no float represents exactly, distinct for each id.
 fn timestamp(id: u64) -> u64 {
     1_795_224_656_517_796_091 + id * 1_000_003
 }
@@ -30,7 +30,7 @@ fn created(content: &Value, id: u64) {
     assert!(content["lastBookmarks"][0].is_string(), "{content}");
 }
 
-/// Asserts that each id below `count` is there once, with its timestamp.
+/// Asserts that each id below `count` exists once, with its timestamp.
 fn assert_all_are_there(client: &mut GraphClient, count: u64) {
     let counted = "MATCH (n:TestNode) RETURN count(n), count(DISTINCT n.id)";
     assert_eq!(client.run(counted, json!({})), [json!([count, count])]);
@@ -61,7 +61,7 @@ fn what_it_creates_over_http1_is_there_once_and_to_the_nanosecond() {
     let next = AtomicU64::new(alone);
     let count = alone + size(1_980, 50_000) as u64;
     at_once(address, CLIENTS, |client, number| {
-        // A password is hashed slowly, so few show it.
+        // Hashing a password is slow, so few clients use one.
         let shown = if number == 0 { basic("admin", PASSWORD) } else { bearer.clone() };
         let fresh = GraphClient::at(address).of("nornic").showing(&shown);
         *client = fresh;
@@ -137,7 +137,7 @@ fn what_it_creates_over_99_streams_of_http2_is_there_as_well() {
     assert_all_are_there(&mut client, count);
 }
 
-/// The code, after the status and that it is in Neo4j's envelope.
+/// The error code; also checks the status and Neo4j's envelope.
 #[track_caller]
 fn refused(answer: &crate::client::Answer, status: u16, code_of_neo4j: &str) {
     let content = answer.expect(status);
@@ -248,7 +248,7 @@ fn a_transaction_ends_with_its_account_whoever_has_the_name_later() {
     let shown = |token: &str| GraphClient::at(address).showing(&format!("Bearer {token}"));
     let first = closed.add("ann", &["writer"]);
     let open = shown(&first).begin("CREATE (:N)", json!({}));
-    // The same account with another credential goes on with it.
+    // The same account with another credential continues it.
     let body = json!({"username": "ann", "password": PASSWORD});
     let again = closed.client().post("/auth/token", &body).unwrap().expect(200);
     let again = again["access_token"].as_str().unwrap().to_owned();
@@ -285,7 +285,7 @@ fn an_account_that_may_not_read_any_more_cannot_go_on_with_its_transactions() {
 fn what_a_transaction_wrote_is_committed_by_nobody_who_may_not_write() {
     let closed = Closed::start();
     let writer = closed.add("ann", &["writer"]);
-    // A token of the same account, for less.
+    // A token of the same account with fewer roles.
     let narrow = json!({"username": "ann", "password": PASSWORD, "roles": ["reader"]});
     let narrow = closed.client().post("/auth/token", &narrow).unwrap().expect(200);
     let narrow = narrow["access_token"].as_str().unwrap().to_owned();
@@ -298,7 +298,7 @@ fn what_a_transaction_wrote_is_committed_by_nobody_who_may_not_write() {
     };
     const FORBIDDEN: &str = "Neo.ClientError.Security.Forbidden";
     assert_eq!(commit(&narrow, &first), Err(FORBIDDEN.to_owned()));
-    // An account that has become a reader's meanwhile.
+    // The account has become a reader in the meantime.
     let change = json!({"roles": ["reader"]});
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &change).expect(200);
     assert_eq!(commit(&writer, &second), Err(FORBIDDEN.to_owned()));

@@ -1,7 +1,7 @@
-//! Clients at the same nodes at once: nothing is counted twice or not at all, nothing is made
+//! Concurrent clients on the same nodes: nothing is counted twice or lost, nothing is created
 //! twice, and no sum ever shows half of a transaction.
 
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::graph_client::*;
 use crate::server::Server;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn a_counter_that_99_clients_want_counts_every_request() {
 
 #[test]
 fn each_gets_another_number_of_a_sequence() {
-    // With many orders each of these is long work.
+    // With many orders each of these is a long read.
     let server = Server::start_with(&["--max-long-reads", "200"]);
     let times = size(4, 20);
     let numbers = at_once(server.address, CLIENTS, |client, _| {
@@ -93,8 +93,8 @@ fn a_relationship_that_99_clients_merge_is_made_once() {
 const ACCOUNTS: u64 = 8;
 const BALANCE: u64 = 100;
 
-/// Moves money between two accounts in an open transaction, again and again until nobody is in its
-/// way; gives how often somebody was.
+/// Moves money between two accounts in an open transaction, retrying after conflicts; returns their
+/// number.
 fn transfer(client: &mut GraphClient, from: u64, to: u64) -> u64 {
     for overtaken in 0..1_000 {
         let read = "MATCH (a:Account {id: $id}) RETURN a.balance";
@@ -120,9 +120,9 @@ fn transfer(client: &mut GraphClient, from: u64, to: u64) -> u64 {
     panic!("always overtaken");
 }
 
-/// Sums of all balances until it is done, told by one statement, by two of one request, and by two
-/// of one open transaction; gives how many there were.
-fn sum_until(client: &mut GraphClient, done: &Done) -> u64 {
+/// Sums of all balances until `done` is set, by one statement, by two of one request, and by two of
+/// one open transaction; returns their number.
+fn sum_until(client: &mut GraphClient, done: &StopSignal) -> u64 {
     let whole = "MATCH (a:Account) RETURN sum(a.balance), count(a)";
     let half = "MATCH (a:Account) WHERE a.id % 2 = $odd RETURN sum(a.balance)";
     let expected = json!(ACCOUNTS * BALANCE);
@@ -143,8 +143,8 @@ fn sum_until(client: &mut GraphClient, done: &Done) -> u64 {
     sums
 }
 
-/// Moves money without a transaction that is open.
-fn transfer_at_once_until(client: &mut GraphClient, done: &Done) {
+/// Moves money without an open transaction.
+fn transfer_at_once_until(client: &mut GraphClient, done: &StopSignal) {
     let both = "MATCH (a:Account {id: $a}), (b:Account {id: $b}) WHERE a.balance > 0
         SET a.balance = a.balance - 1, b.balance = b.balance + 1";
     let mut turn = 0;
@@ -154,7 +154,7 @@ fn transfer_at_once_until(client: &mut GraphClient, done: &Done) {
         if a != b {
             client.run(both, json!({"a": a, "b": b}));
         }
-        // Who takes one request would otherwise always be before those who take five.
+        // Otherwise a client with one request would always overtake one with five.
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -166,7 +166,7 @@ fn a_sum_beside_transfers_never_varies() {
     let make = "UNWIND range(0, $accounts - 1) AS i CREATE (:Account {id: i, balance: $balance})";
     client.run(make, json!({"accounts": ACCOUNTS, "balance": BALANCE}));
     let (transfers, movers) = (size(25, 500) as u64, 8);
-    let (done, overtaken) = (Done::default(), AtomicU64::new(0));
+    let (done, overtaken) = (StopSignal::default(), AtomicU64::new(0));
     let connect = || GraphClient::at(server.address);
     let sums: u64 = std::thread::scope(|scope| {
         let enough = done.at_the_end();

@@ -1,6 +1,5 @@
-//! One graph, however it came to be: as it stands after its transactions, folded anew from its
-//! events, read from a snapshot that was taken while clients wrote, or exported and imported.
-//! Compared byte for byte as Cypher tells it.
+//! One graph, however it was built: by its transactions, rebuilt from its events, from a snapshot
+//! taken while clients wrote, or by export and import. Compared byte for byte as Cypher returns it.
 
 use crate::graph_client::*;
 use crate::numbered::Coins;
@@ -11,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Nodes and relationships that an answer of a dump tells.
+/// Nodes and relationships per answer of a dump.
 const PAGE: u64 = 1_000;
 
-/// Indexes and constraints that there are, and some that are dropped again.
+/// Indexes and constraints to create, and some to drop again.
 const SCHEMA: [&str; 7] = [
     "CREATE INDEX by_key FOR (n:A) ON (n.k)",
     "CREATE INDEX gone FOR (n:B) ON (n.k)",
@@ -80,8 +79,8 @@ fn step(coins: &mut Coins) -> (String, Value) {
     (text, parameters)
 }
 
-/// Executes random transactions until that is not possible any more, or so many. Whatever breaks a
-/// rule is refused.
+/// Executes random transactions until the server refuses, at most `most`. Violations of a rule are
+/// refused.
 fn live(address: SocketAddr, seed: u64, most: usize) {
     let Ok(mut client) = GraphClient::connect(address) else { return };
     let mut coins = Coins::new(seed);
@@ -107,7 +106,7 @@ fn live_all(address: SocketAddr, seed: u64, most: usize) {
     });
 }
 
-/// The rows of a statement as the answer has them.
+/// The rows of a statement as returned.
 fn raw(client: &mut GraphClient, statement: &str, parameters: Value) -> String {
     let answer = client.ask("POST", "tx/commit", &one(statement, parameters)).unwrap();
     assert_eq!(code(&answer.expect(200)), None, "{statement}");
@@ -115,7 +114,7 @@ fn raw(client: &mut GraphClient, statement: &str, parameters: Value) -> String {
     text.split(",\"lastBookmarks\"").next().unwrap().to_owned()
 }
 
-/// The graph as text, the same for the same graph.
+/// The graph as text, equal for equal graphs.
 fn dump(client: &mut GraphClient) -> Vec<String> {
     let mut lines = Vec::new();
     for (pattern, about) in [("(x)", "id(x)"), ("(s)-[x]->(t)", "id(x), type(x), id(s), id(t)")] {
@@ -144,7 +143,7 @@ fn dump(client: &mut GraphClient) -> Vec<String> {
             }
         }
     }
-    // What is counted along, and what indexes find.
+    // Counts that are maintained, and what indexes find.
     for label in ["A", "B", "C", "U"] {
         lines.push(raw(client, &format!("MATCH (n:{label}) RETURN count(n)"), json!({})));
     }
@@ -160,8 +159,7 @@ fn dump(client: &mut GraphClient) -> Vec<String> {
     lines
 }
 
-/// What becomes of each command that makes an index or a constraint, if it is given again: it is
-/// rolled back.
+/// The result of repeating each command that creates an index or a constraint: it is rolled back.
 fn schema(client: &mut GraphClient) -> Vec<String> {
     let creating = SCHEMA.iter().filter(|command| command.starts_with("CREATE"));
     let mut lines = Vec::new();
@@ -187,7 +185,7 @@ fn the_same(is: &[String], was: &[String]) {
     assert_eq!(is.len(), was.len());
 }
 
-/// The snapshot of the graph below a folder, if there is one.
+/// The snapshot file of the graph below a folder, if there is one.
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -198,7 +196,7 @@ fn snapshot(dir: &Path) -> Option<PathBuf> {
         .next()
 }
 
-/// Position of the snapshot from which the graph began, or 0.
+/// Position of the snapshot from which the graph started, or 0.
 fn began_at(client: &mut GraphClient) -> u64 {
     let views = client.client.get("/v1/views").unwrap().expect(200);
     let views = views["views"].as_array().unwrap();
@@ -206,8 +204,7 @@ fn began_at(client: &mut GraphClient) -> u64 {
     graph["snapshot"].as_u64().unwrap()
 }
 
-/// Events of others: so many that a snapshot is worth its writing when the server stops, or while
-/// it runs.
+/// Foreign events: enough that a snapshot is written when the server stops, or while it runs.
 fn fill(client: &mut GraphClient, events: usize) {
     let some = json!({"events": vec![json!({"type": "Other", "data": 1}); 1_000]});
     for _ in 0..events.div_ceil(1_000) {

@@ -1,6 +1,6 @@
-//! What Neo4j 5.26 was recorded to answer, and what this server answers to the same requests:
-//! status, results and the code of the error agree. Messages are in each one's own words. What
-//! differs on purpose is in `DIFFERENCES`.
+//! Recorded answers of Neo4j 5.26 against this server's answers to the same requests: status,
+//! results and error codes agree. The wording of messages differs. Intended differences are in
+//! `DIFFERENCES`.
 
 use crate::client::Answer;
 use crate::closed::Closed;
@@ -8,7 +8,7 @@ use crate::graph_client::*;
 use crate::server::Server;
 use serde_json::{Value, json};
 
-/// Where the server differs from the recordings, and why. The exchanges below leave just this out.
+/// Where the server differs from the recordings, and why. The exchanges below omit exactly this.
 const DIFFERENCES: [(&str, &str); 12] = [
     (
         "messages of errors",
@@ -32,7 +32,7 @@ const DIFFERENCES: [(&str, &str); 12] = [
 
 const COMMIT: &str = "tx/commit";
 
-/// A body with the forms that are wanted, and statistics.
+/// A body that requests these forms, and statistics.
 fn forms(statement: &str, forms: &[&str]) -> Value {
     json!({"statements": [{"statement": statement, "resultDataContents": forms, "includeStats": true}]})
 }
@@ -43,7 +43,7 @@ fn rows_of(columns: Value, rows: Value) -> Value {
     json!({"columns": columns, "data": data.collect::<Vec<_>>()})
 }
 
-/// Statistics of which these are not 0.
+/// Statistics in which only these are not 0.
 fn stats(some: &[(&str, u64)]) -> Value {
     let names = [
         "nodes_created",
@@ -160,7 +160,7 @@ fn results_are_as_recorded() {
         let result = json!({"columns": [], "data": [], "stats": stats(&[(counted, 1)])});
         agrees(&ask(&forms(statement, &["row"])), 200, json!([result]), None);
     }
-    // Recorded with notifications, which are not told here.
+    // Recorded with notifications, which this server does not send.
     let unknown = ask(&one("MATCH (n:Nope) RETURN n.zip", json!({})));
     agrees(&unknown, 200, json!([{"columns": ["n.zip"], "data": []}]), None);
     assert!(unknown.json()["notifications"].is_null());

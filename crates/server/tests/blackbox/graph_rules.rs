@@ -1,6 +1,6 @@
-//! Indexes and constraints that come and go while clients write what they are about.
+//! Indexes and constraints that are created and dropped while clients write the data they cover.
 
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::graph_client::*;
 use crate::numbered::Coins;
 use crate::server::Server;
@@ -17,8 +17,8 @@ const WRITES: [&str; 5] = [
     "MATCH (u:U {k: $k}) SET u.k = $other",
 ];
 
-/// Writes until it is enough. What a rule forbids is refused, and nothing else.
-fn write_until(client: &mut GraphClient, number: u64, done: &Done) {
+/// Writes until `done` is set. Only violations of a constraint are refused.
+fn write_until(client: &mut GraphClient, number: u64, done: &StopSignal) {
     let mut coins = Coins::new(number);
     while !done.is_set() {
         let keys = json!({"k": coins.below(KEYS), "other": coins.below(KEYS)});
@@ -30,7 +30,7 @@ fn write_until(client: &mut GraphClient, number: u64, done: &Done) {
     }
 }
 
-/// Asserts that of each key as many nodes are found by it as there are.
+/// Asserts that searching each key finds as many nodes as there are.
 fn assert_found(client: &mut GraphClient) {
     let seek = "UNWIND range(0, $n) AS k OPTIONAL MATCH (u:U {k: k})
         WITH k, count(u) AS found RETURN k, found ORDER BY k";
@@ -43,11 +43,11 @@ fn assert_found(client: &mut GraphClient) {
     assert_eq!(both["results"][0]["data"], both["results"][1]["data"]);
 }
 
-/// Has clients write while `admin` makes and drops rules.
+/// Runs `admin`, which creates and drops rules, while clients write.
 fn beside_writers(admin: impl FnOnce(&mut GraphClient)) {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[]);
-    let done = Done::default();
+    let done = StopSignal::default();
     let mut client = GraphClient::at(server.address);
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
@@ -106,7 +106,7 @@ fn an_index_that_is_made_under_load_finds_everything() {
     });
 }
 
-/// How often executions were begun again because others came first.
+/// How often executions restarted after a conflict.
 fn overtaken(client: &mut GraphClient) -> u64 {
     let text = client.client.get("/metrics").unwrap().text();
     let figure = |line: &str| line.strip_prefix("wellspring_graph_overtaken_total ")?.parse().ok();
@@ -119,7 +119,7 @@ fn who_reads_much_and_writes_a_little_comes_to_an_end_beside_those_who_write_tha
     let mut client = GraphClient::at(server.address);
     client.run("CREATE INDEX FOR (p:P) ON (p.k)", json!({}));
     client.run("UNWIND range(1, 1000) AS k CREATE (:P {k: k, n: 0})", json!({}));
-    let done = Done::default();
+    let done = StopSignal::default();
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
         for number in 0..12_u64 {
@@ -137,7 +137,7 @@ fn who_reads_much_and_writes_a_little_comes_to_an_end_beside_those_who_write_tha
             let total = "MATCH (p:P) WITH sum(p.n) AS sum MERGE (t:Total) SET t.n = sum RETURN sum";
             let before = overtaken(&mut client);
             assert_eq!(client.run(total, json!({})).len(), 1);
-            // The others are overtaken seldom: each has many nodes to choose from.
+            // The others rarely conflict: each has many nodes to choose from.
             let times = overtaken(&mut client) - before;
             assert!(times < 100, "overtaken {times} times");
         }

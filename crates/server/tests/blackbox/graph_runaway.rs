@@ -1,5 +1,5 @@
-//! Statements without end or measure: each ends with an error that says why, in bounded time and
-//! memory, and what others ask for goes on meanwhile.
+//! Statements without bounds: each ends with a clear error, in bounded time and memory, and other
+//! requests continue meanwhile.
 
 use crate::bounded_work::elsewhere_ns;
 use crate::graph_client::*;
@@ -14,21 +14,20 @@ const TIMED_OUT: &str = "Neo.ClientError.Transaction.TransactionTimedOut";
 const OUT_OF_MEMORY: &str = "Neo.TransientError.General.MemoryPoolOutOfMemoryError";
 const INVALID_FORMAT: &str = "Neo.ClientError.Request.InvalidFormat";
 
-/// What a query may take.
+/// The memory limit of a query.
 const QUERY_BYTES: &str = "10000000";
-/// By how much the process may grow while one is at work: its 10 MB as they are counted, what
-/// growing tables and lists leave unused, the result beside its copy in the answer, and the largest
-/// body.
+/// Maximum growth of the process during one: its 10 MB as counted, unused capacity of growing
+/// tables and lists, the result beside its copy in the answer, and the largest body.
 const MOST_KB: u64 = 110_000;
 
-/// Memory of the server's process, in kB, by its name in `/proc/PID/status`.
+/// A memory figure of the server's process in kB, by its name in `/proc/PID/status`.
 fn memory_kb(server: &Server, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).expect("a line");
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// By how many kB the process has grown at most while `work` went on.
+/// The maximum growth of the process in kB while `work` ran.
 fn grows_kb<T>(server: &Server, work: impl FnOnce() -> T) -> (u64, T) {
     std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
     let before = memory_kb(server, "VmRSS:");
@@ -36,7 +35,7 @@ fn grows_kb<T>(server: &Server, work: impl FnOnce() -> T) -> (u64, T) {
     (memory_kb(server, "VmHWM:").saturating_sub(before), came)
 }
 
-/// A graph whose nodes `:K` are all related to each other, with some more.
+/// A graph whose nodes `:K` are all related to each other, plus some more.
 fn dense(client: &mut GraphClient) {
     client.run("UNWIND range(1, 2000) AS i CREATE (:N {i: i})", json!({}));
     client.run("UNWIND range(1, 50) AS i CREATE (:K {i: i})", json!({}));
@@ -141,7 +140,7 @@ fn what_a_transaction_writes_is_bounded_and_none_of_it_stays() {
     let refused = client.try_run(create, text.clone()).unwrap_err();
     assert_eq!(refused, ARGUMENT, "no retry would help");
     assert_eq!(client.value("MATCH (n) RETURN count(n)"), json!(0));
-    // In an open one as well, whichever of its statements is one too many.
+    // In an open transaction too, whichever of its statements exceeds the limit.
     let open = client.begin("CREATE (:M)", json!({}));
     let create = "UNWIND range(1, 20) AS i CREATE (:M {text: $text, i: i})";
     let mut codes = (0..10).map_while(|_| client.go_on(&open, create, text.clone()).err());
@@ -186,7 +185,7 @@ fn parameters_are_bounded_in_depth_and_memory() {
     assert_eq!(client.run("RETURN size($l)", json!({"l": vec![1; 50_000]})), [json!([50_000])]);
 }
 
-/// Latencies of small requests for a while, in µs, in order.
+/// Latencies of small requests during this time in µs, sorted.
 fn latencies(client: &mut GraphClient, during: Duration) -> Vec<u128> {
     let until = Instant::now() + during;
     let mut latencies = Vec::new();
@@ -222,7 +221,7 @@ fn others_go_on_beside_what_runs_away_and_a_client_that_leaves_ends_it() {
         write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
         away.push(stream);
     }
-    // They are niced: on a busy machine it takes a while until they have done anything.
+    // They are niced: on a busy machine it takes a while until they have made progress.
     let (mut beside, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(30));
     while elsewhere_ns(&server) - before < 200_000_000 {
         assert!(Instant::now() < deadline, "they work beside");
@@ -234,7 +233,7 @@ fn others_go_on_beside_what_runs_away_and_a_client_that_leaves_ends_it() {
         "p99 of a read and a write: {alone} us alone, {beside} us beside runaways: {:.2}",
         beside as f64 / alone as f64
     );
-    // Two of two processors are theirs as long as nobody else wants them.
+    // They may use both processors as long as nothing else needs them.
     assert!(beside < 20 * alone.max(5_000), "{alone} us alone, {beside} us beside them");
     drop(away);
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -1,6 +1,5 @@
-//! Open transactions side by side: of two that both read what the other writes, one is committed,
-//! whatever way of reading it was; and those that have nothing to do with each other are in
-//! nobody's way.
+//! Concurrent open transactions: of two that each read what the other writes, one commits, however
+//! the read was made; independent ones do not conflict.
 
 use crate::closed::ask;
 use crate::graph_client::*;
@@ -24,7 +23,7 @@ const STAR: &str =
     (a)-[:T {w: 1}]->(n:M {id: 2, on: false})-[:T {w: 1}]->(:Y {id: 2})";
 const P_SEVEN: [&str; 2] = ["CREATE (:P {k: 7})", "CREATE (:P {k: 7})"];
 
-/// Reading one way, and each writing what the other has read.
+/// Both read the same way, and each writes what the other has read.
 const SKEWED: &[Pair] = &[
     pair(
         TWO,
@@ -132,7 +131,7 @@ const SKEWED_OVER_RELATIONSHIPS: &[Pair] = &[
         "MATCH (:A)-->()-[r {w: 2}]->() RETURN count(r)",
         ["MATCH (:M {id: 1})-[r]->() SET r.w = 2", "MATCH (:M {id: 2})-[r]->() SET r.w = 2"],
     ),
-    // What was looked at and did not fit has been read as well.
+    // What was examined and did not match counts as read too.
     pair(
         STAR,
         "MATCH (:A)-->()-->(z:Z) RETURN count(z)",
@@ -148,7 +147,7 @@ const SKEWED_OVER_RELATIONSHIPS: &[Pair] = &[
         "MATCH ()-[r:T]->() RETURN count(r)",
         ["MATCH (:M {id: 1})-[r:T]->() DELETE r", "MATCH (m:M {id: 2}) DETACH DELETE m"],
     ),
-    // Two that delete and connect the same node.
+    // Two transactions that delete and connect the same node.
     pair(
         "CREATE (:A {id: 1}), (:B)",
         "RETURN 1",
@@ -161,7 +160,7 @@ const SKEWED_OVER_RELATIONSHIPS: &[Pair] = &[
     ),
     pair("CREATE (:B)", "RETURN 1", ["MATCH (b:B) DELETE b", "MATCH (b:B) SET b.x = 1"]),
     pair("CREATE (:B)", "RETURN 1", ["MATCH (b:B) DELETE b", "MATCH (b:B) DELETE b"]),
-    // A rule, and what breaks it.
+    // A constraint, and a violation of it.
     pair(
         "CREATE (:P {k: 7})",
         "RETURN 1",
@@ -174,7 +173,7 @@ const SKEWED_OVER_RELATIONSHIPS: &[Pair] = &[
     ),
 ];
 
-/// Pairs that are both committed.
+/// Pairs that both commit.
 const APART: &[Pair] = &[
     pair("", "RETURN 1", P_SEVEN),
     pair("CREATE INDEX FOR (p:P) ON (p.k)", "RETURN 1", P_SEVEN),
@@ -187,13 +186,12 @@ const APART: &[Pair] = &[
         "RETURN 1",
         ["MATCH (m:M {id: 1})-[r]->() SET r.w = 2", "MATCH (m:M {id: 2})-[r]->() SET r.w = 2"],
     ),
-    // Who has only read is told as of the beginning.
+    // A read-only transaction sees the state of its beginning.
     pair(TWO, "MATCH (a:A) RETURN count(a)", ["CREATE (:A)", "RETURN 1"]),
     pair(TWO, "MATCH (a:A) RETURN count(a)", ["MATCH (a:A) DELETE a", "MATCH (a:A) RETURN a"]),
 ];
 
-/// Runs each pair in a graph of its own; gives a sentence about each whose outcome is not as
-/// expected.
+/// Runs each pair in a graph of its own; returns a sentence for each unexpected outcome.
 fn run(pairs: &[Pair], expected: &[Result<(), String>; 2]) -> Vec<String> {
     let server = Server::start();
     let mut admin = server.client();
@@ -221,8 +219,8 @@ fn run(pairs: &[Pair], expected: &[Result<(), String>; 2]) -> Vec<String> {
     wrong
 }
 
-/// Does again what was overtaken: nobody is in its way now. That the graph refuses it, for what the
-/// other did to it, is an answer as well.
+/// Retries a transaction after its conflict: nothing conflicts now. The graph may refuse it because
+/// of the other's changes.
 #[track_caller]
 fn retry(client: &mut GraphClient, reads: &str, writes: &str) {
     let again = client.begin(reads, json!({}));

@@ -1,6 +1,6 @@
-//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP: what the language
-//! gives is there as the face renders it. All of them run in the tests of the language itself,
-//! whose readers of the kit these are.
+//! Every tenth scenario of the openCypher Technology Compatibility Kit over HTTP: the face renders
+//! what the language returns. The language's own tests run all of them; the readers of the kit are
+//! theirs.
 
 #[path = "../../../cypher/tests/tck/gherkin.rs"]
 mod gherkin;
@@ -20,19 +20,19 @@ use std::path::Path;
 use step::{Kind, Phase, kind};
 use value::{ListOrder, TckNode, TckRelationship, TckValue, parse};
 
-/// One in so many is run.
+/// One in this many is run.
 const EVERY: usize = 10;
 
 /// A scenario in progress.
 struct World<'a> {
     client: &'a mut GraphClient,
     parameters: Map<String, Value>,
-    /// What the last statement under test came to.
+    /// The result of the last statement under test.
     content: Value,
     graphs: &'a Path,
 }
 
-/// A value as the face renders it: of entities their properties, of a path those of its parts.
+/// A value as the face renders it: for entities their properties, for a path those of its parts.
 fn rendered(value: &TckValue) -> TckValue {
     let properties = |of: &BTreeMap<String, TckValue>| {
         TckValue::Map(of.iter().map(|(key, value)| (key.clone(), rendered(value))).collect())
@@ -88,8 +88,7 @@ fn parameter(value: &TckValue) -> Value {
     }
 }
 
-/// What entities a value holds, as `meta` names their kinds, one after the other; nothing for null
-/// in between.
+/// The kinds of the entities in a value, as `meta` lists them in order; nulls are skipped.
 fn kinds(value: &TckValue, out: &mut Vec<&'static str>) {
     match value {
         TckValue::Node(_) => out.push("node"),
@@ -112,7 +111,7 @@ fn kinds_told(meta: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// The nodes of a value as the kit writes them, labels and all.
+/// The nodes of a value as the kit writes them, including labels.
 fn nodes(value: &TckValue, out: &mut BTreeSet<String>) {
     let mut add = |node: &TckNode| {
         let labels = node.labels.clone();
@@ -131,7 +130,7 @@ fn nodes(value: &TckValue, out: &mut BTreeSet<String>) {
     }
 }
 
-/// The same of the form `graph`.
+/// The same for the form `graph`.
 fn nodes_told(data: &[Value]) -> BTreeSet<String> {
     let all = data.iter().flat_map(|row| row["graph"]["nodes"].as_array().unwrap());
     let text = |node: &Value| {
@@ -223,15 +222,15 @@ impl World<'_> {
         same(came, wanted)?;
         let nodes_told = nodes_told(data);
         let missing: Vec<_> = wanted_nodes.difference(&nodes_told).collect();
-        // Within lists whose order is ignored the kit may write another one.
+        // Within lists whose order is ignored the kit may write a different order.
         if missing.is_empty() || lists == ListOrder::Ignored {
             return Ok(());
         }
         Err(format!("not in graph: {missing:?}"))
     }
 
-    /// Nodes and relationships by what the statistics say; of labels and properties these count
-    /// otherwise.
+    /// Nodes and relationships according to the statistics; labels and properties are counted
+    /// differently there.
     fn effects(&self, table: &[Vec<String>]) -> Result<(), String> {
         let stats = &self.result()?["stats"];
         for (name, made, gone) in [
@@ -276,7 +275,7 @@ fn a_tenth_of_the_kit_passes_over_http() {
     let has_procedure = |case: &kit::Case| {
         case.scenario.steps.iter().any(|step| matches!(kind(step), Ok(Kind::Procedure(..))))
     };
-    // Procedures of the kit's are the library's business.
+    // Procedures of the kit are tested in the library.
     cases.retain(|case| !has_procedure(case));
     let server = Server::start();
     let mut client = GraphClient::at(server.address);

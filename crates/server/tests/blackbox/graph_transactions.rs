@@ -1,5 +1,5 @@
-//! Open transactions, one after the other: what ends them leaves nothing of them, and nobody else
-//! can touch them.
+//! The life of open transactions: whatever ends one removes all its effects, and no other client
+//! can use it.
 
 use crate::client::Client;
 use crate::closed::Closed;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const CONSTRAINT_FAILED: &str = "Neo.ClientError.Schema.ConstraintValidationFailed";
 const BUSY: &str = "Neo.ClientError.Transaction.TransactionAccessedConcurrently";
 
-/// A server with two connected nodes and a rule.
+/// A server with two connected nodes and a constraint.
 fn prepared(flags: &[&str]) -> (Server, GraphClient) {
     let server = Server::start_with(flags);
     let mut client = GraphClient::at(server.address);
@@ -20,14 +20,14 @@ fn prepared(flags: &[&str]) -> (Server, GraphClient) {
     (server, client)
 }
 
-/// Asserts that nothing has been added to what was prepared.
+/// Asserts that nothing was added to the prepared graph.
 #[track_caller]
 fn assert_untouched(client: &mut GraphClient, about: &str) {
     let nodes = client.value("MATCH (n) OPTIONAL MATCH (n)-[r]->() RETURN [count(n), count(r)]");
     assert_eq!(nodes, json!([2, 1]), "{about}");
 }
 
-/// Statements that fail, and with which code.
+/// Statements that fail, and their codes.
 const FAILING: [(&str, &str); 9] = [
     ("BOGUS", "Neo.ClientError.Statement.SyntaxError"),
     ("RETURN foo", "Neo.ClientError.Statement.SyntaxError"),
@@ -108,7 +108,7 @@ fn a_transaction_that_nobody_asks_for_is_forgotten() {
     let (_server, mut client) = prepared(&["--graph-transaction-timeout-ms", "1000"]);
     let [kept, left] = [(); 2].map(|()| client.begin("CREATE (:N)", json!({})));
     let begun = Instant::now();
-    // Each request keeps one open, without a statement as well.
+    // Each request keeps it open, even one without a statement.
     while begun.elapsed() < Duration::from_millis(2_500) {
         let answer = client.ask("POST", &kept.path, &json!({"statements": []})).unwrap();
         let content = answer.expect(200);
@@ -158,7 +158,7 @@ const ENDLESS: &str =
     "CREATE (:N) WITH 1 AS x UNWIND range(1, 30000) AS a UNWIND range(1, 30000) AS b
     UNWIND range(1, 30000) AS c RETURN sum(a * b * c)";
 
-/// The head of a request for so many bytes of content.
+/// The head of a request with this many bytes of content.
 fn head(path: &str, length: usize) -> String {
     format!(
         "POST /db/neo4j/{path} HTTP/1.1\r\nHost: l\r\nContent-Type: application/json\r\n\
@@ -177,20 +177,20 @@ fn of_a_request_that_is_cut_off_nothing_is_there() {
             let mut cut = Client::connect(server.address).unwrap();
             cut.send(head(path, body.len()).as_bytes()).unwrap();
             cut.send(&body.as_bytes()[..sent]).unwrap();
-            // The server has it before its end comes.
+            // The server receives it before the connection ends.
             std::thread::sleep(Duration::from_millis(5));
             drop(cut);
         }
     }
     assert_untouched(&mut client, "cut off");
-    // What was there before is as it was.
+    // The earlier state is unchanged.
     assert_eq!(client.go_on(&open, "MATCH (n:N) RETURN count(n)", json!({})), Ok(vec![json!([1])]));
     std::thread::sleep(Duration::from_millis(2_500));
     assert_eq!(client.commit(&open), Err(NOT_FOUND.to_owned()));
     assert_untouched(&mut client, "forgotten");
 }
 
-/// How many transactions are open.
+/// The number of open transactions.
 fn open_transactions(client: &mut GraphClient) -> u64 {
     let text = client.client.get("/metrics").unwrap().text();
     let figure =
@@ -216,7 +216,7 @@ fn a_client_that_leaves_in_the_middle_of_a_statement_ends_its_transaction() {
             deadline("it is not opened");
         }
         if let Some(open) = &open {
-            // Nobody else comes between, and the transaction is not ended by who tries.
+            // No other request comes between, and a failed attempt does not end the transaction.
             while client.go_on(open, "CREATE (:N)", json!({})) != Err(BUSY.to_owned()) {
                 deadline("it is not executed");
             }
@@ -280,7 +280,7 @@ fn of_requests_at_once_in_one_transaction_those_count_that_were_not_told_to_wait
         }
         let there = client.go_on(&open, "MATCH (n:N) RETURN count(n)", json!({}));
         assert_eq!(there, Ok(vec![json!([done + 1])]));
-        // One commits it, or one rolls it back; nobody does both.
+        // One commits it, or one rolls it back; never both.
         let ended = at_once(server.address, 4, |client, number| match number % 2 {
             0 => client.commit(&open),
             _ => client.roll_back(&open),

@@ -1,11 +1,11 @@
-//! The transcript in `docs/graph.md`: every line is asked of a server, in order, and every answer
-//! that is shown is compared. `…` in it stands for anything.
+//! The transcript in `docs/graph.md`: every request is sent to a server, in order, and every answer
+//! shown is compared. `…` stands for anything.
 
 use crate::server::Server;
 use crate::transcript::{Step, ask, status_of, steps};
 use serde_json::Value;
 
-/// Whether an answer is what is shown.
+/// Whether an answer matches what is shown.
 fn is_shown(shown: &Value, found: &Value) -> bool {
     match (shown, found) {
         (Value::String(shown), Value::String(found)) => match shown.split_once('…') {

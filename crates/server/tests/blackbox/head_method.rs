@@ -1,6 +1,6 @@
-//! `HEAD` over HTTP/2: the headers of `GET` and no content, on a connection that goes on. hyper
-//! leaves content out for HTTP/1 alone, and a client resets a stream whose answer to `HEAD` has
-//! some.
+//! `HEAD` over HTTP/2: the headers of `GET` without content, on a connection that stays usable.
+//! hyper omits content only for HTTP/1, and a client resets a stream whose answer to `HEAD` has
+//! content.
 
 use crate::server::Server;
 use h2::client::{self, SendRequest};
@@ -42,7 +42,7 @@ fn head_over_http_2_has_the_headers_of_get_and_no_content() {
                 let length: usize = head.1["content-length"].to_str().unwrap().parse().unwrap();
                 assert!(bytes > 0 && length == bytes, "{path}: {length} of {bytes}");
             }
-            // An answer without end ends at its headers.
+            // An endless answer ends with its headers.
             let stream = ask(&mut sender, (Method::HEAD, "/v1/events?tag=sse:1")).await.unwrap();
             assert_eq!((stream.0, stream.2, stream.1.get("content-length")), (200, 0, None));
             assert_eq!(stream.1["content-type"], "text/event-stream");

@@ -1,4 +1,4 @@
-//! `wellspring import`: the same content is added once, however it comes.
+//! `wellspring import`: the same content is added once, in whatever form it is given.
 
 use crate::closed::{Closed, PASSWORD};
 use crate::ingest_pressure::SmallDisk;
@@ -35,7 +35,7 @@ fn command(server: &Server, args: &[&str]) -> Command {
 
 fn finish(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.spawn().unwrap();
-    // One that refuses before it reads closes its end.
+    // An import that refuses before reading closes its end.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -60,14 +60,14 @@ impl Ground {
         finish(command(&self.server, &args), b"")
     }
 
-    /// What a successful import says.
+    /// The output of a successful import.
     fn imported(&self, file: &Path, more: &[&str]) -> String {
         let output = self.import(file, more);
         assert!(output.status.success(), "{more:?}: {}", said(&output));
         said(&output)
     }
 
-    /// What an import says that ends with this code.
+    /// The error output of an import that exits with this code.
     fn refused(&self, file: &Path, more: &[&str], code: i32) -> String {
         let output = self.import(file, more);
         assert_eq!(output.status.code(), Some(code), "{more:?}: {}", said(&output));
@@ -78,7 +78,7 @@ impl Ground {
         self.server.client().get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
     }
 
-    /// All events, without what the log gave them.
+    /// All events, without the fields that the log assigns.
     fn events(&self) -> Vec<Value> {
         let headers = [("Accept", "application/x-ndjson")];
         let all = self.server.client().call("GET", "/v1/events", &headers, b"").unwrap().text();
@@ -118,7 +118,7 @@ fn one_file_is_added_once_in_any_batch_size_compression_name_and_through_a_pipe(
         let piped = finish(command(&ground.server, &["import", "--format", "ndjson", "-"]), &input);
         assert!(said(&piped).contains(known), "{}", said(&piped));
     }
-    // Read on this side and not on the server's: the same events are the same import.
+    // Parsed by the tool, not the server: the same events are the same import.
     let array = format!("[{}]", text.trim_end().replace('\n', ",\n"));
     assert!(ground.imported(&ground.file("array.ndjson", array), &[]).contains(known));
     assert_eq!(ground.head(), 2_500);
@@ -154,7 +154,7 @@ fn a_grown_file_adds_its_new_lines_and_a_changed_one_nothing() {
                 "inserted" => all.insert(at, lines(9_000..9_001)),
                 _ => drop(all.remove(at)),
             }
-            // The head of a file is not another file.
+            // The head of a file counts as the same file.
             if at == 2_999 && what == "removed" {
                 all.push(lines(9_000..9_001));
             }
@@ -198,7 +198,7 @@ fn killed_on_either_side_an_import_goes_on_and_adds_nothing_twice() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    // The server now, under an import that waits for it and goes on.
+    // The server starts while an import waits for it.
     let child = command(&ground.server, &args).spawn().unwrap();
     wait_until(&ground, ground.head() + 10_000);
     let address = ground.server.address;
@@ -233,7 +233,7 @@ fn bad_lines_and_repeated_tags_are_counted_and_cost_no_more_than_themselves() {
     }
     assert!(told.contains("from a file of their own"), "{told}");
     assert_eq!(ground.events()[1]["tags"], serde_json::json!(["a", "b"]));
-    // A line that is corrected afterwards is a change, and it is said which.
+    // A line corrected later is a change, and the message names it.
     let text = std::fs::read_to_string(&file)
         .unwrap()
         .replace("\nno\n", "\n{\"type\":\"T\",\"data\":2}\n");

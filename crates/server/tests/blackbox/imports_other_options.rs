@@ -1,7 +1,7 @@
-//! `wellspring import` of content that is in the log already, under other options.
+//! `wellspring import` of content that the log already has, under other options.
 
 use crate::server::Server;
-use crate::user_cli::{Ran, program};
+use crate::user_cli::{ProgramOutput, program};
 use std::path::{Path, PathBuf};
 
 /// A machine that remembers its imports, and a folder for files.
@@ -20,11 +20,11 @@ impl Machine {
         path
     }
 
-    fn import(&self, server: &Server, file: &Path, more: &[&str]) -> Ran {
+    fn import(&self, server: &Server, file: &Path, more: &[&str]) -> ProgramOutput {
         let url = server.url();
         let words = [&["import", file.to_str().unwrap(), "--url", &url], more].concat();
         let state = self.dir.path().join("state");
-        Ran::of(program(&words).env("XDG_STATE_HOME", state).output().unwrap())
+        ProgramOutput::of(program(&words).env("XDG_STATE_HOME", state).output().unwrap())
     }
 }
 
@@ -61,12 +61,12 @@ fn the_same_rows_under_another_tag_are_refused_before_anything_is_added() {
         refused.failed(1, "--again LABEL");
         assert_eq!(head(&server), 3, "{more:?}");
     }
-    // The same options: known, and what is new is added.
+    // The same options: recognized, and new content is added.
     let same = ["--type", "Placed", "--tag", "order"];
     assert!(machine.import(&server, &file, &same).err.contains("3 known"));
     assert!(machine.import(&server, &grown, &same).err.contains("1 added, 3 known"));
     assert_eq!(head(&server), 4);
-    // Both, on purpose: once, however often it is said.
+    // Both, intentionally: once, however often it is repeated.
     let both = ["--type", "Placed", "--tag", "customer", "--again", "by customer"];
     assert!(machine.import(&server, &file, &both).err.contains("3 added"));
     assert!(machine.import(&server, &file, &both).err.contains("3 known"));
@@ -86,7 +86,7 @@ fn another_log_another_server_and_another_file_are_not_meant() {
     machine.import(&other, &file, &["--type", "B"]).done();
     let file = machine.file("customers.csv", "order,customer\n1,bob\n");
     machine.import(&server, &file, &["--type", "B"]).done();
-    // A log that was made anew holds nothing of what is remembered.
+    // A recreated log has nothing of what is remembered.
     let drop = server.client().call("DELETE", "/v1/logs/other?confirm=other", &[], b"").unwrap();
     assert!(drop.status < 300, "{}", drop.text());
     let put = server.client().call("PUT", "/v1/logs/other", &[], b"").unwrap();
@@ -124,13 +124,13 @@ fn an_id_that_is_taken_is_told_with_its_line() {
     let id = "018f5c3e-9b2a-7c11-8d3e-0123456789ab";
     let url = server.url();
     let words = ["append", "--url", &url, "--type", "T", "--id", id];
-    Ran::of(program(&words).output().unwrap()).done();
+    ProgramOutput::of(program(&words).output().unwrap()).done();
     let lines = "{\"type\":\"T\",\"data\":1}\n".repeat(2);
     let text = format!("{lines}\n{{\"type\":\"T\",\"data\":{{}},\"id\":\"{id}\"}}\n{lines}");
     let ran = machine.import(&server, &machine.file("a.ndjson", &text), &[]);
     assert!(ran.err.contains("(position 1)"), "{ran:?}");
     ran.failed(1, "a.ndjson, line 4: its id is taken");
-    // What export wrote, into the log it came from.
+    // The output of export, imported into the log it came from.
     let rows = format!(
         "{{\"type\":\"T\",\"data\":{{}},\"id\":\"{id}\"}}\n{{\"type\":\"U\",\"data\":2}}\n"
     );

@@ -1,10 +1,10 @@
-//! What was accepted and what became of it: in every sample, under load, and at
-//! rest against the log itself and the answers that clients got. And what
-//! `POST /e` stores: type, tags and data as they were given.
+//! Accepted events and their outcome: in every sample, under load, and at rest against the log
+//! itself and the answers that clients got. Also what `POST /e` stores: type, tags and data as
+//! given.
 
 use crate::account::{Account, Amount, count_of};
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -12,18 +12,18 @@ use std::time::Duration;
 
 pub const BOTH_LOOPS: [[&str; 2]; 2] = [["--lean-loop", "true"], ["--lean-loop", "false"]];
 
-/// Events that clients have sent and that were answered with 202.
+/// Events that clients sent and that were answered with 202.
 #[derive(Default)]
 struct Clients {
     sent: AtomicU64,
     answered: AtomicU64,
-    /// Of the answered, those through `POST /v1/append`.
+    /// Those of them sent through `POST /v1/append`.
     appended: AtomicU64,
-    done: Done,
+    done: StopSignal,
 }
 
 impl Clients {
-    /// Pushes with `POST /e` in one of several ways until told that it is enough.
+    /// Pushes with `POST /e` in one of several ways until `done` is set.
     fn push(&self, server: &Server, way: usize) {
         let mut client = server.client();
         for n in 0u64.. {
@@ -45,7 +45,7 @@ impl Clients {
         }
     }
 
-    /// Appends with `"ack":"accepted"`; the log may have too much to do at times.
+    /// Appends with `"ack":"accepted"`; the log may be overloaded at times.
     fn append(&self, server: &Server) {
         let mut client = server.client();
         let event = json!({"type": "Appended", "tags": [], "data": "x".repeat(300)});
@@ -62,7 +62,7 @@ impl Clients {
         }
     }
 
-    /// Takes samples from one of the two sources and checks each; returns how many saw events in
+    /// Samples one of the two sources and checks each sample; returns how many showed events in
     /// flight.
     fn sample(&self, server: &Server, most_staged_bytes: u64, source: Source) -> u64 {
         let (mut client, mut other) = (server.client(), server.client());
@@ -130,7 +130,7 @@ fn every_sample_adds_up_and_at_rest_the_account_is_the_log() {
     }
 }
 
-/// All events of a log, as a JSON page's text and document.
+/// All events of a log, as the text and document of a JSON page.
 fn page(client: &mut Client, log: &str) -> (String, Value) {
     let answer = client.get(&format!("/v1/logs/{log}/events")).unwrap();
     assert_eq!(answer.status, 200);
@@ -140,7 +140,7 @@ fn page(client: &mut Client, log: &str) -> (String, Value) {
 #[test]
 fn what_is_stored_is_what_was_sent() {
     const OPAQUE: &[u8] = b"\x00\xff not JSON {";
-    // Content type, body, what is stored: JSON text or bytes in base64.
+    // Content type, body, and what is stored: JSON text, or bytes in base64.
     type Case<'a> = (Option<&'a str>, &'a [u8], Result<&'a str, &'a str>);
     let cases: [Case<'_>; 10] = [
         (None, br#"{"e":1}"#, Ok(r#"{"e":1}"#)),
@@ -187,7 +187,7 @@ fn what_is_stored_is_what_was_sent() {
             text.contains("\"data\":{\"n\" : 1}") && text.contains("\"data\":\"three\""),
             "{text}"
         );
-        // A record is 32 bytes, its type, its tags and its data.
+        // A record is 32 bytes plus its type, tags and data.
         let (before, _) = Account::ask(&mut client, "main");
         client.call("POST", "/e?type=Ab&tag=xyz&ack=durable", &[], b"[1]").unwrap().expect(202);
         let (after, _) = Account::ask(&mut client, "main");
@@ -250,7 +250,7 @@ fn a_log_made_anew_has_an_account_of_its_own() {
     for lean in BOTH_LOOPS {
         let server = Server::start_with(&[&["--dev-endpoints"], &lean[..]].concat());
         let mut admin = server.client();
-        // Several, so that every serving thread has something of the old log.
+        // Several, so that every serving thread holds part of the old log.
         let mut pushers: Vec<Client> = (0..6).map(|_| server.client()).collect();
         let mut push = |path: &str| -> Vec<u16> {
             let push = |client: &mut Client| client.call("POST", path, &[], b"1").unwrap().status;
@@ -279,18 +279,18 @@ fn a_log_made_anew_has_an_account_of_its_own() {
     }
 }
 
-/// Pushes to a log that comes and goes; returns how many were taken.
-fn push_through(server: &Server, path: &str, done: &Done) -> u64 {
+/// Pushes to a log that is repeatedly dropped and created; returns how many were accepted.
+fn push_through(server: &Server, path: &str, done: &StopSignal) -> u64 {
     let mut client = server.client().patient();
     let mut taken = 0;
     while !done.is_set() {
         let answer = client.call("POST", path, &[], b"1").expect("an answer");
         match answer.status {
             202 => taken += 1,
-            // Not there just now, or being closed.
+            // Dropped at the moment, or being closed.
             404 => drop(answer.problem(404)),
             503 => drop(answer.problem(503)),
-            // Closed while it waited.
+            // Closed while the request waited.
             500 if path.contains("durable") && answer.text().contains("outcome-unknown") => {}
             status => panic!("{status}: {}", answer.text()),
         }
@@ -304,7 +304,7 @@ fn logs_emptied_and_dropped_under_load_leave_no_request_without_an_answer() {
         let server = Server::start_with(&[&["--dev-endpoints"], &lean[..]].concat());
         let mut admin = server.client().patient();
         make(&mut admin, "x");
-        let done = Done::default();
+        let done = StopSignal::default();
         std::thread::scope(|scope| {
             let (server, done) = (&server, &done);
             let enough = done.at_the_end();

@@ -1,13 +1,13 @@
-//! The server is stopped under the load of eight connections, each with a manner
-//! of its own of sending numbered events by `POST /e`.
+//! The server is stopped under the load of eight connections, each with its own way of sending
+//! numbered events by `POST /e`.
 //!
-//! With SIGTERM every event that was answered is stored, once, in order. With
-//! `kill -9` what is missing is the newest of each connection, answered within
-//! the loss window before the kill; what was answered as durable is there.
+//! With SIGTERM every answered event is stored once, in order. With `kill -9` only the newest
+//! events of each connection may be missing, those answered within the loss window before the kill;
+//! events answered as durable are stored.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets how often (default 12), for each of the two.
+//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
 
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::numbered::{Fate, HABITS, Habit, Ledger, ends, prefixes, push_until_cut, read_after};
 use crate::server::Server;
 use std::io::Write;
@@ -15,12 +15,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest time from an answer to a `kill -9` that takes its event. Stated are 2 ms and a
-/// flush; the rest is for a machine that has much else to do.
+/// Longest time from an answer to a `kill -9` that loses its event. Documented are 2 ms plus a
+/// flush; the rest is for a loaded machine.
 const WINDOW: Duration = Duration::from_millis(250);
-/// None of these waits for the disk, which would hurry the flusher.
+/// None of these waits for the disk, which would trigger an early flush.
 const PATIENT: [Habit; 2] = [Habit::Single, Habit::Tagged];
-/// With these, and patient clients, age alone decides when to flush.
+/// With these and such clients, only age triggers a flush.
 const AGE_ALONE: [&str; 2] = ["--ingest-flush-bytes", "1073741824"];
 /// Cycles on one folder.
 const FOLDER_CYCLES: usize = 4;
@@ -31,12 +31,12 @@ pub(crate) fn cycles() -> usize {
     cycles.map_or(12, |text| text.parse().expect("a number of cycles"))
 }
 
-/// Both ways in take turns.
+/// Alternates between the two ways.
 pub(crate) fn flags(cycle: usize) -> [&'static str; 2] {
     ["--lean-loop", if cycle.is_multiple_of(2) { "true" } else { "false" }]
 }
 
-/// Pushes from connections with these habits for a while, and until `stop` has stopped the server.
+/// Pushes from connections with these habits for a while, until `stop` has stopped the server.
 fn load<T>(
     address: SocketAddr,
     cycle: usize,
@@ -54,7 +54,7 @@ fn load<T>(
     (pushers.into_iter().map(|pusher| pusher.join().expect("a pusher")).collect(), stopped)
 }
 
-/// Anywhere between the first request and some hundred flushes.
+/// Between the first request and some hundred flushes.
 fn some_time(cycle: usize) -> Duration {
     Duration::from_millis(3 + (cycle as u64 * 41) % 170)
 }
@@ -63,7 +63,7 @@ fn head(server: &Server) -> u64 {
     server.client().get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
 }
 
-/// Runs `cycle` again and again, now and then on a fresh folder.
+/// Runs `cycle` repeatedly, now and then on a new folder.
 fn run(mut cycle: impl FnMut(&Path, usize)) {
     let mut dir = tempfile::tempdir().unwrap();
     for number in 0..cycles() {
@@ -106,9 +106,9 @@ fn sigterm_at_any_moment_stores_every_answered_event_once_and_in_order() {
     assert!(answered > cycles() as u64 * 20, "the load reached the server: {answered}");
 }
 
-/// The longest a write and its barrier take while `done` is not set: what the disk and the
-/// machine add to the window.
-pub fn slowest_barrier(dir: &Path, done: &Done) -> Duration {
+/// The longest time for a write and its barrier until `done` is set: what disk and machine add to
+/// the window.
+pub fn slowest_barrier(dir: &Path, done: &StopSignal) -> Duration {
     let mut file = std::fs::File::create(dir.join("yardstick")).unwrap();
     let mut slowest = Duration::ZERO;
     while !done.is_set() {
@@ -121,7 +121,7 @@ pub fn slowest_barrier(dir: &Path, done: &Done) -> Duration {
     slowest
 }
 
-/// What a kill took.
+/// The losses of a kill.
 #[derive(Debug, Default)]
 struct Toll {
     answered: u64,
@@ -154,7 +154,7 @@ fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_dura
         let settings = [&flags(cycle)[..], if patient { &AGE_ALONE } else { &[] }].concat();
         let server = Server::start_in(dir, &settings);
         let before = head(&server);
-        let (address, done) = (server.address, Done::default());
+        let (address, done) = (server.address, StopSignal::default());
         let (habits, time) = match patient {
             true => (&PATIENT[..], 2 * WINDOW),
             false => (&HABITS[..], some_time(cycle)),
@@ -176,7 +176,7 @@ fn kill_9_takes_the_newest_of_each_connection_within_the_window_and_nothing_dura
         for (ledger, there) in ledgers.iter().zip(prefixes(&events, &ledgers)) {
             toll.add(cycle, ledger, there, killed);
         }
-        // One barrier may be under way when an event comes, and its own follows.
+        // A barrier may be in progress when an event arrives, followed by its own.
         let window = WINDOW + 2 * barrier;
         assert!(toll.longest <= window, "cycle {cycle}: {toll:?}; {window:?} is too long already");
         all.answered += toll.answered;

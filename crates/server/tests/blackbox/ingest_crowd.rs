@@ -1,10 +1,10 @@
-//! Ten thousand connections, most of them up to no good: idle ones, heads and
-//! bodies that come a byte now and then, header bombs. One client's `POST /e`
-//! goes on as if it were alone, memory stays bounded, and who was only slow is served.
+//! Ten thousand connections, most of them abusive: idle ones, heads and bodies sent a byte at a
+//! time, header bombs. One client's `POST /e` is as fast as if it were alone, memory stays bounded,
+//! and merely slow clients are served.
 
 use crate::account::{Account, count_of, metric};
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use std::io::{ErrorKind, Read, Write};
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 
 const WANTED: usize = 10_000;
 const AT_LEAST: usize = 1_000;
-/// Descriptors of this process for everything else, other tests included.
+/// Descriptors of this process for everything else, including other tests.
 const OTHERS: u64 = 1_000;
-/// How long the one client is watched at least, and at most: a slow machine needs longer until
+/// How long the one client is observed at least, and at most: a slow machine needs longer until
 /// each slow connection has sent two bytes.
 const WATCHED: Duration = Duration::from_millis(2_500);
 const WATCHED_AT_MOST: Duration = Duration::from_secs(30);
-/// What is slow here because the machine is must not look slow to the server.
+/// Timeouts so long that slowness of the machine does not count as slowness of a client.
 const PATIENT: [&str; 4] = ["--header-timeout-ms", "120000", "--body-timeout-ms", "120000"];
-/// Most memory of a connection that has sent little, through the lean loop: its state, the head
-/// or body so far, and as much for the allocator.
+/// Maximum memory of a connection that has sent little, in the lean loop: its state, the head or
+/// body so far, and the same again for the allocator.
 const LEAN_BYTES: u64 = 4 << 10;
-/// The same through the general stack: a read buffer of 8 KiB, the same for the piece of a
-/// body, and as much for tasks, timers and the allocator.
+/// The same in the general stack: a read buffer of 8 KiB, the same for the piece of a body, and the
+/// same again for tasks, timers and the allocator.
 const GENERAL_BYTES: u64 = 24 << 10;
-/// Bombs under way at a time; each may fill its read buffer twice over.
+/// Concurrent bombs; each may fill its read buffer twice.
 const BOMBERS: u64 = 2;
 const MOST_BOMB_BYTES: u64 = 2 * (64 << 10);
 
-/// Raises the limit on descriptors and says how many connections fit under it.
+/// Raises the limit on descriptors; returns how many connections fit.
 fn connections_that_fit() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -74,13 +74,13 @@ fn open_crowd(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-/// Sends a byte on every slow connection, again and again; `sent` is the bytes each has sent.
-fn drip(crowd: &[TcpStream], done: &Done, sent: &AtomicUsize) {
+/// Sends a byte on every slow connection, repeatedly; `sent` is the number each has sent.
+fn drip(crowd: &[TcpStream], done: &StopSignal, sent: &AtomicUsize) {
     while !done.is_set() {
         let slow = crowd.iter().enumerate().filter(|(at, _)| Manner::of(*at) != Manner::Idle);
         for (count, (at, mut stream)) in slow.enumerate() {
             stream.write_all(b"x").unwrap_or_else(|error| panic!("connection {at}: {error}"));
-            // Not so fast that it would be load rather than slowness.
+            // Slowly enough to be no load.
             if count % 64 == 63 {
                 std::thread::sleep(Duration::from_millis(3));
             }
@@ -89,8 +89,8 @@ fn drip(crowd: &[TcpStream], done: &Done, sent: &AtomicUsize) {
     }
 }
 
-/// Sends heads without end until the server has had enough; counts those it put an end to.
-fn bomb(address: SocketAddr, done: &Done, ended: &AtomicUsize) {
+/// Sends endless heads until the server closes the connection; counts the connections closed.
+fn bomb(address: SocketAddr, done: &StopSignal, ended: &AtomicUsize) {
     let line = format!("X-Bomb: {}\r\n", "y".repeat(4_000));
     while !done.is_set() {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -109,7 +109,7 @@ fn bomb(address: SocketAddr, done: &Done, ended: &AtomicUsize) {
     }
 }
 
-/// Times of one request at a time, to the crowded server and to one that has nobody else, in turns.
+/// Latencies of single requests, alternating between the crowded server and an idle one.
 fn watch(crowded: &Server, quiet: &Server, sent: &AtomicUsize) -> [Vec<Duration>; 2] {
     let mut clients = [crowded.client(), quiet.client()];
     let mut times = [Vec::new(), Vec::new()];
@@ -158,13 +158,13 @@ fn ten_thousand_connections_up_to_no_good_stop_nobody() {
     for lean in BOTH_LOOPS {
         let flags = [&lean[..], &PATIENT].concat();
         let (crowded, quiet) = (Server::start_with(&flags), Server::start_with(&flags));
-        // Warm: partitions and threads are there.
+        // Warm-up: partitions and threads exist.
         watch_once(&crowded);
         watch_once(&quiet);
         let before = resident_bytes(&crowded);
         let begun = Instant::now();
         let crowd = open_crowd(crowded.address, count);
-        let (done, ended, sent) = (Done::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (done, ended, sent) = (StopSignal::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         let (times, resident) = std::thread::scope(|scope| {
             let enough = done.at_the_end();
             let dripping = scope.spawn(|| drip(&crowd, &done, &sent));
@@ -208,7 +208,7 @@ fn watch_once(server: &Server) {
     server.client().call("POST", "/e?type=Watched&ack=durable", &[], b"1").unwrap().expect(202);
 }
 
-/// Events of completed requests, when all is stored.
+/// Events of completed requests, once all are stored.
 fn count_of_completed(server: &Server) -> u64 {
     let account = Account::at_rest(server, "main");
     assert_eq!(account.accepted, account.stored);

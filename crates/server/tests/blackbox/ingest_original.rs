@@ -1,5 +1,5 @@
-//! The original's load generator sends one fixed request of 55 bytes and counts
-//! every read as an answer. Against us its count is the number of events stored.
+//! The original's load generator sends one fixed request of 55 bytes and counts every read as an
+//! answer. Against this server its count is the number of events stored.
 
 use crate::account::{Account, count_of};
 use crate::ingest_account::BOTH_LOOPS;
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const REQUEST: &[u8; 55] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
-/// The longest answer that such a client reads at once for certain, in bytes.
+/// The longest answer in bytes that such a client certainly reads in one piece.
 const MOST_ANSWER_BYTES: usize = 256;
 const CONNECTIONS: u64 = 4;
 const REQUESTS: u64 = 1_500;
@@ -35,7 +35,7 @@ fn count_reads(address: SocketAddr) -> u64 {
         assert!(text.starts_with("HTTP/1.1 202 Accepted\r\n"), "{n}: {text}");
         assert!(text.ends_with("\r\n\r\n{\"ok\":true}"), "{n}: a read is a whole answer: {text}");
     }
-    // Nothing is left over that a later read would count.
+    // Nothing is left that a later read would count.
     stream.set_nonblocking(true).unwrap();
     assert!(stream.read(&mut buffer).is_err(), "there is more than one answer a request");
     reads

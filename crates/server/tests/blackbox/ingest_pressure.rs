@@ -1,10 +1,9 @@
-//! More than can be stored: partitions that fill, a disk that is slow, a disk
-//! that is full. Clients get 429 or are read more slowly or get 503; memory
-//! stays bounded; every 202 is stored.
+//! More load than can be stored: full partitions, a slow disk, a full disk. Clients get 429 or 503,
+//! or are read more slowly; memory stays bounded; every 202 is stored.
 
 use crate::account::{Account, Amount, count_of, metric};
 use crate::client::{Answer, Client};
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use serde_json::Value;
@@ -14,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The smallest partition there is, in bytes.
+/// The smallest partition possible, in bytes.
 const PARTITION: u64 = 4 << 20;
 /// Length of the large bodies, in bytes.
 const BODY: usize = 500_000;
 
-/// A large body that tells who sent it and when.
+/// A large body that identifies its connection and its number.
 fn body(connection: usize, n: usize) -> Vec<u8> {
     let mut body = format!("\"{connection:02} {n:06} ").into_bytes();
     body.resize(BODY - 1, b'x');
@@ -31,7 +30,7 @@ fn push(client: &mut Client, path: &str, body: &[u8]) -> Answer {
     client.call("POST", path, &[], body).unwrap()
 }
 
-/// Checks that it is the 429 of a full partition and says when to come again.
+/// Checks that this is the 429 of a full partition, with `Retry-After`.
 fn refused_for_now(answer: &Answer) {
     let problem = answer.problem(429);
     assert_eq!(problem["type"], "/problems/ingest-full");
@@ -39,7 +38,7 @@ fn refused_for_now(answer: &Answer) {
     assert!((1..=60).contains(&seconds) && problem["retry"] == seconds, "{problem}");
 }
 
-/// A server that flushes only when it is asked to, so that a partition fills.
+/// A server that flushes only on request, so that a partition fills.
 fn hesitant(dir: &Path, lean: &[&str]) -> Server {
     let flags = [
         "--threads=1",
@@ -66,17 +65,17 @@ fn a_full_partition_is_429_until_it_is_stored_and_sigterm_stores_it() {
             20 - refused.len() as u64
         };
         let first = fill(0);
-        // The very first may be flushed at once, because nothing was to be flushed before.
+        // The very first may be flushed immediately, because nothing was waiting.
         assert!((fit - 1..=fit + 1).contains(&first), "{first}: {fit} fit");
         let (account, _) = Account::ask(&mut server.client(), "main");
         let amount = |events| Amount { events, bytes: events * record };
         assert_eq!((account.accepted, account.shed), (amount(first), amount(20 - first)));
-        // Who waits for the disk has the rest stored too.
+        // A request that waits for durability makes the rest durable too.
         push(&mut server.client(), "/e?ack=durable&type=Small", b"1").expect(202);
         let account = Account::at_rest(&server, "main");
         assert_eq!(account.stored.events, first + 1);
         let second = fill(20);
-        // A flush that was asked for may still come in between.
+        // A requested flush may still happen in between.
         assert!((fit - 1..=fit + 3).contains(&second), "{second}: there is room again");
         let (account, _) = Account::ask(&mut server.client(), "main");
         assert!(account.lost_possible.events >= fit - 1, "{account:?}");
@@ -96,7 +95,7 @@ fn stored_numbers(server: &Server, connections: usize) -> Vec<Vec<usize>> {
     let mut client = server.client();
     let mut after = 0;
     loop {
-        // A page is cut at 16 MiB of JSON.
+        // A page is limited to 16 MiB of JSON.
         let path = format!("/v1/events?type=Ingested&after={after}&limit=1000");
         let page = client.get(&path).unwrap().expect(200);
         let events = page["events"].as_array().unwrap();
@@ -112,7 +111,7 @@ fn stored_numbers(server: &Server, connections: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// What pushing large bodies from several connections came to.
+/// The result of pushing large bodies over several connections.
 struct Pushed {
     /// Numbers answered with 202, by connection.
     taken: Vec<Vec<usize>>,
@@ -121,7 +120,7 @@ struct Pushed {
 }
 
 fn push_from_many(server: &Server, connections: usize, each: usize) -> Pushed {
-    let done = Done::default();
+    let done = StopSignal::default();
     std::thread::scope(|scope| {
         let enough = done.at_the_end();
         let pushers: Vec<_> = (0..connections)
@@ -157,9 +156,9 @@ fn push_from_many(server: &Server, connections: usize, each: usize) -> Pushed {
 
 const CONNECTIONS: usize = 6;
 
-/// Most memory for partitions, what is on its way to the disk, and bodies being received:
-/// two partitions a thread; the batch that gathers, the one at the disk and two spare
-/// buffers; for each connection its body, the same while it grows, and a read buffer.
+/// Maximum memory for partitions, data on its way to the disk and bodies being received: two
+/// partitions per thread; the batch being gathered, the one being written and two spare buffers;
+/// for each connection its body, a second copy while it grows, and a read buffer.
 fn most_growth() -> u64 {
     const THREADS: u64 = 2;
     let partitions = 2 * THREADS * PARTITION;
@@ -170,8 +169,8 @@ fn most_growth() -> u64 {
 
 #[test]
 fn over_its_memory_shed_refuses_and_block_waits_and_every_202_is_stored() {
-    // In one the partitions are stored only when nothing else helps; in the other the disk is slow:
-    // of a flush only the first piece is taken, and the next begins a millisecond later.
+    // In one, partitions are flushed only under pressure; in the other the disk is slow: each flush
+    // takes only the first piece, and the next begins a millisecond later.
     let rare = "--ingest-flush-ms=60000 --ingest-flush-bytes=1073741824 --ingest-overflow=shed";
     let slow = "--staged-bytes=1 --ingest-overflow=block";
     for (lean, (flags, each)) in
@@ -199,7 +198,7 @@ fn over_its_memory_shed_refuses_and_block_waits_and_every_202_is_stored() {
         }
         let mut account = Account::at_rest(&server, "main");
         if flags == rare {
-            // Who waits for one partition has all others stored, too.
+            // A request that waits for one partition has all others stored too.
             account.accepted.events -= 1;
             account.stored.events -= 1;
         }
@@ -210,10 +209,11 @@ fn over_its_memory_shed_refuses_and_block_waits_and_every_202_is_stored() {
     }
 }
 
-/// A folder that is a small file system of the server's own; `None` where the system allows none.
+/// A folder on a small file system of the server's own; `None` where the system does not permit
+/// one.
 pub struct SmallDisk {
     pub server: Server,
-    /// The folder as the server sees it.
+    /// The folder's path in the server's namespace.
     inside: PathBuf,
 }
 

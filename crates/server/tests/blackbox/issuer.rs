@@ -1,4 +1,4 @@
-//! An issuer of tokens of its own: nothing of ours signs here but `ring`.
+//! A token issuer independent of the server's code: only `ring` signs.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,13 +26,13 @@ fn ed25519(seed: u8) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
 }
 
-/// The Ed25519 key of a seed, as it is published.
+/// The published Ed25519 key for a seed.
 pub fn ed_jwk(seed: u8, id: &str) -> Value {
     let point = encode(ed25519(seed).public_key());
     json!({"kty": "OKP", "crv": "Ed25519", "x": point, "kid": id, "use": "sig", "alg": "EdDSA"})
 }
 
-/// The RSA key, as it is published.
+/// The published RSA key.
 pub fn rsa_jwk(id: &str) -> Value {
     let key = RsaKeyPair::from_pkcs8(RSA).unwrap();
     let public: RsaPublicKeyComponents<Vec<u8>> = key.public().into();
@@ -43,7 +43,7 @@ pub fn jwks(keys: &[Value]) -> String {
     json!({ "keys": keys }).to_string()
 }
 
-/// Claims of a token of this issuer for this server, for a minute.
+/// Claims of a token by this issuer for this server, valid for a minute.
 pub fn claims(subject: &str, roles: Value) -> Value {
     let now_s = now_s();
     json!({"iss": NAME, "aud": AUDIENCE, "sub": subject, "roles": roles, "iat": now_s, "exp": now_s + 60})
@@ -53,7 +53,7 @@ fn message(header: &Value, claims: &Value) -> String {
     format!("{}.{}", encode(header.to_string()), encode(claims.to_string()))
 }
 
-/// A token with this header, whatever it says, signed with the Ed25519 key of a seed.
+/// A token with this header, even an invalid one, signed with the Ed25519 key of a seed.
 pub fn by_ed_under(seed: u8, header: &Value, claims: &Value) -> String {
     let message = message(header, claims);
     let signature = ed25519(seed).sign(message.as_bytes());
@@ -72,14 +72,14 @@ pub fn by_rsa(id: &str, claims: &Value) -> String {
     format!("{message}.{}", encode(signature))
 }
 
-/// A token that is signed with HS256 and this secret.
+/// A token signed with HS256 and this secret.
 pub fn by_hmac(secret: &[u8], claims: &Value) -> String {
     let message = message(&json!({"alg": "HS256", "typ": "JWT"}), claims);
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message.as_bytes());
     format!("{message}.{}", encode(tag))
 }
 
-/// A token that nobody has signed.
+/// An unsigned token.
 pub fn unsigned(claims: &Value) -> String {
     format!("{}.AA", message(&json!({"alg": "none", "typ": "JWT"}), claims))
 }

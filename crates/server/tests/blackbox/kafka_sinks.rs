@@ -1,7 +1,7 @@
-//! Kafka sinks over the real binary and real brokers: every event once for readers of what is
-//! committed, whatever is killed.
+//! Kafka sinks with the real binary and real brokers: consumers with `read_committed` see every
+//! event once, whatever is killed.
 //!
-//! `WELLSPRING_TRIAL=full` makes the first one the whole trial: a million events, 20 kills of the
+//! `WELLSPRING_TRIAL=full` makes the first test the full trial: a million events, 20 kills of the
 //! server and 5 of the broker (`WELLSPRING_TRIAL=full cargo test -p wellspring-server --features
 //! kafka --test blackbox kafka_sinks`).
 
@@ -35,8 +35,8 @@ fn sink(broker: &Broker, topic: &str) -> Value {
     json!({"brokers": [broker.address], "topic": topic, "partition_by": "k"})
 }
 
-/// The positions of the committed records of a topic, by partition, once there are `count`, and no
-/// more come.
+/// The positions of the committed records of a topic, by partition, once there are `count` and no
+/// more arrive.
 fn committed(
     broker: &Broker,
     topic: &str,
@@ -63,7 +63,7 @@ fn committed(
     positions
 }
 
-/// Each event of the log once, and in order of each partition.
+/// Asserts that each event of the log occurs once, in order within each partition.
 #[track_caller]
 fn assert_exactly(positions: &BTreeMap<i32, Vec<u64>>, head: u64) {
     for (partition, positions) in positions {
@@ -80,8 +80,8 @@ fn head(client: &mut Client) -> u64 {
     ask(client, "GET", "/v1/head", &Value::Null).expect(200)["head"].as_u64().unwrap()
 }
 
-/// Sends events by `POST /e` over one connection, some at a time, until told to end; a server that
-/// is gone is waited for.
+/// Pipelines events by `POST /e` over one connection until `ended` is set; waits for a server that
+/// is down.
 fn send(address: SocketAddr, ended: &AtomicBool, sent: &AtomicU64, wanted: u64) {
     use std::io::Read as _;
     let mut buffer = [0; 1 << 14];
@@ -108,8 +108,8 @@ fn send(address: SocketAddr, ended: &AtomicBool, sent: &AtomicU64, wanted: u64) 
                     Ok(0) | Err(_) => break 'connected,
                     Ok(length) => {
                         let text = String::from_utf8_lossy(&buffer[..length]);
-                        // An answer that is cut between two reads is missed; the count is only a
-                        // pace.
+                        // An answer split between two reads is missed; the count is only used for
+                        // pacing.
                         answered += text.matches("202 Accepted").count().max(1);
                     }
                 }
@@ -150,7 +150,7 @@ fn every_event_is_in_the_topic_once_through_kills_of_server_and_broker() {
         ended.store(true, Ordering::SeqCst);
     });
     let mut client = server.client();
-    // Everything that was accepted is stored by now or a moment later.
+    // Everything accepted is stored by now or a moment later.
     ask(&mut client, "POST", "/e?ack=durable", &json!({"last": true}));
     let head = head(&mut client);
     assert!(head > events / 2, "{head} of {events} survived the kills");
@@ -161,7 +161,7 @@ fn every_event_is_in_the_topic_once_through_kills_of_server_and_broker() {
     println!("{head} events, {server_kills} kills of the server, {broker_kills} of the broker");
 }
 
-/// How many records Kafka's own console consumer reads with `read_committed`.
+/// The number of records that Kafka's own console consumer reads with `read_committed`.
 fn console_count(broker: &Broker, topic: &str) -> u64 {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-servers/kafka.sh");
     let output = Command::new(script)
@@ -191,7 +191,7 @@ fn a_frozen_server_whose_place_was_taken_writes_nothing_more() {
         assert!(killed.unwrap().success());
     };
     signal("-STOP");
-    // Another server with the same identity: a copy of the folder, as a restored backup would be.
+    // Another server with the same identity: a copy of the folder, like a restored backup.
     let copy = tempfile::tempdir().unwrap();
     let from = format!("{}/.", dir.path().display());
     let status = Command::new("cp").args(["-r", &from]).arg(copy.path()).status().unwrap();
@@ -209,7 +209,7 @@ fn a_frozen_server_whose_place_was_taken_writes_nothing_more() {
     let stopped = until(&mut client, "/v1/sinks/frozen", is("stopped"));
     assert_eq!(stopped["stop_code"], "fenced", "{stopped}");
     assert_exactly(&committed(broker, "frozen", 2, 60), 60);
-    // The one that took over goes on.
+    // The one that took over continues.
     append(&mut other, "main", "A", "k:1", 61);
     until(&mut other, "/v1/sinks/frozen", |report| report["position"] == 61);
     assert_exactly(&committed(broker, "frozen", 2, 61), 61);

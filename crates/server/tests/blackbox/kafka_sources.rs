@@ -1,4 +1,4 @@
-//! Kafka sources over the real binary and a real broker: every record once, as an event or as a
+//! Kafka sources with the real binary and a real broker: every record once, as an event or a
 //! reject, whatever is killed.
 
 use crate::kafka_sinks::{is_full, topic};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use wellspring_kafka::testing;
 use wellspring_kafka::{Cluster as _, KafkaCluster, OutgoingRecord};
 
-/// Records `from..to`; every fiftieth is rubbish.
+/// Records `from..to`; every fiftieth is invalid.
 fn records(topic: &str, from: u64, to: u64) -> Vec<OutgoingRecord> {
     let record = |n: u64| {
         let value = match n % 50 {
@@ -37,7 +37,7 @@ fn produce(cluster: &KafkaCluster, topic: &str, from: u64, to: u64) {
     }
 }
 
-/// How often each number is among the events of a log, as their data tell it.
+/// How often each number occurs in the data of a log's events.
 fn numbers(
     server: &Server,
     log: &str,

@@ -1,4 +1,4 @@
-//! API keys: shown once, never for more than whoever makes them may.
+//! API keys: shown once, and never with more rights than their creator.
 
 use crate::closed::{Closed, PASSWORD, token};
 use crate::server::Server;
@@ -28,9 +28,9 @@ fn a_key_is_shown_once_and_works_in_both_headers() {
         let answer =
             closed.client().call("POST", "/v1/append", &headers, event.as_bytes()).unwrap();
         answer.expect(200);
-        // `main` alone, and not what its owner may elsewhere.
+        // Only `main`, not the owner's other logs.
         closed.client().call("GET", "/metrics", &[header], b"").unwrap().problem(403);
-        // The lean loop, too.
+        // The lean loop refuses too.
         let taken = closed.client().call("POST", "/e", &[header], b"{}").unwrap();
         assert_eq!(taken.status, 202, "{}", taken.text());
     }
@@ -39,7 +39,7 @@ fn a_key_is_shown_once_and_works_in_both_headers() {
         (&me["by"], &me["key"], &me["roles"]),
         (&json!("key"), &made["id"], &json!(["writer:main"]))
     );
-    // Nowhere again.
+    // Never shown again.
     let seen = closed.get(&ann, &location).expect(200);
     let mut without = made.clone();
     without.as_object_mut().unwrap().remove("secret");
@@ -63,14 +63,14 @@ fn a_key_is_for_no_more_than_the_credentials_that_make_it() {
     }
     add(&ann, json!({"role": "operator", "log": "main"})).expect(201);
     add(&ann, json!({"role": "reader", "log": "other"})).expect(201);
-    // A token for less than its account makes keys for less.
+    // A token with fewer rights than its account creates only such keys.
     let body = json!({"username": "ann", "password": PASSWORD, "roles": ["reader:main"]});
     let narrow = closed.client().post("/auth/token", &body).unwrap().expect(200);
     let narrow = narrow["access_token"].as_str().unwrap();
     add(narrow, json!({"role": "writer", "log": "main"})).problem(403);
     add(narrow, json!({"role": "reader"})).problem(403);
     add(narrow, json!({"role": "reader", "log": "main"})).expect(201);
-    // For others, an admin of everything alone; and for no more than they may.
+    // Only an admin of everything creates keys for others, and only within the others' rights.
     add(&ann, json!({"role": "reader", "account": "root"})).problem(403);
     let given = add(&closed.root, json!({"role": "reader", "account": "ann"})).expect(201);
     assert_eq!(given["account"], "ann");
@@ -144,7 +144,7 @@ fn keys_are_seen_by_their_owner_and_by_admins_page_by_page() {
         }
     }
     assert_eq!(all.len(), 4);
-    // To others a key is not there.
+    // For other accounts the key does not exist.
     for (method, path) in [("GET", ""), ("DELETE", ""), ("POST", "/rotate")] {
         let path = format!("/v1/keys/{of_bob}{path}");
         let problem = closed.ask(&ann, method, &path, &Value::Null).problem(404);
@@ -168,7 +168,7 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     assert!(closed.counts(&key));
     let rotate =
         |id: &str, body: &Value| closed.ask(&ann, "POST", &format!("/v1/keys/{id}/rotate"), body);
-    // At once.
+    // Immediately.
     let second = rotate(&id, &Value::Null).expect(201);
     for member in ["label", "role", "log", "account"] {
         let wanted = json!({"label": "x", "role": "writer", "log": "main", "account": "ann"});
@@ -178,7 +178,7 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     let (second_id, second) = (second["id"].as_str().unwrap(), second["secret"].as_str().unwrap());
     assert!(!closed.counts(&key) && closed.counts(second));
     assert_eq!(rotate(&id, &Value::Null).problem(409)["type"], "/problems/key-ended");
-    // After a while in which both count.
+    // After an overlap in which both are valid.
     let third = rotate(second_id, &json!({"overlap_s": 1, "expires_in_s": 50})).expect(201);
     let third = third["secret"].as_str().unwrap();
     assert!(closed.counts(second) && closed.counts(third));
@@ -195,13 +195,13 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     for body in [json!({"overlap_s": 2_592_001}), json!({"role": "admin"})] {
         rotate(second_id, &body).problem(422);
     }
-    // A narrow token makes no wide key, by this way either.
+    // A narrow token cannot widen a key by rotating it.
     let (wide, _) = closed.key(&ann, &json!({"role": "writer", "log": "main"}));
     let body = json!({"username": "ann", "password": PASSWORD, "roles": ["reader"]});
     let narrow = closed.client().post("/auth/token", &body).unwrap().expect(200);
     let narrow = narrow["access_token"].as_str().unwrap();
     closed.ask(narrow, "POST", &format!("/v1/keys/{wide}/rotate"), &Value::Null).problem(403);
-    // Nor does it end one; a full one does, also of a key that is for more than the account by now.
+    // Nor revoke one; a full token can, including a key that now exceeds the account's rights.
     let end = |bearer: &str| {
         closed.ask(bearer, "DELETE", &format!("/v1/keys/{wide}"), &Value::Null).status
     };
@@ -212,7 +212,7 @@ fn keys_end_by_time_by_hand_and_by_rotation() {
     assert!(closed.counts(&token(&mut closed.client(), "ann")));
 }
 
-/// A key in its overlap has a new end, but was made to live as long as ever.
+/// A key in its overlap expires earlier, but the lifetime it was created with is inherited.
 #[test]
 fn a_key_rotated_again_in_its_overlap_has_a_successor_that_lives_as_long_as_it_was_made_to() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn a_key_rotated_again_in_its_overlap_has_a_successor_that_lives_as_long_as_it_w
     assert!(next["expires_at"].as_str() > old["expires_at"].as_str(), "{old} {next}");
 }
 
-/// The most keys of an account, and the most that are shown of those that have ended.
+/// The maximum number of keys of an account, and of ended ones that are listed.
 const QUOTA: usize = 100;
 
 #[test]
@@ -257,7 +257,7 @@ fn one_account_uses_up_its_own_keys_alone_and_rotation_always_works() {
     let for_rita = json!({"role": "reader", "account": "rita"});
     closed.ask(&closed.root, "POST", "/v1/keys", &for_rita).problem(409);
     let (of_root, _) = closed.key(&closed.root, &reader);
-    // In its place there is always room; beside it there is none.
+    // A replacement always has room; an additional key has none.
     let rotate = |bearer: &str, id: &str, body: &Value| {
         closed.ask(bearer, "POST", &format!("/v1/keys/{id}/rotate"), body)
     };
@@ -267,7 +267,7 @@ fn one_account_uses_up_its_own_keys_alone_and_rotation_always_works() {
     assert!(closed.counts(&keys[1].1));
     rotate(&closed.root, &of_root, &json!({"overlap_s": 60})).expect(201);
     rotate(&rita, &keys[0].0, &Value::Null).problem(409);
-    // What is revoked or has expired makes room.
+    // Revoked and expired keys make room.
     assert_eq!(
         closed.ask(&rita, "DELETE", &format!("/v1/keys/{}", keys[2].0), &Value::Null).status,
         204
@@ -310,7 +310,7 @@ fn keys_that_have_ended_are_forgotten_and_never_count_again() {
         assert!(closed.counts(&secret));
     };
     check(&closed);
-    // Folded anew it is the same.
+    // A rebuild gives the same.
     let Closed { server, root } = closed;
     let dir = tempfile::tempdir().unwrap();
     let mut server = server;

@@ -1,5 +1,4 @@
-//! Ingest over the wire, byte for byte, through the lean loop and through the
-//! general stack.
+//! Ingest byte for byte, through the lean loop and through the general stack.
 
 use crate::client::{Answer, Client};
 use crate::links::said;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 const PLAIN: &[u8] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: keep-alive\r\n\r\n{\"ok\":true}";
 
-/// A server with the lean loop, or without.
+/// A server with or without the lean loop.
 fn server(lean: bool, flags: &[&str]) -> Server {
     let lean = format!("--lean-loop={lean}");
     Server::start_with(&[&[lean.as_str()], flags].concat())
@@ -29,7 +28,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// What was stored, read until `count` events are there.
+/// The stored events, read until there are `count`.
 fn events(server: &Server, count: usize) -> Vec<serde_json::Value> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut client = server.client();
@@ -327,7 +326,7 @@ fn a_client_that_does_not_read_is_not_read_either_and_loses_nothing() {
             }
             assert!(sent < 256 << 20, "the server reads without end");
         }
-        // Another client is served as ever.
+        // Another client is served as usual.
         accepted(&server.client().call("POST", "/e", &[], b"1").unwrap());
         stream.set_nonblocking(false).unwrap();
         let rest = PLAIN.len() - sent % PLAIN.len();
@@ -383,7 +382,7 @@ fn slow_clients_are_ended_while_others_are_served() {
         let asked = Instant::now();
         accepted(&client.call("POST", "/e", &[], b"1").unwrap());
         slowest = slowest.max(asked.elapsed());
-        // A byte now and then does not buy time.
+        // A byte now and then does not extend the timeout.
         if let [_, head, ..] = &mut slow[..] {
             let _ = head.write_all(b"T");
         }
@@ -438,7 +437,7 @@ fn raise_descriptor_limit() {
 fn too_many_connections_are_told_so_and_forgotten() {
     for lean in [true, false] {
         let server = server(lean, &["--max-connections=16", "--threads=1"]);
-        // Whoever asked whether the server is ready may not have been seen to go.
+        // The server may not have noticed yet that the readiness check has disconnected.
         std::thread::sleep(Duration::from_millis(200));
         let mut held: Vec<Client> = (0..16).map(|_| server.client()).collect();
         for client in &mut held {
@@ -531,7 +530,7 @@ fn a_request_in_the_middle_has_time_when_the_server_stops() {
 fn both_ways_to_take_an_event_in_say_the_same() {
     let [lean, general] = both().map(|server| {
         let ask = |target: &str, headers: &[(&str, &str)], body: &[u8]| {
-            // A connection of its own each: what one answer does to it must not hide another's.
+            // A connection each: effects of one answer must not hide another's.
             said(&server.client().call("POST", target, headers, body).unwrap())
         };
         let json = ("Content-Type", "application/json");

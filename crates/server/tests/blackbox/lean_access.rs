@@ -1,4 +1,4 @@
-//! Ingest with accounts: the lean loop lets in who may, and nobody a moment longer.
+//! Ingest with accounts: the lean loop admits authorized clients, and no client a moment longer.
 
 use crate::client::{Answer, Client};
 use crate::closed::{Closed, PASSWORD, ask};
@@ -11,7 +11,7 @@ fn ingest(client: &mut Client, bearer: &str, path: &str) -> Answer {
 }
 
 fn events(closed: &Closed, log: &str) -> u64 {
-    // What was accepted is stored within milliseconds.
+    // Accepted events are stored within milliseconds.
     std::thread::sleep(Duration::from_millis(300));
     let head = closed.get(&closed.root, &format!("/v1/logs/{log}/head")).expect(200);
     head["head"].as_u64().unwrap()
@@ -31,7 +31,7 @@ fn a_revoked_key_takes_nothing_in_from_the_next_request_on() {
         for _ in 0..10 {
             ingest(&mut client, &secret, "/e").problem(401);
         }
-        // The connection goes on, for who may.
+        // The connection stays usable for authorized clients.
         ingest(&mut client, &closed.root, "/e").expect(202);
         assert_eq!(events(&closed, "main"), 101, "{lean}");
     }
@@ -48,7 +48,7 @@ fn a_grant_for_one_log_is_for_no_other() {
     let (_, reader) = closed.key(&closed.root, &json!({"role": "reader"}));
     let mut client = closed.client();
     for _ in 0..3 {
-        // On one connection, in turns: a head remembered for one log lets nobody into another.
+        // Alternating on one connection: a head remembered for one log grants no access to another.
         ingest(&mut client, &writer, "/v1/logs/orders/e").expect(202);
         ingest(&mut client, &writer, "/v1/logs/clicks/e").problem(403);
         ingest(&mut client, &writer, "/e").problem(403);
@@ -103,7 +103,7 @@ fn a_token_ends_in_the_middle_of_a_connection() {
     let told = closed.client().post("/auth/token", &log_in).unwrap().expect(200);
     let token = told["access_token"].as_str().unwrap();
     let (start, mut client) = (Instant::now(), closed.client());
-    // The clocks of others are allowed 30 s.
+    // Clocks of others may differ by 30 s.
     let statuses: Vec<u16> = std::iter::repeat_with(|| {
         std::thread::sleep(Duration::from_millis(500));
         ingest(&mut client, token, "/e").status

@@ -1,6 +1,6 @@
-//! What happens to dear work whose client leaves, or shuts its side and waits. Processor time tells
-//! whether work was ended or came to its end: a loaded machine changes how long either takes, and
-//! not how much work it is.
+//! Expensive work whose client disconnects, or half-closes and waits. Processor time shows whether
+//! work was cancelled or completed: a loaded machine changes how long either takes, but not how
+//! much work it is.
 
 use crate::bounded_work::dear_query;
 use crate::client::Client;
@@ -12,15 +12,15 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// One long read at a time, without an end of its own.
+/// One long read at a time, without a time limit of its own.
 const FLAGS: [&str; 4] = ["--max-long-reads", "1", "--max-fold-ms", "600000"];
-/// Processor time of work that is long enough to tell its end from its being ended, in ms. A client
-/// that may only have shut its side keeps its work for a second and a quarter.
+/// Processor time in ms of work long enough to distinguish completion from cancellation. A client
+/// that may only have half-closed keeps its work for a second and a quarter.
 const DEAR_MS: u64 = 6_000;
-/// For whatever is awaited, on a slow machine.
+/// Timeout for any wait, on a slow machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Processor time of a server and of its threads that have ended, in ms.
+/// Processor time of a server in ms, including threads that have ended.
 fn processor_ms(server: &Server) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
@@ -28,7 +28,7 @@ fn processor_ms(server: &Server) -> u64 {
     ticks * 1_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// Appends until a dear query takes at least [`DEAR_MS`], and gives what it takes.
+/// Appends until an expensive query takes at least [`DEAR_MS`]; returns what it takes.
 fn fill(server: &Server, client: &mut Client<impl Read + Write>) -> u64 {
     for _ in 0..20 {
         for body in bodies_of_common_tags(100) {
@@ -44,7 +44,7 @@ fn fill(server: &Server, client: &mut Client<impl Read + Write>) -> u64 {
     panic!("a dear query is not dear");
 }
 
-/// Whether another long read is let in.
+/// Whether another long read is admitted.
 fn has_permit(client: &mut Client<impl Read + Write>) -> bool {
     match client.post("/v1/query", &json!({"query": query(1, 60, 60)})).unwrap().status {
         200 => true,
@@ -62,9 +62,10 @@ fn request(path: &str, body: &Value) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-/// Sends a dear query and what follows it at once, and waits until the server works for it.
+/// Sends an expensive query immediately followed by `following`, and waits until the server works
+/// on it.
 fn begin(server: &Server, client: &mut Client<impl Read + Write>, following: &[u8]) {
-    // The permit of what went before is given back a moment after its answer.
+    // The previous permit is released a moment after its answer.
     std::thread::sleep(Duration::from_millis(500));
     let before_ms = processor_ms(server);
     client.send(&[&request("/v1/query", &dear_query()), following].concat()).unwrap();
@@ -75,7 +76,8 @@ fn begin(server: &Server, client: &mut Client<impl Read + Write>, following: &[u
     }
 }
 
-/// Has a client of `witness`'s server leave in its dear work, and sees that this ends it.
+/// Has a client disconnect during its expensive work, and checks through `witness` that this
+/// cancels it.
 fn ends_the_work(
     how: &str,
     server: &Server,
@@ -96,8 +98,8 @@ fn ends_the_work(
     assert!(taken_ms < whole_ms / 2, "{how}: {taken_ms} of {whole_ms} ms went on, for {after:?}");
 }
 
-/// A client over TLS that has read all that came with the handshake, lest its leaving be a reset,
-/// and that waits long for its answers.
+/// A client over TLS that has read everything that came with the handshake, so that its disconnect
+/// is not a reset, and that waits long for answers.
 fn over_tls(ground: &Ground, server: &Server) -> TlsClient {
     let mut client = ground.client(server);
     client.get("/health").unwrap().expect(200);
@@ -106,7 +108,7 @@ fn over_tls(ground: &Ground, server: &Server) -> TlsClient {
     Client::over(stream)
 }
 
-/// Says in TLS that nothing more is sent.
+/// Sends a TLS close_notify.
 fn say_goodbye(client: TlsClient) -> TlsClient {
     let mut stream = client.into_stream();
     stream.conn.send_close_notify();
@@ -131,8 +133,8 @@ fn over_tls_a_client_that_leaves_ends_its_dear_work() {
         let socket = client.into_stream().sock;
         rustix::net::sockopt::set_socket_linger(&socket, Some(Duration::ZERO)).unwrap();
     });
-    // TLS tells what TCP does not: one that says goodbye and keeps its connection waits for its
-    // answer.
+    // TLS makes explicit what TCP does not: a client that sends close_notify and keeps its
+    // connection waits for its answer.
     let mut client = over_tls(&ground, &server);
     begin(&server, &mut client, b"");
     assert_eq!(say_goodbye(client).answer().expect("it is awaited").status, 200);
@@ -160,7 +162,7 @@ fn a_client_that_shuts_its_side_and_waits_gets_its_answer() {
     let server = Server::start_with(&FLAGS);
     let mut client = server.client().patient();
     let whole_ms = fill(&server, &mut client);
-    // Long, and done in the second that there is.
+    // Long work that completes within the second.
     let mut body = dear_query();
     let items = usize::try_from(256 * 60 / whole_ms).unwrap().max(1);
     body["query"]["items"].as_array_mut().unwrap().truncate(items);
@@ -175,7 +177,7 @@ fn a_client_that_shuts_its_side_and_waits_gets_its_answer() {
         stream.shutdown(Shutdown::Write)?;
         Ok(Client::from(stream).answer()?.status)
     };
-    // A loaded machine may need more than a second, though not each time.
+    // A loaded machine may need more than a second, but not each time.
     let answers: Vec<_> = std::iter::repeat_with(status)
         .take(60)
         .map_while(|status| match status {
@@ -184,7 +186,7 @@ fn a_client_that_shuts_its_side_and_waits_gets_its_answer() {
         })
         .collect();
     assert!(answers.len() < 60, "{answers:?}");
-    // One whose answer has begun has all the time it takes to read it.
+    // Once an answer has begun, its client has all the time it needs to read it.
     let head = client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap();
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream

@@ -1,4 +1,4 @@
-//! Starting, stopping, being looked at.
+//! Starting, stopping, and health checks.
 
 use crate::server::Server;
 use serde_json::json;
@@ -88,7 +88,7 @@ fn a_folder_that_is_given_back_a_moment_later_is_waited_for() {
         .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     drop(server);
-    // It has the log now: a third is refused, and it is still there.
+    // It holds the log now: a third is refused, and the second is still running.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     let mut child = child;
     let ended = child.try_wait().unwrap();

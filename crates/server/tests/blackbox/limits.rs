@@ -1,16 +1,17 @@
-//! Who asks for too much is refused for a while, told how long, and counted; others are not.
+//! Clients that exceed a limit are refused for a while, told how long, and counted; others are
+//! unaffected.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The test's own address is a proxy's, so that a header says who asks.
+/// The test's own address counts as a proxy, so that a header names the client.
 const PROXY: [&str; 2] = ["--trusted-proxies", "127.0.0.1"];
 const ONE: &str = "192.0.2.1";
 const OTHER: &str = "192.0.2.2";
 
-/// A server with the lean loop, or without.
+/// A server with or without the lean loop.
 fn server(lean: bool, flags: &[&str]) -> Server {
     let lean = format!("--lean-loop={lean}");
     Server::start_with(&[&PROXY[..], &[lean.as_str()], flags].concat())
@@ -30,7 +31,7 @@ fn refused(server: &Server, reason: &str) -> u64 {
     value.unwrap_or_else(|| panic!("{label} is not in\n{text}")).parse().expect("a number")
 }
 
-/// Asserts a refusal of this kind, and gives how many seconds to wait.
+/// Asserts a refusal of this kind; returns the seconds to wait.
 #[track_caller]
 fn refusal(answer: &Answer, status: u16, kind: &str) -> u64 {
     let problem = answer.problem(status);
@@ -64,11 +65,11 @@ fn requests_of_an_address_are_refused_on_either_stack_and_those_of_others_are_no
         refusal(&answer, 429, "too-many-requests");
         let most = 100 + 20 * (begun.elapsed().as_secs() + 1);
         assert!((100..=most).contains(&taken), "{taken} were taken");
-        // The connection goes on, for whoever is not limited.
+        // The connection stays usable for clients that are not limited.
         assert_eq!(call(&mut client, OTHER, "POST", "/e", b"{\"e\":2}").status, 202);
         assert_eq!(call(&mut client, ONE, "GET", "/health", b"").status, 200);
         assert_eq!(call(&mut client, ONE, "OPTIONS", "/v1/append", b"").status, 204);
-        // All is counted: what there is not, too.
+        // All requests count, including those to unknown paths.
         let mut ends = || {
             let begun = Instant::now();
             let paths = ["/v1/head", "/v1/nothing", "/Yci", "/api/urls"];
@@ -103,7 +104,7 @@ fn connections_of_an_address_are_refused_with_a_short_answer_and_free_again_when
         let server = Server::start_with(&[lean, "--max-connections-per-address", "3"]);
         let mut held: Vec<Client> = Vec::new();
         let deadline = Instant::now() + Duration::from_secs(10);
-        // Those that asked whether the server is ready may not have ended yet.
+        // Readiness checks may still hold their connections.
         while held.len() < 3 {
             let mut client = server.client();
             if client.get("/health").is_ok_and(|answer| answer.status == 200) {
@@ -111,7 +112,7 @@ fn connections_of_an_address_are_refused_with_a_short_answer_and_free_again_when
             }
             assert!(Instant::now() < deadline);
         }
-        // Nothing is asked, so that nothing is lost to a reset.
+        // No request is sent, so that a reset loses nothing.
         let answer = server.client().answer().expect("an answer");
         refusal(&answer, 503, "too-many-connections");
         assert_eq!(answer.header("connection"), Some("close"));
@@ -135,12 +136,12 @@ fn connections_of_an_address_are_refused_with_a_short_answer_and_free_again_when
 fn bytes_that_came_and_went_are_owed_by_their_address() {
     let server = server(true, &["--bytes-per-second-per-address", "20000"]);
     let mut client = server.client();
-    // 150 kB came: 100 kB may, the rest is owed for two and a half seconds.
+    // 150 kB arrived: 100 kB are allowed, the rest is owed for two and a half seconds.
     call(&mut client, ONE, "POST", "/v1/append", &append(3, 50_000)).expect(200);
     let answer = call(&mut client, ONE, "GET", "/v1/head", b"");
     let seconds = refusal(&answer, 429, "too-many-bytes");
     assert!((1..=3).contains(&seconds), "{seconds}");
-    // A page of them goes to the other, who owes it then.
+    // A page of them goes to the other client, which then owes it.
     assert_eq!(call(&mut client, OTHER, "GET", "/v1/events", b"").status, 200);
     refusal(&call(&mut client, OTHER, "POST", "/e", b"1"), 429, "too-many-bytes");
     assert!(refused(&server, "bytes_per_address") >= 2);
@@ -166,7 +167,7 @@ fn who_reads_too_much_reads_no_more_for_a_while_and_everything_else_goes_on() {
     while call(&mut client, ONE, "GET", reads[0].1, b"").status == 200 {
         assert!(Instant::now() < deadline, "never refused");
     }
-    // Deep in debt, so that none of it comes back while the others are asked.
+    // Deep in debt, so that none of it recovers while the others send requests.
     let answers = reads.map(|(method, path, body)| call(&mut client, ONE, method, path, body));
     let all = answers.iter().filter(|answer| answer.status == 429);
     assert!(all.count() >= 3, "{answers:?}");
@@ -192,14 +193,14 @@ fn a_stream_is_slowed_down_to_what_may_be_sent_and_is_whole() {
     assert_eq!(answer.status, 200);
     let (took, bytes) = (begun.elapsed().as_secs_f64(), answer.body.len() as f64);
     assert_eq!(answer.text().lines().count(), 3_000);
-    // Two million may come at once; some pieces are on their way before they are charged.
+    // Two million are allowed at once; some pieces are in flight before they are charged.
     let least = (bytes - 2_000_000.0 - 1_000_000.0) / 400_000.0;
     assert!(took >= least, "{bytes} bytes took {took} s, at least {least} s were due");
 }
 
 #[test]
 fn subscriptions_of_an_address_are_counted_while_they_last() {
-    // That a client has gone shows when it is sent something.
+    // A disconnect is noticed when something is sent.
     let server = server(true, &["--max-subscribers-per-address", "2", "--heartbeat-ms", "50"]);
     let subscribe = |from: &str| {
         let mut client = server.client();
@@ -261,7 +262,7 @@ fn what_was_limited_before_is_counted_too() {
     client.post("/api/urls", &link).unwrap().expect(201);
     refusal(&client.post("/api/urls", &link).unwrap(), 429, "too-many-links");
     let held: Vec<Client> = (0..30).map(|_| server.client()).collect();
-    // Wait until they are looked at, and free again.
+    // Waits until they have been checked and released.
     std::thread::sleep(Duration::from_millis(200));
     drop(held);
     for reason in ["subscriptions", "body_memory", "links", "connections"] {
@@ -305,11 +306,11 @@ fn an_account_has_its_own_limit_wherever_it_asks_from_and_with_whichever_credent
         let answer = last.expect("never refused");
         refusal(&answer, 429, "too-many-requests");
         assert!(answer.json()["detail"].as_str().unwrap().contains("this account"));
-        // The key is the same account's.
+        // The key belongs to the same account.
         let answers: Vec<u16> =
             (0..30).map(|_| ask(&key, OTHER, "POST", "/e", b"1").status).collect();
         assert!(answers.contains(&429), "{answers:?}");
-        // A caller without credentials, or with wrong ones, is told that and nothing else.
+        // A caller without valid credentials is told only that.
         assert_eq!(ask("Bearer wrong", ONE, "POST", "/e", b"1").status, 401);
         assert_eq!(ask("Bearer wrong", ONE, "GET", "/health", b"").status, 200);
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -342,7 +343,7 @@ fn what_is_sent_with_a_free_request_is_charged() {
         refusal(&call(&mut client, ONE, "GET", "/v1/head", b""), 429, "too-many-bytes");
         std::thread::sleep(Duration::from_secs(4));
     }
-    // What only looks like it is not free.
+    // A similar path is not exempt.
     let answer = call(&mut client, ONE, "POST", "/health/x", &body);
     assert!([404, 429].contains(&answer.status), "{}", answer.status);
     assert_eq!(call(&mut client, OTHER, "GET", "/v1/head", b"").status, 200);

@@ -1,8 +1,8 @@
-//! The life of links over HTTP, word by word: made, followed, counted, changed,
-//! listed, deleted; on both ways to serve HTTP/1.1, and over HTTP/2.
+//! The life of links over HTTP, word for word: created, followed, counted, changed, listed,
+//! deleted; in both HTTP/1.1 stacks and over HTTP/2.
 
 use crate::client::{Answer, Client};
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use crate::shortener::*;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Whether a text looks like this one, in which `9` stands for any digit.
+/// Whether a text matches this pattern, in which `9` stands for any digit.
 fn looks_like(text: &str, pattern: &str) -> bool {
     let same = |(is, like): (u8, u8)| if like == b'9' { is.is_ascii_digit() } else { is == like };
     text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(same)
@@ -97,10 +97,10 @@ fn aliases_are_taken_as_given_and_deterministic_links_are_made_once() {
         let other =
             create(&mut client, &json!({"url": "http://example.com/o", "deterministic": true}));
         assert_ne!(code_of(&other), code_of(&first.json()));
-        // The same on another server: the code comes from the URL alone.
+        // The same on another server: the code depends only on the URL.
         let elsewhere = create(&mut Server::start_with(&lean).client(), &same);
         assert_eq!(code_of(&elsewhere), code_of(&first.json()));
-        // A deleted link's code is never given again.
+        // The code of a deleted link is never reused.
         assert_eq!(delete(&mut client, &code_of(&first.json())).status, 204);
         let anew = create(&mut client, &same);
         assert_ne!(code_of(&anew), code_of(&first.json()));
@@ -135,7 +135,7 @@ fn links_end_when_they_are_to() {
         click(&mut other, &code, url);
         becomes(&mut other, &code, EXPIRED);
         assert!(began.elapsed() >= Duration::from_millis(990), "{:?}", began.elapsed());
-        // Known all the same, and it can be given a new end.
+        // It still exists, and its expiry can be changed.
         assert_eq!(details(&mut client, &code)["enabled"], true);
         let extended =
             change(&mut client, &code, &json!({"expires_at": "2999-01-31T12:00:00+01:00"}));
@@ -159,14 +159,14 @@ fn a_look_at_a_link_shows_every_click_answered_before() {
         let server = Server::start_with(&lean);
         let url = "http://example.com/busy";
         let code = shorten(&mut server.client(), url);
-        let (sent, answered, done) = (AtomicU64::new(0), AtomicU64::new(0), Done::default());
+        let (sent, answered, done) = (AtomicU64::new(0), AtomicU64::new(0), StopSignal::default());
         let looks: u64 = std::thread::scope(|scope| {
             let (server, code, sent, answered, done) = (&server, &code, &sent, &answered, &done);
             let enough = done.at_the_end();
             for _ in 0..3 {
                 scope.spawn(move || {
                     let mut client = server.client();
-                    // No more than any log can store while it is looked at: none is to be shed.
+                    // No more than any log can store while it is being read: none may be shed.
                     for _ in 0..10_000 {
                         if done.is_set() {
                             break;
@@ -198,7 +198,7 @@ fn a_look_at_a_link_shows_every_click_answered_before() {
             looks
         });
         let total = answered.load(SeqCst);
-        // On a busy machine there is more to fold than the usual wait allows for.
+        // On a busy machine folding takes longer than the usual wait.
         let path = format!("/api/urls/{code}?{PATIENTLY}");
         let seen = server.client().patient().get(&path).unwrap().expect(200);
         assert_eq!(seen["clicks"], total);
@@ -230,7 +230,7 @@ fn to_ask_with_head_is_no_click_and_to_ask_by_http_2_is_one() {
     }
 }
 
-/// What an answer says, but for headers that speak of the connection, the request or the moment.
+/// The content of an answer, without headers about the connection, the request or the time.
 pub(crate) fn said(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers = answer.headers.clone();
     headers.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
@@ -257,10 +257,9 @@ fn both_ways_to_serve_a_redirect_say_the_same() {
         change(&mut client, "ended", &json!({"expires_at": "2001-01-01T00:00:00Z"}));
         let mut answers = Vec::new();
         for code in ["on", "off", "gone", "ended", "never", "bad-code", "12345678901", "on?utm=1"] {
-            // A connection of its own each: what one answer does to it must not hide another's.
+            // A connection each: effects of one answer must not hide another's.
             answers.push(follow(&mut server.client(), code).unwrap());
-            // Who reads waits for the clicks before: positions of answers to come are the same,
-            // too.
+            // A read waits for earlier clicks, so the positions in later answers are equal too.
             client.get("/api/urls/on").unwrap().expect(200);
             answers.push(head_of(&mut server.client(), &format!("/{code}")).unwrap());
         }

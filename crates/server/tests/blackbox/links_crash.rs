@@ -1,17 +1,17 @@
 //! The server is stopped under the load of users of a link shortener.
 //!
-//! Every link whose 201 was read leads to its URL afterwards. With SIGTERM every
-//! click that was answered is counted; with `kill -9` what is missing is the newest
-//! of each connection, answered within the loss window before the kill. The clicks
-//! of each user are told apart by the referrer that they name.
+//! Every link whose 201 was received leads to its URL afterwards. With SIGTERM every answered click
+//! is counted; with `kill -9` only the newest clicks of each connection may be missing, those
+//! answered within the loss window before the kill. The clicks of each user are distinguished by
+//! their referrer.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets how often (default 12), for each of the two.
+//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
 
 use crate::client::Client;
-use crate::done::Done;
+use crate::done::StopSignal;
 use crate::ingest_crash::slowest_barrier;
 use crate::ingest_crash::{cycles, flags};
-use crate::links_load::{Connections, Known, Ledger, Link, use_until_cut};
+use crate::links_load::{Connections, KnownLinks, Ledger, Link, use_until_cut};
 use crate::numbered::read_after;
 use crate::server::Server;
 use crate::shortener::*;
@@ -22,14 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time from an answer to a `kill -9` that takes its click. Stated are 2 ms and a
-/// flush; the rest is for a machine that has much else to do.
+/// Longest time from an answer to a `kill -9` that loses its click. Documented are 2 ms plus a
+/// flush; the rest is for a loaded machine.
 const WINDOW: Duration = Duration::from_millis(250);
 const USERS: usize = 6;
 /// Cycles on one folder.
 const FOLDER_CYCLES: usize = 4;
 
-/// What must be there after a restart, and what may be.
+/// What must exist after a restart, and what may.
 #[derive(Default)]
 struct Book {
     made: Vec<Arc<Link>>,
@@ -39,19 +39,19 @@ struct Book {
     position: u64,
 }
 
-/// What a stop took.
+/// The losses of a stop.
 #[derive(Debug, Default)]
 struct Toll {
     answered: usize,
     missing: usize,
     /// From the answer of a missing click to the stop.
     longest: Duration,
-    /// Looks at links while it ran.
+    /// Lookups of links while it ran.
     looks: u64,
 }
 
 impl Book {
-    /// Runs users for a while, and until `stop` has stopped the server.
+    /// Runs users for a while, until `stop` has stopped the server.
     fn load<T>(
         &self,
         address: SocketAddr,
@@ -62,7 +62,7 @@ impl Book {
         let links = self.made.iter();
         let links =
             links.map(|link| Link::new(link.code.clone(), link.url.clone(), count(&link.code)));
-        let known = Known::of(links.collect());
+        let known = KnownLinks::of(links.collect());
         std::thread::scope(|scope| {
             let known = &known;
             let users: Vec<_> = (0..USERS)
@@ -72,15 +72,15 @@ impl Book {
                     scope.spawn(move || use_until_cut(address, known, &name, ways, seed))
                 })
                 .collect();
-            // Anywhere between the first request and some hundred flushes.
+            // Between the first request and some hundred flushes.
             std::thread::sleep(Duration::from_millis(5 + (cycle as u64 * 61) % 240));
             let stopped = stop();
             (users.into_iter().map(|user| user.join().expect("a user")).collect(), stopped)
         })
     }
 
-    /// Reads the log after a restart, and checks what the users know against it: of each the clicks
-    /// it made are there in order up to some point, and each link that it was answered is.
+    /// Reads the log after a restart and compares it with what the users know: the clicks of each
+    /// user are there in order up to some point, and so is each link it was answered.
     fn reckon(&mut self, client: &mut Client, ledgers: &[Ledger], stopped: Instant) -> Toll {
         let mut of_users: HashMap<String, Vec<String>> = HashMap::new();
         for event in read_after(client, self.position) {
@@ -118,8 +118,8 @@ impl Book {
         toll
     }
 
-    /// Checks the links themselves: all that were answered are there and lead where they should;
-    /// others only if somebody asked for them; and each has the clicks that are in the log.
+    /// Checks the links themselves: all answered ones exist with their targets; others only if
+    /// requested; and each has the clicks that are in the log.
     fn check(&self, client: &mut Client) {
         let listed: Vec<Value> = listed(client, "limit=1000&order=asc");
         let urls: HashMap<String, String> = listed
@@ -142,7 +142,7 @@ impl Book {
     }
 }
 
-/// Runs `cycle` again and again, now and then on a fresh folder. Returns the tolls together.
+/// Runs `cycle` repeatedly, now and then on a new folder. Returns the sum of the losses.
 fn run(mut cycle: impl FnMut(&Path, &mut Book, usize) -> Toll) -> Toll {
     let (mut dir, mut book) = (tempfile::tempdir().unwrap(), Book::default());
     let mut all = Toll::default();
@@ -182,7 +182,7 @@ fn sigterm_at_any_moment_loses_no_link_and_no_click() {
 fn kill_9_loses_no_link_and_only_the_newest_clicks_within_the_window() {
     run(|dir, book, cycle| {
         let server = Server::start_in(dir, &flags(cycle));
-        let (address, done) = (server.address, Done::default());
+        let (address, done) = (server.address, StopSignal::default());
         let (ledgers, killed, barrier) = std::thread::scope(|scope| {
             let enough = done.at_the_end();
             let yardstick = scope.spawn(|| slowest_barrier(dir, &done));
@@ -198,7 +198,7 @@ fn kill_9_loses_no_link_and_only_the_newest_clicks_within_the_window() {
         let mut client = again.client().patient();
         let toll = book.reckon(&mut client, &ledgers, killed);
         book.check(&mut client);
-        // One barrier may be under way when a click comes, and its own follows.
+        // A barrier may be in progress when a click arrives, followed by its own.
         let window = WINDOW + 2 * barrier;
         assert!(toll.longest <= window, "cycle {cycle}: {toll:?}; {window:?} is too long already");
         toll

@@ -1,5 +1,5 @@
-//! The `Host` that a client sends, where short URLs are made of it: believed if it can be
-//! one, never shared between clients, and asked for once.
+//! The `Host` of a request, where short URLs are built from it: used if valid, never shared between
+//! clients, and required only once.
 
 use crate::client::Answer;
 use crate::ingest_account::BOTH_LOOPS;
@@ -7,10 +7,10 @@ use crate::server::Server;
 use crate::shortener::*;
 use serde_json::json;
 
-/// Without accounts a server answers under names that no page can have, and under these.
+/// Without accounts a server accepts only names that no page can have, and these.
 const NAMED: [&str; 2] = ["--own-hosts", "*.example"];
 
-/// Sends a request with these headers and nothing that clients add.
+/// Sends a request with these headers and none added by the client.
 fn ask(server: &Server, line: &str, headers: &[&str], body: &str) -> Answer {
     let mut request = format!("{line}\r\n");
     for header in headers {
@@ -44,7 +44,7 @@ fn a_short_url_begins_with_a_host_that_can_be_one() {
         let changed = ask(&server, "PATCH /api/urls/a HTTP/1.1", &[&header], change).expect(200);
         assert_eq!(changed["short_url"], own, "{host}");
     }
-    // The target of the request stands before the header.
+    // The request target takes precedence over the header.
     let line = "GET http://there.example/api/urls/a HTTP/1.1";
     let details = ask(&server, line, &["Host: here.example"], "").expect(200);
     assert_eq!(details["short_url"], "http://there.example/a");

@@ -1,6 +1,5 @@
-//! Users of a link shortener as load tests send them: of sixteen requests one asks
-//! for its health, three make a link, ten follow one and two look at one. Each user
-//! remembers what was answered.
+//! Users of a link shortener as load tests simulate them: of sixteen requests one is a health
+//! check, three create a link, ten follow one and two read one. Each user records the answers.
 
 use crate::client::{Answer, Client};
 use crate::numbered::Coins;
@@ -27,18 +26,18 @@ impl Link {
     }
 }
 
-/// Links that all users know of.
+/// Links shared by all users.
 #[derive(Default)]
-pub struct Known(RwLock<Vec<Arc<Link>>>);
+pub struct KnownLinks(RwLock<Vec<Arc<Link>>>);
 
-impl Known {
-    pub fn of(links: Vec<Arc<Link>>) -> Known {
-        Known(RwLock::new(links))
+impl KnownLinks {
+    pub fn of(links: Vec<Arc<Link>>) -> KnownLinks {
+        KnownLinks(RwLock::new(links))
     }
 
     fn any(&self, coins: &mut Coins) -> Option<Arc<Link>> {
         let links = self.0.read().unwrap();
-        // Few are followed often, most seldom.
+        // A few are followed often, most rarely.
         let most = 1 + coins.below(links.len().max(1) as u64);
         links.get(coins.below(most) as usize).cloned()
     }
@@ -47,9 +46,9 @@ impl Known {
 /// How a user connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
-    /// One for everything, which the lean loop gives away at the first request it does not serve.
+    /// One for everything; the lean loop hands it over at the first request it does not serve.
     One,
-    /// One for links that are followed, one for all else.
+    /// One for following links, one for everything else.
     Two,
 }
 
@@ -64,28 +63,28 @@ pub struct Followed {
 /// Everything one user did.
 #[derive(Debug)]
 pub struct Ledger {
-    /// The host that it names as its `Referer`, another for every user of a log.
+    /// The host in its `Referer`, distinct for every user of a log.
     pub referrer: String,
     pub connections: Connections,
     /// Links whose 201 was read.
     pub made: Vec<Arc<Link>>,
-    /// URLs of links asked for, answered or not.
+    /// URLs of requested links, answered or not.
     pub wanted: Vec<String>,
-    /// In the order in which they were asked for.
+    /// In the order of the requests.
     pub followed: Vec<Followed>,
-    /// Looks at links.
+    /// Lookups of links.
     pub looks: u64,
 }
 
 struct User<'a> {
-    known: &'a Known,
+    known: &'a KnownLinks,
     coins: Coins,
     clients: [Client; 2],
     ledger: Ledger,
 }
 
 impl User<'_> {
-    /// For following links, or for all else.
+    /// The connection for following links, or for everything else.
     fn client(&mut self, follows: bool) -> &mut Client {
         let two = self.ledger.connections == Connections::Two;
         &mut self.clients[usize::from(follows && two)]
@@ -130,7 +129,7 @@ impl User<'_> {
         Ok(())
     }
 
-    /// Sees every click that was answered before, whoever's it was.
+    /// Reads a link, which must include every click answered before, by any user.
     fn look(&mut self, link: &Link) -> io::Result<()> {
         let before = link.answered.load(SeqCst);
         let answer = self.client(false).get(&format!("/api/urls/{}?{PATIENTLY}", link.code))?;
@@ -145,7 +144,7 @@ impl User<'_> {
     }
 }
 
-/// An answer is what it should be, or says that the server is stopping.
+/// Checks that an answer is as expected, or says that the server is stopping.
 fn goes_on(answer: &Answer, status: u16) -> io::Result<()> {
     if answer.status == status {
         return Ok(());
@@ -156,10 +155,10 @@ fn goes_on(answer: &Answer, status: u16) -> io::Result<()> {
     Err(io::ErrorKind::ConnectionAborted.into())
 }
 
-/// Does what users do until the connection is cut. `name` must be another for every user of a log.
+/// Acts as a user until the connection breaks. `name` must be distinct for every user of a log.
 pub fn use_until_cut(
     address: SocketAddr,
-    known: &Known,
+    known: &KnownLinks,
     name: &str,
     connections: Connections,
     seed: u64,

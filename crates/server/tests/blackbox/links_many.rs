@@ -1,5 +1,5 @@
-//! Many links: listed, found, made by the line, made once in spite of retries, and
-//! under the load that shorteners are tested with.
+//! Many links: listed, searched, created in bulk, created once in spite of retries, and under the
+//! load that shorteners are tested with.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
@@ -37,7 +37,7 @@ fn links_are_listed_page_by_page_and_found() {
     assert_eq!(listed[0], details(&mut client, &made[24]), "a list shows what details show");
     assert_eq!(listed[0]["clicks"], 1);
 
-    // A page asked for stays where it was while links are made and deleted.
+    // Pages keep their place while links are created and deleted.
     let first = client.get("/api/urls?limit=5").unwrap().expect(200);
     let fresh = shorten(&mut client, "http://example.com/new");
     assert_eq!(delete(&mut client, &made[10]).status, 204);
@@ -71,18 +71,18 @@ fn a_page_among_very_many_is_short_and_says_where_to_go_on() {
     let needle = code_of(&create(&mut client, &json!({"url": "http://example.com/needle"})));
     let hay = json!({"url": "http://example.com/hay", "chosen": "alias"});
     append(&mut client, "LinkCreated", &named(0, 20_500), &hay);
-    // One look reaches 20,000 links far.
+    // One search covers 20,000 links.
     let first = client.get(&format!("/api/urls?search=needle&{PATIENTLY}")).unwrap().expect(200);
     assert_eq!(first["links"], json!([]));
     assert!(first["next"].is_u64(), "{first}");
     assert_eq!(codes(&mut client, "search=needle"), [&*needle]);
     assert_eq!(codes(&mut client, "search=needle&order=asc"), [&*needle]);
-    // A page behind more deleted links than one looks at in passing is whole all the same.
+    // A page behind more deleted links than one step skips is still complete.
     append(&mut client, "LinkDeleted", &named(18_000, 20_500), &json!({}));
     let page = client.get(&format!("/api/urls?limit=2&{PATIENTLY}")).unwrap().expect(200);
     let found: Vec<String> = page["links"].as_array().unwrap().iter().map(code_of).collect();
     assert_eq!(found, ["n17999", "n17998"]);
-    // Figures of a few clicks and of many are written in different places.
+    // Figures of a few clicks and of many are stored differently.
     let click = json!({"visitor": "0123456789abcdef", "agent": "Firefox"});
     for clicks in [500, 501, 1700] {
         let so_far = clicks_of(&mut client, &needle);
@@ -119,7 +119,7 @@ fn a_code_can_be_photographed() {
     refused(&client.get("/nowhere.qr").unwrap(), NOT_FOUND);
 }
 
-/// Lines with links to so many pages, the one at `bad` wrong.
+/// Lines with links to this many pages, the one at `bad` invalid.
 fn lines(count: usize, bad: Option<(usize, &str)>) -> String {
     let line = |n: usize| match bad {
         Some((at, line)) if at == n => format!("{line}\n"),
@@ -142,7 +142,7 @@ fn a_bulk_makes_a_link_a_line_and_loses_nothing_before_a_bad_one() {
     }
     click(&mut client, &code_of(&links[2499]), "http://example.com/bulk/2500");
 
-    // Whatever is wrong with a line: those before it are there, those after it are not.
+    // Whatever is wrong with a line: the lines before it take effect, the lines after it do not.
     let mut there = 2500;
     for (at, bad, status) in [
         (1, "{}", 400),

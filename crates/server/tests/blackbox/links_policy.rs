@@ -1,5 +1,5 @@
-//! Where links may lead is asked of every link that is followed, whoever appended its events; and
-//! the events of links are the links' own to append, unless a setting says otherwise.
+//! The target policy applies to every link that is followed, whoever appended its events; and only
+//! the links face appends link events, unless a setting says otherwise.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const ACCEPTS: &str = "--link-accept-events";
-/// The types that the view of links reads.
+/// The event types that the view of links reads.
 const TYPES: [&str; 6] =
     ["LinksOpened", "LinkCreated", "LinkChanged", "LinkDeleted", "LinkFound", "LinkClicked"];
 
@@ -24,12 +24,12 @@ fn created(code: &str, url: &str) -> Value {
 fn append(server: &Server, events: &[Value]) {
     let mut client = server.client().patient();
     client.post("/v1/append", &json!({"events": events})).unwrap().expect(200);
-    // Folded: what is listed has been waited for.
+    // A list waits until everything is folded.
     client.get("/api/urls").unwrap().expect(200);
 }
 
-/// What following a link comes to, over a connection of its own: in the lean loop, if that is on,
-/// and behind another request in the general stack.
+/// The result of following a link, on a connection of its own: in the lean loop, if enabled, and
+/// after another request in the general stack.
 fn follow(server: &Server, code: &str) -> [(u16, Value, Option<String>); 2] {
     [false, true].map(|general| {
         let mut client = server.client();
@@ -75,7 +75,7 @@ fn cli(args: &[&str], stdin: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A request with these events is refused, with the field that is at fault.
+/// Asserts that a request with these events is refused, naming the invalid field.
 fn refuses(client: &mut Client, path: &str, media: &str, body: &str, field: &str) {
     let headers = [("Content-Type", media)];
     let problem = client.call("POST", path, &headers, body.as_bytes()).unwrap().problem(422);
@@ -111,7 +111,7 @@ fn the_events_of_links_come_in_by_no_door_but_their_own() {
                     refuses(&mut server.client(), &path, json, "{}", "type");
                 }
             }
-            // Of another log nobody folds links.
+            // In other logs link events are ordinary events.
             let one = format!(r#"{{"events":[{event}]}}"#);
             let headers = [("Content-Type", json)];
             let other = "/v1/logs/orders/append";
@@ -120,7 +120,7 @@ fn the_events_of_links_come_in_by_no_door_but_their_own() {
             assert_eq!(client.call("POST", &other, &headers, b"{}").unwrap().status, 202);
         }
         assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0, "nothing came in");
-        // What is called alike is not theirs.
+        // Types that only share a prefix are not reserved.
         append(&server, &[json!({"type": "LinkCreatedBy", "tags": ["link:a1"], "data": 1})]);
         let url = server.url();
         let event = ["append", "--url", &url, "--type", "LinkDeleted", "--data", "{}"];
@@ -182,7 +182,7 @@ fn other_settings_are_asked_of_the_same_links_whatever_a_snapshot_holds() {
     let mut server = start(&["--link-deny-hosts", "a.example"]);
     is_refused(&server, "a");
     leads_to(&server, "b", "http://b.example/");
-    // Disabled and enabled again it is what it was.
+    // Disabled and enabled again, the policy is the same.
     for enabled in [false, true] {
         let body = json!({"enabled": enabled}).to_string();
         let headers = [("Content-Type", "application/json")];
@@ -206,7 +206,7 @@ fn other_settings_are_asked_of_the_same_links_whatever_a_snapshot_holds() {
     is_refused(&server, "b");
 }
 
-/// Exports the log main of a server and imports it into another.
+/// Exports the log main of one server and imports it into another.
 fn restore(from: &Server, to: &Server, dir: &Path) -> Output {
     let file = dir.join("main.ndjson");
     let path = file.to_str().unwrap();
@@ -238,7 +238,7 @@ fn links_are_exported_and_restored_with_the_setting_and_without_it_the_refusal_n
     assert_eq!(next, also, "codes go on in the same order");
 }
 
-/// The codes that a URL asks for: as `docs/links.md` says.
+/// The candidate codes for a URL, as described in `docs/links.md`.
 fn candidates(url: &str, count: usize) -> Vec<String> {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let first = Sha256::digest(url.as_bytes());
@@ -283,7 +283,7 @@ fn the_search_for_a_deterministic_code_ends_and_a_bulk_of_it_holds_up_nobody() {
     assert_eq!(problem["field"], "deterministic", "{problem}");
     let other = json!({"url": "http://example.com/other", "deterministic": true});
     create(&mut client, &other);
-    // 500 lines that find their link there.
+    // 500 lines whose link exists.
     let lines = format!("{other}\n").repeat(500);
     let headers = [("Content-Type", "application/x-ndjson")];
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Clients at the same link at once: one alias has one owner, one URL one
-//! deterministic link, and no code is given twice.
+//! Concurrent requests for the same link: one alias has one owner, one URL one deterministic link,
+//! and no code is assigned twice.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -10,7 +10,7 @@ use std::sync::Barrier;
 
 const ROUNDS: usize = 400;
 
-/// Has each client make the same kind of request at once, again and again. Returns the answers of
+/// Has all clients send the same kind of request concurrently, in rounds. Returns the answers of
 /// each round, in the order of the clients.
 fn at_once(
     server: &Server,
@@ -88,7 +88,7 @@ fn an_alias_in_a_bulk_and_by_itself_is_given_once() {
     for (round, answers) in rounds.iter().enumerate() {
         click(&mut client, &alias(round), &target(winner(answers), round));
     }
-    // What stood before the line that lost is there each time.
+    // The lines before the losing one took effect each time.
     assert_eq!(codes(&mut client, "limit=1000&search=/before").len(), 60);
 }
 
@@ -111,7 +111,7 @@ fn one_url_has_one_deterministic_link_however_many_ask_at_once() {
 #[test]
 fn no_code_is_given_twice_whatever_aliases_stand_in_its_way() {
     let server = Server::start();
-    // Aliases of three characters are what automatic codes are made of, too.
+    // Automatic codes may also be aliases of three characters.
     let alphabet = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let alias = |round: usize| -> String {
         let character = |n: usize| char::from(alphabet[n % alphabet.len()]);

@@ -1,8 +1,8 @@
-//! A view's snapshot is nothing but a shorter way: with it, without it, with an old
-//! or a damaged one, every answer about links is the same to the byte.
+//! A view's snapshot is only a shortcut: with it, without it, with an old or a damaged one, every
+//! answer about links is byte for byte the same.
 
 use crate::client::Client;
-use crate::links_load::{Connections, Known, use_until_cut};
+use crate::links_load::{Connections, KnownLinks, use_until_cut};
 use crate::numbered::Coins;
 use crate::server::Server;
 use crate::shortener::*;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FLAGS: [&str; 2] = ["--trusted-proxies", "127.0.0.1"];
-/// More than the events that are worth a snapshot when the server stops.
+/// More events than justify a snapshot when the server stops.
 const LINKS: usize = 11_000;
 
-/// The snapshot below a folder, if there is one.
+/// The snapshot file below a folder, if there is one.
 fn snapshot(dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -25,7 +25,7 @@ fn snapshot(dir: &Path) -> Option<PathBuf> {
         .next()
 }
 
-/// Position of the snapshot from which the view of links began, or 0.
+/// Position of the snapshot from which the view of links started, or 0.
 fn began_at(client: &mut Client) -> u64 {
     let views = client.get("/v1/views").unwrap().expect(200);
     let views = views["views"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn began_at(client: &mut Client) -> u64 {
     links["snapshot"].as_u64().unwrap()
 }
 
-/// A random life of many links: made in every way, changed, deleted, followed by all kinds of
+/// A random life of many links: created in every way, changed, deleted, followed by all kinds of
 /// visitors.
 fn live_a_life(server: &Server, coins: &mut Coins) {
     let mut client = server.client().patient();
@@ -53,7 +53,7 @@ fn live_a_life(server: &Server, coins: &mut Coins) {
     let made = bulk(&mut client, &lines, &[]).expect(201);
     let codes: Vec<String> = made["links"].as_array().unwrap().iter().map(code_of).collect();
     for n in 0..3_000 {
-        // Few are followed often, and the first two stay as they are.
+        // A few are followed often, and the first two are not changed.
         let most = 1 + coins.below(if n % 2 == 0 { 5 } else { codes.len() as u64 });
         let at = coins.below(most) as usize;
         let (code, what) = (&codes[at], if at < 2 { u64::MAX } else { coins.below(30) });
@@ -86,7 +86,7 @@ fn visit(client: &mut Client, code: &str, coins: &mut Coins) {
 fn answers(client: &mut Client) -> Vec<String> {
     let mut answers = pages(client, "limit=1000&order=asc");
     answers.extend(pages(client, "limit=999&tag=even&search=EXAMPLE"));
-    // Deleted ones are in the log alone.
+    // Deleted links exist only in the log.
     let headers = [("Accept", "application/x-ndjson")];
     let events = client.call("GET", "/v1/events?type=LinkCreated", &headers, b"").unwrap();
     assert_eq!(events.status, 200);
@@ -149,7 +149,7 @@ fn a_view_answers_byte_for_byte_the_same_with_its_snapshot_and_without() {
     the_same(&answers(&mut client), &live);
     assert!(server.terminate().success());
 
-    // What is written anew is as good as the first; a damaged one is noticed and not used.
+    // A rewritten snapshot is as good as the first; a damaged one is detected and not used.
     let whole = std::fs::read(&file).expect("it is written again");
     let mut coins = Coins::new(7);
     let damages = (0..4).map(|n| {
@@ -183,7 +183,7 @@ fn an_old_snapshot_and_what_came_after_it_are_the_whole_even_after_a_crash() {
     let file = snapshot(dir.path()).expect("a snapshot is written when the server stops");
     for cycle in 0..3 {
         let server = start();
-        let (address, known) = (server.address, Known::default());
+        let (address, known) = (server.address, KnownLinks::default());
         std::thread::scope(|scope| {
             for user in 0..3 {
                 let (known, name) = (&known, format!("c{cycle}u{user}"));

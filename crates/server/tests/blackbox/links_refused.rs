@@ -1,5 +1,5 @@
-//! Everything that can be wrong with a request about links, each with its status,
-//! its name, and the member `error`; and that it left nothing behind.
+//! Every invalid request about links, with its status, its problem type and the member `error`; and
+//! that it has no effect.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
@@ -25,7 +25,7 @@ fn to(url: &str) -> String {
     json!({"url": url}).to_string()
 }
 
-/// Bodies that make no link, why, and what the problem tells of it.
+/// Bodies that create no link, the reason, and part of the problem.
 fn impossible() -> Vec<(String, Reason, &'static str)> {
     let with = |members: Value| {
         let mut body = json!({"url": "http://example.com"});
@@ -90,7 +90,7 @@ fn a_link_that_cannot_be_made_is_refused_by_name() {
             let problem = refused(&answer, *reason);
             assert!(problem.to_string().contains(told), "{body}: {problem}");
         }
-        // The same in a form is not understood; so much JSON is not read.
+        // The same as a form is not supported; JSON of this size is not read.
         let form = [("Content-Type", "application/x-www-form-urlencoded")];
         let answer = client.call("POST", "/api/urls", &form, b"url=http://example.com").unwrap();
         refused(&answer, (415, "unsupported-media-type"));
@@ -98,7 +98,7 @@ fn a_link_that_cannot_be_made_is_refused_by_name() {
         let answer = server.client().call("POST", "/api/urls", &headers, large.as_bytes()).unwrap();
         refused(&answer, (413, "too-large"));
         assert_eq!(head(&mut client), 0, "nothing was appended");
-        // The longest URL there may be, and one with every character a URL may have.
+        // The longest URL allowed, and one with every character allowed.
         let longest = format!("http://example.com/{}", "x".repeat(2048 - 19));
         let odd = "https://xn--caf-dma.example:8443/a%20b;c=1,2/@:!$&'()*+?q=[1]#~._-";
         for url in [longest.as_str(), odd] {
@@ -195,7 +195,7 @@ fn no_code_can_be_the_first_segment_of_a_route() {
         words.contains(&"health") && words.contains(&"api") && words.contains(&"v1"),
         "{words:?}"
     );
-    // Kept for later, or for what people expect there.
+    // Reserved for later, or for pages that people expect there.
     words.extend(["favicon", "robots", "admin", "login"]);
     for word in words {
         for alias in [word.to_owned(), word.to_uppercase()] {
@@ -243,7 +243,7 @@ fn links_lead_neither_back_here_nor_to_hosts_that_are_not_allowed() {
     let made = create(&mut client, &json!({"url": "http://notevil.example", "alias": "fine"}));
     assert_eq!(made["short_url"], "https://go.example.com/fine");
     assert_eq!(details(&mut client, "fine")["short_url"], "https://go.example.com/fine");
-    // A link cannot be turned to what it could not be made with.
+    // A link cannot be changed to a target that it could not be created with.
     let turned = send_change(&mut client, "fine", &json!({"url": "http://evil.example"}));
     refused(&turned, HOST_REFUSED);
 

@@ -1,6 +1,6 @@
-//! Retries of links under their key: after a cut connection, after a refusal for the rate,
-//! after the time they named has passed. Each makes what is missing, nothing twice, and
-//! what was made already costs nothing.
+//! Bulk requests retried under their key: after a broken connection, after a refusal for the rate,
+//! after the expiry they name. Each retry creates what is missing, nothing twice, and existing
+//! links cost nothing.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -15,7 +15,7 @@ fn lines(count: usize) -> Vec<String> {
     (1..=count).map(line).collect()
 }
 
-/// Sends the head of a bulk of so many bytes, and this much of its body, then hangs up.
+/// Sends the head of a bulk of this many bytes and this part of its body, then hangs up.
 fn send_part(server: &Server, key: Option<&str>, length: usize, part: &str) -> Vec<u8> {
     use std::io::{Read, Write};
     let key = key.map_or(String::new(), |key| format!("Idempotency-Key: {key}\r\n"));
@@ -27,7 +27,7 @@ fn send_part(server: &Server, key: Option<&str>, length: usize, part: &str) -> V
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(part.as_bytes()).unwrap();
-    // The server has read all of it by the time it notices the end, which it answers or not.
+    // By the time the server notices the end it has read everything; it may answer or not.
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -47,7 +47,8 @@ fn a_bulk_that_was_cut_off_is_made_whole_by_its_retry() {
     for cut in [400, 100, 599] {
         send_part(&server, Some("k1"), body.len(), &lines(cut).concat());
     }
-    // The batch that nobody could cut again is not made; whole ones are, once.
+    // The incomplete batch, which a retry could not reproduce, is not created; complete ones are,
+    // once.
     assert_eq!(count(&mut client), 500);
     let made = bulk(&mut client, &body, &key).expect(201);
     assert_eq!(made["links"].as_array().unwrap().len(), 600, "{made}");
@@ -70,7 +71,7 @@ fn without_a_key_the_whole_lines_of_a_cut_bulk_are_made() {
     assert_eq!(count(&mut client), 260);
 }
 
-/// Asserts a refusal for the rate; returns how many seconds to wait.
+/// Asserts a refusal for the rate; returns the seconds to wait.
 #[track_caller]
 fn too_many(answer: &Answer, durable: u64) -> u64 {
     let problem = refused(answer, (429, "too-many-links"));
@@ -88,7 +89,7 @@ fn a_bulk_over_the_rate_goes_on_where_it_stopped() {
         let mut client = server.client().patient();
         let body = lines(per_minute + more).concat();
         let key = [("Idempotency-Key", "k1")];
-        // The bucket fills while it is emptied: a few more lines may be made.
+        // The bucket refills in the meantime: a few more lines may succeed.
         let first = bulk(&mut client, &body, &key);
         let durable = first.json()["durable_lines"].as_u64().unwrap();
         assert!((per_minute as u64..(per_minute + more) as u64).contains(&durable), "{durable}");
@@ -106,7 +107,7 @@ fn a_bulk_over_the_rate_goes_on_where_it_stopped() {
         };
         assert_eq!(made["lines"], per_minute + more);
         assert_eq!(count(&mut client), per_minute + more);
-        // Again and again, for nothing.
+        // Repeated retries are free.
         for _ in 0..3 {
             let again = bulk(&mut client, &body, &key).expect(201);
             assert_eq!(again["links"], made["links"]);
@@ -154,7 +155,7 @@ fn a_retry_after_its_link_has_expired_gets_the_first_answer() {
     sleep(Duration::from_millis(2_100));
     assert_eq!(post().body, first.body);
     assert_eq!(bulk(&mut client, &body, &many).expect(201)["links"], bulked["links"]);
-    // What is asked for now is judged by what the time is now.
+    // New requests are checked against the current time.
     let problem = bulk(&mut client, &body, &[]).problem(422);
     assert_eq!((&problem["line"], &problem["durable_lines"]), (&json!(3), &json!(2)));
     assert_eq!(problem["field"], "expires_at");

@@ -72,7 +72,7 @@ fn what_is_no_login_is_told_why() {
     client.call("POST", "/auth/token", &json_type, huge.as_bytes()).unwrap().problem(413);
 }
 
-/// What an answer says, but for what is another each time.
+/// The content of an answer, without what differs each time.
 fn said(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     let mut headers = answer.headers.clone();
     headers.retain(|(name, _)| !["x-request-id", "date"].contains(&name.as_str()));
@@ -90,12 +90,12 @@ fn wrong_passwords_are_slowed_and_say_nothing_about_who_there_is() {
     let mut client = closed.client();
     let mut stories = Vec::new();
     for name in ["ann", "nobody", "bob", "ci"] {
-        // Four are free, the fifth is the first that makes one wait.
+        // Four are free, the fifth is the first with a delay.
         let wrong: Vec<_> =
             (0..5).map(|_| said(&login(&mut client, name, "wrong wrong"))).collect();
         assert!(wrong.iter().all(|told| told == &wrong[0]), "{wrong:?}");
         stories.push(wrong[0].clone());
-        // Now the right one, too, has to wait.
+        // Now the right password has to wait too.
         let late = login(&mut client, name, PASSWORD);
         assert_eq!(late.header("retry-after"), Some("1"), "{name}");
         let problem = late.problem(429);
@@ -106,7 +106,7 @@ fn wrong_passwords_are_slowed_and_say_nothing_about_who_there_is() {
     }
     assert_eq!(stories[0].0, 401);
     assert!(stories.iter().all(|story| story == &stories[0]), "{stories:?}");
-    // What was there before goes on working, and others may log in.
+    // Existing tokens stay valid, and other accounts may log in.
     assert!(!closed.counts(&bob));
     assert_eq!(
         login(&mut client, "root", PASSWORD).status,
@@ -194,7 +194,7 @@ fn ones_own_password_takes_the_one_there_is_and_ends_all_tokens() {
     assert!(closed.counts(&key), "keys do not");
     assert_eq!(login(&mut closed.client(), "ann", PASSWORD).status, 401);
     assert_eq!(login(&mut closed.client(), "ann", new).status, 200);
-    // An admin sets the password of others without knowing it, but not that of the own account.
+    // An admin sets the passwords of others without knowing them, but not the own one.
     assert_eq!(set(&closed.root, "ann", json!({"password": PASSWORD})).status, 204);
     let ann = token(&mut closed.client(), "ann");
     set(&closed.root, "ann", json!({"password": new, "current": PASSWORD})).problem(422);
@@ -203,7 +203,7 @@ fn ones_own_password_takes_the_one_there_is_and_ends_all_tokens() {
         set(&closed.root, "root", json!({"password": new})).problem(422)["field"],
         "current"
     );
-    // To guess it here is to guess it there.
+    // Guesses here count as failed logins.
     let mut statuses: Vec<u16> = Vec::new();
     for _ in 0..6 {
         let body = json!({"password": new, "current": "wrong wrong"});
@@ -218,7 +218,7 @@ fn a_disabled_account_falls_with_all_it_has_at_once() {
     let closed = Closed::start();
     let ann = closed.add("ann", &["reader"]);
     let (_, key) = closed.key(&ann, &json!({"role": "reader"}));
-    // A connection that has been let in before.
+    // A connection that was authenticated before.
     let mut client = closed.client();
     let authorization = format!("Bearer {key}");
     let headers = [("Authorization", authorization.as_str())];
@@ -250,7 +250,7 @@ fn another_secret_signs_and_the_one_before_counts_until_it_is_retired() {
     let second = token(&mut closed.client(), "root");
     assert_eq!(rotate(&second, &json!({"retire": true})), Some(1));
     assert!(!closed.counts(&ann) && !closed.counts(&closed.root) && closed.counts(&second));
-    // Twice in a row: what was signed before the first is out.
+    // Twice in a row: tokens signed with the first secret are invalid.
     assert_eq!(rotate(&second, &json!({})), Some(2));
     let third = token(&mut closed.client(), "root");
     assert_eq!(rotate(&second, &json!({})), Some(2));
@@ -279,11 +279,11 @@ fn a_token_for_less_ends_itself_and_no_others() {
         assert_eq!(ended["ended"], "token");
         assert!(closed.counts(&ann) && !closed.counts(&token), "{roles:?}");
     }
-    // For as much as the account holds, whatever it is called.
+    // With the account's full rights, whatever the roles are called.
     let same = narrow(&["reader", "writer:orders"]);
     assert_eq!(closed.ask(&same, "POST", "/auth/logout", &everywhere).expect(200)["ended"], "all");
     assert!(!closed.counts(&ann) && !closed.counts(&same));
-    // What the account has lost since, the token need not have.
+    // A token need not include what the account has lost since.
     let (full, less) = (token(&mut closed.client(), "ann"), narrow(&["reader"]));
     let roles = json!({"roles": ["reader"]});
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &roles).expect(200);

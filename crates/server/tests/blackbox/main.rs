@@ -1,4 +1,4 @@
-//! Black box: the real binary, over real sockets, with nothing of ours in the client.
+//! Black-box tests: the real binary over real sockets, with clients that share no code with it.
 
 #![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
 #![allow(clippy::disallowed_methods)] // tests use real time and threads

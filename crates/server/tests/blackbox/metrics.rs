@@ -1,4 +1,4 @@
-//! `/metrics`: well formed, complete, and true.
+//! `/metrics`: well formed, complete, and correct.
 
 use crate::client::Client;
 use crate::exposition::{Page, read, value};
@@ -14,7 +14,7 @@ fn scrape(server: &Server) -> Page {
 const MAIN: &[(&str, &str)] = &[("log", "main")];
 const LINKS: &[(&str, &str)] = &[("log", "main"), ("view", "links")];
 
-/// Every family there is without TLS and export.
+/// Every family that exists without TLS and export.
 const FAMILIES: &[&str] = &include!("metrics_names.txt");
 
 fn happen(client: &mut Client) {
@@ -126,7 +126,7 @@ fn answers_of_both_stacks_are_counted_by_route_status_and_time() {
 
 #[test]
 fn subscriptions_and_connections_come_and_go() {
-    // A client that has only stopped sending is noticed when it is written to.
+    // A client that only half-closed is noticed when the server writes to it.
     let server = Server::start_with(&["--heartbeat-ms", "100"]);
     server.client().call("PUT", "/v1/logs/other", &[], b"").unwrap();
     let figures = |wanted: (f64, f64, f64)| {
@@ -152,7 +152,7 @@ fn subscriptions_and_connections_come_and_go() {
     };
     let (a, b, c) = (subscribe("main"), subscribe("other"), subscribe("other"));
     let page = figures((3.0, 1.0, 2.0));
-    // They and the scrape.
+    // These and the scrape.
     assert_eq!(value(&page, "wellspring_requests_in_flight", &[]), 4.0);
     assert!(value(&page, "wellspring_connections", &[]) >= 4.0);
     drop((a, b));
@@ -184,7 +184,7 @@ fn figures_only_grow_and_a_restart_begins_anew() {
     let page = scrape(&again);
     assert_eq!(value(&page, "wellspring_log_appends_total", MAIN), 0.0);
     assert_eq!(value(&page, "wellspring_log_head", MAIN), 6.0);
-    // Of the event, not of the process.
+    // The age of the event, not of the process.
     let age = value(&page, "wellspring_log_last_event_age_seconds", MAIN);
     assert!((0.0..60.0).contains(&age), "{age}");
     assert!(value(&page, "wellspring_log_epoch", MAIN) == 2.0);

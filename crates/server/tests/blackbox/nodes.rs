@@ -1,4 +1,4 @@
-//! Several nodes that act as one: real processes over a real PostgreSQL.
+//! A cluster of several nodes: real processes over a real PostgreSQL.
 
 use crate::client::{Answer, Client};
 use crate::following::{flags_of, new_key};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Nodes, each of which may be down. They are gone when this is.
+/// Nodes, any of which may be down. Stopped when dropped.
 pub struct Nodes {
     pub journal: String,
     pub key: PathBuf,
@@ -22,7 +22,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Three nodes over this journal, with these flags more.
+    /// Three nodes over this journal, with these additional flags.
     pub fn start(journal: String, flags: &[&str]) -> Nodes {
         let dir = tempfile::tempdir().unwrap();
         let key = new_key(dir.path());
@@ -64,13 +64,13 @@ impl Nodes {
         self.nodes[node].take().expect("a node that is up").kill();
     }
 
-    /// Stops a node in order.
+    /// Stops a node gracefully.
     pub fn stop(&mut self, node: usize) {
         let mut server = self.nodes[node].take().expect("a node that is up");
         assert!(server.terminate().success(), "{:#?}", server.log());
     }
 
-    /// Starts a node again where it was, and waits until it is ready.
+    /// Restarts a node and waits until it is ready.
     pub fn start_again(&mut self, node: usize) {
         self.nodes[node] = Some(self.started(node, Some(self.addresses[node])));
     }
@@ -79,7 +79,7 @@ impl Nodes {
         (0..self.nodes.len()).filter(|&node| self.nodes[node].is_some())
     }
 
-    /// Who leads: it says so itself.
+    /// The node that reports itself as leader.
     pub fn leader(&self) -> usize {
         let leads = |&node: &usize| {
             let told = self.client(node).get("/v1/cluster").unwrap().expect(200);
@@ -95,13 +95,13 @@ impl Nodes {
         found.expect("just found")
     }
 
-    /// The nodes that are up and do not lead.
+    /// The running nodes that do not lead.
     pub fn followers(&self) -> Vec<usize> {
         let leader = self.leader();
         self.up().filter(|&node| node != leader).collect()
     }
 
-    /// The whole log as a node shows it, not before this position.
+    /// The whole log as a node shows it, at least up to this position.
     pub fn events(&self, node: usize, position: u64) -> Vec<Value> {
         let mut client = self.client(node).patient();
         let at_least = position.to_string();
@@ -119,7 +119,7 @@ impl Nodes {
         }
     }
 
-    /// Rows of the log that SQL shows.
+    /// The number of rows of the log in SQL.
     pub fn rows_of(&self, log: &str) -> String {
         let schema = schema_of(&self.journal);
         format!(r#"SELECT count(*) FROM "{schema}".ws_event WHERE log = '{log}'"#)
@@ -131,7 +131,7 @@ pub fn event(data: impl Into<Value>) -> Value {
     json!({"events": [{"type": "T", "tags": ["t:1"], "data": data.into()}]})
 }
 
-/// Appends under a key, wherever somebody takes it, until it is known what came of it: its
+/// Appends under a key, at any node that accepts it, until the outcome is known; returns the
 /// position.
 pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body: &Value) -> u64 {
     let body = body.to_string();
@@ -152,14 +152,14 @@ pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body:
     unreachable!("the loop ends")
 }
 
-/// The position of the event that was appended.
+/// The position of the appended event.
 #[track_caller]
 pub fn position_of(answer: &Answer) -> u64 {
     let appended = answer.expect(200);
     appended["last"].as_u64().unwrap_or_else(|| panic!("{appended}"))
 }
 
-/// Waits until it is so.
+/// Waits until `is_so`.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -1,6 +1,5 @@
-//! Connections that send numbered events by `POST /e`, each in a manner of its
-//! own, and remember what was answered. What a log then holds is checked
-//! against that.
+//! Connections that send numbered events by `POST /e`, each in its own way, and record the answers.
+//! The contents of a log are checked against these records.
 
 use crate::client::{Answer, Client};
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Seeded coins: a failing cycle can be run again.
+/// Seeded random numbers: a failing cycle can be repeated.
 pub struct Coins(u64);
 
 impl Coins {
@@ -36,11 +35,11 @@ pub enum Habit {
     Lines,
     /// Every third request with `ack=durable`, pipelined with others.
     SomeDurable,
-    /// Asks for another route after a while, in the middle of a burst, and goes on.
+    /// Sends a request for another route now and then, in the middle of a burst, and continues.
     Crosses,
-    /// All of it: large bodies and chunked ones too.
+    /// All of these, plus large and chunked bodies.
     Mixed,
-    /// Pipelined, each burst cut at random places into several segments.
+    /// Pipelined, each burst split at random places into several segments.
     Torn,
 }
 
@@ -62,15 +61,15 @@ pub enum Fate {
     Accepted,
     /// 202 to `ack=durable`.
     Durable,
-    /// Refused by name: must not be there.
+    /// Refused with a problem: must not be stored.
     Refused,
-    /// No answer, or one that says that nobody knows.
+    /// No answer, or an answer that the outcome is unknown.
     Unknown,
 }
 
 /// One request: its events are numbered from `first`.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent {
+pub struct SentBatch {
     pub first: u64,
     pub events: u64,
     pub fate: Fate,
@@ -84,7 +83,7 @@ pub struct Sent {
 pub struct Ledger {
     pub name: String,
     pub habit: Habit,
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentBatch>,
 }
 
 impl Ledger {
@@ -94,7 +93,7 @@ impl Ledger {
 
     /// Events of requests answered with 202.
     pub fn answered(&self) -> u64 {
-        let answered = |s: &&Sent| matches!(s.fate, Fate::Accepted | Fate::Durable);
+        let answered = |s: &&SentBatch| matches!(s.fate, Fate::Accepted | Fate::Durable);
         self.sent.iter().filter(answered).map(|s| s.events).sum()
     }
 }
@@ -106,7 +105,7 @@ fn tags(habit: Habit, name: &str) -> Vec<String> {
     }
 }
 
-/// The data of event `n`: most short, some longer than a read buffer.
+/// The data of event `n`: mostly short, sometimes longer than a read buffer.
 fn data(habit: Habit, name: &str, n: u64) -> String {
     let fill = match n {
         _ if habit != Habit::Mixed => 0,
@@ -163,7 +162,7 @@ impl Pusher {
             );
         }
         let fate = Fate::Unknown;
-        self.ledger.sent.push(Sent { first, events, fate, answered: None, durable });
+        self.ledger.sent.push(SentBatch { first, events, fate, answered: None, durable });
     }
 
     /// One burst and its answers. `Err` when the connection is over.
@@ -175,8 +174,8 @@ impl Pusher {
             Habit::SomeDurable => 1 + self.coins.below(4),
             _ => 1 + self.coins.below(16),
         };
-        // The other route comes in the middle of a burst: what follows it was read by the loop that
-        // gives away.
+        // The other route comes in the middle of a burst: the lean loop has already read what
+        // follows it.
         let crosses = habit == Habit::Crosses && self.rounds % 20 == 10;
         let path = if habit == Habit::Torn { "/v1/logs/main/e" } else { "/e" };
         let mut burst = Vec::new();
@@ -220,7 +219,7 @@ impl Pusher {
     }
 }
 
-impl Sent {
+impl SentBatch {
     fn note(&mut self, answer: &Answer) {
         let about = || String::from_utf8_lossy(&answer.body).into_owned();
         match answer.status {
@@ -236,7 +235,7 @@ impl Sent {
     }
 }
 
-/// Sends until the connection is cut. `name` must be another for every connection of a log.
+/// Sends until the connection breaks. `name` must be distinct for every connection of a log.
 pub fn push_until_cut(address: SocketAddr, name: &str, habit: Habit, seed: u64) -> Ledger {
     let ledger = Ledger { name: name.to_owned(), habit, sent: Vec::new() };
     let mut pusher = Pusher { ledger, coins: Coins::new(seed), next: 0, rounds: 0 };
@@ -256,7 +255,7 @@ pub fn read_after(client: &mut Client, after: u64) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Checks that of each connection a prefix of what it sent is there, once, unchanged and in
+/// Checks for each connection that a prefix of what it sent is stored, once, unchanged and in
 /// order. Returns the length of that prefix in events, for each ledger.
 pub fn prefixes(events: &[Value], ledgers: &[Ledger]) -> Vec<usize> {
     let mut numbers: HashMap<&str, Vec<u64>> = HashMap::new();
@@ -293,7 +292,7 @@ pub fn prefixes(events: &[Value], ledgers: &[Ledger]) -> Vec<usize> {
 }
 
 /// The requests of a connection with the number of its events that come before the end of each.
-pub fn ends(ledger: &Ledger) -> impl Iterator<Item = (&Sent, usize)> {
+pub fn ends(ledger: &Ledger) -> impl Iterator<Item = (&SentBatch, usize)> {
     let mut end = 0;
     ledger.sent.iter().filter(|sent| sent.fate != Fate::Refused).map(move |sent| {
         end += sent.events as usize;

@@ -1,4 +1,4 @@
-//! Export to an OpenTelemetry collector, which is one of ours: it keeps what it is sent.
+//! Export to an OpenTelemetry collector, here a test double that records what it receives.
 
 use crate::client::Client;
 use crate::server::Server;
@@ -16,7 +16,7 @@ const PARENT: &str = "00f067aa0ba902b7";
 struct Collector {
     address: SocketAddr,
     taken: Arc<Mutex<Vec<(String, Value)>>>,
-    /// What it answers.
+    /// The status it answers with.
     status: Arc<AtomicU16>,
 }
 
@@ -39,7 +39,7 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// What `find` makes of what was taken, once it makes anything of it.
+    /// Waits until `find` returns something for what was received.
     #[track_caller]
     fn wait<T>(&self, find: impl Fn(&[(String, Value)]) -> Option<T>) -> T {
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -156,7 +156,7 @@ fn otlp_a_trace_of_the_callers_goes_on_here() {
     let (begin, end) = times(append);
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     assert!(begin < end && end <= now + 1_000_000 && now - begin < 60_000_000_000);
-    // The wait for the log lies within.
+    // The wait for the log lies within it.
     let commit = span("commit");
     assert_eq!((&commit["parentSpanId"], &commit["traceId"]), (&append["spanId"], &TRACE.into()));
     let (commit_begin, commit_end) = times(commit);
@@ -172,7 +172,7 @@ fn otlp_every_traced_request_has_a_span_whichever_stack_it_came_to() {
     let collector = Collector::start();
     let server = start(&collector, "0");
     let mut client = server.client();
-    // The lean loop's first, then one that says which trace it belongs to.
+    // The lean loop's first, then one that names its trace.
     client.post("/e", &json!({"e": 1})).unwrap().expect(202);
     assert_eq!(traced(&mut client, "POST /e", "01", "{}"), 202);
     let mut other = server.client();
@@ -190,7 +190,7 @@ fn otlp_figures_are_those_of_the_page() {
     let mut client = server.client();
     client.post("/v1/append", &json!({"events": [{"type": "A", "data": 1}]})).unwrap().expect(200);
     let page = crate::exposition::read(&client.get("/metrics").unwrap().text());
-    // The first are sent at once, the next after ten seconds.
+    // The first are sent immediately, the next after ten seconds.
     let of = |document: &Value| {
         document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap().clone()
     };
@@ -250,7 +250,7 @@ fn otlp_a_collector_that_is_away_costs_its_spans_and_nothing_else() {
         assert!(Instant::now() < deadline, "{} dropped", dropped());
         std::thread::sleep(Duration::from_millis(50));
     }
-    // It comes back, and what is left is sent when the server stops.
+    // The collector recovers, and what is left is sent when the server stops.
     collector.status.store(200, SeqCst);
     client.get("/v1/types").unwrap().expect(200);
     assert!(server.terminate().success());

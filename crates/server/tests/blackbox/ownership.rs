@@ -1,5 +1,5 @@
-//! What belongs to one account is of no use to another: idempotency keys and leases. What belongs
-//! to a bulk is none of a single request's. And waiters that get what they wait for in turn.
+//! Idempotency keys and leases of one account are of no use to another, and keys of a bulk none to
+//! a single request. Waiters for a lease get it in turn.
 
 use crate::closed::Closed;
 use crate::server::Server;
@@ -85,7 +85,7 @@ fn the_query_of_a_subscription_is_bounded() {
     assert_eq!(answer.problem(413)["limit"], 65_536);
 }
 
-/// The lease lasts for longer than the test: only the release before lets the next one in.
+/// The lease outlasts the test: only the previous release admits the next waiter.
 #[test]
 fn clients_that_wait_for_a_lease_get_it_in_turn() {
     let server = Server::start();
@@ -101,7 +101,7 @@ fn clients_that_wait_for_a_lease_get_it_in_turn() {
             scope.spawn(move || {
                 let mut client = server.client().patient();
                 if waiter % 4 == 0 {
-                    // Gives up while it waits, perhaps as the first in line.
+                    // Gives up while waiting, perhaps as the first in line.
                     let short = json!({"ttl_ms": 600_000, "wait_ms": 20 + waiter});
                     let answer = client.post("/v1/leases/job", &short).unwrap();
                     if answer.status != 201 {

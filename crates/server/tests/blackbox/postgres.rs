@@ -1,5 +1,5 @@
-//! A PostgreSQL of the tests' own, made and ended by `test-servers/postgres.sh`: one that most
-//! share, each with a schema of its own, and one for each that breaks it.
+//! PostgreSQL servers for the tests, managed by `test-servers/postgres.sh`: one that most tests
+//! share, each with a schema of its own, and one for each test that breaks it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the script ends with where PostgreSQL is not installed.
+/// The script's exit code where PostgreSQL is not installed.
 const NOT_INSTALLED: i32 = 3;
 
-/// A server. It is gone when the tests' process is, if not before.
+/// A server. Stopped when dropped or when the tests' process ends.
 pub struct Postgres {
     dir: PathBuf,
     /// `postgres://…`, of a superuser.
@@ -32,7 +32,7 @@ fn url_in(printed: &str) -> String {
     url.expect("the script prints a URL").to_owned()
 }
 
-/// A name that no other test of this process has.
+/// A name that is unique in this process.
 fn unique(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{prefix}_{}", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -56,7 +56,7 @@ fn start(settings: &[&str]) -> Result<Postgres, String> {
     }
 }
 
-/// A server, or `None`: then the test is skipped, loudly.
+/// The server, or `None`: the test is then skipped with a message.
 fn or_skip<T>(test: &str, server: Result<T, &str>) -> Option<T> {
     let why = match server {
         Ok(server) => return Some(server),
@@ -64,20 +64,19 @@ fn or_skip<T>(test: &str, server: Result<T, &str>) -> Option<T> {
     };
     let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
     assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
-    // Past the capture of the tests' output.
+    // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
     None
 }
 
-/// The server that tests share. Nothing here is about a loss of power, so nothing waits for the
-/// disk.
+/// The server that tests share. No test of it simulates a loss of power, so fsync is off.
 pub fn shared(test: &str) -> Option<&'static Postgres> {
     static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();
     let server = SHARED.get_or_init(|| start(&["max_connections=400", "fsync=off"]));
     or_skip(test, server.as_ref().map_err(String::as_str))
 }
 
-/// A server that a test has to itself.
+/// A server for one test alone.
 pub fn own(test: &str) -> Option<Postgres> {
     let server = start(&["fsync=off"]);
     or_skip(test, server.as_ref().map(|_| ()).map_err(String::as_str))?;
@@ -85,12 +84,12 @@ pub fn own(test: &str) -> Option<Postgres> {
 }
 
 impl Postgres {
-    /// A URL for nodes that share logs with nobody else: with a schema of its own.
+    /// A URL for nodes with a schema, and so with logs, of their own.
     pub fn new_journal(&self) -> String {
         format!("{}?schema={}", self.url, unique("t"))
     }
 
-    /// What a statement gives, a row a line, columns with `|` between them.
+    /// The result of a statement, a row per line, columns separated by `|`.
     pub fn sql(&self, sql: &str) -> String {
         sql_at(&self.url, sql)
     }
@@ -100,12 +99,12 @@ impl Postgres {
         run(&["stop", self.dir.to_str().unwrap()]).expect("PostgreSQL stops");
     }
 
-    /// Starts it again, where it was.
+    /// Restarts it.
     pub fn start(&self) {
         run(&["start", self.dir.to_str().unwrap()]).expect("PostgreSQL starts");
     }
 
-    /// A standby that no commit waits for.
+    /// An asynchronous standby.
     pub fn standby(&self) -> Postgres {
         let dir = new_dir();
         let (own, new) = (self.dir.to_str().unwrap(), dir.to_str().unwrap());
@@ -116,7 +115,7 @@ impl Postgres {
         Postgres { url: url_in(&printed), dir }
     }
 
-    /// Makes a primary of a standby.
+    /// Promotes a standby to primary.
     pub fn promote(&self) {
         run(&["promote", self.dir.to_str().unwrap()]).expect("the standby becomes a primary");
     }
@@ -138,7 +137,7 @@ fn sql_at(url: &str, sql: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
 }
 
-/// Tables of a journal are in the schema that its URL names.
+/// The schema of a journal, which its URL names.
 pub fn schema_of(journal: &str) -> &str {
     journal.split_once("schema=").expect("a URL of `new_journal`").1
 }

@@ -1,5 +1,5 @@
-//! Redirects on connections of the lean loop: followed by the thousand between events,
-//! each click counted once, visitors known again after a restart, and no address kept.
+//! Redirects on connections of the lean loop: thousands followed between events, each click counted
+//! once, visitors recognized after a restart, and no address stored.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// Follows a link so many times in one go, with an event between, and reads every answer.
+/// Follows a link this many times in one burst, with an event in between, and reads every answer.
 fn follow(client: &mut Client, code: &str, times: usize) {
     let one = format!(
         "GET /{code} HTTP/1.1\r\nHost: l\r\nUser-Agent: curl/8.5.0\r\nReferer: https://a.example/x\r\n\r\n\
@@ -29,7 +29,7 @@ fn details(server: &Server, code: &str) -> Value {
     server.client().get(&format!("/api/urls/{code}")).unwrap().expect(200)
 }
 
-/// Whether any file below holds these bytes.
+/// Whether any file below contains these bytes.
 fn holds(dir: &Path, bytes: &[u8]) -> bool {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
         if path.is_dir() {
@@ -49,7 +49,7 @@ fn every_followed_link_is_counted_once_and_at_once_on_either_loop() {
         let mut client = server.client();
         for round in 1..=5 {
             follow(&mut client, "Yci", 200);
-            // Whatever was answered is in the counts, with no wait in between.
+            // Every answered click is in the counts, without a wait.
             let details = details(&server, "Yci");
             assert_eq!(details["clicks"], round * 200);
             assert_eq!(details["visitors"], 1);
@@ -87,7 +87,7 @@ fn a_code_that_leads_nowhere_does_not_end_a_connection_and_no_code_is_a_route() 
     let mut client = server.client();
     let link = json!({"url": "http://example.com/target", "alias": "Yci"});
     client.post("/api/urls", &link).unwrap().expect(201);
-    // Restored from an export, say; a route stays a route.
+    // As if restored from an export; a route takes precedence over a code.
     let event = json!({"type": "LinkCreated", "tags": ["link:health"],
         "data": {"url": "http://evil.example/", "chosen": "alias"}});
     client.post("/v1/append", &json!({"events": [event]})).unwrap().expect(200);

@@ -1,5 +1,5 @@
-//! Rubbish in: every malformed input gets the documented problem that names the
-//! field, and the server goes on.
+//! Invalid input: every malformed request gets the documented problem that names the field, and the
+//! server keeps running.
 
 use crate::client::Client;
 use crate::server::Server;
@@ -66,7 +66,7 @@ fn what_is_said_of_a_body_is_true() {
         problem["detail"].as_str().unwrap().to_owned()
     };
     let json = "application/json";
-    // A word that is none of JSON's is not the one it begins like.
+    // A word that only begins like one of JSON's is an error.
     for (body, column) in
         [("nope", 1), ("nul", 1), ("nullx", 1), ("  trux", 3), ("{\"events\":falsy}", 11)]
     {
@@ -74,7 +74,7 @@ fn what_is_said_of_a_body_is_true() {
         assert!(detail.contains(&format!("line 1, column {column}")), "{body}: {detail}");
     }
     assert!(told("/v1/append", json, "null", 422).contains("not null"));
-    // Both fields are named, whichever came first.
+    // Both fields are named, in either order.
     for (body, field, other) in [
         (r#""data":1,"data_base64":"AA==""#, "data_base64", "data"),
         (r#""data_base64":"AA==","data":1"#, "data", "data_base64"),
@@ -86,7 +86,7 @@ fn what_is_said_of_a_body_is_true() {
     }
     let twice = r#"{"events":[{"type":"T","data":1,"data":2}]}"#;
     assert!(told("/v1/append", json, twice, 422).contains("events[0].data stands twice"));
-    // Of lines the number in the body is told, and no other.
+    // For lines the error names the line in the body, and nothing else.
     let lines = "{\"type\":\"T\",\"data\":1}\n{\"type\":\"T\",\"data\":nope}\n";
     for path in ["/v1/append", "/v1/import", "/e"] {
         let body = if path == "/e" { "1\nnope\n" } else { lines };

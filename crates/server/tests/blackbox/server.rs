@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A running server. Killed when dropped.
 pub struct Server {
     child: Child,
-    /// Whether it speaks TLS: then the plainest client is told so by one that is ready.
+    /// Whether it speaks TLS: the plain client detects readiness by its refusal of plain HTTP.
     tls: bool,
     pub address: SocketAddr,
     pub dir: PathBuf,
@@ -27,7 +27,7 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// A server on a fresh folder.
+    /// A server on a new folder.
     pub fn start() -> Server {
         Server::start_with(&[])
     }
@@ -44,13 +44,13 @@ impl Server {
         Server::start_under(&[], dir, flags)
     }
 
-    /// The same, started by a command that becomes the server: its words come before the server's
+    /// The same, started by a command that executes the server: its arguments precede the server's
     /// own.
     pub fn start_under(command: &[&str], dir: &Path, flags: &[&str]) -> Server {
         Server::start_at(None, command, dir, flags)
     }
 
-    /// The same, at this address if one is given: that of a server that was killed.
+    /// The same, at this address if one is given: that of a killed server.
     pub fn start_at(
         address: Option<SocketAddr>,
         command: &[&str],
@@ -65,7 +65,7 @@ impl Server {
         Server::start_alone(address, command, dir, &[flags, &follows].concat())
     }
 
-    /// The same, whatever servers of these tests are to be: with these flags and no others.
+    /// The same, independent of the mode of these tests: with exactly these flags.
     pub fn start_alone(
         address: Option<SocketAddr>,
         command: &[&str],
@@ -103,7 +103,7 @@ impl Server {
 
     fn wait_ready(&mut self) -> bool {
         let stderr = self.child.stderr.take().expect("piped");
-        // The child's log is drained for as long as it lives, or it would block.
+        // The child's log is drained for as long as it lives, otherwise it would block.
         let (tell, told) = std::sync::mpsc::channel();
         let lines = Arc::clone(&self.lines);
         std::thread::spawn(move || {
@@ -138,7 +138,7 @@ impl Server {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Waits for a line of its log that holds all these texts.
+    /// Waits for a line of its log that contains all these texts.
     pub fn logged(&self, texts: &[&str]) -> String {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -163,7 +163,7 @@ impl Server {
         self.child.id()
     }
 
-    /// `kill -9`, for a test that keeps the server's value until there is another.
+    /// `kill -9`, for a test that keeps the `Server` until it starts another.
     #[cfg(feature = "kafka")]
     pub fn kill_here(&mut self) {
         self.child.kill().unwrap();

@@ -1,10 +1,10 @@
-//! What clients of a link shortener ask, and what every answer must look like.
+//! Requests of a link shortener's clients, and checks of the answers.
 
 use crate::client::{Answer, Client};
 use serde_json::{Value, json};
 use std::io;
 
-/// A reason to be refused: the status and the last part of the problem's type.
+/// A reason for a refusal: the status and the last part of the problem's type.
 pub type Reason = (u16, &'static str);
 
 pub const NOT_FOUND: Reason = (404, "link-not-found");
@@ -13,10 +13,10 @@ pub const EXPIRED: Reason = (410, "link-expired");
 pub const DELETED: Reason = (410, "link-deleted");
 pub const TAKEN: Reason = (409, "alias-taken");
 
-/// In a query: the answer may take as long as a disk that others use, too.
+/// A query parameter for a long wait: other tests use the disk too.
 pub const PATIENTLY: &str = "wait_ms=30000";
 
-/// Asserts a problem for this reason, with the member that clients of shorteners look at; returns
+/// Asserts a problem for this reason, including the member that clients of shorteners read; returns
 /// it.
 #[track_caller]
 pub fn refused(answer: &Answer, (status, slug): Reason) -> Value {
@@ -31,13 +31,13 @@ pub fn refused(answer: &Answer, (status, slug): Reason) -> Value {
     problem
 }
 
-/// Makes a link; returns its answer.
+/// Creates a link; returns its answer.
 #[track_caller]
 pub fn create(client: &mut Client, body: &Value) -> Value {
     client.post("/api/urls", body).unwrap().expect(201)
 }
 
-/// Makes a link to a URL; returns its code.
+/// Creates a link to a URL; returns its code.
 #[track_caller]
 pub fn shorten(client: &mut Client, url: &str) -> String {
     code_of(&create(client, &json!({"url": url})))
@@ -48,13 +48,12 @@ pub fn code_of(link: &Value) -> String {
     link["short_code"].as_str().unwrap_or_else(|| panic!("{link}")).to_owned()
 }
 
-/// Asks where a code leads.
+/// Requests the target of a code.
 pub fn follow(client: &mut Client, code: &str) -> io::Result<Answer> {
     client.get(&format!("/{code}"))
 }
 
-/// Asserts that an answer leads to `url`, as every redirect does, also one that is asked for with
-/// `HEAD`.
+/// Asserts that an answer redirects to `url`, with the headers of every redirect, also for `HEAD`.
 #[track_caller]
 pub fn leads_to(answer: &Answer, url: &str) {
     assert_eq!(answer.status, 302, "{}", String::from_utf8_lossy(&answer.body));
@@ -72,7 +71,7 @@ pub fn click(client: &mut Client, code: &str, url: &str) {
     assert_eq!(answer.header("content-length"), Some("0"));
 }
 
-/// Status and headers that `HEAD` gets.
+/// Status and headers of a `HEAD` request.
 pub fn head_of(client: &mut Client, path: &str) -> io::Result<Answer> {
     client.send(format!("HEAD {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes())?;
     let (status, headers) = client.head()?;
@@ -107,13 +106,13 @@ pub fn delete(client: &mut Client, code: &str) -> Answer {
     client.call("DELETE", &format!("/api/urls/{code}"), &[], b"").unwrap()
 }
 
-/// Makes the links of these lines.
+/// Creates the links of these lines.
 pub fn bulk(client: &mut Client, lines: &str, headers: &[(&str, &str)]) -> Answer {
     let headers = [&[("Content-Type", "application/x-ndjson")], headers].concat();
     client.call("POST", "/api/urls", &headers, lines.as_bytes()).unwrap()
 }
 
-/// Every page of a list, as it was answered.
+/// Every page of a list, as answered.
 #[track_caller]
 pub fn pages(client: &mut Client, query: &str) -> Vec<String> {
     let mut pages: Vec<String> = Vec::new();

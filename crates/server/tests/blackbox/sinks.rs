@@ -1,5 +1,5 @@
-//! Sinks over the real binary, delivering to a receiver of webhooks: what is told over HTTP or in
-//! the configuration is done, kept over restarts, and answered for.
+//! Sinks with the real binary, delivering to a webhook receiver: settings from HTTP or the
+//! configuration take effect, survive restarts, and are reported.
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A request with JSON, or with nothing for `null`.
+/// A request with JSON, or without a body for `null`.
 pub fn ask(client: &mut Client, method: &str, path: &str, body: &Value) -> Answer {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     client.call(method, path, &[("Content-Type", "application/json")], text.as_bytes()).unwrap()
@@ -20,7 +20,7 @@ pub fn append(client: &mut Client, log: &str, event_type: &str, tag: &str, n: u6
     answer.expect(200)["first"].as_u64().unwrap()
 }
 
-/// The sink or source at this path, once it is as wanted.
+/// Waits until the sink or source at this path is as wanted; returns it.
 #[track_caller]
 pub fn until(client: &mut Client, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -64,7 +64,7 @@ fn every_match_is_delivered_once_in_order_and_a_restart_goes_on() {
     assert_eq!(hook.header("wellspring-type"), "A");
     assert_eq!(hook.header("wellspring-tags"), r#"["k:1"]"#);
     assert!(hook.header("idempotency-key").ends_with("-1"), "{hook:?}");
-    // The same again changes nothing; it is 200 then.
+    // Repeating it changes nothing; the answer is then 200.
     assert_eq!(ask(&mut client, "PUT", "/v1/sinks/a", &sink).status, 200);
     assert!(server.terminate().success());
     let server = Server::start_in(dir.path(), &[]);
@@ -287,7 +287,7 @@ fn secrets_sign_and_authorize_and_are_seen_nowhere_else() {
         std::fs::write(&path, format!("{text}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
-    // It repeats what it was sent, as some do.
+    // Its answer repeats the request, as some receivers do.
     let receiver = Receiver::scripted(|hook| match hook.body.contains("\"n\":2}") {
         true => (400, format!("bad: {}", hook.header("authorization"))),
         false => (200, String::new()),

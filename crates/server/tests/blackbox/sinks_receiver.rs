@@ -1,4 +1,4 @@
-//! A receiver of webhooks that does what a test tells it.
+//! A webhook receiver controlled by a test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Hook {
     pub headers: Vec<(String, String)>,
@@ -25,20 +25,20 @@ impl Hook {
     }
 }
 
-/// What it answers to a request: a status and a text.
+/// The answer to a request: status and text.
 type Script = Arc<dyn Fn(&Hook) -> (u16, String) + Send + Sync>;
 
-/// A receiver. It is gone when it is dropped.
+/// A receiver. Stopped when dropped.
 pub struct Receiver {
     pub address: SocketAddr,
-    /// Requests that were answered with 2xx, in their order.
+    /// Requests answered with 2xx, in order.
     accepted: Arc<Mutex<Vec<Hook>>>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Receiver {
-    /// One that accepts everything.
+    /// A receiver that accepts everything.
     pub fn start() -> Receiver {
         Receiver::scripted(|_| (200, String::new()))
     }
@@ -47,7 +47,7 @@ impl Receiver {
         Receiver::at(SocketAddr::from(([127, 0, 0, 1], 0)), script)
     }
 
-    /// At an address that an earlier one had.
+    /// At the address of an earlier receiver.
     pub fn at(
         address: SocketAddr,
         script: impl Fn(&Hook) -> (u16, String) + Send + Sync + 'static,
@@ -84,7 +84,7 @@ impl Receiver {
         self.accepted().iter().map(Hook::position).collect()
     }
 
-    /// Waits until so many requests were accepted.
+    /// Waits until this many requests were accepted.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<u64> {
         let deadline = Instant::now() + Duration::from_secs(30);

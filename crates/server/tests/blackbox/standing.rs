@@ -1,5 +1,5 @@
-//! What was begun before something was revoked: streams, slow bodies, commands. And data folders
-//! that have lost their accounts.
+//! Requests that were in progress when access was revoked: streams, slow bodies, commands. Also
+//! data folders that have lost their accounts.
 
 use crate::client::Client;
 use crate::closed::{Closed, PASSWORD, ask};
@@ -20,7 +20,7 @@ fn begin(client: &mut Client, head: &str, bearer: &str, body: &str, now: usize) 
     );
     client.send(head.as_bytes()).unwrap();
     client.send(&body.as_bytes()[..now]).unwrap();
-    // Let in, and waiting for the rest.
+    // Admitted, and waiting for the rest.
     std::thread::sleep(std::time::Duration::from_millis(300));
 }
 
@@ -115,7 +115,7 @@ fn a_page_of_somebody_else_rotates_nothing_with_the_password_a_browser_remembers
     }
     let said = [credentials, page, ("Content-Type", "application/json")];
     client.call("POST", "/auth/rotate", &said, b"").unwrap().problem(403);
-    // Of its own pages it takes what a browser asks about first; and what is no browser's.
+    // Its own pages may send preflighted requests; other clients are not affected.
     let own = ("Origin", "http://test");
     client.call("POST", "/auth/rotate", &[credentials, own], b"").unwrap().problem(415);
     let said = [credentials, own, ("Content-Type", "application/json")];
@@ -137,8 +137,8 @@ fn no_page_makes_itself_the_first_admin() {
         ("/api/urls", &event),
         ("/e", &event),
     ] {
-        // A body without a type, which a browser sends without asking; one that is no text; and
-        // what a page sends that has had its own name mean this machine.
+        // A body without a type, which a browser sends without a preflight; one that is not text;
+        // and a request of a page whose own name was rebound to this machine.
         let typed = ("Content-Type", "application/json");
         for headers in [
             &[page][..],
@@ -152,7 +152,7 @@ fn no_page_makes_itself_the_first_admin() {
             assert!(refused.text().contains("foreign-page"), "{path} {headers:?}");
         }
     }
-    // Nor does it read: then there is no Origin, but the name it asks under is a strange one.
+    // Reads are refused too: they have no Origin, but a foreign Host.
     let browser = "GET /v1/events HTTP/1.1\r\nUser-Agent: x\r\nHost: ";
     for (host, status) in [("evil.example", 403), ("localhost:4000", 200), ("127.0.0.1", 200)] {
         client.send(format!("{browser}{host}\r\n\r\n").as_bytes()).unwrap();
@@ -163,7 +163,7 @@ fn no_page_makes_itself_the_first_admin() {
     assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 0);
 }
 
-/// Subscribes, and reads until the first sign of life.
+/// Subscribes, and reads until the first heartbeat.
 fn subscribe(closed: &Closed, bearer: &str) -> Client {
     let mut client = closed.client();
     let head = format!(
@@ -187,7 +187,7 @@ fn rest(mut client: Client) -> String {
     text
 }
 
-/// Ends what the token was let in for.
+/// Revokes what the token was admitted for.
 type End<'a> = &'a dyn Fn(&str);
 
 #[test]
@@ -222,7 +222,7 @@ fn a_subscription_ends_with_what_it_was_let_in_for() {
         let bearer = closed.add(name, &["reader"]);
         let client = subscribe(&closed, &bearer);
         end(&bearer);
-        // The last of them has ended the token of `root` as well.
+        // The last of them has also revoked the token of `root`.
         append(&crate::closed::token(&mut closed.client(), "root"), name);
         let text = rest(client);
         assert!(!text.contains(&format!("\"type\":\"{name}\"")), "{name}: {text}");

@@ -1,4 +1,4 @@
-//! TLS of the server, spoken with a client that shares nothing with it but the library.
+//! TLS of the server, with a client that shares only the TLS library with it.
 
 use crate::client::Client;
 use crate::server::Server;
@@ -21,21 +21,21 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Everything until the server closes; what was read if it resets.
+/// Everything until the server closes, or what was read before a reset.
 fn until_closed(stream: &mut impl io::Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
     bytes
 }
 
-/// A figure of `/metrics`.
+/// A value of `/metrics`.
 fn figure(client: &mut Client<impl io::Read + io::Write>, name: &str) -> u64 {
     let page = client.get("/metrics").unwrap().text();
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
 }
 
-/// Waits until it is so.
+/// Waits until `is_so`.
 fn soon(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
@@ -44,7 +44,7 @@ fn soon(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `serve` that is to refuse to start, and gives what it says.
+/// Runs `serve`, which must refuse to start; returns its error output.
 fn refused(flags: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_wellspring"))
@@ -73,7 +73,7 @@ fn http1_works_through_both_versions_of_tls() {
         assert_eq!(client.get(&format!("/{code}")).unwrap().status, 302);
         let own = json!({"url": format!("https://localhost:{}/x", server.address.port())});
         client.post("/api/urls", &own).unwrap().problem(400);
-        // Many records of TLS both ways.
+        // Many TLS records in both directions.
         let large = "x".repeat(1_000_000);
         client.post("/v1/append", &event(large.clone())).unwrap().expect(200);
         let back = client.get("/v1/events?order=desc&limit=1").unwrap().expect(200);
@@ -144,7 +144,7 @@ fn who_does_not_speak_tls_is_told_and_costs_nobody_anything() {
     let answer = server.client().post("/v1/append", &event("x".repeat(200_000))).unwrap();
     assert!(answer.problem(400)["detail"].as_str().unwrap().contains("https://"));
     assert_eq!(answer.header("connection"), Some("close"));
-    // Rubbish, rubbish that begins like TLS, a hello that is cut off, an alert, and nothing.
+    // Invalid bytes, invalid bytes that begin like TLS, a truncated hello, an alert, and nothing.
     let hello = [&[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3][..], &[7; 50]].concat();
     let rubbish: [&[u8]; 5] = [
         b"\0\xff\xfe",
@@ -167,7 +167,7 @@ fn who_does_not_speak_tls_is_told_and_costs_nobody_anything() {
         assert!(said.starts_with(expected), "{bytes:?}: {said:?}");
         assert!(!expected.is_empty() || said.is_empty(), "{bytes:?}: {said:?}");
     }
-    // The one that said nothing is not to blame.
+    // The silent one does not count as a failure.
     soon(|| figure(&mut client, "wellspring_tls_handshakes_failed_total") == before + 5);
     client.post("/v1/append", &event(1)).unwrap().expect(200);
 }
@@ -182,7 +182,7 @@ fn a_handshake_that_does_not_end_is_a_connection_and_is_cut() {
     for (n, stream) in slow.iter_mut().enumerate() {
         stream.write_all(&[0x16, 3, 1, 0, 200][..n % 6]).unwrap();
     }
-    // All places are taken by them; a further one is closed without a word.
+    // They occupy all slots; a further connection is closed immediately.
     soon(|| until_closed(&mut connect(&server)).is_empty());
     for mut stream in slow {
         assert_eq!(until_closed(&mut stream), b"");
@@ -191,7 +191,7 @@ fn a_handshake_that_does_not_end_is_a_connection_and_is_cut() {
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     let mut client = ground.client(&server);
     assert!(figure(&mut client, "wellspring_connections_refused_total") > 0);
-    // Slow heads are cut as without TLS, and idle connections are ended politely.
+    // Slow heads time out as without TLS, and idle connections end with close_notify.
     let mut head = ground.client(&server);
     head.send(b"GET /health HT").unwrap();
     assert_eq!(until_closed(&mut head.into_stream()), b"");
@@ -230,7 +230,7 @@ fn clients_certificates_are_asked_for_and_judged() {
         for versions in [&rustls::version::TLS12, &rustls::version::TLS13] {
             let ask = |shown| {
                 let config = of_versions(&ground.authority, shown, &[versions]);
-                // With TLS 1.3 the client has finished before it is judged.
+                // With TLS 1.3 the client's handshake completes before its certificate is checked.
                 over_tls(server.address, config)?.get("/health")
             };
             assert_eq!(ask(Some(&friend)).unwrap().status, 200);
@@ -258,11 +258,11 @@ fn new_files_are_taken_while_old_connections_stay() {
     };
     assert!(asks(&ground.authority) && !asks(&next));
     next.issue(dir, "next-server").replaces(&ground.pair);
-    // Found without being told.
+    // Found without a signal.
     soon(|| asks(&next));
     assert!(!asks(&ground.authority));
     old.post("/v1/append", &event(1)).unwrap().expect(200);
-    // Broken ones are not taken, however often it is told to look.
+    // Invalid ones are rejected, however often a reload is requested.
     let hang_up = || {
         let pid = server.pid().to_string();
         assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
@@ -293,7 +293,7 @@ fn sigterm_lets_a_request_through_tls_end() {
     busy.send(&body.as_bytes()[..5]).unwrap();
     let mut idle = ground.client(&server);
     idle.get("/health").unwrap().expect(200);
-    // A handshake that never ends holds nobody up.
+    // A handshake that never ends delays no other client.
     let mut silent = connect(&server);
     silent.write_all(&[0x16]).unwrap();
     std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Authorities and certificates made for a test, and clients that speak TLS with them.
+//! Authorities and certificates created for a test, and TLS clients that use them.
 
 use crate::client::Client;
 use crate::server::Server;
@@ -38,7 +38,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), file }
     }
 
-    /// A certificate for localhost, or anyone there.
+    /// A certificate for localhost, also usable by a client.
     pub fn issue(&self, dir: &Path, name: &str) -> Pair {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let params = CertificateParams::new(names).unwrap();
@@ -56,12 +56,12 @@ impl Authority {
 }
 
 impl Pair {
-    /// As `wellspring serve` takes them.
+    /// As arguments of `wellspring serve`.
     pub fn flags(&self) -> [&str; 4] {
         ["--tls-cert", text(&self.certificate), "--tls-key", text(&self.key)]
     }
 
-    /// Puts these files in the place of others.
+    /// Replaces the files of another pair by these.
     pub fn replaces(&self, other: &Pair) {
         std::fs::rename(&self.key, &other.key).unwrap();
         std::fs::rename(&self.certificate, &other.certificate).unwrap();
@@ -72,7 +72,7 @@ pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A folder with an authority and a pair of its own for the server.
+/// A folder with an authority, and a pair for the server.
 pub struct Ground {
     pub dir: tempfile::TempDir,
     pub authority: Authority,
@@ -91,18 +91,18 @@ impl Ground {
         Server::start_with(&[&self.pair.flags()[..], flags].concat())
     }
 
-    /// A client that trusts this authority alone.
+    /// A client that trusts only this authority.
     pub fn client(&self, server: &Server) -> TlsClient {
         over_tls(server.address, config(&self.authority, None)).expect("a handshake")
     }
 }
 
-/// Trusts this authority alone, and shows this certificate.
+/// A configuration that trusts only this authority and presents this certificate.
 pub fn config(authority: &Authority, shown: Option<&Pair>) -> ClientConfig {
     of_versions(authority, shown, rustls::DEFAULT_VERSIONS)
 }
 
-/// The same, of these versions of TLS.
+/// The same, for these versions of TLS.
 pub fn of_versions(
     authority: &Authority,
     shown: Option<&Pair>,

@@ -1,10 +1,10 @@
-//! The tools through TLS: the real binary against the real server.
+//! The tools over TLS: the real binary against the real server.
 
 use crate::tls_certificates::{Authority, Ground, text};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-/// Runs a tool with nothing set in the environment that it would heed.
+/// Runs a tool without environment variables that would affect it.
 fn tool(args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_wellspring"))
         .args(args)
@@ -15,7 +15,7 @@ fn tool(args: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // One that refuses before it reads closes its end.
+    // A tool that refuses before reading closes its end.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -65,14 +65,14 @@ fn a_server_that_is_not_trusted_is_not_spoken_to() {
             assert!(said(&output).contains(word), "{args:?}: {}", said(&output));
         }
     }
-    // In the clear they hear what is wrong.
+    // Over plain HTTP they report what is wrong.
     let output = tool(&["export", "--url", &server.url()], b"");
     assert_eq!(output.status.code(), Some(64), "{}", said(&output));
     assert!(said(&output).contains("speaks TLS"), "{}", said(&output));
-    // A tool that tries again and again knows when that is of no use.
+    // A tool that retries recognizes errors that no retry solves.
     let output = tool(&["tail", "--follow", "--url", &url, "--cacert", text(&other.file)], b"");
     assert_eq!(output.status.code(), Some(69), "{}", said(&output));
-    // Another name than the certificate's, and a server that does not speak TLS.
+    // Another name than the certificate's, and a server without TLS.
     let cacert = ["--cacert", text(&ground.authority.file)];
     let elsewhere = format!("https://localhost.localdomain.invalid:{}", server.address.port());
     let output = tool(&[&["export", "--url", &elsewhere][..], &cacert].concat(), b"");

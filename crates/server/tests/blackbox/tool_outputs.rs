@@ -1,19 +1,21 @@
-//! Tools whose reader leaves, and what a refusal advises.
+//! Tools whose output is closed, and the advice in refusals.
 
 use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
-use crate::user_cli::{Ran, program};
+use crate::user_cli::{ProgramOutput, program};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn append(server: &Server, more: &[&str]) -> Ran {
+fn append(server: &Server, more: &[&str]) -> ProgramOutput {
     let url = server.url();
-    Ran::of(program(&[&["append", "--url", &url, "--type", "T"], more].concat()).output().unwrap())
+    ProgramOutput::of(
+        program(&[&["append", "--url", &url, "--type", "T"], more].concat()).output().unwrap(),
+    )
 }
 
-/// The end of a pipe whose reader has gone.
+/// The write end of a pipe whose reader has gone.
 fn gone() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -25,8 +27,8 @@ fn a_reader_that_has_gone_ends_a_tool_quietly() {
     let server = Server::start();
     let url = server.url();
     append(&server, &["--data", "1"]).done();
-    // Standard output is a pipe without a reader: 141, as the system's tools end.
-    // The same of standard error costs the words, and nothing else.
+    // Standard output is a pipe without a reader: exit code 141, as for the system's tools. A
+    // closed standard error loses only the messages.
     for (words, out, err) in [
         (&["tail", "--url", &url][..], 141, 0),
         (&["tail", "--url", &url, "--log", "none"], 64, 64),
@@ -65,8 +67,8 @@ fn what_a_conflict_advises_can_be_pasted() {
         .env_remove("WELLSPRING_URL")
         .output()
         .unwrap();
-    let told = Ran::of(shell).done();
-    // The event in the way, and none that the condition does not mean.
+    let told = ProgramOutput::of(shell).done();
+    // The conflicting event, and none that the condition does not match.
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(told.starts_with("2 "), "{told}");
     refused.failed(1, "--after 2 added to the same command");
@@ -87,7 +89,7 @@ fn a_server_outlives_the_reader_of_its_lines() {
     let url = format!("http://{address}");
     let deadline = Instant::now() + Duration::from_secs(30);
     let mut appended = 0;
-    // Each request is a line that nothing reads.
+    // Each request is a line that nobody reads.
     while appended < 3 {
         assert!(Instant::now() < deadline, "it does not answer");
         assert_eq!(server.try_wait().unwrap(), None, "it has ended");
@@ -116,7 +118,7 @@ fn an_export_that_is_given_up_leaves_nothing_behind() {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked";
         write!(stream, "{head}\r\n\r\n{:x}\r\n{line}\r\n", line.len()).unwrap();
-        // Until the client has gone.
+        // Until the client disconnects.
         let _ = stream.read(&mut [0; 16]);
     });
     let dir = tempfile::tempdir().unwrap();
@@ -131,14 +133,14 @@ fn an_export_that_is_given_up_leaves_nothing_behind() {
     }
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
-    Ran::of(child.wait_with_output().unwrap()).failed(130, "no file was written");
+    ProgramOutput::of(child.wait_with_output().unwrap()).failed(130, "no file was written");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     serve.join().unwrap();
 }
 
 #[test]
 fn an_interrupted_import_tells_what_may_be_stored_besides() {
-    // A server that takes the events, and never answers.
+    // A server that receives the events and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (taken, is_taken) = std::sync::mpsc::channel();
@@ -146,7 +148,7 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let mut request = Vec::new();
-            // A head may come alone, before what it announces.
+            // A head may arrive without its body.
             let end = |request: &[u8]| match request.starts_with(b"POST") {
                 true => request.ends_with(b"3}\n"),
                 false => request.ends_with(b"\r\n\r\n"),
@@ -159,7 +161,7 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
             }
             if request.starts_with(b"POST") && request.ends_with(b"3}\n") {
                 taken.send(()).unwrap();
-                // Until the client has gone.
+                // Until the client disconnects.
                 let _ = stream.read(&mut [0; 16]);
                 return;
             }
@@ -175,7 +177,7 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
     let child = program(&words).stderr(Stdio::piped()).spawn().unwrap();
     is_taken.recv_timeout(Duration::from_secs(20)).unwrap();
     interrupt(&child);
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = ProgramOutput::of(child.wait_with_output().unwrap());
     ran.failed(130, "0 events are known to be stored, and up to 3 lines in flight may be as well");
     serve.join().unwrap();
 }
@@ -199,7 +201,9 @@ fn a_log_that_is_not_there_is_made_by_the_command_that_is_advised() {
         &["import", file.to_str().unwrap()],
     ] {
         let run = |log: &str| {
-            Ran::of(program(&[words, &["--url", &url, "--log", log]].concat()).output().unwrap())
+            ProgramOutput::of(
+                program(&[words, &["--url", &url, "--log", log]].concat()).output().unwrap(),
+            )
         };
         run("orders").failed(64, &advice);
         run("Orders").failed(64, "not a valid name of a log");
@@ -211,7 +215,7 @@ fn logs_are_made_listed_and_deleted() {
     let server = Server::start();
     let url = server.url();
     let log = |words: &[&str]| {
-        Ran::of(program(&[&["log"], words, &["--url", &url]].concat()).output().unwrap())
+        ProgramOutput::of(program(&[&["log"], words, &["--url", &url]].concat()).output().unwrap())
     };
     let made = log(&["create", "orders"]);
     assert!(made.err.contains("Created log orders."), "{made:?}");
@@ -231,19 +235,21 @@ fn logs_are_made_listed_and_deleted() {
     let rows: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.iter().any(|row| row["name"] == "orders" && row["head"] == 1), "{json}");
-    // Nothing is deleted unasked, and what is not there needs no confirmation.
+    // Nothing is deleted without confirmation, and an absent log needs none.
     log(&["delete", "none"]).failed(64, "log none does not exist");
     log(&["drop", "none", "--yes"]).failed(64, "log none does not exist");
     let delete = ["setsid", "--wait", env!("CARGO_BIN_EXE_wellspring"), "log", "delete", "orders"];
     let mut unasked = Command::new(delete[0]);
     unasked.args(&delete[1..]).args(["--url", &url]).env_remove("WELLSPRING_TOKEN");
-    Ran::of(unasked.output().unwrap()).failed(64, "with 1 event, permanently. Without a terminal");
+    ProgramOutput::of(unasked.output().unwrap())
+        .failed(64, "with 1 event, permanently. Without a terminal");
     append(&server, &["--log", "orders"]).done();
     log(&["delete", "orders", "--yes"]).done();
     append(&server, &["--log", "orders"]).failed(64, "log orders does not exist");
     let closed = Closed::start();
     let url = closed.server.url();
-    Ran::of(program(&["log", "create", "a", "--url", &url]).output().unwrap()).failed(77, "login");
+    ProgramOutput::of(program(&["log", "create", "a", "--url", &url]).output().unwrap())
+        .failed(77, "login");
 }
 
 #[test]
@@ -278,30 +284,32 @@ fn each_row_of_the_table_of_exit_codes_is_true() {
     for (code, words) in cases {
         let mut command = program(words);
         command.env("WELLSPRING_URL", &url).env("XDG_STATE_HOME", dir.path());
-        let ran = Ran::of(command.output().unwrap());
+        let ran = ProgramOutput::of(command.output().unwrap());
         assert_eq!(ran.code, Some(code), "{words:?}: {ran:?}");
     }
     append(&server, &["--after", "1"]).failed(64, "Add --fail-if-type or --fail-if-tag");
     let verify = ["verify", "--data", dir.path().to_str().unwrap()];
-    Ran::of(program(&verify).output().unwrap()).failed(66, "not a data folder");
+    ProgramOutput::of(program(&verify).output().unwrap()).failed(66, "not a data folder");
     let tail = program(&["tail", "-f", "--url", &url]).stdout(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&tail);
     assert_eq!(tail.wait_with_output().unwrap().status.code(), Some(130));
-    // 77 and too many attempts, which are 69: a server with accounts.
+    // 77, and 69 for too many attempts: a server with accounts.
     let closed = Closed::start();
     let url = closed.server.url();
-    Ran::of(program(&["tail", "--url", &url]).output().unwrap()).failed(77, "WELLSPRING_TOKEN");
+    ProgramOutput::of(program(&["tail", "--url", &url]).output().unwrap())
+        .failed(77, "WELLSPRING_TOKEN");
     let right = path("right");
     std::fs::write(&right, PASSWORD).unwrap();
     let words = ["login", "root", "--url", &url, "--password-file", &right, "--expires", "9000d"];
-    let long = Ran::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap());
+    let long =
+        ProgramOutput::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap());
     long.failed(64, "--expires");
     let wrong = path("wrong");
     std::fs::write(&wrong, "wrong wrong").unwrap();
     let attempt = || {
         let words = ["login", "root", "--url", &url, "--password-file", &wrong];
-        Ran::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap())
+        ProgramOutput::of(program(&words).env("XDG_STATE_HOME", dir.path()).output().unwrap())
     };
     let last = (0..8).map(|_| attempt()).find(|ran| ran.code != Some(77)).unwrap();
     last.failed(69, "try again in");
@@ -310,7 +318,7 @@ fn each_row_of_the_table_of_exit_codes_is_true() {
 #[test]
 fn a_mistyped_variable_is_told_with_the_right_one() {
     let dir = tempfile::tempdir().unwrap();
-    let config = Ran::of(
+    let config = ProgramOutput::of(
         program(&["serve", "--print-config", "--data", dir.path().to_str().unwrap()])
             .env("WELLSPRING_MAX_CONECTIONS", "canary")
             .env("WELLSPRING_MAX_LOGS", "7")
@@ -325,13 +333,13 @@ fn a_mistyped_variable_is_told_with_the_right_one() {
     let unset =
         "# max_connections_per_address is not set: any number, as --listen is a loopback address\n";
     assert!(text.contains(unset), "{text}");
-    // A flag goes before a variable, a variable before the file.
+    // A flag takes precedence over a variable, a variable over the file.
     let file = dir.path().join("w.toml");
     std::fs::write(&file, "max_logs = 1\nmax_headers = 20\nmax_streams = 9\n").unwrap();
     let words = ["serve", "--print-config", "--config", file.to_str().unwrap(), "--max-logs", "3"];
     let mut command = program(&words);
     command.env("WELLSPRING_MAX_LOGS", "2").env("WELLSPRING_MAX_HEADERS", "21");
-    let text = Ran::of(command.output().unwrap()).done();
+    let text = ProgramOutput::of(command.output().unwrap()).done();
     for line in ["max_logs = 3\n", "max_headers = 21\n", "max_streams = 9\n"] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -345,7 +353,7 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     let serve = |more: &[&str], variables: &[(&str, &str)]| {
         let data = dir.path().to_str().unwrap();
         let words = [&["serve", "--print-config", "--data", data], more].concat();
-        Ran::of(program(&words).envs(variables.iter().copied()).output().unwrap())
+        ProgramOutput::of(program(&words).envs(variables.iter().copied()).output().unwrap())
     };
     let variable = serve(&[], &[("WELLSPRING_THREADS", "many")]);
     assert!(variable.err.contains("invalid value 'many' for 'WELLSPRING_THREADS'"), "{variable:?}");
@@ -373,27 +381,30 @@ fn a_wrong_value_is_told_with_the_place_it_comes_from() {
     );
     serve(&[], &[("WELLSPRING_CONFIG", "/does/not/exist")])
         .failed(1, "(config is set by the variable WELLSPRING_CONFIG)");
-    // What is found only when it is opened.
+    // Errors that only opening reveals.
     let data = ["serve", "--listen", "127.0.0.1:0", "--data", dir.path().to_str().unwrap()];
     let mut command = program(&data);
     command.env("WELLSPRING_TLS_CERT", "/none").env("WELLSPRING_TLS_KEY", "/none");
-    Ran::of(command.output().unwrap())
+    ProgramOutput::of(command.output().unwrap())
         .failed(1, "(tls_cert is set by the variable WELLSPRING_TLS_CERT;");
-    // The tools have fewer, and the same manners.
-    let url = Ran::of(program(&["tail"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
+    // The tools have fewer variables, with the same rules.
+    let url =
+        ProgramOutput::of(program(&["tail"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
     assert!(url.err.contains("--url ftp://x: must begin with"), "{url:?}");
     url.failed(64, "(url is set by the variable WELLSPRING_URL)");
-    let url =
-        Ran::of(program(&["user", "list"]).env("WELLSPRING_URL", "ftp://x").output().unwrap());
+    let url = ProgramOutput::of(
+        program(&["user", "list"]).env("WELLSPRING_URL", "ftp://x").output().unwrap(),
+    );
     url.failed(64, "wellspring: WELLSPRING_URL ftp://x: must begin with");
-    let alone = Ran::of(program(&["tail"]).env("WELLSPRING_CLIENT_CERT", "x").output().unwrap());
+    let alone =
+        ProgramOutput::of(program(&["tail"]).env("WELLSPRING_CLIENT_CERT", "x").output().unwrap());
     assert!(alone.err.contains("not provided:\n  --client-key"), "{alone:?}");
     alone.failed(64, "WELLSPRING_CLIENT_CERT is set in the environment and counts as a flag");
     let mut command = program(&["log", "list", "--url", "https://127.0.0.1:1"]);
-    let trust = Ran::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
+    let trust = ProgramOutput::of(command.env("WELLSPRING_CACERT", "/none").output().unwrap());
     trust.failed(64, "(cacert is set by the variable WELLSPRING_CACERT)");
     let mut command = program(&["tail", "--url", "ftp://x"]);
-    let mistyped = Ran::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
+    let mistyped = ProgramOutput::of(command.env("WELLSPRING_TOKN", "canary").output().unwrap());
     assert!(!mistyped.err.contains("canary"), "{mistyped:?}");
     let told = "wellspring: the variable WELLSPRING_TOKN is unknown and ignored; did you mean WELLSPRING_TOKEN?\n";
     mistyped.failed(64, told);

@@ -19,8 +19,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs `look` while one client appends, conflicts, ingests and asks for what is not there.
-/// Gives what it saw, and how many rounds were made in all.
+/// Runs `look` while one client appends, conflicts, ingests and sends requests that fail. Returns
+/// its result, and the total number of rounds.
 fn under_load<T>(server: &Server, look: impl FnOnce() -> T) -> (T, u64) {
     let (stop, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -72,8 +72,8 @@ fn json_is_what_the_load_was() {
     let main = entry(&document["logs"], "log", "main");
     let done = number(&main["appends_per_s"]) * interval_s;
     assert!(done >= 1.0 && done <= rounds as f64 + 5.0, "{done} appends in {rounds} rounds");
-    // The two looks cut a round anywhere, and one page is not of one instant on a busy machine:
-    // a few rounds' difference is allowed, of the hundred or so that there are.
+    // Either sample may fall within a round, and on a busy machine one page is not of one instant:
+    // of the roughly hundred rounds a few may differ.
     let near = |figure: &Value, expected: f64, by: f64| {
         let counted = number(figure) * interval_s;
         assert!((counted - expected).abs() <= by + 1e-6, "{counted} is not {expected}: {document}");
@@ -107,7 +107,7 @@ fn json_is_what_the_load_was() {
     let whole = &document["server"];
     assert!(number(&whole["requests_per_s"]) * interval_s >= done * 4.0 - 20.0);
     near(&whole["server_errors_per_s"], 0.0, 0.0);
-    // The load's connection and the one of `top`.
+    // The load's connection and that of `top`.
     assert!(number(&whole["connections"]) >= 2.0 && number(&whole["open_files"]) > 2.0);
     assert!(number(&whole["resident_bytes"]) > 1e6);
 }
@@ -157,9 +157,9 @@ fn what_cannot_be_shown_is_told_with_an_exit_code() {
     }
 }
 
-/// Runs a command under a terminal of its own, 120 by 40, by what `driver` says: `wait(text)`
-/// reads until it appears, `press(keys)`, `tell(signal)`. Ends with the command's exit code, or
-/// 99 if something never came, and checks that the terminal is as it was before.
+/// Runs a command in a terminal of 120 by 40 cells according to `driver`: `wait(text)` reads until
+/// the text appears, `press(keys)`, `tell(signal)`. Exits with the command's exit code, or 99 if a
+/// text never appeared, and checks that the terminal's state is restored.
 const TERMINAL: &str = r#"
 import fcntl, os, pty, select, signal, struct, sys, termios, time
 pid, fd = pty.fork()

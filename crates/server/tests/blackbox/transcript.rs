@@ -1,5 +1,5 @@
-//! Pages that show commands and their answers: every command is asked of a server, in order. `…` in
-//! an answer that is shown stands for anything.
+//! Pages that show commands and their answers: every command is run against a server, in order. `…`
+//! in a shown answer stands for anything.
 
 use crate::client::Answer;
 use crate::server::Server;
@@ -13,7 +13,7 @@ pub struct Step {
     pub shown: Vec<String>,
 }
 
-/// The commands of all blocks of `sh` on a page of `docs`.
+/// The commands of all `sh` blocks on a page of `docs`.
 pub fn steps(page: &str) -> Vec<Step> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let page = std::fs::read_to_string(page).expect("the page");
@@ -38,7 +38,7 @@ pub fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The words of a command: apart, or within single quotes.
+/// The words of a command, separated by spaces or in single quotes.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for (index, part) in command.split('\'').enumerate() {
@@ -61,7 +61,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Asks what `curl` would, with another text in the place of a variable.
+/// Sends the request that `curl` would, with a value in place of a variable.
 pub fn ask(server: &Server, command: &str, (variable, value): (&str, &str)) -> Answer {
     let (mut method, mut path, mut content) = (None, None, None);
     let mut headers = Vec::new();
@@ -91,7 +91,7 @@ pub fn ask(server: &Server, command: &str, (variable, value): (&str, &str)) -> A
     server.client().call(&method, &path, &headers, content.as_bytes()).unwrap()
 }
 
-/// The status that is shown first, 200 if none is, and what follows it.
+/// The status shown first, or 200, and the text that follows.
 pub fn status_of(shown: &str) -> (u16, &str) {
     let (word, rest) = shown.split_once(' ').unwrap_or((shown, ""));
     match word.parse() {

@@ -1,5 +1,5 @@
-//! Trouble is seen: each failure of the server leaves a line in its log that says why, and
-//! `/health/ready`, `/metrics` and `top` tell what is wrong until it is over.
+//! Failures are visible: each failure of the server writes a log line that says why, and
+//! `/health/ready`, `/metrics` and `top` report it until it is over.
 
 use crate::client::Client;
 use crate::ingest_account::BOTH_LOOPS;
@@ -15,7 +15,7 @@ fn event(bytes: usize) -> Value {
     json!({"events": [{"type": "T", "tags": ["t:1"], "data": "x".repeat(bytes)}]})
 }
 
-/// What `/health/ready` answers once it answers with this status.
+/// The answer of `/health/ready` once it has this status.
 fn ready_becomes(server: &Server, status: u16) -> Value {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -34,7 +34,7 @@ fn figure(client: &mut Client, line: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no {line}: {page}")).trim().parse().unwrap()
 }
 
-/// What `top` says of the log main.
+/// What `top` reports about the log main.
 fn top(server: &Server) -> String {
     let args = ["top", "--once", "--interval", "100ms", "--url", &server.url()];
     let output = Command::new(env!("CARGO_BIN_EXE_wellspring")).args(args).output().unwrap();
@@ -102,7 +102,7 @@ fn damage_that_a_read_meets_is_in_the_log_and_makes_the_server_not_ready() {
     assert!(told < 5, "{told} lines for {many} answers");
 }
 
-/// What `wellspring verify` says of the log main.
+/// What `wellspring verify` reports about the log main.
 fn verify(data: &Path) -> String {
     let args = ["verify", "--data", data.to_str().unwrap()];
     let output = Command::new(env!("CARGO_BIN_EXE_wellspring")).args(args).output().unwrap();
@@ -120,7 +120,7 @@ fn damage_found_at_the_start_names_file_and_offset_as_verify_does_and_what_to_do
     let place = format!("{file} is damaged at byte {offset}: ");
     let verified = verify(dir.path());
     assert!(verified.contains(&place), "{place}: {verified}");
-    // The same file as the only one, and so the one that a start reads.
+    // The same file as the only segment, which a start therefore reads.
     for entry in fs::read_dir(dir.path().join("logs/main")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() && !path.ends_with(&file) && !path.ends_with("lock") {
@@ -199,7 +199,7 @@ fn a_disk_that_is_full_for_appends_is_told_until_there_is_room() {
         assert_eq!(figure(&mut client, "wellspring_log_storage_full{log=\"main\"}"), 1);
         assert!(top(&disk.server).ends_with("DISK FULL"), "{}", top(&disk.server));
         fs::remove_file(disk.filler()).unwrap();
-        // Nobody appends: the server finds out by itself.
+        // Without an append: the server notices by itself.
         ready_becomes(&disk.server, 200);
         assert_eq!(figure(&mut client, "wellspring_log_storage_full{log=\"main\"}"), 0);
         disk.server.logged(&["the device has free space again", "main"]);

@@ -1,5 +1,5 @@
-//! A client that asks for much and does not read it makes no memory of it, whatever it speaks: over
-//! HTTP/2 the connection looks well while its streams stand still.
+//! A client that requests much and does not read it uses no memory, over any protocol: over HTTP/2
+//! the connection looks healthy while its streams stall.
 
 use crate::server::Server;
 use h2::client::{ResponseFuture, SendRequest};
@@ -7,7 +7,7 @@ use h2::{RecvStream, client};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Bytes of an event. Pages of two are larger than what is given in one piece.
+/// Size of an event in bytes. Pages of two are sent in several pieces.
 const EVENT_BYTES: usize = 60_000;
 
 fn figure(server: &Server, line: &str) -> u64 {
@@ -30,8 +30,7 @@ fn filled(events: usize, flags: &[&str]) -> Server {
     server
 }
 
-/// A client over HTTP/2 that gives each answer room for so many bytes, and the end of its
-/// connection.
+/// An HTTP/2 client with this window per answer, and a signal for the end of its connection.
 async fn connect(
     server: &Server,
     window: u32,
@@ -48,7 +47,7 @@ async fn ask(sender: &mut SendRequest<bytes::Bytes>, path: &str, accept: &str) -
     sender.send_request(request.body(()).unwrap(), true).unwrap().0
 }
 
-/// Reads an answer to its end; after each KiB it takes a rest of so many ms.
+/// Reads an answer to its end, pausing this many ms after each KiB.
 async fn read(mut body: RecvStream, ms_per_kib: u64) -> usize {
     let mut read = 0;
     while let Some(data) = body.data().await {
@@ -99,7 +98,7 @@ fn over_http2_who_reads_slowly_is_not_cut() {
         let (mut sender, ended) = connect(&server, 20_000).await;
         let page = ask(&mut sender, "/v1/events", "application/json").await.await.unwrap();
         let lines = ask(&mut sender, "/v1/events", "application/x-ndjson").await.await.unwrap();
-        // Nothing comes here, and that is not its client's fault.
+        // Nothing arrives here, through no fault of the client.
         let _live =
             ask(&mut sender, "/v1/events?after=3", "text/event-stream").await.await.unwrap();
         let begun = Instant::now();
@@ -123,11 +122,11 @@ fn a_stream_whose_end_is_not_read_counts_as_a_long_read_until_it_is() {
                 ask(&mut sender, "/v1/events", "application/x-ndjson").await.await.unwrap();
             statuses.push(answer.status().as_u16());
             unread.push(answer.into_body());
-            // Time to give its permit back, if it does that.
+            // Time to release its permit, if it does so.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         assert_eq!(statuses, [200, 200, 503, 503, 503, 503]);
-        // Read to its end, it makes room.
+        // Reading it to the end frees its slot.
         assert!(read(unread.remove(0), 0).await > 8 * EVENT_BYTES);
         tokio::time::sleep(Duration::from_millis(500)).await;
         let answer = ask(&mut sender, "/v1/events", "application/x-ndjson").await.await.unwrap();
@@ -142,7 +141,7 @@ fn a_subscription_that_owes_shows_signs_of_life_and_keeps_nobody_from_stopping()
     let mut live = server.client();
     live.send(b"GET /v1/events HTTP/1.1\r\nHost: t\r\nAccept: text/event-stream\r\n\r\n").unwrap();
     assert_eq!(live.head().unwrap().0, 200);
-    // What came and what went is more than a minute's worth.
+    // Together they exceed a minute's quota.
     let append = json!({"events": [{"type": "T", "data": "x".repeat(EVENT_BYTES)}]});
     assert_eq!(server.client().post("/v1/append", &append).unwrap().status, 200);
     while !live.line().unwrap().expect("it goes on").starts_with("data: ") {}

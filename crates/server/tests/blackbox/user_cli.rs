@@ -1,4 +1,4 @@
-//! `wellspring user`, `wellspring token`, and how the tools show who they are.
+//! `wellspring user` and `wellspring token`, and how the tools authenticate.
 
 use crate::closed::{Closed, PASSWORD, ask, login};
 use crate::server::Server;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The program with these words, and nothing of ours in its environment.
+/// The program with these arguments, and without its environment variables.
 pub fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wellspring"));
     for variable in
@@ -18,21 +18,25 @@ pub fn program(words: &[&str]) -> Command {
     command
 }
 
-pub fn run(words: &[&str]) -> Ran {
-    Ran::of(program(words).output().unwrap())
+pub fn run(words: &[&str]) -> ProgramOutput {
+    ProgramOutput::of(program(words).output().unwrap())
 }
 
 #[derive(Debug)]
-pub struct Ran {
+pub struct ProgramOutput {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Ran {
-    pub fn of(output: Output) -> Ran {
+impl ProgramOutput {
+    pub fn of(output: Output) -> ProgramOutput {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        ProgramOutput {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 
     #[track_caller]
@@ -48,8 +52,8 @@ impl Ran {
     }
 }
 
-impl Ran {
-    /// As [`failed`](Ran::failed), for what was [`typed`]: all of it is in one.
+impl ProgramOutput {
+    /// As [`failed`](ProgramOutput::failed), for [`typed`] input: all output is in one stream.
     #[track_caller]
     pub fn failed_on_terminal(self, code: i32, word: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -90,7 +94,7 @@ fn the_first_admin_is_made_before_the_first_start() {
     add(&["ann", "--role", "root"]).failed(64, "writer:orders");
     add(&["ann", "--role", "admin", "--role", "writer"]).failed(64, "one for all");
     add(&["ann", "--role", "admin"]).done();
-    // A folder that loses its accounts from here on does not start without any.
+    // A folder that loses its accounts later does not start without them.
     assert!(Path::new(data).join("has-accounts").exists());
     add(&["ann", "--role", "admin"]).failed(1, "already");
     add(&["bob", "--role", "reader", "--role", "writer:orders"]).done();
@@ -101,7 +105,7 @@ fn the_first_admin_is_made_before_the_first_start() {
     let list: Vec<Vec<&str>> = rows(&list).into_iter().map(|row| row[..4].to_vec()).collect();
     assert_eq!(list, [["ann", "admin", "enabled", "yes"], ["bob", "writer", "disabled", "yes"]]);
     run(&["user", "enable", "bob", "--data", data]).done();
-    // A key alone on standard output.
+    // Only the key is on standard output.
     let create = ["token", "create", "--data", data, "--role", "writer", "--expires", "1d"];
     run(&create).failed(64, "--account");
     let made = run(&[&create[..], &["--account", "bob", "--label", "for the test"]].concat());
@@ -112,7 +116,7 @@ fn the_first_admin_is_made_before_the_first_start() {
     let list = run(&["token", "list", "--data", data]).done();
     assert_eq!(rows(&list)[0][1..5], ["for the test", "bob", "writer", "live"]);
     assert!(!list.contains(&key[4..]));
-    // The server knows them, and whoever asks offline is sent to it.
+    // A server knows them now, and offline commands refer to it.
     let server = Server::start_in(Path::new(data), &[]);
     let mut client = server.client();
     client.get("/v1/head").unwrap().problem(401);
@@ -178,7 +182,7 @@ fn a_running_server_is_asked_with_credentials() {
     let ann = ann.unwrap().expect(200)["access_token"].as_str().unwrap().to_owned();
     let as_ann = |words: &[&str]| {
         let words = [words, &["--url", &url]].concat();
-        Ran::of(program(&words).env("WELLSPRING_TOKEN", &ann).output().unwrap())
+        ProgramOutput::of(program(&words).env("WELLSPRING_TOKEN", &ann).output().unwrap())
     };
     as_ann(&["user", "list"]).failed(77, "this needs the role admin");
     as_ann(&["token", "create", "--role", "admin"]).failed(77, "can create such a key");
@@ -189,7 +193,7 @@ fn a_running_server_is_asked_with_credentials() {
     let id = rows(&list)[0][0].to_owned();
     let rotated = as_ann(&["token", "rotate", &id, "--overlap", "1h"]).done();
     assert!(closed.counts(key) && closed.counts(rotated.trim()));
-    // What the server says of a member of the body is told of the flag that set it.
+    // The server's error for a member of the body names the flag that set it.
     let long = as_ann(&["token", "rotate", &id, "--overlap", "31d"]);
     assert!(!long.err.contains("overlap_s"), "{long:?}");
     long.failed(64, "--overlap (in seconds) must be from 0 to 2592000");
@@ -198,7 +202,7 @@ fn a_running_server_is_asked_with_credentials() {
     as_ann(&["token", "revoke", &id]).done();
     assert!(!closed.counts(key));
     as_ann(&["token", "revoke", "0123"]).failed(64, "no key");
-    // Whoever gives the secret for the id does not read it in the error of the program's own.
+    // An error does not repeat a secret that was given in place of an id.
     let wrong = as_ann(&["token", "revoke", rotated.trim()]);
     assert_eq!(wrong.code, Some(64));
     let current = ["--current-password-file", password];
@@ -220,7 +224,7 @@ fn tools_show_credentials_and_keep_them_to_themselves() {
     let path = file(dir.path(), "key", &key);
     let (url, path) = (closed.server.url(), path.to_str().unwrap());
     let target = ["--url", url.as_str()];
-    // Whichever tool it is, the same goes wrong with the same code.
+    // The same error has the same exit code in every tool.
     let events = file(dir.path(), "a.ndjson", "{\"type\":\"T\",\"data\":1}\n");
     let events = events.to_str().unwrap();
     for words in [
@@ -243,7 +247,7 @@ fn tools_show_credentials_and_keep_them_to_themselves() {
     let with_file = |words: &[&str]| run(&[words, &target[..], &["--token-file", path]].concat());
     let with_variable = |words: &[&str]| {
         let words = [words, &target[..]].concat();
-        Ran::of(program(&words).env("WELLSPRING_TOKEN", &key).output().unwrap())
+        ProgramOutput::of(program(&words).env("WELLSPRING_TOKEN", &key).output().unwrap())
     };
     assert_eq!(with_file(&["append", "--type", "T"]).done(), "1\n");
     assert_eq!(with_variable(&["append", "--type", "T"]).done(), "2\n");
@@ -283,7 +287,7 @@ fn the_environment_makes_the_first_admin() {
     client.get("/v1/head").unwrap().problem(401);
     assert_eq!(login(&mut client, "chief", PASSWORD).status, 200);
     drop(server);
-    // Later starts do not look at it.
+    // Later starts ignore it.
     let server = start(&["WELLSPRING_ADMIN_PASSWORD=another password"]);
     let mut client = server.client();
     assert_eq!(login(&mut client, "chief", PASSWORD).status, 200);
@@ -293,7 +297,7 @@ fn the_environment_makes_the_first_admin() {
     let data = fresh.path().to_str().unwrap();
     let refused = |variables: &[(&str, &str)]| {
         let words = ["serve", "--listen", "127.0.0.1:0", "--data", data];
-        Ran::of(program(&words).envs(variables.iter().copied()).output().unwrap())
+        ProgramOutput::of(program(&words).envs(variables.iter().copied()).output().unwrap())
     };
     refused(&[("WELLSPRING_ADMIN_PASSWORD", "")]).failed(1, "at least 8");
     let weak = refused(&[("WELLSPRING_ADMIN_PASSWORD", "sesame")]);
@@ -303,11 +307,13 @@ fn the_environment_makes_the_first_admin() {
     refused(&[("WELLSPRING_ADMIN_PASSWORD", PASSWORD), name]).failed(1, "WELLSPRING_ADMIN_USER");
     let shown = program(&["serve", "--print-config"]);
     let mut shown = shown;
-    let shown = Ran::of(shown.env("WELLSPRING_ADMIN_PASSWORD", PASSWORD).output().unwrap()).done();
+    let shown =
+        ProgramOutput::of(shown.env("WELLSPRING_ADMIN_PASSWORD", PASSWORD).output().unwrap())
+            .done();
     assert!(!shown.contains(PASSWORD) && shown.contains("token_life_s = 3600"), "{shown}");
 }
 
-/// Types at the questions that end in a colon, one answer each, and writes down all that is shown.
+/// Types one answer at each prompt that ends in a colon, and records everything shown.
 const TYPIST: &str = r#"
 import os, pty, select, sys, time
 answers = sys.argv[1].split("|")
@@ -334,11 +340,11 @@ sys.stdout.buffer.write(shown)
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
-pub fn typed(answers: &str, words: &[&str]) -> Ran {
+pub fn typed(answers: &str, words: &[&str]) -> ProgramOutput {
     let mut command = Command::new("python3");
     command.args(["-c", TYPIST, answers, env!("CARGO_BIN_EXE_wellspring")]).args(words);
     command.env_remove("WELLSPRING_TOKEN").env_remove("WELLSPRING_URL");
-    Ran::of(command.output().unwrap())
+    ProgramOutput::of(command.output().unwrap())
 }
 
 #[test]
@@ -353,7 +359,7 @@ fn passwords_are_asked_for_and_not_shown() {
     let done = typed("correct horsf\u{7f}e|correct horse", &add);
     assert!(!done.out.contains("horse"), "{done:?}");
     done.done();
-    // Without a terminal there is nobody to ask.
+    // Without a terminal there is no prompt.
     let server = Server::start_in(&data, &[]);
     let url = server.url();
     let list = ["user", "list", "--url", &url, "--user", "ann"];

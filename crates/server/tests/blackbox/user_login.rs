@@ -2,14 +2,14 @@
 
 use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
-use crate::user_cli::{Ran, file, program, run, typed};
+use crate::user_cli::{ProgramOutput, file, program, run, typed};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A person with a place to keep logins and the right password in a file.
+/// A user with a place to keep logins and the right password in a file.
 struct Person {
     dir: tempfile::TempDir,
     password: PathBuf,
@@ -22,11 +22,11 @@ impl Person {
         Person { dir, password }
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
-        Ran::of(program(words).env("XDG_STATE_HOME", self.dir.path()).output().unwrap())
+    fn run(&self, words: &[&str]) -> ProgramOutput {
+        ProgramOutput::of(program(words).env("XDG_STATE_HOME", self.dir.path()).output().unwrap())
     }
 
-    fn log_in(&self, name: &str, url: &str, more: &[&str]) -> Ran {
+    fn log_in(&self, name: &str, url: &str, more: &[&str]) -> ProgramOutput {
         let file = self.password.to_str().unwrap();
         self.run(&[&["login", name, "--url", url, "--password-file", file], more].concat())
     }
@@ -62,7 +62,7 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     let kept = person.kept();
     assert_eq!((kept.len(), mode(&kept[0]), mode(kept[0].parent().unwrap())), (1, 0o600, 0o700));
     assert_eq!(person.run(&append).done(), "1\n");
-    // What is said explicitly goes before, and another server is shown nothing.
+    // Explicit credentials take precedence, and no other server receives the login.
     let words = [
         &append[..],
         &["--user", "root", "--user-password-file", person.password.to_str().unwrap()],
@@ -70,9 +70,9 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     assert_eq!(person.run(&words.concat()).done(), "2\n");
     let mut with_variable = program(&append);
     with_variable.env("XDG_STATE_HOME", person.dir.path()).env("WELLSPRING_TOKEN", "wsk_no");
-    Ran::of(with_variable.output().unwrap()).failed(77, "credentials are invalid");
+    ProgramOutput::of(with_variable.output().unwrap()).failed(77, "credentials are invalid");
     person.run(&["append", "--type", "T", "--url", &other_url]).failed(77, "needs credentials");
-    // Nor is one whose file was copied to its name, or which others may read.
+    // Nor is one whose file was copied to its name, or that others may read.
     let token: Value = serde_json::from_slice(&fs::read(&kept[0]).unwrap()).unwrap();
     let token = token["token"].as_str().unwrap().to_owned();
     let port = |url: &str| url.rsplit(':').next().unwrap().to_owned();
@@ -109,7 +109,7 @@ fn a_login_that_has_ended_is_said_to_have() {
         "{late:?}"
     );
     late.failed(77, &url);
-    // One that was ended at the server.
+    // A session that was revoked at the server.
     person.log_in("ann", &url, &[]).done();
     let change = json!({"enabled": false});
     closed.ask(&closed.root, "PATCH", "/v1/accounts/ann", &change).expect(200);
@@ -122,7 +122,7 @@ fn a_login_that_has_ended_is_said_to_have() {
     drop(closed);
     person.run(&["logout", "--url", &url]).failed(69, "removed the stored login");
     assert!(person.kept().is_empty());
-    // Without accounts there is nobody to log in as, and without a place no token is made.
+    // Without accounts there is no account to log in to, and without a place no token is created.
     let open = Server::start();
     person.log_in("ann", &open.url(), &[]).failed(1, "no accounts");
     let file = person.password.to_str().unwrap();
@@ -155,7 +155,7 @@ fn an_account_is_shown_and_deleted_with_all_it_had() {
     assert!(!closed.counts(&token) && !closed.counts(&key));
     assert_eq!(taken(&mut lean), 401, "on the connection that is open");
     user(&["show", "bob"]).failed(64, "no account");
-    // Another of this name has nothing of the first.
+    // A new account of the same name inherits nothing.
     let fresh = closed.add("bob", &["reader"]);
     assert!(closed.counts(&fresh) && !closed.counts(&token) && !closed.counts(&key));
     let keys = user(&["show", "bob", "--json"]).done();

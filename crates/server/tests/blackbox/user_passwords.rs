@@ -1,18 +1,18 @@
-//! Where the tools take passwords from, and what they say when one is missing or wrong.
+//! The sources from which the tools take passwords, and their errors when one is missing or wrong.
 
 use crate::closed::{Closed, PASSWORD, login};
 use crate::server::Server;
-use crate::user_cli::{Ran, file, program, run};
+use crate::user_cli::{ProgramOutput, file, program, run};
 use std::process::{Command, Stdio};
 
 /// A tool without a terminal.
-fn without_terminal(words: &[&str]) -> Ran {
+fn without_terminal(words: &[&str]) -> ProgramOutput {
     let mut command = Command::new("setsid");
     command.args(["--wait", env!("CARGO_BIN_EXE_wellspring")]).args(words).stdin(Stdio::null());
     for variable in ["WELLSPRING_URL", "WELLSPRING_TOKEN", "HOME", "XDG_STATE_HOME"] {
         command.env_remove(variable);
     }
-    Ran::of(command.output().unwrap())
+    ProgramOutput::of(command.output().unwrap())
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn the_password_there_is_comes_from_the_file_that_is_named() {
     passwd("ann", &[&as_root[..], &["--current-password-file", &right]].concat())
         .failed(64, "your own password");
     assert_eq!(login(&mut closed.client(), "root", PASSWORD).status, 200);
-    // Without --user-password-file the one file says both, and there is nothing to ask.
+    // Without --user-password-file the one file provides both, and there is no prompt.
     passwd("root", &["--user", "root", "--current-password-file", &right]).done();
     assert_eq!(login(&mut closed.client(), "root", "battery staple").status, 200);
 }
@@ -66,7 +66,7 @@ fn without_a_terminal_the_option_is_named_that_stands_for_it() {
     let mut command = Command::new("setsid");
     command.args(["--wait", env!("CARGO_BIN_EXE_wellspring"), "login", "root", "--url", &url]);
     command.env("XDG_STATE_HOME", state).stdin(Stdio::null());
-    Ran::of(command.output().unwrap()).failed(64, "--password-file FILE");
+    ProgramOutput::of(command.output().unwrap()).failed(64, "--password-file FILE");
 }
 
 #[test]
@@ -81,9 +81,11 @@ fn a_folder_and_a_server_are_not_meant_at_once() {
     run(&[&add[..], &["--data", data], &url].concat()).failed(64, "give one of them");
     run(&[&["user", "--data", data], &url[..], &["list"]].concat()).failed(64, "give one of them");
     run(&[&["token", "list", "--data", data], &url[..]].concat()).failed(64, "give one of them");
-    // A variable that is always set contradicts nothing, and says where a server is.
+    // A variable that is always set causes no conflict, and names the server.
     let with_variable = |words: &[&str]| {
-        Ran::of(program(words).env("WELLSPRING_URL", "http://127.0.0.1:1").output().unwrap())
+        ProgramOutput::of(
+            program(words).env("WELLSPRING_URL", "http://127.0.0.1:1").output().unwrap(),
+        )
     };
     with_variable(&[&add[..], &["--data", data]].concat()).done();
     with_variable(&["user", "list"]).failed(69, "127.0.0.1:1");
@@ -105,10 +107,10 @@ fn what_would_be_overlooked_is_said() {
         if let Some(token) = token {
             command.env("WELLSPRING_TOKEN", token);
         }
-        Ran::of(command.output().unwrap())
+        ProgramOutput::of(command.output().unwrap())
     };
     assert!(!log_in(None).err.contains("WELLSPRING_TOKEN"));
-    // An empty one as well: no login is looked for then.
+    // An empty one too: no login is looked up then.
     for token in ["wsk_x", ""] {
         let told = log_in(Some(token));
         assert!(told.err.contains("WELLSPRING_TOKEN is set"), "{told:?}");

@@ -1,10 +1,10 @@
-//! Circles among the rooms of a crate, and what to say of one.
+//! Cycles among the rooms of a crate, and their report.
 
 use crate::modules::Arrow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
-/// The rooms from which arrows lead back to themselves, over others.
+/// The rooms from which arrows lead back to themselves, directly or over others.
 pub(crate) fn in_circles(arrows: &[Arrow]) -> BTreeSet<String> {
     let rooms: BTreeSet<&str> = arrows.iter().map(|arrow| arrow.from.as_str()).collect();
     rooms.into_iter().filter(|room| circle(arrows, room).is_some()).map(str::to_owned).collect()
@@ -31,8 +31,8 @@ pub(crate) fn circle(arrows: &[Arrow], room: &str) -> Option<Vec<String>> {
     None
 }
 
-/// The circle, and for each of its arrows a place where it is drawn, with the name taken.
-/// `folder` stands before the files' names.
+/// The cycle, and for each of its arrows one place, with the name used. `folder` precedes the file
+/// names.
 pub(crate) fn report(arrows: &[Arrow], circle: &[String], folder: &str) -> String {
     let mut text = format!("{folder}: rooms in a circle: {} -> {}", circle.join(" -> "), circle[0]);
     for (from, to) in circle.iter().zip(circle.iter().cycle().skip(1)) {

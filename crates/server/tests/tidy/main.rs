@@ -1,5 +1,5 @@
-//! The map is the territory: `ARCHITECTURE.md` names every folder of the tree,
-//! and nothing that is not there. House rules that a machine can hold are here too.
+//! `ARCHITECTURE.md` names every folder of the tree and no other. Further house rules that a
+//! program can check are here too.
 
 #![allow(clippy::disallowed_methods)]
 

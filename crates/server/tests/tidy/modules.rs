@@ -1,41 +1,41 @@
-//! The modules of a crate, followed from its roof, and what each room takes from another.
+//! The modules of a crate, followed from its roof, and the names that each room uses of another.
 //!
 //! A **room** is a module that the roof (`lib.rs`, or `main.rs` where there is none) declares with
-//! a file or folder of its own. An **arrow** leads from a room to the one that it takes a name
-//! from; a name that the roof re-exports is taken from the room that it comes from. Code that is
-//! compiled for tests only draws no arrows, nor does the roof.
+//! a file or folder of its own. An **arrow** leads from a room to one whose names it uses; a name
+//! that the roof re-exports belongs to the room that defines it. Code compiled only for tests draws
+//! no arrows, nor does the roof.
 
 use crate::paths::{NamedPath, is_name, read_path};
 use crate::tokens::{Token, tokens_and_comments};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The files of a crate: from paths below its `src`, with `/`, to what is in them.
+/// The files of a crate: from paths below its `src`, with `/`, to their contents.
 pub(crate) type Files = BTreeMap<String, String>;
 
-/// One name that one room takes from another.
+/// A name that one room uses of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: String,
-    /// Another room than `from`.
+    /// A room other than `from`.
     pub(crate) to: String,
     /// The path as from the crate's root.
     pub(crate) name: String,
-    /// The file below `src` that takes it, and the line, from 1.
+    /// The file below `src` that uses it, and the line, from 1.
     pub(crate) place: (String, usize),
 }
 
-/// What is known of a crate's rooms.
+/// The rooms of a crate.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     pub(crate) names: BTreeSet<String>,
     pub(crate) arrows: Vec<Arrow>,
-    /// What rooms take that the roof itself defines; `to` is the roof's file.
+    /// Names used by rooms that the roof itself defines; `to` is the roof's file.
     pub(crate) from_the_roof: Vec<Arrow>,
-    /// Files that no module declares: the reader has lost its way, or nothing compiles them.
+    /// Files that no module declares: the parser failed to find them, or they are not compiled.
     pub(crate) unreached: Vec<String>,
 }
 
-/// Reads the modules of a crate from its roof on.
+/// Reads the modules of a crate, starting at its roof.
 pub(crate) fn rooms_of(files: &Files) -> Rooms {
     let roof = ["lib.rs", "main.rs"].into_iter().find(|roof| files.contains_key(*roof));
     let roof = roof.expect("a crate has lib.rs or main.rs");
@@ -104,9 +104,9 @@ struct Module {
 /// `mod name;`
 struct Declared {
     name: String,
-    /// The inline modules around it, from the outermost.
+    /// The inline modules around it, outermost first.
     inline: Vec<String>,
-    /// What `#[path = "…"]` says.
+    /// The value of `#[path = "…"]`.
     file: Option<String>,
     in_test: bool,
 }
@@ -133,13 +133,13 @@ impl Declared {
     }
 }
 
-/// What one file says of modules and paths.
+/// The modules and paths of one file.
 #[derive(Default)]
 struct Reading {
     declared: Vec<Declared>,
-    /// Paths named by code that is not for tests only.
+    /// Paths named by code that is not only for tests.
     paths: Vec<NamedPath>,
-    /// What the roof, and only the roof, uses at its top.
+    /// The roof's top-level `use` paths.
     uses: Vec<NamedPath>,
 }
 
@@ -193,7 +193,7 @@ impl Reading {
     }
 }
 
-/// What a room takes, as `from -> to: name at file:line`, the roof's last.
+/// The names a room uses, as `from -> to: name at file:line`, the roof's last.
 #[cfg(test)]
 fn told(files: &[(&str, &str)]) -> Vec<String> {
     let files = files.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();

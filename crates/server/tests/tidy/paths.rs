@@ -1,5 +1,5 @@
 //! The paths that code names from its crate's root: `crate::…`, `super::…` and `self::…`, in a
-//! `use` with its groups or in the midst of an expression.
+//! `use` with its groups or within an expression.
 
 use crate::tokens::Token;
 
@@ -15,14 +15,14 @@ pub(crate) struct NamedPath {
 }
 
 impl NamedPath {
-    /// The name under which a `use` makes it known.
+    /// The name that a `use` brings into scope.
     pub(crate) fn known_as(&self) -> &str {
         self.alias.as_deref().or(self.segments.last().map(String::as_str)).expect("a segment")
     }
 }
 
-/// Reads the path that begins at `at` and what branches from it, as from the module `here`, into
-/// `found`; gives the place behind. A `self` at the end names what stands before it.
+/// Reads the path that begins at `at` and its branches, as seen from the module `here`, into
+/// `found`; returns the place after it. A `self` at the end stands for the path before it.
 pub(crate) fn read_path(
     tokens: &[Token<'_>],
     at: usize,
@@ -45,7 +45,7 @@ impl<'a> PathReader<'a, '_> {
         self.tokens.get(self.at + ahead).map_or("", |token| token.text)
     }
 
-    /// Reads one path, or the group that it ends in, behind `prefix`.
+    /// Reads one path, or the group that it ends in, after `prefix`.
     fn branch(&mut self, mut prefix: Vec<String>) {
         while self.text(0) != "{" {
             match self.text(0) {

@@ -1,24 +1,24 @@
-//! The rooms of a crate lie on floors: each takes from those below it, and no circle forms, so that
-//! a newcomer can read a crate from the bottom up and change a room by knowing those above it.
+//! The rooms of a crate are layered: each uses only those below it, without cycles, so that a
+//! newcomer can read a crate from the bottom up and change a room knowing only those above it.
 
 use crate::circles::{circle, in_circles, report};
 use crate::modules::{Files, Rooms, rooms_of};
 use crate::{collect, crates, relative};
 use std::collections::BTreeSet;
 
-/// Rooms that are in a circle today, of each crate. The list may only shrink: a room that is out
-/// of its circle is struck off, and none is added.
+/// Rooms that are in a cycle today, for each crate. The list may only shrink: a room that has left
+/// its cycle is removed, and none is added.
 const KNOWN_CIRCLES: &[(&str, &[&str])] = &[];
 
-/// What rooms take from the roof itself today, by the first name of its path. May only shrink:
-/// what several rooms need lies in a room below them, from where the roof may re-export it.
-/// A macro that other crates use lies in the roof by the rules of the language.
+/// Names of the roof itself that rooms use today, by the first segment. The list may only shrink:
+/// what several rooms need belongs in a room below them, from where the roof may re-export it. A
+/// macro that other crates use has to be in the roof.
 const KNOWN_FROM_THE_ROOF: &[(&str, &[&str])] = &[
     ("host", &["kinds", "section", "sections", "wellspring_routes"]),
     ("log", &["conformance_functions", "conformance_list", "conformance_need"]),
 ];
 
-/// A face is one room: its routes name its handlers, and these are given the face.
+/// A face is one room: its routes name its handlers, which take the face.
 fn every_crate(visit: &mut dyn FnMut(&str, &str, &Rooms)) {
     for (name, krate) in crates().into_iter().filter(|(name, _)| !name.starts_with("faces/")) {
         let source = krate.join("src");
@@ -63,8 +63,8 @@ fn the_rooms_of_a_crate_form_no_circle() {
     assert!(faults.is_empty(), "{}\n{advice}", faults.join("\n"));
 }
 
-/// The floors of the workspace, from the bottom: a crate takes from floors below its own alone. So
-/// no face knows another, and nothing but the program knows any.
+/// The layers of the workspace, from the bottom: a crate uses only crates in layers below its own.
+/// So no face knows another, and only the program knows any.
 const FLOORS: &[&[&str]] = &[
     &["tls"],
     &["types", "load", "kafka"],
@@ -85,7 +85,7 @@ const FLOORS: &[&[&str]] = &[
     &["server"],
 ];
 
-/// The crates of this workspace that a manifest names as dependencies, for tests or not.
+/// The crates of this workspace that a manifest names as dependencies, including those for tests.
 fn taken_by(manifest: &str) -> BTreeSet<String> {
     let lines = manifest.lines().filter_map(|line| line.strip_prefix("wellspring-"));
     let names = lines.filter_map(|rest| rest.split(['.', ' ', '=']).next());
@@ -103,7 +103,7 @@ fn crates_take_from_floors_below_their_own() {
     let mut faults = Vec::new();
     for (name, krate) in crates() {
         let manifest = std::fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");
-        // A crate's tests may take the crate itself, with features that they need.
+        // A crate's tests may depend on the crate itself, with the features they need.
         for taken in taken_by(&manifest).into_iter().filter(|taken| *taken != name) {
             if floor(&taken) >= floor(&name) {
                 faults.push(format!("crates/{name} takes from {taken}"));
@@ -115,8 +115,7 @@ fn crates_take_from_floors_below_their_own() {
     assert!(taken_by(planted).contains("faces/links"));
 }
 
-/// Nor does anything below name a face's crate in words, as an address in a comment or a text
-/// would.
+/// Nor may any lower crate mention a face's crate in a comment or a text.
 #[test]
 fn only_the_program_names_faces() {
     for (name, krate) in crates().iter().filter(|(name, _)| name != "server") {

@@ -1,5 +1,5 @@
-//! Rust source cut into words, marks and comments: as much of the grammar as is needed to find
-//! paths, modules and `#[cfg(test)]` without taking a comment or a string for code.
+//! Rust source split into words, marks and comments: just enough grammar to find paths, modules and
+//! `#[cfg(test)]` without mistaking a comment or a string for code.
 
 /// A word, a mark or a literal of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     /// The line that it begins on, from 1.
     pub(crate) line: usize,
-    /// Whether it is compiled for tests only.
+    /// Whether it is compiled only for tests.
     pub(crate) in_test: bool,
 }
 
@@ -113,7 +113,7 @@ fn block_comment_bytes(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of the string, character or lifetime that `rest` begins with, if it does.
+/// The length of the string, character or lifetime at the start of `rest`, if there is one.
 fn literal_bytes(rest: &str) -> Option<usize> {
     if !rest.starts_with(['"', '\'', 'b', 'c', 'r']) {
         return None;
@@ -145,7 +145,7 @@ fn literal_bytes(rest: &str) -> Option<usize> {
     Some(prefix.len() + 1 + word_bytes(&behind[1..])) // a lifetime
 }
 
-/// The length of what stands between `quote`s that `rest` begins with, and of both.
+/// The length of a text between `quote`s at the start of `rest`, including the quotes.
 fn quoted_bytes(rest: &str, quote: u8) -> usize {
     let mut escaped = false;
     for (at, &byte) in rest.as_bytes().iter().enumerate().skip(1) {
@@ -159,8 +159,8 @@ fn quoted_bytes(rest: &str, quote: u8) -> usize {
     rest.len()
 }
 
-/// Marks what stands under `#[cfg(test)]` or `#[cfg(all(test, …))]`: the item, field, arm or
-/// statement behind the attribute, or all behind it if it is the file's own (`#![cfg(test)]`).
+/// Marks what is under `#[cfg(test)]` or `#[cfg(all(test, …))]`: the item, field, arm or statement
+/// after the attribute, or the rest of the file if the attribute is `#![cfg(test)]`.
 fn mark_tests(tokens: &mut [Token<'_>]) {
     let mut at = 0;
     while at < tokens.len() {
@@ -244,7 +244,7 @@ fn end_of_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     at
 }
 
-/// Behind the bracket that closes the one at `at`.
+/// The place after the bracket that closes the one at `at`.
 fn end_of_bracket(tokens: &[Token<'_>], mut at: usize) -> usize {
     let mut depth = 0;
     while let Some(token) = tokens.get(at) {
@@ -282,7 +282,7 @@ fn comments_strings_characters_and_lifetimes_hold_no_code() {
     assert_eq!(tokens.last().map(|token| token.line), Some(5));
 }
 
-/// The words of `source` that are not compiled for tests only, without marks.
+/// The words of `source` that are not only compiled for tests, without marks.
 #[cfg(test)]
 fn product_words(source: &str) -> String {
     let (tokens, _) = tokens_and_comments(source);

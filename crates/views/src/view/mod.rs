@@ -44,7 +44,7 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing needs to change.
     pub events: Vec<Event>,
-    /// The append condition: events that must not have been appended [after](After) the position
+    /// The append condition: events that must not have been appended [after](ConditionStart) the position
     /// that was folded at the decision. (Any client may append a view's events.) Up to that
     /// position the fold is authoritative: events that it ignored forbid nothing. Empty: no
     /// condition.
@@ -55,7 +55,7 @@ pub struct Decision<O> {
 
 /// The position after which [`Decision::unless`] applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum ConditionStart {
     /// The folded position. The view's own pending events also conflict, so items name the
     /// decision's subject: a code, an account.
     Folded,
@@ -112,7 +112,7 @@ pub trait View: Sized + Send + 'static {
     /// Version of the fold and of the snapshot format. A snapshot of another version is discarded.
     const VERSION: u32;
     /// The position after which a decision's append condition applies.
-    const AFTER: After = After::Folded;
+    const AFTER: ConditionStart = ConditionStart::Folded;
 
     /// The folded state, shared with readers.
     type Folded: Send + Sync + 'static;

@@ -32,7 +32,7 @@ use staged::StagedChanges;
 use std::io;
 use std::sync::Arc;
 use wellspring_types::{Event, Position, Query};
-use wellspring_views::view::{After, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
 
 /// The view's writing side.
 pub(crate) struct Catalogue {
@@ -42,7 +42,7 @@ pub(crate) struct Catalogue {
 impl View for Catalogue {
     const NAME: &'static str = "catalogue";
     const VERSION: u32 = 1;
-    const AFTER: After = After::OwnLast;
+    const AFTER: ConditionStart = ConditionStart::OwnLast;
 
     type Folded = Folded;
     type Staged = StagedChanges;

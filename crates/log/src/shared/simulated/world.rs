@@ -30,7 +30,7 @@ pub(super) struct OfNode {
 }
 
 #[derive(Clone)]
-struct Offered {
+struct PendingOffer {
     id: UnderWayId,
     node: u64,
     /// The node and offer to report to; `None` for a zombie.
@@ -58,7 +58,7 @@ pub(super) struct World {
     dropped: u64,
     pub(super) connections: BTreeMap<u64, Connection>,
     nodes: BTreeMap<u64, OfNode>,
-    offered: Vec<Offered>,
+    offered: Vec<PendingOffer>,
     asked: Vec<Question>,
     last_id: u64,
     random: SplitMix64,
@@ -163,12 +163,13 @@ impl World {
         }
         let tell = Some((connection, id));
         let name = UnderWayId(self.new_id());
-        let mut offered = Offered { id: name, node, tell, after, entry, outcome: None, due_us: 0 };
+        let mut offered =
+            PendingOffer { id: name, node, tell, after, entry, outcome: None, due_us: 0 };
         if let Mode::Faulty(faults) = self.mode {
             if self.chance(faults.duplicate_permille) {
                 let id = UnderWayId(self.new_id());
                 let due_us = self.draw_due(faults.delay_us, 3);
-                self.offered.push(Offered { id, tell: None, due_us, ..offered.clone() });
+                self.offered.push(PendingOffer { id, tell: None, due_us, ..offered.clone() });
             }
             if self.chance(faults.lose_permille) {
                 if self.chance(500) {
@@ -292,7 +293,8 @@ impl World {
     pub(super) fn duplicate(&mut self, id: UnderWayId) -> Option<UnderWayId> {
         let at = self.offered_at(id)?;
         let name = UnderWayId(self.new_id());
-        let again = Offered { id: name, tell: None, outcome: None, ..self.offered[at].clone() };
+        let again =
+            PendingOffer { id: name, tell: None, outcome: None, ..self.offered[at].clone() };
         self.offered.push(again);
         Some(name)
     }
