@@ -194,10 +194,10 @@ fn a_running_server_is_asked_with_credentials() {
     assert!(!long.err.contains("overlap_s"), "{long:?}");
     long.failed(64, "--overlap (in seconds) must be from 0 to 2592000");
     let past = as_ann(&["token", "create", "--role", "writer", "--expires", "2001-01-01"]);
-    past.failed(64, "--expires lies in the past");
+    past.failed(64, "--expires is in the past");
     as_ann(&["token", "revoke", &id]).done();
     assert!(!closed.counts(key));
-    as_ann(&["token", "revoke", "0123"]).failed(64, "no key");
+    as_ann(&["token", "revoke", "0123"]).failed(64, "no API key");
     // Whoever gives the secret for the id does not read it in the error of the program's own.
     let wrong = as_ann(&["token", "revoke", rotated.trim()]);
     assert_eq!(wrong.code, Some(64));
@@ -209,7 +209,7 @@ fn a_running_server_is_asked_with_credentials() {
         .failed(77, "not the password");
     as_ann(&[&set[..], &current[..]].concat()).done();
     assert_eq!(login(&mut closed.client(), "ann", "battery staple").status, 200);
-    as_ann(&["user", "list"]).failed(77, "not accepted");
+    as_ann(&["user", "list"]).failed(77, "the credentials are invalid");
 }
 
 #[test]
