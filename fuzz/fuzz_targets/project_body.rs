@@ -20,6 +20,6 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
         });
     }
     if let Ok(answer) = projections.finish(3) {
-        assert!(serde_json::from_str::<serde_json::Value>(&answer).is_ok(), "{answer}");
+        assert!(serde_json::from_slice::<serde_json::Value>(&answer).is_ok(), "{answer:?}");
     }
 });

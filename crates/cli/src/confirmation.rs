@@ -11,8 +11,8 @@ const MAX_LINE_BYTES: u64 = 4_096;
 /// input is.
 ///
 /// # Errors
-/// Usage, if there is no terminal: `--yes` replaces the answer. [`Code::Refused`], if something else
-/// is typed.
+/// Usage, if there is no terminal: `--yes` replaces the answer. [`Code::Refused`], if something
+/// else is typed.
 pub(crate) fn ask_for(what: &str, name: &str) -> Result<(), Failure> {
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {

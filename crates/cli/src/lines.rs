@@ -1,5 +1,5 @@
-//! Lines of a stream, numbered, none of them longer than memory allows: the one reader of everything
-//! that the tools read line by line.
+//! Lines of a stream, numbered, none of them longer than memory allows: the one reader of
+//! everything that the tools read line by line.
 
 use std::io::{self, BufRead, ErrorKind, Read as _};
 use wellspring_types::limits::MAX_REQUEST_BYTES;
@@ -49,8 +49,8 @@ impl<R: BufRead> LineReader<R> {
         self.next = next;
     }
 
-    /// Appends the next line to `line`, its end included, and says how it ends; `None` at the end of
-    /// the stream.
+    /// Appends the next line to `line`, its end included, and says how it ends; `None` at the end
+    /// of the stream.
     ///
     /// # Errors
     /// The stream cannot be read on, or the line is longer than [`MAX_LINE_BYTES`].

@@ -25,7 +25,8 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Writes a file with this content and mode 0600, replacing an existing one atomically. Its folder must exist. A concurrent reader sees the old content or the new.
+/// Writes a file with this content and mode 0600, replacing an existing one atomically. Its folder
+/// must exist. A concurrent reader sees the old content or the new.
 ///
 /// # Errors
 /// Those of the system. The old file is unchanged then.

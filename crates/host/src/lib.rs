@@ -34,7 +34,6 @@ pub mod log_watch;
 pub mod names;
 pub mod node;
 pub mod otlp;
-pub mod pem;
 pub mod private_folder;
 pub mod proxies;
 pub mod random;

@@ -8,15 +8,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wellspring_load::engine::{Target, Unobserved, run};
-<<<<<<< HEAD
 use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop, TlsTerms};
-use wellspring_load::scenario::{FixedRequest, FixedSource, Statuses};
-use wellspring_load::workload::Source;
-=======
-use wellspring_load::plan::{Arrivals, Load, Plan, Protocol, Settings, Stop};
 use wellspring_load::scenario::{FixedSource, Statuses};
 use wellspring_load::workload::{OwnedRequest, Source};
->>>>>>> w21-a
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -145,6 +145,12 @@ impl Histogram {
         self.quantile_supported(q).then(|| self.quantile_ns(q)).flatten()
     }
 
+    /// The share of durations of at most `value_ns`, 0 to 1; 0 if empty.
+    #[must_use]
+    pub(crate) fn share_at_most(&self, value_ns: u64) -> f64 {
+        if self.is_empty() { 0.0 } else { self.counts.quantile_below(value_ns) }
+    }
+
     /// The non-empty buckets in rising order: highest equivalent value in nanoseconds, and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value()))

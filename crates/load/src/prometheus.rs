@@ -21,20 +21,14 @@ impl Series {
         self.labels.iter().find(|(label, _)| label == name).map(|(_, value)| &**value)
     }
 
-<<<<<<< HEAD:crates/cli/src/top/scrape.rs
-    /// The value as a count: not negative, whole, at most 2^53, up to which the format is exact.
-    pub(super) fn count(&self) -> u64 {
-=======
     /// Whether it has all labels of `other`, with the same values.
     fn has_labels_of(&self, other: &Series) -> bool {
         other.labels.iter().all(|(name, value)| self.label(name) == Some(value))
     }
 
-    /// The value as a count: nothing below 0, nothing behind the point, at most 2^53, up to
-    /// which the format is exact.
+    /// The value as a count: not negative, whole, at most 2^53, up to which the format is exact.
     #[must_use]
     pub fn count(&self) -> u64 {
->>>>>>> w21-a:crates/load/src/prometheus.rs
         whole(self.value)
     }
 

@@ -1,5 +1,5 @@
-//! What other programs make of the command line as it is declared: completions of shells, and manual
-//! pages.
+//! What other programs make of the command line as it is declared: completions of shells, and
+//! manual pages.
 
 use clap::Command;
 use clap_complete::Shell;

@@ -1,13 +1,12 @@
 //! The words of Wellspring: event, tag, query, append condition, position and
-//! the limits they obey; and what is read in the same way everywhere: moments, URLs, pointers into
-//! JSON. No I/O, no async: every other crate speaks in these terms and this one depends on none of
-//! them.
+//! the limits they obey; and what is read in the same way everywhere: moments and URLs. No
+//! I/O, no async, no serialisation format: every other crate speaks in these terms and this one
+//! depends on none of them.
 
 #![forbid(unsafe_code)]
 
 pub mod condition;
 pub mod event;
-pub mod json;
 pub mod limits;
 pub mod moment;
 pub mod position;

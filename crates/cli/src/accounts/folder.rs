@@ -52,9 +52,9 @@ impl Folder {
 
     pub(super) fn account(&self, name: &AccountName) -> Result<AccountRow, Failure> {
         let state = self.offline.state();
-        let account = state.account(name.as_str()).ok_or_else(|| {
-            refused(&Refusal::UnknownAccount(name.clone()))
-        })?;
+        let account = state
+            .account(name.as_str())
+            .ok_or_else(|| refused(&Refusal::UnknownAccount(name.clone())))?;
         shown(&AccountDocument::of(account))
     }
 

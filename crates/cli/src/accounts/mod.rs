@@ -1,5 +1,5 @@
-//! `wellspring user` and `wellspring token`: accounts and API keys, on a running server or in the data
-//! folder of a stopped one.
+//! `wellspring user` and `wellspring token`: accounts and API keys, on a running server or in the
+//! data folder of a stopped one.
 
 mod folder;
 mod server;

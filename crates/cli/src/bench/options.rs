@@ -6,12 +6,8 @@ use crate::exit::{Code, Failure};
 use base64::Engine as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-<<<<<<< HEAD
 use wellspring_host::client::trust::Trust;
-use wellspring_load::driver::{self, OwnedRequest, ServerCount};
-=======
 use wellspring_load::driver::{self, ServerCount};
->>>>>>> w21-a
 use wellspring_load::engine::{Clock, Target};
 use wellspring_load::machine::allowed_cpus;
 use wellspring_load::plan::{
@@ -80,9 +76,15 @@ pub(super) struct Credentials {
     token_pointer: String,
 }
 
-/// How connections are made.
+/// How connections are made. The flags of [`Trust`] belong to the forms that make some, and not, as
+/// with other tools, to all below them.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Connections")]
+#[command(
+    next_help_heading = "Connections",
+    mut_arg("cacert", |arg| arg.global(false)),
+    mut_arg("client_cert", |arg| arg.global(false)),
+    mut_arg("client_key", |arg| arg.global(false))
+)]
 pub(super) struct ConnectionOptions {
     /// HTTP/2 in clear text (prior knowledge).
     #[arg(long, conflicts_with = "http2")]

@@ -45,7 +45,6 @@ pub(super) fn crowd(text: &str) -> Result<u32, String> {
 }
 
 /// Microseconds from the same, and from `50us`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub(super) fn duration_us(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -26,7 +26,7 @@ pub(crate) use run::run;
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One event per line, as in the API: {"type":"OrderPlaced","tags":["order:1"],"data":{"total":7}}
+    /// One event per line, as in the API: {"type":"Ordered","tags":["order:1"],"data":{"total":7}}
     Ndjson,
     /// Comma-separated values with a header
     Csv,

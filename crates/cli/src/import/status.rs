@@ -26,7 +26,8 @@ impl TransferStatus {
         *self.lock() = Figures { stored, under_way: 0 };
     }
 
-    /// The last words when the process ends here. Nothing is sent afterwards, so that they stay true.
+    /// The last words when the process ends here. Nothing is sent afterwards, so that they stay
+    /// true.
     pub(crate) fn last_words(&self) -> String {
         let figures = self.lock();
         let words = figures.words();

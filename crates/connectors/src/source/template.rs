@@ -2,7 +2,7 @@
 
 use super::parts::RecordParts;
 use std::fmt;
-use wellspring_types::json::{Pointer, PointerFault};
+use wellspring_json::{Pointer, PointerFault};
 use wellspring_types::limits::MAX_TAG_BYTES;
 use wellspring_types::valid::check_text;
 

@@ -4,7 +4,6 @@ use super::connection::Connection;
 use super::endpoint::Endpoint;
 use super::message::{IDEMPOTENCY_KEY, Message};
 use super::signature::Signer;
-use super::tls::Tls;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -17,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use wellspring_log::Clock;
+use wellspring_tls::ClientTerms;
 use zeroize::Zeroizing;
 
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -58,7 +58,7 @@ pub(super) struct Client {
     /// The receiver's address.
     pub(super) endpoint: Endpoint,
     /// TLS, if the URL is `https://`.
-    pub(super) tls: Option<Tls>,
+    pub(super) tls: Option<ClientTerms>,
     /// Headers of every request.
     pub(super) template: HeaderMap,
     /// Signs requests.

@@ -2,16 +2,18 @@
 
 use super::client::Payload;
 use super::endpoint::Endpoint;
-use super::tls::Tls;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use wellspring_tls::ClientTerms;
 
 /// Longest idle time after which a connection is reused. Receivers and middleboxes close or drop
 /// idle connections after 5 s to a few minutes; one dropped silently costs a whole timeout.
@@ -37,7 +39,10 @@ impl Connection {
     ///
     /// # Errors
     /// A sentence.
-    pub(super) async fn open(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Connection, String> {
+    pub(super) async fn open(
+        endpoint: &Endpoint,
+        tls: Option<&ClientTerms>,
+    ) -> Result<Connection, String> {
         let failed = |doing: &str, error: &dyn std::fmt::Display| {
             format!("{doing} {} failed: {error}", endpoint.origin())
         };
@@ -49,8 +54,7 @@ impl Connection {
         let opened = match tls {
             None => Connection::over(stream).await,
             Some(tls) => {
-                let stream = tls
-                    .connector
+                let stream = TlsConnector::from(Arc::clone(&tls.config))
                     .connect(tls.name.clone(), stream)
                     .await
                     .map_err(|error| failed("the TLS handshake with", &error))?;

@@ -8,7 +8,6 @@ use super::message::{LOG, Message, MessageForm, key_part, text_value};
 use super::round::{Pace, Round, RoundSettings};
 use super::signature::Signer;
 use super::target::{check_target, header_name, header_value};
-use super::tls::Tls;
 use crate::control::Control;
 use crate::cursor::Cursor;
 use crate::fault::{Fault, StopCode};
@@ -20,6 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
+use wellspring_tls::{ClientTerms, TermsFault, pem};
+use wellspring_types::url::Scheme;
 use zeroize::Zeroizing;
 
 /// The limits of a batch. A round ends with its slowest event, so it must be long compared with a
@@ -135,7 +136,16 @@ impl WebhookDestination {
         let unusable = |why: String| Fault::stop(StopCode::Unusable, why);
         check_target(&self.target).map_err(unusable)?;
         let endpoint = Endpoint::parse(&self.target.url).map_err(unusable)?;
-        let tls = Tls::new(&endpoint, self.target.ca_file.as_deref()).map_err(unusable)?;
+        let tls = match endpoint.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                let authorities = self.target.ca_file.as_deref().map(pem::roots).transpose();
+                let authorities = authorities
+                    .map_err(|why| unusable(format!("the file of authorities: {why}")))?;
+                let terms = ClientTerms::new(&endpoint.host, authorities, None);
+                Some(terms.map_err(|fault| unusable(in_words(fault, &endpoint.host)))?)
+            }
+        };
         let mut secrets = Vec::new();
         let mut template = HeaderMap::new();
         template.insert(HOST, endpoint.authority.clone());
@@ -170,6 +180,17 @@ impl WebhookDestination {
             timeout: Duration::from_millis(self.target.timeout_ms),
             clock: Arc::clone(&self.clock),
         })
+    }
+}
+
+/// Why TLS cannot be spoken with a receiver.
+fn in_words(fault: TermsFault, host: &str) -> String {
+    match fault {
+        TermsFault::Host => format!("no certificate can be for the host {host:?}"),
+        TermsFault::NoAuthority => "this machine trusts no authority: name one with a file of \
+                                    authorities, or install the package `ca-certificates`"
+            .to_owned(),
+        TermsFault::Setup(why) => format!("TLS cannot be set up: {why}"),
     }
 }
 

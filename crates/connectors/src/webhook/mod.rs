@@ -44,7 +44,6 @@ mod message;
 mod round;
 mod signature;
 mod target;
-mod tls;
 
 pub use dead_letters::DeadLetters;
 pub use destination::{WebhookDestination, WebhookDestinationSettings};

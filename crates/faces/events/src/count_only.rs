@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use wellspring_host::http::Request;
 use wellspring_host::http::work::{Job, Price, Progress, Task};
-use wellspring_host::wire::problem::Problem;
+use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::{
     CountStep, EventCount, GroupCountStep, GroupedCount, ReadError, Snapshot, Work,
 };
@@ -17,7 +17,7 @@ pub(super) async fn count(
     request: &Request,
     projections: &Arc<Projections>,
     price: Price,
-) -> Result<Option<(String, Position)>, Box<Problem>> {
+) -> Result<Option<(Vec<u8>, Position)>, Box<Problem>> {
     let snapshot = request.log()?.snapshot();
     let head = snapshot.head();
     if price == Price::Dear {
@@ -34,7 +34,7 @@ pub(super) async fn count(
     let answer = move || {
         let mut answered = Projections::clone(&projections);
         answered.take_counts(counting.done).ok()?;
-        Some(answered.finish(head).map_err(super::project::of_error))
+        Some(answered.finish(head).map_err(|fault| of_fault(&fault, b"")))
     };
     let answer = job.brief(price, answer).await?.transpose()?;
     Ok(answer.map(|answer| (answer, head)))

@@ -16,7 +16,7 @@ use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{Problem, of_fault};
-use wellspring_host::wire::query::{push_query, read_query};
+use wellspring_json::{push_query, read_query};
 use wellspring_log::{Ack, Append, AppendError, CommitOn, EncodedEvents, RecordView};
 use wellspring_types::{Position, Query, QueryItem, limits};
 

@@ -11,8 +11,7 @@ use wellspring_host::wire::json::{
     Cursor, Fault, FaultKind, Outcome, document, missing, once, push_string, push_tags, push_u64,
     rule, unknown,
 };
-use wellspring_host::wire::problem::fault_of;
-use wellspring_host::wire::query::read_query;
+use wellspring_json::read_query;
 use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
 use wellspring_types::{AppendCondition, DataKind, EventId, EventRef, Position, Query, limits};
 
@@ -223,7 +222,7 @@ impl<'a> EventReader<'a> {
             id,
             metadata: &self.metadata,
         };
-        out.push(&event).map_err(|invalid| fault_of(invalid, start))
+        out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start))
     }
 
     fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {

@@ -8,10 +8,10 @@ use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
 use wellspring_host::http::work::{Job, Price};
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::wire::problem::{self, Problem};
+use wellspring_host::wire::problem::of_fault;
 use wellspring_log::RecordView;
 use wellspring_types::{DataKind, limits};
-use wellspring_views::project::{FoldEvent, ProjectError, ProjectErrorKind, Projections};
+use wellspring_views::project::{FoldEvent, Projections};
 
 /// Folds the requested projections.
 pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answer {
@@ -20,7 +20,8 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     // Waits with the body, which is charged, and not with its parsed form.
     freshen(&request, request.log()?).await?;
     let price = Price::of_bytes(body.len());
-    let parse = move || Projections::parse(&body).map(Arc::new).map_err(of_error);
+    let parse =
+        move || Projections::parse(&body).map(Arc::new).map_err(|fault| of_fault(&fault, &body));
     let mut job = Job::begin(&host, &request.payer)?;
     let projections = job.brief(price, parse).await??;
     job.hold(2 * projections.memory_bytes())?;
@@ -35,7 +36,9 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
     // The count has dropped its reference.
     let running = Running(Arc::unwrap_or_clone(projections), Disclosure::of(&request));
     let (folded, head) = fold(&mut job, &request, query, after, running).await?;
-    let answer = job.brief(price, move || folded.0.finish(head).map_err(of_error)).await??;
+    let answer = job
+        .brief(price, move || folded.0.finish(head).map_err(|fault| of_fault(&fault, b"")))
+        .await??;
     Ok(Response::json(200, answer).at(head))
 }
 
@@ -64,23 +67,4 @@ impl Folding for Running {
     fn is_done(&self) -> bool {
         self.0.failure().is_some()
     }
-}
-
-pub(super) fn of_error(error: ProjectError) -> Box<Problem> {
-    let detail = error.to_string();
-    let problem = match error.kind {
-        ProjectErrorKind::MalformedJson { line, column } => problem::MALFORMED_JSON
-            .because(detail)
-            .with("line", line.to_string())
-            .with("column", column.to_string()),
-        ProjectErrorKind::Limit { limit } => problem::TOO_LARGE.because(detail).limit(limit as u64),
-        ProjectErrorKind::QueryLimit { limit } => {
-            problem::INVALID.because(detail).limit(limit as u64)
-        }
-        ProjectErrorKind::WrongType
-        | ProjectErrorKind::UnknownField
-        | ProjectErrorKind::Missing
-        | ProjectErrorKind::Rule => problem::INVALID.because(detail),
-    };
-    problem.field(error.field)
 }

@@ -23,7 +23,7 @@ use wellspring_host::wire::json::{
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::params::{Params, within};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_host::wire::query::read_query;
+use wellspring_json::read_query;
 use wellspring_log::{
     CompiledQuery, Events, Order, ReadError, ReadOptions, RecordView, Snapshot, Work,
 };

@@ -4,7 +4,7 @@ use wellspring_host::clock::MOMENT_RULE;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind};
 use wellspring_host::wire::json::{document, once, rule, unknown};
-use wellspring_host::wire::problem::{self, Problem, fault_of};
+use wellspring_host::wire::problem::{self, Problem};
 use wellspring_types::Invalid;
 use wellspring_types::valid::check_text;
 use wellspring_views::links::{Change, Code, Create, MAX_TAG_BYTES, MAX_TAGS, Naming};
@@ -159,7 +159,7 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
         let at = value.at();
         let tag = value.string()?.into_owned();
         check_text(&tag, MAX_TAG_BYTES)
-            .map_err(|reason| fault_of(Invalid { field: String::new(), reason }, at))?;
+            .map_err(|reason| Fault::of_invalid(Invalid { field: String::new(), reason }, at))?;
         if tags.contains(&tag) {
             return Err(Fault::new(
                 at,

@@ -7,12 +7,12 @@ use super::jwks::{self, KeySet};
 use crate::client::endpoint::{Endpoint, Scheme};
 use crate::client::trust::Trust;
 use crate::client::{Client, ClientError, Request};
-use crate::pem;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellspring_log::Clock;
+use wellspring_tls::pem;
 use wellspring_types::url::UrlParts;
 
 /// Longest wait for the next bytes of an answer.

@@ -2,7 +2,6 @@
 //! a node that speaks to other nodes.
 
 use crate::client::endpoint::Endpoint;
-use crate::client::trust::Terms;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -19,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use wellspring_tls::ClientTerms;
 
 /// How long one address of a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ impl fmt::Display for ConnectError {
 /// [`ConnectError`]: of the last address, if the server has several.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
-    terms: Option<&Terms>,
+    terms: Option<&ClientTerms>,
     handshake: Duration,
 ) -> Result<Sender, ConnectError> {
     let socket = reach(endpoint).await?;

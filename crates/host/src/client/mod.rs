@@ -31,7 +31,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tls_fault::TlsFault;
 use tokio::time::timeout;
-use trust::{Terms, Trust};
+use trust::Trust;
+use wellspring_tls::ClientTerms;
 use zeroize::Zeroizing;
 
 /// Longer than the server's heartbeats and group commits, shorter than patience.
@@ -131,7 +132,7 @@ impl From<io::Error> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     endpoint: Endpoint,
-    tls: Option<Terms>,
+    tls: Option<ClientTerms>,
     /// A connection of which the last answer has been read.
     idle: Option<Sender>,
     patience: Duration,

@@ -1,13 +1,12 @@
 //! Whose certificates the tools accept, and which they show.
 
 use crate::client::endpoint::{Endpoint, Scheme};
-use crate::pem;
+use rustls::RootCertStore;
 use rustls::client::ResolvesClientCert;
-use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, RootCertStore};
 use std::path::PathBuf;
 use std::sync::Arc;
+use wellspring_tls::{ClientTerms, TermsFault, pem};
 
 /// Whose certificates are accepted from a server at https://, and which is shown to it.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -41,15 +40,6 @@ pub struct Trust {
         hide_short_help = true
     )]
     client_key: Option<PathBuf>,
-}
-
-/// How TLS is spoken with one server.
-#[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    /// Whom to trust, and what to show.
-    pub(crate) config: Arc<ClientConfig>,
-    /// What the server's certificate must be for.
-    pub(crate) name: ServerName<'static>,
 }
 
 impl Trust {
@@ -96,49 +86,28 @@ impl Trust {
     /// # Errors
     /// A sentence: a file cannot be used, no authority is known here, or no certificate can be
     /// for such a host.
-    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<Terms>, String> {
+    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, String> {
         if endpoint.scheme == Scheme::Http {
             return Ok(None);
         }
         let host = &endpoint.host;
-        let name = ServerName::try_from(host.clone())
-            .map_err(|_| format!("--url: no certificate can be for the host {host:?}"))?;
-        let roots = match self.authorities()? {
-            Some(roots) => roots,
-            None => of_this_machine()?,
-        };
-        let builder = ClientConfig::builder_with_provider(pem::provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?
-            .with_root_certificates(roots);
-        let mut config = match self.shown()? {
-            Some(shown) => builder.with_client_cert_resolver(shown),
-            None => builder.with_no_client_auth(),
-        };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Some(Terms { config: Arc::new(config), name }))
+        let terms = ClientTerms::new(host, self.authorities()?, self.shown()?);
+        terms.map(Some).map_err(|fault| match fault {
+            TermsFault::Host => format!("--url: no certificate can be for the host {host:?}"),
+            TermsFault::NoAuthority => "this machine trusts no authority: name one with --cacert, \
+                                        or install the package `ca-certificates`"
+                .to_owned(),
+            TermsFault::Setup(why) => format!("TLS cannot be set up: {why}"),
+        })
     }
-}
-
-fn of_this_machine() -> Result<RootCertStore, String> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    // Stores of operating systems hold a few certificates that rustls cannot use.
-    let (usable, _) = roots.add_parsable_certificates(found.certs);
-    if usable == 0 {
-        return Err("this machine trusts no authority: name one with --cacert, or install the \
-                    package `ca-certificates`"
-            .to_owned());
-    }
-    Ok(roots)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pem::tests::{Authority, written};
+    use wellspring_tls::testing::{Authority, written};
 
-    fn terms(url: &str, trust: &Trust) -> Result<Option<Terms>, String> {
+    fn terms(url: &str, trust: &Trust) -> Result<Option<ClientTerms>, String> {
         trust.terms(&Endpoint::parse(url).unwrap())
     }
 

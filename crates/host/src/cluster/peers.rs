@@ -4,7 +4,7 @@ use super::ClusterKey;
 use super::node_auth::{self, NodeName};
 use crate::client::connection::{Content, Sender, connect};
 use crate::client::endpoint::Endpoint;
-use crate::client::trust::{Terms, Trust};
+use crate::client::trust::Trust;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
@@ -17,6 +17,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wellspring_tls::ClientTerms;
 
 /// Longest time for connecting to another node.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -66,7 +67,7 @@ pub struct Peers {
     key: Arc<ClusterKey>,
     trust: Trust,
     /// The TLS configuration for each node, by its origin.
-    terms: Mutex<HashMap<String, Option<Terms>>>,
+    terms: Mutex<HashMap<String, Option<ClientTerms>>>,
 }
 
 impl Peers {
@@ -151,7 +152,7 @@ impl Peers {
     }
 
     /// The TLS configuration for a node; its authorities are read once.
-    fn terms(&self, endpoint: &Endpoint) -> Result<Option<Terms>, String> {
+    fn terms(&self, endpoint: &Endpoint) -> Result<Option<ClientTerms>, String> {
         let mut known = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
         let origin = endpoint.origin();
         if let Some(terms) = known.get(&origin) {

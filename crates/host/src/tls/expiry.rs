@@ -1,6 +1,5 @@
 //! When a certificate expires, and when that is worth a warning.
 
-use crate::pem;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -16,7 +15,8 @@ const SOON_S: u64 = 14 * 86_400;
 pub(super) fn expires_s(certificate: &CertificateDer<'_>) -> Option<u64> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone().into_owned()).ok()?;
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), pem::provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), wellspring_tls::provider());
     let end = UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX));
     let name = ServerName::try_from("localhost").ok()?;
     match verifier.build().ok()?.verify_server_cert(certificate, &[], &name, &[], end) {
@@ -52,7 +52,8 @@ impl ExpiryState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pem::tests::Authority;
+    use wellspring_tls::pem;
+    use wellspring_tls::testing::Authority;
 
     #[test]
     fn the_end_of_a_certificate_is_read_whether_it_is_one_of_an_authority_or_not() {

@@ -1,6 +1,5 @@
 //! The TLS files: which they are, and reading them into a configuration.
 
-use crate::pem;
 use crate::settings::section;
 use crate::stamp::Stamp;
 use clap::ValueEnum;
@@ -12,6 +11,7 @@ use rustls::sign::SingleCertAndKey;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wellspring_tls::pem;
 
 /// The ALPN names of the offered protocols, the preferred one first (RFC 9113 section 3.1, RFC 7301
 /// section 6).
@@ -124,7 +124,7 @@ impl Files {
         let certified = pem::certified(&self.certificate, &self.key)
             .map_err(|why| format!("--tls-cert, --tls-key: {why}"))?;
         let expires_s = certified.cert.iter().filter_map(super::expiry::expires_s).min();
-        let builder = ServerConfig::builder_with_provider(pem::provider())
+        let builder = ServerConfig::builder_with_provider(wellspring_tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(odd)?;
         let builder = match &self.clients {
@@ -140,7 +140,7 @@ impl Files {
 
 fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let roots = Arc::new(pem::roots(path).map_err(|why| format!("--tls-client-ca: {why}"))?);
-    let builder = WebPkiClientVerifier::builder_with_provider(roots, pem::provider());
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, wellspring_tls::provider());
     let builder = match auth {
         ClientAuth::Optional => builder.allow_unauthenticated(),
         ClientAuth::Required => builder,
@@ -152,7 +152,7 @@ fn verifier(path: &Path, auth: ClientAuth) -> Result<Arc<dyn ClientCertVerifier>
 mod tests {
     use super::*;
     use crate::config::HostConfig;
-    use crate::pem::tests::Authority;
+    use wellspring_tls::testing::Authority;
 
     #[test]
     fn files_that_belong_together_are_named_together() {

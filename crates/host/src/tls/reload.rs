@@ -83,10 +83,10 @@ fn written(moment_s: u64) -> String {
 mod tests {
     use super::*;
     use crate::config::HostConfig;
-    use crate::pem::tests::{Authority, written as write};
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
+    use wellspring_tls::testing::{Authority, written as write};
 
     fn tls(certificate: &Path, key: &Path) -> Arc<Tls> {
         let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap());

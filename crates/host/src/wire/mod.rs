@@ -7,4 +7,3 @@ pub mod kinds;
 pub mod param;
 pub mod params;
 pub mod problem;
-pub mod query;

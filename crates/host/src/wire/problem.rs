@@ -6,7 +6,7 @@ use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
 use wellspring_log::{AppendError, Leader, LeaseError, ReadError, TooManyWaiters};
-use wellspring_types::{Conflict, Invalid, Position, Reason};
+use wellspring_types::{Conflict, Invalid, Position};
 
 /// Whether a retry helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -417,25 +417,11 @@ pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
     }
 }
 
-/// A broken rule at byte `at` becomes a fault of the document.
-pub fn fault_of(invalid: Invalid, at: usize) -> Box<Fault> {
-    let kind = match (invalid.reason, invalid.reason.limit()) {
-        (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {
-            FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
-        }
-        (reason, Some(limit)) => {
-            FaultKind::TooLarge { detail: reason.to_string(), limit: limit as u64 }
-        }
-        (reason, None) => FaultKind::Rule(reason.to_string()),
-    };
-    Fault::of(&invalid.field, at, kind)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use wellspring_log::Corruption;
-    use wellspring_types::Clause;
+    use wellspring_types::{Clause, Reason};
 
     fn json(problem: &Problem) -> serde_json::Value {
         serde_json::from_slice(&problem.to_json()).unwrap()

@@ -61,11 +61,7 @@ use crate::result::{CheckId, Finding, Outcome, Report, Step};
 use figures::{Figures, Said};
 
 /// Number and short name of every check, in their order.
-<<<<<<< HEAD
-pub const NAMES: [(CheckId, &str); 19] = [
-=======
-pub(crate) const NAMES: [(CheckId, &str); 18] = [
->>>>>>> w21-a
+pub(crate) const NAMES: [(CheckId, &str); 19] = [
     (CheckId(1), "Little's law"),
     (CheckId(2), "agreement"),
     (CheckId(3), "clock resolution"),

@@ -82,8 +82,8 @@ fn full(run: &Run) -> Vec<&Slice> {
     run.slices.iter().filter(|slice| slice.length_ms >= 1_000).collect()
 }
 
-/// What stands for the latencies of a second. Seconds hold all endpoints together, and the median of
-/// several may jump from one to another with the mix; the mean does not.
+/// What stands for the latencies of a second. Seconds hold all endpoints together, and the median
+/// of several may jump from one to another with the mix; the mean does not.
 #[derive(Clone, Copy)]
 enum Typical {
     Median,

@@ -123,8 +123,7 @@ impl Figures {
 
     /// The figures of `run`, however it ended.
     #[must_use]
-<<<<<<< HEAD
-    pub fn of_any(run: &Run) -> Self {
+    pub(crate) fn of_any(run: &Run) -> Self {
         Self::of_results(run, run.endpoints.iter(), run.unanswered)
     }
 
@@ -134,10 +133,6 @@ impl Figures {
         results: impl Iterator<Item = &'a EndpointResult>,
         unanswered: u64,
     ) -> Self {
-=======
-    #[allow(clippy::cast_precision_loss)] // counts and durations stay far below 2^53
-    pub(crate) fn of_any(run: &Run) -> Self {
->>>>>>> w21-a
         let mut latency = Histogram::new();
         let (mut throughput_per_s, mut successes, mut failures) = (0.0, 0, unanswered);
         for result in results {

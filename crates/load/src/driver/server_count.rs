@@ -1,13 +1,8 @@
 //! How many requests the server says it has handled (check C18).
 
-<<<<<<< HEAD
-use super::ask::{OwnedRequest, ask};
-use crate::plan::{Protocol, TlsTerms};
-=======
 use super::ask::ask;
-use crate::plan::Protocol;
+use crate::plan::{Protocol, TlsTerms};
 use crate::prometheus;
->>>>>>> w21-a
 use crate::target::Target;
 use crate::workload::OwnedRequest;
 
@@ -48,40 +43,3 @@ impl ServerCount {
         })
     }
 }
-<<<<<<< HEAD
-
-/// The sum of all samples of a metric; `None` without any.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole, positive counter
-fn sum(page: &str, metric: &str) -> Option<u64> {
-    let mut sum: Option<f64> = None;
-    for line in page.lines().filter(|line| !line.starts_with('#')) {
-        let Some(rest) = line.strip_prefix(metric) else { continue };
-        let value = if let Some(labelled) = rest.strip_prefix('{') {
-            labelled.rsplit_once('}').map(|(_, value)| value)
-        } else {
-            rest.starts_with(' ').then_some(rest)
-        };
-        let number = value.and_then(|value| value.split_whitespace().next()?.parse::<f64>().ok());
-        if let Some(number) = number {
-            *sum.get_or_insert(0.0) += number;
-        }
-    }
-    sum.map(|sum| sum as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_of_one_name_are_added_and_others_left_alone() {
-        let page =
-            "# HELP a_total x\na_total{r=\"/x\"} 3\na_total{r=\"} 9\"} 4\na_total_more 9\nb 1\n";
-        assert_eq!(sum(page, "a_total"), Some(7));
-        assert_eq!(sum(page, "a_total{r=\"/x\"}"), Some(3));
-        assert_eq!(sum(page, "b"), Some(1));
-        assert_eq!(sum(page, "c"), None);
-    }
-}
-=======
->>>>>>> w21-a

@@ -20,14 +20,8 @@ mod view;
 
 pub use ab::ab;
 pub use csv::csv;
-<<<<<<< HEAD
-pub use forms::{FORMS, Form, FormError, MicroRow, form};
+pub use forms::{Form, FormError, MicroRow, form};
 pub use html::{comparison_html, html};
-=======
-pub use forms::FormError;
-pub use forms::{Form, MicroRow, form};
-pub use html::html;
->>>>>>> w21-a
 pub use markdown::markdown;
 pub use prometheus::prometheus;
 pub use redact::redact_command;

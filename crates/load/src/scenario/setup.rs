@@ -7,12 +7,7 @@ use super::distinct::Hash;
 use super::error::ScenarioError;
 use super::file::{Scenario, UnixClock};
 use super::names::Slot;
-<<<<<<< HEAD
 use super::plan::{Body, GivenBy, RequestPlan, Shortfall};
-use super::random::Random;
-=======
-use super::plan::{Body, RequestPlan, Shortfall};
->>>>>>> w21-a
 use super::value::{Counters, Moment};
 use crate::random::SplitMix64;
 use crate::workload::{Head, OwnedRequest};

@@ -21,7 +21,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 /// arithmetic one if a run has 0. `None` if empty. Of the means it is the one for which B ÷ A is
 /// exactly the change that a comparison reports (`docs/decisions/0038-one-throughput.md`).
 #[must_use]
-pub fn mean_of_runs(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean_of_runs(values: &[f64]) -> Option<f64> {
     match values {
         // Equal values are their own mean, to the last bit.
         [first, rest @ ..] if rest.iter().all(|value| value == first) => Some(*first),

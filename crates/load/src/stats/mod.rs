@@ -17,22 +17,11 @@ mod student;
 
 pub use crate::random::SplitMix64;
 pub use change::{ChangePoint, Detection, change_points};
-<<<<<<< HEAD
-pub use describe::{geometric_mean, mean, mean_of_runs, median, quantile, stdev};
-pub use holm::holm;
-pub use interval::{Interval, one_sample_t, welch_t};
-pub use normal::{normal_cdf, normal_quantile};
-pub use power::{DESIGN_POWER, detectable, detectable_paired, detectable_unpaired};
-pub use random::SplitMix64;
-pub use resample::{bootstrap_bca, median_interval, permutation_p, sign_flip_p};
-pub use student::{ln_gamma, regularised_beta, t_cdf, t_quantile, t_two_sided_p};
-=======
-pub(crate) use describe::stdev;
 pub use describe::{geometric_mean, mean, median, quantile};
+pub(crate) use describe::{mean_of_runs, stdev};
 pub(crate) use holm::holm;
 pub use interval::Interval;
 pub(crate) use interval::{one_sample_t, welch_t};
 pub(crate) use power::{DESIGN_POWER, detectable};
 pub use resample::median_interval;
 pub(crate) use resample::{bootstrap_bca, permutation_p};
->>>>>>> w21-a

@@ -66,8 +66,9 @@ fn the_rooms_of_a_crate_form_no_circle() {
 /// The floors of the workspace, from the bottom: a crate takes from floors below its own alone. So
 /// no face knows another, and nothing but the program knows any.
 const FLOORS: &[&[&str]] = &[
+    &["tls"],
     &["types", "load", "kafka"],
-    &["log", "graph", "load-tools"],
+    &["json", "log", "graph", "load-tools"],
     &["views", "cypher", "journals/postgres", "connectors"],
     &["host"],
     &[

@@ -256,9 +256,9 @@ mod tests {
         for (text, fault) in [
             ("", CodeFault::Empty),
             ("abcdefghijk", CodeFault::TooLong),
-            ("a-b", CodeFault::Character { at: 1 }),
-            ("é", CodeFault::Character { at: 0 }),
-            ("abc ", CodeFault::Character { at: 3 }),
+            ("a-b", CodeFault::Character { at: 1, found: '-' }),
+            ("é", CodeFault::Character { at: 0, found: 'é' }),
+            ("abc ", CodeFault::Character { at: 3, found: ' ' }),
         ] {
             assert_eq!(Code::check(text.as_bytes()), Err(fault), "{text}");
             assert_eq!(Code::parse(text.as_bytes()), None, "{text}");

@@ -1,7 +1,7 @@
 //! Memory bounds of a request's states, and the error for exceeding one.
 
-use super::error::ProjectError;
 use super::sort_key::MAX_DEPTH;
+use wellspring_json::{Fault, FaultKind};
 
 /// Maximum memory of all states of one request together, an estimate in bytes.
 pub const MAX_STATE_BYTES: usize = 16 << 20;
@@ -44,36 +44,31 @@ impl Bounds<'_> {
 }
 
 impl Overrun {
-    /// The error for the reducer at `field`.
-    pub(super) fn error(self, field: &str) -> ProjectError {
+    /// The fault of the reducer at `field`.
+    pub(super) fn fault(self, field: &str) -> Box<Fault> {
         let narrow = "narrow the query or choose a smaller reduction";
-        match self {
-            Overrun::Memory => ProjectError::limit(
-                field,
+        let (limit, detail) = match self {
+            Overrun::Memory => (
                 MAX_STATE_BYTES,
                 format!("needs states of more than {MAX_STATE_BYTES} bytes; {narrow}"),
             ),
-            Overrun::Groups => ProjectError::limit(
-                field,
-                MAX_GROUPS,
-                format!("produces more than {MAX_GROUPS} groups; {narrow}"),
-            ),
-            Overrun::Distinct => ProjectError::limit(
-                field,
-                MAX_DISTINCT,
-                format!("finds more than {MAX_DISTINCT} distinct values; {narrow}"),
-            ),
-            Overrun::Depth => ProjectError::limit(
-                field,
+            Overrun::Groups => {
+                (MAX_GROUPS, format!("produces more than {MAX_GROUPS} groups; {narrow}"))
+            }
+            Overrun::Distinct => {
+                (MAX_DISTINCT, format!("finds more than {MAX_DISTINCT} distinct values; {narrow}"))
+            }
+            Overrun::Depth => (
                 MAX_DEPTH,
                 format!(
                     "finds a value nested more than {MAX_DEPTH} levels deep; use a more specific pointer"
                 ),
             ),
-            Overrun::Range => ProjectError::rule(
-                field,
-                "produces a sum beyond the range of floating point (±1.8e308)",
-            ),
-        }
+            Overrun::Range => {
+                let what = "produces a sum beyond the range of floating point (±1.8e308)";
+                return Fault::of(field, 0, FaultKind::Rule(what.to_owned()));
+            }
+        };
+        Fault::of(field, 0, FaultKind::TooLarge { detail, limit: limit as u64 })
     }
 }

@@ -23,7 +23,6 @@
 
 mod bounds;
 mod counted;
-mod error;
 mod json;
 mod number;
 mod reducer;
@@ -32,13 +31,12 @@ mod sort_key;
 
 pub use bounds::{MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES};
 pub use counted::{CountAnswer, CountRequest, Grouping, NeedsFold};
-pub use error::{ProjectError, ProjectErrorKind};
 pub use request::{MAX_GROUP_DEPTH, MAX_NAME_BYTES, MAX_PROJECTIONS};
 
 use bounds::Bounds;
-use error::join;
 use reducer::{Facts, State};
 use request::Definition;
+use wellspring_json::{Fault, push_list, push_string, push_u64, shown_name};
 use wellspring_types::{Position, Query};
 
 /// An event to fold, borrowed from the log's read.
@@ -66,7 +64,7 @@ pub struct Projections {
     after: Option<Position>,
     /// Bytes left for the states.
     memory: usize,
-    failure: Option<ProjectError>,
+    failure: Option<Box<Fault>>,
 }
 
 #[derive(Debug, Clone)]
@@ -81,8 +79,8 @@ impl Projections {
     /// Parses the request's body.
     ///
     /// # Errors
-    /// [`ProjectError`] with the path of the first invalid field.
-    pub fn parse(body: &[u8]) -> Result<Projections, ProjectError> {
+    /// The first field at fault.
+    pub fn parse(body: &[u8]) -> Result<Projections, Box<Fault>> {
         let request = request::parse(body)?;
         let union = request::union(&request.definitions)?;
         let running = request.definitions.into_iter().map(|definition| Projection {
@@ -145,7 +143,7 @@ impl Projections {
             }
             let mut bounds = Bounds { memory: &mut self.memory, groups };
             if let Err(overrun) = definition.reducer.fold(state, &facts, &mut bounds) {
-                self.failure = Some(overrun.error(&reduce_path(definition)));
+                self.failure = Some(overrun.fault(&reduce_path(definition)));
                 return;
             }
         }
@@ -153,8 +151,8 @@ impl Projections {
 
     /// The error, as soon as it is certain: the read can stop.
     #[must_use]
-    pub fn failure(&self) -> Option<&ProjectError> {
-        self.failure.as_ref()
+    pub fn failure(&self) -> Option<&Fault> {
+        self.failure.as_deref()
     }
 
     /// The answer as JSON: the states in the order of the request, `position`, and the append
@@ -163,52 +161,51 @@ impl Projections {
     /// # Errors
     /// A limit was exceeded during the fold, or a sum cannot be written. The answer is never
     /// partial.
-    pub fn finish(self, position: Position) -> Result<String, ProjectError> {
+    pub fn finish(self, position: Position) -> Result<Vec<u8>, Box<Fault>> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let mut out = String::from(r#"{"states":{"#);
+        let mut out = b"{\"states\":{".to_vec();
         for (i, Projection { definition, state, .. }) in self.running.iter().enumerate() {
             if i > 0 {
-                out.push(',');
+                out.push(b',');
             }
-            json::push_string(&mut out, &definition.name);
-            out.push(':');
+            push_string(&mut out, &definition.name);
+            out.push(b':');
             let written = definition.reducer.write(state, definition.init.as_deref(), &mut out);
-            written.map_err(|overrun| overrun.error(&reduce_path(definition)))?;
+            written.map_err(|overrun| overrun.fault(&reduce_path(definition)))?;
         }
-        out.push_str(&format!(r#"}},"position":{position},"appendCondition":"#));
+        out.extend_from_slice(b"},\"position\":");
+        push_u64(&mut out, position);
+        out.extend_from_slice(b",\"appendCondition\":");
         push_condition(&mut out, &self.union, position);
-        out.push('}');
+        out.push(b'}');
         Ok(out)
     }
 }
 
 fn reduce_path(definition: &Definition) -> String {
-    join(&join("projections", &definition.name), "reduce")
+    format!("projections.{}.reduce", shown_name(&definition.name))
 }
 
-fn push_condition(out: &mut String, query: &Query, after: Position) {
-    out.push_str(r#"{"failIfEventsMatch":{"items":["#);
-    for (i, item) in query.items.iter().enumerate() {
-        out.push_str(if i == 0 { "{" } else { ",{" });
+/// Appends a condition without the lists that hold nothing.
+fn push_condition(out: &mut Vec<u8>, query: &Query, after: Position) {
+    out.extend_from_slice(b"{\"failIfEventsMatch\":{\"items\":");
+    push_list(out, &query.items, |out, item| {
         let lists = [("types", &item.types), ("tags", &item.tags)];
         let given = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
-        for (j, (name, texts)) in given.enumerate() {
-            out.push_str(if j == 0 { "" } else { "," });
-            json::push_string(out, name);
-            out.push(':');
-            push_strings(out, texts);
+        out.push(b'{');
+        for (i, (name, texts)) in given.enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            push_string(out, name);
+            out.push(b':');
+            push_list(out, texts, |out, text| push_string(out, text));
         }
-        out.push('}');
-    }
-    out.push_str(&format!(r#"]}},"after":{after}}}"#));
-}
-
-fn push_strings(out: &mut String, texts: &[String]) {
-    for (i, text) in texts.iter().enumerate() {
-        out.push(if i == 0 { '[' } else { ',' });
-        json::push_string(out, text);
-    }
-    out.push(']');
+        out.push(b'}');
+    });
+    out.extend_from_slice(b"},\"after\":");
+    push_u64(out, after);
+    out.push(b'}');
 }

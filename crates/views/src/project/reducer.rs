@@ -8,7 +8,7 @@ use super::sort_key::{NoKey, sort_key};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use wellspring_types::json::Pointer;
+use wellspring_json::{Pointer, push_string};
 
 /// Memory of a group in addition to its key: a map entry with its share of the tree, and a small
 /// state.
@@ -147,25 +147,30 @@ impl Reducer {
         &self,
         state: &State,
         init: Option<&str>,
-        out: &mut String,
+        out: &mut Vec<u8>,
     ) -> Result<(), Overrun> {
         if let Some(init) = init.filter(|_| state.is_untouched()) {
-            out.push_str(init);
+            out.extend_from_slice(init.as_bytes());
             return Ok(());
         }
         match state {
             State::Total { taken: 0, .. } if matches!(self, Reducer::Average(_)) => {
-                out.push_str("null");
+                out.extend_from_slice(b"null");
             }
             State::Total { sum, .. } if !sum.is_finite() => return Err(Overrun::Range),
-            State::Total { sum, taken } => out.push_str(&match self {
-                Reducer::Average(_) => sum.average_text(*taken),
-                _ => sum.text(),
-            }),
-            State::Kept(kept) => out.push_str(kept.as_deref().unwrap_or("null")),
-            State::Distinct(values) if values.is_empty() => out.push_str("null"),
+            State::Total { sum, taken } => {
+                let written = match self {
+                    Reducer::Average(_) => sum.average_text(*taken),
+                    _ => sum.text(),
+                };
+                out.extend_from_slice(written.as_bytes());
+            }
+            State::Kept(kept) => {
+                out.extend_from_slice(kept.as_deref().unwrap_or("null").as_bytes())
+            }
+            State::Distinct(values) if values.is_empty() => out.extend_from_slice(b"null"),
             State::Distinct(values) => write_list(values, out),
-            State::Groups(groups) if groups.is_empty() => out.push_str("null"),
+            State::Groups(groups) if groups.is_empty() => out.extend_from_slice(b"null"),
             State::Groups(groups) => {
                 let Reducer::Group { inner, .. } = self else { return Ok(()) };
                 return write_groups(inner, groups, out);
@@ -276,25 +281,25 @@ fn add_distinct(
     Ok(())
 }
 
-fn write_list(values: &BTreeMap<Box<[u8]>, Box<str>>, out: &mut String) {
+fn write_list(values: &BTreeMap<Box<[u8]>, Box<str>>, out: &mut Vec<u8>) {
     for (i, value) in values.values().enumerate() {
-        out.push(if i == 0 { '[' } else { ',' });
-        out.push_str(value);
+        out.push(if i == 0 { b'[' } else { b',' });
+        out.extend_from_slice(value.as_bytes());
     }
-    out.push(']');
+    out.push(b']');
 }
 
 fn write_groups(
     inner: &Reducer,
     groups: &BTreeMap<Box<str>, State>,
-    out: &mut String,
+    out: &mut Vec<u8>,
 ) -> Result<(), Overrun> {
     for (i, (key, state)) in groups.iter().enumerate() {
-        out.push(if i == 0 { '{' } else { ',' });
-        json::push_string(out, key);
-        out.push(':');
+        out.push(if i == 0 { b'{' } else { b',' });
+        push_string(out, key);
+        out.push(b':');
         inner.write(state, None, out)?;
     }
-    out.push('}');
+    out.push(b'}');
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use super::json;
 use super::number;
-use wellspring_types::json::Cursor;
+use wellspring_json::TrustedCursor;
 
 /// Maximum nesting of a value that can be compared; bounds the recursion below.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -30,11 +30,15 @@ pub(super) enum NoKey {
 /// The key of one JSON value with valid syntax.
 pub(super) fn sort_key(text: &str) -> Result<Vec<u8>, NoKey> {
     let mut key = Vec::with_capacity(text.len() + 16);
-    push_value(&mut Cursor::new(text), &mut key, MAX_DEPTH)?;
+    push_value(&mut TrustedCursor::new(text), &mut key, MAX_DEPTH)?;
     Ok(key)
 }
 
-fn push_value(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+fn push_value(
+    cursor: &mut TrustedCursor<'_>,
+    key: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), NoKey> {
     match cursor.peek().ok_or(NoKey::NotText)? {
         b'{' => push_object(cursor, key, depth.checked_sub(1).ok_or(NoKey::TooDeep)?),
         b'[' => push_array(cursor, key, depth.checked_sub(1).ok_or(NoKey::TooDeep)?),
@@ -54,7 +58,11 @@ fn push_value(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Resul
     }
 }
 
-fn push_array(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+fn push_array(
+    cursor: &mut TrustedCursor<'_>,
+    key: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), NoKey> {
     key.push(ARRAY);
     cursor.eat(b'[');
     while !cursor.eat(b']').ok_or(NoKey::NotText)? {
@@ -65,7 +73,11 @@ fn push_array(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Resul
     Ok(())
 }
 
-fn push_object(cursor: &mut Cursor<'_>, key: &mut Vec<u8>, depth: usize) -> Result<(), NoKey> {
+fn push_object(
+    cursor: &mut TrustedCursor<'_>,
+    key: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), NoKey> {
     let mut members: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     cursor.eat(b'{');
     while !cursor.eat(b'}').ok_or(NoKey::NotText)? {

@@ -1,7 +1,7 @@
 //! What each reducer answers, by example.
 
+use super::{Class, class};
 use super::{Fact, run, state};
-use wellspring_views::project::ProjectErrorKind;
 
 fn datas(datas: &[&str]) -> Vec<Fact> {
     datas.iter().map(|data| Fact::json("T", &[], data)).collect()
@@ -125,10 +125,7 @@ fn data_that_is_not_json_is_counted_and_otherwise_skipped() {
 fn a_sum_that_cannot_be_written_is_an_error() {
     let facts = datas(&["1e999", "1"]);
     let fault = state(r#"{"sum":""}"#, "", &facts).unwrap_err();
-    assert_eq!(
-        (fault.field.as_str(), fault.kind),
-        ("projections.p.reduce", ProjectErrorKind::Rule)
-    );
+    assert_eq!((fault.field.as_str(), class(&fault, b"")), ("projections.p.reduce", Class::Rule));
     assert!(state(r#"{"avg":""}"#, "", &facts).is_err());
     assert_eq!(state(r#"{"max":""}"#, "", &facts).unwrap(), "1e999");
 }

@@ -1,15 +1,15 @@
 //! Bounds on states: exceeding one is an error, never a partial answer.
 
-use super::{Fact, state};
+use super::{Class, Fact, class, state};
 use wellspring_views::project::{
-    FoldEvent, MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES, ProjectErrorKind, Projections,
+    FoldEvent, MAX_DISTINCT, MAX_GROUPS, MAX_STATE_BYTES, Projections,
 };
 
 fn limit_of(reduce: &str, facts: &[Fact]) -> usize {
     let fault = state(reduce, "", facts).unwrap_err();
     assert_eq!(fault.field, "projections.p.reduce");
-    match fault.kind {
-        ProjectErrorKind::Limit { limit } => limit,
+    match class(&fault, b"") {
+        Class::Limit { limit } => usize::try_from(limit).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -47,7 +47,7 @@ fn memory_is_bounded_and_the_failure_is_known_at_once() {
         assert!(folded < 20, "16 MiB are not bounded");
     }
     let fault = projections.finish(folded).unwrap_err();
-    assert_eq!(fault.kind, ProjectErrorKind::Limit { limit: MAX_STATE_BYTES });
+    assert_eq!(class(&fault, b""), Class::Limit { limit: MAX_STATE_BYTES as u64 });
 }
 
 #[test]

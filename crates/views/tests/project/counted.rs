@@ -35,7 +35,7 @@ fn from_counts(body: &str, facts: &[Fact]) -> Option<String> {
     let mut projections = Projections::parse(body.as_bytes()).unwrap();
     let counts = counts(&projections, facts)?;
     projections.take_counts(counts).ok()?;
-    Some(projections.finish(facts.len() as u64).unwrap())
+    Some(String::from_utf8(projections.finish(facts.len() as u64).unwrap()).unwrap())
 }
 
 fn any_fact() -> impl Strategy<Value = Fact> {

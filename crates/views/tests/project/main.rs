@@ -7,7 +7,49 @@ mod oracle;
 mod requests;
 
 use serde_json::Value;
-use wellspring_views::project::{FoldEvent, ProjectError, Projections};
+use wellspring_json::{Fault, FaultKind};
+use wellspring_views::project::{FoldEvent, Projections};
+
+/// What a fault comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Malformed {
+        line: usize,
+        column: usize,
+    },
+    WrongType,
+    UnknownField,
+    Missing,
+    Duplicate,
+    Beside,
+    Rule,
+    /// 413.
+    Limit {
+        limit: u64,
+    },
+    /// 422.
+    QueryLimit {
+        limit: u64,
+    },
+}
+
+fn class(fault: &Fault, document: &[u8]) -> Class {
+    match fault.kind {
+        FaultKind::Syntax(_) => {
+            let (line, column) = fault.line_and_column(document);
+            Class::Malformed { line, column }
+        }
+        FaultKind::WrongType { .. } => Class::WrongType,
+        FaultKind::Unknown(_) => Class::UnknownField,
+        FaultKind::Missing => Class::Missing,
+        FaultKind::Duplicate => Class::Duplicate,
+        FaultKind::Beside(_) => Class::Beside,
+        FaultKind::Rule(_) => Class::Rule,
+        FaultKind::TooDeep => Class::Limit { limit: wellspring_json::MAX_DEPTH as u64 },
+        FaultKind::TooLarge { limit, .. } => Class::Limit { limit },
+        FaultKind::TooCostly { limit, .. } => Class::QueryLimit { limit },
+    }
+}
 
 /// An event to fold, owned.
 #[derive(Debug, Clone)]
@@ -29,8 +71,8 @@ impl Fact {
     }
 }
 
-/// Folds `facts` as positions 1, 2, … and returns the answer's text.
-fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
+/// Folds `facts` as positions 1, 2, … and gives the answer's text.
+fn run(body: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
     let mut projections = Projections::parse(body.as_bytes())?;
     for (i, fact) in facts.iter().enumerate() {
         let tags: Vec<&str> = fact.tags.iter().map(String::as_str).collect();
@@ -43,12 +85,12 @@ fn run(body: &str, facts: &[Fact]) -> Result<String, ProjectError> {
             recorded_at_us: 0,
         });
     }
-    projections.finish(facts.len() as u64)
+    projections.finish(facts.len() as u64).map(|answer| String::from_utf8(answer).unwrap())
 }
 
 /// The state of one projection over all events with this reducer and these additional members
 /// (`,"init":…`), as text.
-fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, ProjectError> {
+fn state(reduce: &str, more: &str, facts: &[Fact]) -> Result<String, Box<Fault>> {
     let body =
         format!(r#"{{"projections":{{"p":{{"query":{{"items":[]}},"reduce":{reduce}{more}}}}}}}"#);
     let answer = run(&body, facts)?;

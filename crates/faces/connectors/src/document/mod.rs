@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use wellspring_host::wire::json::document;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
-use wellspring_host::wire::query::{push_query, read_query};
+use wellspring_json::{push_query, read_query};
 use wellspring_types::Query;
 
 /// Longest list in a document: of brokers, headers, tags.

@@ -66,7 +66,7 @@ fn no_other_server_gets_them() {
     setup.answered(200, &[], b"").unwrap();
     let here = setup.next_request().unwrap().unwrap();
     let authorization = ("authorization".to_owned(), "Bearer S3CRET".to_owned());
-    assert!(here.headers.contains(&authorization), "{here:?}");
+    assert!(here.request.headers.contains(&authorization), "{here:?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Queries over types and tags as JSON: the only reader and the only writer.
 
-use super::json::{Cursor, Outcome, once, push_list, push_string, unknown};
-use super::problem::fault_of;
+use crate::document::{Outcome, once, unknown};
+use crate::read::{Cursor, Fault};
+use crate::write::{push_list, push_string};
 use wellspring_types::{Query, QueryItem, limits};
 
 /// `{"items":[{"types":[…],"tags":[…]}]}`. Its limits are checked.
@@ -20,11 +21,15 @@ pub fn read_query(value: &mut Cursor<'_>) -> Outcome<Query> {
         }
     })?;
     let query = Query { items: items.unwrap_or_default() };
-    query.check().map_err(|invalid| fault_of(invalid, start))?;
+    query.check().map_err(|invalid| Fault::of_invalid(invalid, start))?;
     Ok(query)
 }
 
-fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
+/// The items of a query, one more than it may have at most.
+///
+/// # Errors
+/// The field at fault.
+pub fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
     let mut items = Vec::new();
     value.array(|_, value| {
         let (mut types, mut tags) = (None, None);
@@ -46,7 +51,11 @@ fn read_items(value: &mut Cursor<'_>) -> Outcome<Vec<QueryItem>> {
     Ok(items)
 }
 
-fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
+/// Types or tags, one more than `most` at most; `null` stands for none.
+///
+/// # Errors
+/// The field at fault.
+pub fn read_texts(value: &mut Cursor<'_>, most: usize) -> Outcome<Vec<String>> {
     let mut texts = Vec::new();
     if value.null()? {
         return Ok(texts);
@@ -82,7 +91,7 @@ pub fn push_query(out: &mut Vec<u8>, query: &Query) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::json::document;
+    use crate::document::document;
 
     #[test]
     fn a_query_writes_back_as_read() {

@@ -1,6 +1,6 @@
 //! Whole documents and the fields of their objects, for readers of bodies.
 
-use super::{Cursor, Fault, FaultKind};
+use crate::read::{Cursor, Fault, FaultKind};
 
 /// The result of reading.
 pub type Outcome<T> = Result<T, Box<Fault>>;

@@ -2,8 +2,8 @@
 //!
 //! What a key file holds is never in a message: about it there are only sentences written here.
 
+use crate::provider;
 use rustls::RootCertStore;
-use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -11,23 +11,17 @@ use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Largest file that is read: the authorities of a whole operating system are a quarter of it.
 const MAX_BYTES: u64 = 1 << 20;
-
-/// The cryptography of all TLS here.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
 
 /// A certificate, the chain behind it, and its private key.
 ///
 /// # Errors
 /// A sentence that names the file at fault: it cannot be read, holds something else, the key is
 /// open to others, or the two do not belong together.
-pub(crate) fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, String> {
+pub fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, String> {
     let (chain, secret) = (certificates(certificate)?, private_key(key)?);
     let (certificate, key) = (certificate.display(), key.display());
     CertifiedKey::from_der(chain, secret, &provider()).map_err(|error| match error {
@@ -49,7 +43,7 @@ pub(crate) fn certified(certificate: &Path, key: &Path) -> Result<CertifiedKey, 
 ///
 /// # Errors
 /// A sentence that names the file.
-pub(crate) fn roots(path: &Path) -> Result<RootCertStore, String> {
+pub fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
         roots.add(certificate).map_err(|why| {
@@ -107,51 +101,9 @@ fn read(path: &Path) -> Result<(Zeroizing<Vec<u8>>, Metadata), String> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-    use std::path::PathBuf;
-
-    /// An authority of the tests' own.
-    pub(crate) struct Authority {
-        issuer: Issuer<'static, KeyPair>,
-        pem: String,
-    }
-
-    impl Authority {
-        pub(crate) fn new() -> Authority {
-            let mut params = CertificateParams::new(Vec::new()).unwrap();
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            let key = KeyPair::generate().unwrap();
-            let pem = params.self_signed(&key).unwrap().pem();
-            Authority { issuer: Issuer::new(params, key), pem }
-        }
-
-        /// Writes its certificate, and gives the file.
-        pub(crate) fn written(&self, dir: &Path) -> PathBuf {
-            written(dir, "ca.pem", &self.pem, 0o644)
-        }
-
-        /// Writes a certificate for `localhost` and its key as `name.pem` and `name.key`.
-        pub(crate) fn issue(&self, dir: &Path, name: &str, year: i32) -> (PathBuf, PathBuf) {
-            let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-            params.not_after = rcgen::date_time_ymd(year, 1, 1);
-            let key = KeyPair::generate().unwrap();
-            let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
-            (
-                written(dir, &format!("{name}.pem"), &pem, 0o644),
-                written(dir, &format!("{name}.key"), &key.serialize_pem(), 0o600),
-            )
-        }
-    }
-
-    /// Writes a file with these permissions.
-    pub(crate) fn written(dir: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
-        let path = dir.join(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        path
-    }
+    use crate::testing::{Authority, written};
 
     #[test]
     fn a_pair_is_taken_and_what_is_no_pair_is_refused_by_name() {

@@ -5,7 +5,8 @@
 //! Property tests compare its view of JSON with serde_json's.
 
 use std::borrow::Cow;
-use wellspring_types::valid::join_path;
+use wellspring_types::Invalid;
+use wellspring_types::valid::{Reason, join_path};
 
 /// Deepest nesting of arrays and objects accepted in one document.
 pub const MAX_DEPTH: usize = 512;
@@ -56,8 +57,8 @@ pub struct Fault {
     /// Path of the field, empty for the document itself.
     pub field: String,
     /// Byte offset.
-    pub(crate) at: usize,
-    /// The kind of fault.
+    pub at: usize,
+    /// What is wrong.
     pub kind: FaultKind,
 }
 
@@ -72,6 +73,20 @@ impl Fault {
         Box::new(Fault { field: field.to_owned(), at, kind })
     }
 
+    /// A broken rule of the value whose path starts here becomes a fault of the document.
+    pub fn of_invalid(invalid: Invalid, at: usize) -> Box<Fault> {
+        let kind = match (invalid.reason, invalid.reason.limit()) {
+            (reason @ (Reason::TooManyTerms { .. } | Reason::TooManyAsked { .. }), Some(limit)) => {
+                FaultKind::TooCostly { detail: reason.to_string(), limit: limit as u64 }
+            }
+            (reason, Some(limit)) => {
+                FaultKind::TooLarge { detail: reason.to_string(), limit: limit as u64 }
+            }
+            (reason, None) => FaultKind::Rule(reason.to_string()),
+        };
+        Fault::of(&invalid.field, at, kind)
+    }
+
     /// The same fault seen from the enclosing structure.
     pub fn within(mut self: Box<Fault>, outer: &str) -> Box<Fault> {
         self.field = join_path(outer, &self.field);
@@ -79,11 +94,24 @@ impl Fault {
     }
 
     /// Line and column, both from 1, of the fault in the document.
-    pub(crate) fn line_and_column(&self, document: &[u8]) -> (usize, usize) {
+    pub fn line_and_column(&self, document: &[u8]) -> (usize, usize) {
         let before = &document[..self.at.min(document.len())];
         let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
         let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         (line, before.len() - start + 1)
+    }
+}
+
+/// Longest part of a client's own name that a fault repeats, in characters: the path helps a
+/// reader and does not echo a megabyte.
+const MAX_ECHO: usize = 64;
+
+/// A name as it stands in a path.
+#[must_use]
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_ECHO) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+        None => Cow::Borrowed(name),
     }
 }
 
@@ -215,7 +243,7 @@ impl<'a> Cursor<'a> {
                 return self.syntax("`:` after a field name");
             }
             self.at += 1;
-            field(&key, self).map_err(|fault| fault.within(&key))?;
+            field(&key, self).map_err(|fault| fault.within(&shown_name(&key)))?;
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {

@@ -1,0 +1,6 @@
+//! JSON as it travels: that of every crate.
+
+pub use wellspring_json::{
+    Cursor, Fault, FaultKind, MAX_DEPTH, Outcome, Rfc3339, document, missing, once, push_list,
+    push_lossy, push_string, push_tags, push_u64, rule, to_json, unknown,
+};
