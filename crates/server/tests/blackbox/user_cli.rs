@@ -194,7 +194,7 @@ fn a_running_server_is_asked_with_credentials() {
     assert!(!long.err.contains("overlap_s"), "{long:?}");
     long.failed(64, "--overlap (in seconds) must be from 0 to 2592000");
     let past = as_ann(&["token", "create", "--role", "writer", "--expires", "2001-01-01"]);
-    past.failed(64, "--expires lies in the past");
+    past.failed(64, "--expires is in the past");
     as_ann(&["token", "revoke", &id]).done();
     assert!(!closed.counts(key));
     as_ann(&["token", "revoke", "0123"]).failed(64, "no key");

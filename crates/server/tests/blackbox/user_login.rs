@@ -70,7 +70,7 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     assert_eq!(person.run(&words.concat()).done(), "2\n");
     let mut with_variable = program(&append);
     with_variable.env("XDG_STATE_HOME", person.dir.path()).env("WELLSPRING_TOKEN", "wsk_no");
-    Ran::of(with_variable.output().unwrap()).failed(77, "not accepted");
+    Ran::of(with_variable.output().unwrap()).failed(77, "credentials are invalid");
     person.run(&["append", "--type", "T", "--url", &other_url]).failed(77, "needs credentials");
     // Nor is one whose file was copied to its name, or which others may read.
     let token: Value = serde_json::from_slice(&fs::read(&kept[0]).unwrap()).unwrap();
