@@ -44,9 +44,9 @@ pub type Ticket = u64;
 pub struct Decision<O> {
     /// The events to append, all or none; empty if nothing needs to change.
     pub events: Vec<Event>,
-    /// The append condition: events that must not have been appended [after](ConditionStart) the position
-    /// that was folded at the decision. (Any client may append a view's events.) Up to that
-    /// position the fold is authoritative: events that it ignored forbid nothing. Empty: no
+    /// The append condition: events that must not have been appended [after](ConditionStart) the
+    /// position that was folded at the decision. (Any client may append a view's events.) Up to
+    /// that position the fold is authoritative: events that it ignored forbid nothing. Empty: no
     /// condition.
     pub unless: Vec<QueryItem>,
     /// The answer once the events are durable and folded.
