@@ -85,7 +85,9 @@ fn what_is_said_of_a_body_is_true() {
         assert!(detail.contains(&both), "{detail}");
     }
     let twice = r#"{"events":[{"type":"T","data":1,"data":2}]}"#;
-    assert!(told("/v1/append", json, twice, 422).contains("events[0].data is given more than once"));
+    assert!(
+        told("/v1/append", json, twice, 422).contains("events[0].data is given more than once")
+    );
     // Of lines the number in the body is told, and no other.
     let lines = "{\"type\":\"T\",\"data\":1}\n{\"type\":\"T\",\"data\":nope}\n";
     for path in ["/v1/append", "/v1/import", "/e"] {
