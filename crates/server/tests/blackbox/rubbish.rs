@@ -88,7 +88,11 @@ fn what_is_said_of_a_body_is_true() {
     assert!(
         told("/v1/append", json, twice, 422).contains("events[0].data is given more than once")
     );
+<<<<<<< HEAD
     // For lines the error names the line in the body, and nothing else.
+=======
+    // Of lines the number in the body is told, and no other.
+>>>>>>> w21-e
     let lines = "{\"type\":\"T\",\"data\":1}\n{\"type\":\"T\",\"data\":nope}\n";
     for path in ["/v1/append", "/v1/import", "/e"] {
         let body = if path == "/e" { "1\nnope\n" } else { lines };
