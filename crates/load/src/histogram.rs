@@ -168,7 +168,7 @@ impl Histogram {
 /// As stored: the exact figures, quantiles for people and `jq`, and the HDR V2
 /// counts (deflated, base64: what HdrHistogram's own tools read).
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredHistogram {
     count: u64,
     sum_ns: f64,
     min_ns: u64,
@@ -189,7 +189,7 @@ impl Serialize for Histogram {
             .iter()
             .filter_map(|(name, q)| Some(((*name).to_owned(), self.printable_quantile_ns(*q)?)))
             .collect();
-        let stored = Stored {
+        let stored = StoredHistogram {
             count: self.count(),
             sum_ns: self.sum_ns as f64,
             min_ns: self.min_ns().unwrap_or(0),
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for Histogram {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // we wrote a whole number
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
-        let stored = Stored::deserialize(deserializer)?;
+        let stored = StoredHistogram::deserialize(deserializer)?;
         let bytes = BASE64.decode(&stored.hdr).map_err(D::Error::custom)?;
         let read: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut Cursor::new(bytes))

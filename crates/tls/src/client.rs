@@ -1,6 +1,6 @@
 //! How a client speaks TLS with one server.
 
-use crate::provider;
+use crate::provider::provider;
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};

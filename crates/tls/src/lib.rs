@@ -5,16 +5,9 @@
 
 mod client;
 pub mod pem;
+mod provider;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use client::{ClientTerms, TermsFault};
-
-use rustls::crypto::{CryptoProvider, ring};
-use std::sync::Arc;
-
-/// The cryptography of all TLS here.
-#[must_use]
-pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
+pub use provider::provider;

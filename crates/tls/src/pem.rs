@@ -2,7 +2,7 @@
 //!
 //! What a key file holds is never in a message: about it there are only sentences written here.
 
-use crate::provider;
+use crate::provider::provider;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -29,14 +29,12 @@ impl Authority {
     }
 
     /// Writes its certificate, and gives the file.
-    #[must_use]
     pub fn written(&self, dir: &Path) -> PathBuf {
         written(dir, "ca.pem", &self.pem, 0o644)
     }
 
     /// Writes a certificate for `localhost` until that year and its key as `name.pem` and
     /// `name.key`.
-    #[must_use]
     pub fn issue(&self, dir: &Path, name: &str, year: i32) -> (PathBuf, PathBuf) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.not_after = rcgen::date_time_ymd(year, 1, 1);
@@ -49,8 +47,7 @@ impl Authority {
     }
 }
 
-/// Writes a file with these permissions.
-#[must_use]
+/// Writes a file with these permissions, and gives its path.
 pub fn written(dir: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();

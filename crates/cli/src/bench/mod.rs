@@ -69,7 +69,7 @@ enum BenchCommand {
 }
 
 /// Options that the short help has; the rest is in the long help.
-pub(crate) const ESSENTIAL: [&str; 21] = [
+pub(crate) const ESSENTIAL: [&str; 20] = [
     "url",
     "file",
     "files",
@@ -80,7 +80,6 @@ pub(crate) const ESSENTIAL: [&str; 21] = [
     "users",
     "slo",
     "pairs",
-    "headers",
     "data",
     "requests",
     "duration",

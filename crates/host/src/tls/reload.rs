@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(tls.expires_s(), Some(2_524_608_000));
         tls.look(0, WakeReason::Asked);
         assert!(Arc::ptr_eq(&first, &tls.current()), "the same files are not read again");
-        write(dir.path(), "a.pem", "broken", 0o644);
+        let _ = write(dir.path(), "a.pem", "broken", 0o644);
         tls.look(1, WakeReason::Due);
         assert!(Arc::ptr_eq(&first, &tls.current()));
         // The certificate of a new pair alone, and then its key.

@@ -9,10 +9,10 @@ use wellspring_load::result::Outcome;
 const SUPERLINEAR: f64 = 1.05;
 
 /// What a check says, and of which row (`None` for a claim).
-pub(super) type Said = (u8, Option<String>, Outcome, String);
+pub(super) type TableFinding = (u8, Option<String>, Outcome, String);
 
 /// C12 over the rows of each series, in their order of users.
-pub(super) fn scaling(table: &Table) -> Vec<Said> {
+pub(super) fn scaling(table: &Table) -> Vec<TableFinding> {
     if !table.closed {
         return Vec::new();
     }
@@ -25,7 +25,7 @@ pub(super) fn scaling(table: &Table) -> Vec<Said> {
     names.into_iter().flat_map(|series| series_scaling(table, series)).collect()
 }
 
-fn series_scaling(table: &Table, series: Option<&str>) -> Vec<Said> {
+fn series_scaling(table: &Table, series: Option<&str>) -> Vec<TableFinding> {
     let rows: Vec<&Row> = table.rows.iter().filter(|row| row.series.as_deref() == series).collect();
     let mut said = Vec::new();
     let shortest = rows
@@ -78,11 +78,11 @@ fn series_scaling(table: &Table, series: Option<&str>) -> Vec<Said> {
 }
 
 /// C15 on each claim of the table.
-pub(super) fn claims(table: &Table) -> Vec<Said> {
+pub(super) fn claims(table: &Table) -> Vec<TableFinding> {
     table.claims.iter().map(judge_claim).collect()
 }
 
-fn judge_claim(claim: &Claim) -> Said {
+fn judge_claim(claim: &Claim) -> TableFinding {
     let said = |outcome, rest: String| {
         let places = format!(
             "\u{201c}{}\u{201d} ({} against {})",

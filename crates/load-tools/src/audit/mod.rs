@@ -49,7 +49,7 @@ pub struct AuditFinding {
 pub fn audit(published: Published) -> AuditReport {
     let mut findings = Vec::new();
     for table in &published.tables {
-        let mut add = |(check, row, outcome, text): ladder::Said| {
+        let mut add = |(check, row, outcome, text): ladder::TableFinding| {
             findings.push(AuditFinding {
                 table: table.name.clone(),
                 row,

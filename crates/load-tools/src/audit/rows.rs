@@ -17,10 +17,10 @@ const LITTLE: (f64, f64) = (0.95, 1.005);
 const COARSE: f64 = 0.10;
 
 /// What a check says of a row.
-pub(super) type Said = (u8, Outcome, String);
+pub(super) type RowFinding = (u8, Outcome, String);
 
 /// All checks on a row, in order of their numbers.
-pub(super) fn judge(row: &Row, closed: bool) -> Vec<Said> {
+pub(super) fn judge(row: &Row, closed: bool) -> Vec<RowFinding> {
     let mut said = vec![little(row, closed)];
     said.extend(agreement(row));
     said.push(resolution(row));
@@ -57,7 +57,7 @@ fn mean_from_quantiles(row: &Row) -> Option<(f64, Option<f64>)> {
     Some((least, most))
 }
 
-fn little(row: &Row, closed: bool) -> Said {
+fn little(row: &Row, closed: bool) -> RowFinding {
     let (Some(users), Some((throughput, written))) = (&row.concurrency, throughput(row)) else {
         return (1, Outcome::NotChecked, "Little's law needs concurrency and throughput.".into());
     };
@@ -138,7 +138,7 @@ fn open_range(of: Interval, write: impl Fn(f64) -> String) -> String {
     if of.high.is_infinite() { format!("at least {}", write(of.low)) } else { range(of, write) }
 }
 
-fn agreement(row: &Row) -> Vec<Said> {
+fn agreement(row: &Row) -> Vec<RowFinding> {
     let mut said = Vec::new();
     let mut ladder: Vec<(String, &Cell)> = Vec::new();
     ladder.extend(row.min.as_ref().map(|cell| ("the minimum".to_owned(), cell)));
@@ -218,7 +218,7 @@ fn per_connection(row: &Row) -> Option<String> {
     })
 }
 
-fn resolution(row: &Row) -> Said {
+fn resolution(row: &Row) -> RowFinding {
     let cells = row.mean.iter().chain(row.percentiles.iter().map(|(_, cell)| cell));
     let coarsest = cells
         .filter(|cell| cell.value.middle() > 0.0)
@@ -250,7 +250,7 @@ fn requests(row: &Row) -> Option<Interval> {
     Some(row.throughput.as_ref()?.value * row.duration.as_ref()?.value.times(1e-9))
 }
 
-fn support(row: &Row) -> Said {
+fn support(row: &Row) -> RowFinding {
     let Some((highest, _)) = row.percentiles.last() else {
         return (4, Outcome::NotChecked, "No percentile is given.".into());
     };
@@ -280,7 +280,7 @@ fn support(row: &Row) -> Said {
     }
 }
 
-fn failures(row: &Row) -> Said {
+fn failures(row: &Row) -> RowFinding {
     let Some(failures) = &row.failures else {
         return (5, Outcome::NotChecked, "The number of failures is not given.".into());
     };

@@ -11,8 +11,8 @@
 //!   failed ones; and every request sent became exactly one of answer, error or unanswered.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, duration, percent, quantile};
 use crate::histogram::{Histogram, LARGEST_NS};
+use crate::numbers::{count, duration, percent, quantile_name};
 use crate::result::{ErrorKind, Run};
 
 /// How far the two means may differ, as a share.
@@ -64,7 +64,7 @@ fn distribution(histogram: &Histogram) -> Option<String> {
     for q in QUANTILES {
         let value = histogram.quantile_ns(q)? as f64;
         if value < last.0 {
-            let name = quantile(q);
+            let name = quantile_name(q);
             return Some(format!(
                 "{name} ({}) is below {} ({})",
                 duration(value),
@@ -72,7 +72,7 @@ fn distribution(histogram: &Histogram) -> Option<String> {
                 duration(last.0)
             ));
         }
-        last = (value, quantile(q));
+        last = (value, quantile_name(q));
         let n = histogram.count() as f64;
         // At least this share of the values is at or above, and at or below, the quantile.
         let above = ((1.0 - q) * n).floor() / n;
@@ -95,7 +95,7 @@ fn mean_against_quantile(
     let least = (1.0 - above) * min + above * value;
     let most = below * value + (1.0 - below) * max;
     let play = mean * MEAN_TOLERANCE + 1.0;
-    let name = quantile(q);
+    let name = quantile_name(q);
     if mean + play < least {
         return Some(format!(
             "with {name} at {} the mean must be at least {}, and it is {}",

@@ -9,7 +9,7 @@
 //! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop |
 
 use super::figures::{Figures, Said};
-use super::wording::{duration, percent, rate, three_digits};
+use crate::numbers::{duration, percent, rate, significant};
 use crate::result::{Run, WorkerUse};
 
 /// The share of processor time from which a worker has too little to spare.
@@ -42,7 +42,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     found.extend(loop_lag(figures, &workers));
     found.extend(headroom.and_then(judge_headroom));
     let tail = match headroom {
-        Some((null, achieved)) => format!("headroom is {} times", three_digits(null / achieved)),
+        Some((null, achieved)) => format!("headroom is {} times", significant(null / achieved)),
         None => "the headroom was not measured".to_owned(),
     };
     let busy = if workers.iter().all(|worker| worker.spin) {
@@ -134,13 +134,13 @@ fn judge_headroom((null, achieved): (f64, f64)) -> Option<Said> {
             "Against a server that does nothing the client was measured at {}, less than the {} of this run ({} times). The two were measured one after the other: the machine may have been busy during the first, so what the client can do is not known. Measure again when nothing else runs.",
             rate(null),
             rate(achieved),
-            three_digits(ratio)
+            significant(ratio)
         )));
     }
     let facts = format!(
         "Against a server that does nothing the client reached {}, only {} times the {} measured",
         rate(null),
-        three_digits(ratio),
+        significant(ratio),
         rate(achieved)
     );
     Some(if ratio < 1.1 {

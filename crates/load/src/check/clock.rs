@@ -7,8 +7,8 @@
 //! bucket or two; a coarse clock leaves nothing in between.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, duration};
 use crate::histogram::Histogram;
+use crate::numbers::{count, counted, duration};
 
 /// Answers below which nothing is said.
 const FEWEST_ANSWERS: u64 = 200;

@@ -5,7 +5,7 @@
 
 use super::figures::Said;
 use super::threshold::{Threshold, Truth};
-use super::wording::counted;
+use crate::numbers::counted;
 use crate::result::{Report, ThresholdOutcome};
 
 /// Applies each threshold to each step.

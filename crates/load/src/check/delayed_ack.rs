@@ -13,8 +13,8 @@
 //! is where the second piece waits. It is a note: a server may have other reasons to take 40 ms.
 
 use super::figures::{Figures, Said};
-use super::wording::{duration, percent};
 use crate::histogram::Histogram;
+use crate::numbers::{duration, percent};
 use crate::result::EndpointResult;
 
 /// Answers of an endpoint below which nothing is said of it, and in the peak.

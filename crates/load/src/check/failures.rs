@@ -10,7 +10,7 @@
 //! not the service.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, percent};
+use crate::numbers::{count, counted, percent};
 
 /// The share of failures from which the figures need care.
 const CARE_SHARE: f64 = 0.01;

@@ -28,7 +28,7 @@
 //! In open loop users may be idle: only `X × S ÷ places ≤ 1.005` is checked.
 
 use super::figures::{Figures, Said};
-use super::wording::{duration, percent, rate, three_digits};
+use crate::numbers::{duration, percent, rate, significant};
 use crate::plan::Load;
 use crate::result::ErrorKind;
 
@@ -73,7 +73,7 @@ fn few_turns(figures: &Figures<'_>, shares: &Shares) -> Option<Said> {
     }
     Some(Said::care(format!(
         "Each user had about {} in a run ({} busy), and one more or less is chance: the throughput is known to about {}. Measure longer.",
-        match three_digits(turns) {
+        match significant(turns) {
             one if one == "1.00" => "1 turn".to_owned(),
             some => format!("{some} turns"),
         },
@@ -184,8 +184,8 @@ fn facts(figures: &Figures<'_>, shares: &Shares) -> String {
         "{} at a mean of {} keep {} of {} {} busy ({})",
         rate(per_s),
         duration(figures.service_ns() / figures.answers() as f64),
-        three_digits(shares.busy * users as f64),
-        super::wording::count(users),
+        significant(shares.busy * users as f64),
+        crate::numbers::count(users),
         match (figures.is_closed(), users) {
             (true, 1) => "user",
             (true, _) => "users",

@@ -50,7 +50,6 @@ pub mod threshold;
 mod threshold_tests;
 mod variety;
 mod verdict;
-mod wording;
 
 pub use failures::{rule_of_three, wilson};
 pub use sameness::comparable;

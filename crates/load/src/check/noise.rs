@@ -11,7 +11,7 @@
 //! 25% on: client and server of one machine can cause it themselves.
 
 use super::figures::{Figures, Said};
-use super::wording::{duration, percent};
+use crate::numbers::{duration, percent};
 
 /// The largest share of all processors that other programs may use.
 const OTHER_CPU_SHARE: f64 = 0.05;

@@ -18,7 +18,7 @@
 //! care, and from a whole median service time on, stop.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, duration, percent, rate};
+use crate::numbers::{count, counted, duration, percent, rate};
 use crate::plan::{Arrivals, Load};
 
 /// The largest p99 of the lateness, as a share of the median service time.

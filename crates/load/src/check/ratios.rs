@@ -20,7 +20,7 @@
 //! A percentage that fits only when taken of the *other* figure ("24% slower" for 124 → 100, which
 //! is 19% less; 124 is 24% more than 100) has the wrong base, which is said apart.
 
-use super::wording::three_digits;
+use crate::numbers::significant;
 
 /// All values a rounded figure may stand for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -198,7 +198,7 @@ pub fn range(of: Interval, write: impl Fn(f64) -> String) -> String {
 /// A range of factors: `18.6 … 18.7 times`.
 #[must_use]
 pub fn factors(of: Interval) -> String {
-    format!("{} times", range(of, three_digits))
+    format!("{} times", range(of, significant))
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@
 //! the machine then looks like a difference between steps. Interleaved runs share it.
 
 use super::figures::{Figures, Said};
-use super::wording::{counted, duration, percent, rate};
 use crate::histogram::Histogram;
+use crate::numbers::{counted, duration, percent, rate};
 use crate::result::{Report, Run, Step};
 use crate::stats::mean_of_runs;
 

@@ -15,7 +15,7 @@
 //! between them can be put down to one of them.
 
 use super::figures::Said;
-use super::wording::counted;
+use crate::numbers::counted;
 use crate::plan::{Load, Settings};
 use crate::result::{CheckId, Environment, Finding, Outcome, Report, Step};
 

@@ -10,7 +10,7 @@
 //!   that was still warming up.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, duration, rate, three_digits};
+use crate::numbers::{count, counted, duration, rate, significant};
 use crate::plan::Load;
 use crate::result::{Report, Step};
 
@@ -80,10 +80,10 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
                 "From {} to {} throughput grew {} times, from {} to {}, though there were only {} times the users: something other than the load changed.",
                 count(users),
                 counted(more, "user", "users"),
-                three_digits(growth),
+                significant(growth),
                 rate(slow),
                 rate(fast),
-                three_digits(allowed)
+                significant(allowed)
             )));
         }
     }

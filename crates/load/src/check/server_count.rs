@@ -8,7 +8,7 @@
 //! Beyond that another client asked it too: care. Fewer than the client's successes: stop.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted};
+use crate::numbers::{count, counted};
 use crate::result::Run;
 
 pub(super) fn judge(figures: &Figures<'_>) -> Said {

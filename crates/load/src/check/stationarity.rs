@@ -13,7 +13,7 @@ use super::clock;
 use super::figures::{Figures, Said};
 use super::modes;
 use super::series::{Change, Trend, change_point, median, trend};
-use super::wording::{counted, duration, percent, rate};
+use crate::numbers::{counted, duration, percent, rate};
 use crate::result::{Run, Slice};
 
 /// Full slices below which nothing is said of a run.

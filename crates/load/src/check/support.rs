@@ -2,8 +2,8 @@
 //! ten answers lie beyond it. With fewer, it is mostly chance which value it is.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, quantile};
 use crate::histogram::Histogram;
+use crate::numbers::{count, counted, quantile_name};
 
 /// The quantiles reports print, highest first, and how many answers each needs.
 const NEEDS: [(f64, u64); 7] = [
@@ -27,7 +27,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         ));
     };
     let mut sentence =
-        format!("{} support quantiles up to {}", answered(whole.count()), quantile(highest));
+        format!("{} support quantiles up to {}", answered(whole.count()), quantile_name(highest));
     // One endpoint is the whole; of several, the one with the fewest answers is the weakest.
     if let Some(few) = few.filter(|few| merged.len() > 1 && !few.latency().quantile_supported(0.99))
     {
@@ -36,7 +36,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             few.name,
             counted(few.latency().count(), "answer", "answers"),
             self::highest(few.latency())
-                .map_or("too few for any".into(), |q| format!("enough up to {}", quantile(q)))
+                .map_or("too few for any".into(), |q| format!("enough up to {}", quantile_name(q)))
         );
         return Said::note(sentence + ".");
     }

@@ -10,7 +10,7 @@
 //! - *Early end*: a run that could not go on needs care, an interrupted one is a note.
 
 use super::figures::{Figures, Said};
-use super::wording::{counted, duration, quantile};
+use crate::numbers::{counted, duration, quantile_name};
 use crate::result::{ErrorKind, Finish};
 
 /// Silence shorter than this is never held against the server, in nanoseconds.
@@ -92,11 +92,11 @@ fn lower_bounds(figures: &Figures<'_>) -> Option<Said> {
     let parts: Vec<String> = parts
         .iter()
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{} {what}", super::wording::count(*n)))
+        .map(|(n, what)| format!("{} {what}", crate::numbers::count(*n)))
         .collect();
     Some(outcome(format!(
         "Quantiles from {} on are lower bounds, for the slowest are missing: {} beside {}.",
-        quantile(lowest),
+        quantile_name(lowest),
         parts.join(", "),
         counted(answered, "answer", "answers")
     )))

@@ -25,7 +25,7 @@
 //! time limit; `mean` and `min` are of the answers alone. With an endpoint, requests never sent are
 //! not counted, as they belong to none.
 
-use super::wording::{count, counted, duration, percent, rate};
+use crate::numbers::{count, counted, duration, percent, rate};
 use crate::result::{EndpointResult, ErrorKind, Finish, Step};
 
 /// What a threshold looks at.
@@ -312,7 +312,7 @@ fn quantile_with_missing(
     if all * (1.0 - q) < 10.0 - 1e-6 {
         return Err(format!(
             "{} needs {} answers, and there were {}",
-            super::wording::quantile(q),
+            crate::numbers::quantile_name(q),
             count(crate::histogram::Histogram::values_needed(q)),
             count(latency.count())
         ));

@@ -5,7 +5,7 @@
 //! that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10% on.
 
 use super::figures::{Figures, Said};
-use super::wording::{count, counted, percent};
+use crate::numbers::{count, counted, percent};
 
 /// The share of answers from a cache from which the figures need care.
 const CACHED_SHARE: f64 = 0.10;

@@ -1,6 +1,6 @@
 //! The last line: the worst of what the checks said, with its reasons.
 
-use super::wording::counted;
+use crate::numbers::counted;
 use crate::result::{CheckId, Finding, Outcome, Verdict};
 
 /// The verdict over all findings: not measurable if any says stop, use with care if any

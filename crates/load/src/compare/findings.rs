@@ -5,9 +5,10 @@ use super::effect::MetricComparison;
 use super::figures::Metric;
 use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
-use super::quantity::{clean, counted, share};
 use super::{Options, StepComparison, Unlike, sides};
+use crate::numbers::{counted, percent};
 use crate::result::{CheckId, Finding, Finish, Outcome, Report, Run, Step, Verdict as Trust};
+use crate::table::visible;
 
 const DESIGN: CheckId = CheckId(10);
 const EQUALITY: CheckId = CheckId(11);
@@ -43,7 +44,7 @@ pub(super) fn of(
     }
     if matched.is_empty() {
         let names = |report: &Report| {
-            let names: Vec<String> = report.steps.iter().map(|step| clean(&step.name)).collect();
+            let names: Vec<String> = report.steps.iter().map(|step| visible(&step.name)).collect();
             if names.is_empty() { "no steps".into() } else { names.join(", ") }
         };
         let sentence = format!(
@@ -56,7 +57,7 @@ pub(super) fn of(
     equality(mismatches, options, &mut findings);
     for (side, report) in [("A", a), ("B", b)] {
         if let Some(Trust::NotMeasurable(reasons)) = &report.verdict {
-            let reasons: Vec<String> = reasons.iter().map(|reason| clean(reason)).collect();
+            let reasons: Vec<String> = reasons.iter().map(|reason| visible(reason)).collect();
             let sentence = format!("{side}'s own report is NOT MEASURABLE: {}", reasons.join(" "));
             findings.push(Finding {
                 check: EQUALITY,
@@ -92,7 +93,7 @@ fn design(
     b: &Step,
     say: &mut impl FnMut(CheckId, Outcome, String),
 ) {
-    let step = clean(&compared.step);
+    let step = visible(&compared.step);
     let runs = compared.runs_a.min(compared.runs_b);
     if same_runs(&a.runs, &b.runs) {
         let sentence = format!(
@@ -173,7 +174,7 @@ fn blind(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, Strin
         .questions()
         .filter_map(|(endpoint, metric)| {
             let smallest = metric.detectable_share().filter(|smallest| *smallest > BLIND_SHARE)?;
-            Some(format!("{} ({})", of_endpoint(endpoint, metric), share(smallest)))
+            Some(format!("{} ({})", of_endpoint(endpoint, metric), percent(smallest)))
         })
         .collect();
     if blind.is_empty() {
@@ -187,7 +188,7 @@ fn blind(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, Strin
     let whether = if blind.len() > 1 { "they" } else { "it" };
     let sentence = format!(
         "{}: only large differences would have been detected in {named}{more}, so this comparison cannot show whether {whether} changed; measure more pairs, longer, or on a quieter machine.",
-        clean(&compared.step)
+        visible(&compared.step)
     );
     say(DESIGN, Outcome::Care, sentence);
 }
@@ -195,7 +196,7 @@ fn blind(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, Strin
 /// A metric as sentences name it: `p99`, or `p99 of create`.
 fn of_endpoint(endpoint: Option<&str>, metric: &MetricComparison) -> String {
     match endpoint {
-        Some(name) => format!("{} of {}", metric.metric.label(), clean(name)),
+        Some(name) => format!("{} of {}", metric.metric.label(), visible(name)),
         None => metric.metric.label().to_owned(),
     }
 }
@@ -213,9 +214,9 @@ fn lonely_endpoints(
     }
     for (side, own, other) in [("A", &in_a, &in_b), ("B", &in_b, &in_a)] {
         let lonely: Vec<String> =
-            own.iter().filter(|name| !other.contains(name)).map(|name| clean(name)).collect();
+            own.iter().filter(|name| !other.contains(name)).map(|name| visible(name)).collect();
         if !lonely.is_empty() {
-            let step = clean(&compared.step);
+            let step = visible(&compared.step);
             let sentence =
                 format!("{step}: only {side} has {}, so it is not compared.", lonely.join(", "));
             say(EQUALITY, Outcome::Note, sentence);
@@ -234,15 +235,15 @@ fn survivors(compared: &StepComparison, say: &mut impl FnMut(CheckId, Outcome, S
         if (a - b).abs() < SURVIVORS_GAP {
             continue;
         }
-        let step = clean(&compared.step);
+        let step = visible(&compared.step);
         let requests = match endpoint {
-            Some(name) => format!("requests of {}", clean(name)),
+            Some(name) => format!("requests of {}", visible(name)),
             None => "requests".to_owned(),
         };
         let sentence = format!(
             "{step}: {} of A's {requests} failed and {} of B's; the latencies are those of the others, which may be the easy ones.",
-            share(a),
-            share(b)
+            percent(a),
+            percent(b)
         );
         say(SURVIVORS, Outcome::Care, sentence);
     }
@@ -256,7 +257,7 @@ fn equality(mismatches: &[Mismatch], options: &Options, findings: &mut Vec<Findi
             .map(|mismatch| {
                 let step = mismatch.step.as_ref().map_or(String::new(), |step| format!("{step}: "));
                 let Mismatch { what, a, b, .. } = mismatch;
-                clean(&format!("{step}{what} ({a} against {b})"))
+                visible(&format!("{step}{what} ({a} against {b})"))
             })
             .collect();
         all.join(", ")

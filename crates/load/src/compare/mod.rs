@@ -17,13 +17,13 @@ mod quantity;
 pub(crate) mod render;
 mod sentence;
 mod sides;
-mod table;
 
 #[cfg(test)]
 mod endpoint_tests;
 #[cfg(test)]
 mod same_server;
 
+pub use crate::table::Color;
 pub use effect::{CONFIDENCE, Effect, MetricComparison, Range, Scale, Verdict};
 pub use figures::{Figures, Metric};
 pub(crate) use interleave::pairs_by_time;
@@ -31,7 +31,6 @@ pub use interleave::{Design, Side, abba};
 pub use mismatch::{Mismatch, Weight, comparable_settings, machine, mismatches};
 pub use quantity::of_metric;
 pub use render::{render_markdown, render_text};
-pub use table::Color;
 
 use crate::result::{Finding, Report, Run, Step, Verdict as Trust};
 use serde::{Deserialize, Serialize};

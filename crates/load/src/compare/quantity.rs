@@ -2,11 +2,6 @@
 
 use super::figures::Metric;
 use crate::numbers;
-pub(crate) use crate::numbers::{
-    NOT_AVAILABLE as NOTHING, counted, decimals, p_value, percent as share, signed,
-    significant as three_digits,
-};
-pub(crate) use crate::table::visible as clean;
 
 /// A change given as log ratio: `+12%`, `−3.4%`, `2.31×`.
 pub(crate) fn change(log_ratio: f64) -> String {
@@ -27,9 +22,9 @@ pub(crate) fn factor(ratio: f64) -> String {
 #[must_use]
 pub fn of_metric(metric: Metric, value: Option<f64>) -> String {
     match (metric, value) {
-        (_, None) => NOTHING.into(),
+        (_, None) => numbers::NOT_AVAILABLE.into(),
         (Metric::Throughput, Some(value)) => numbers::rate(value),
-        (Metric::FailureShare, Some(value)) => share(value),
+        (Metric::FailureShare, Some(value)) => numbers::percent(value),
         (_, Some(value)) => numbers::duration(value),
     }
 }

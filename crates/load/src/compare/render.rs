@@ -4,11 +4,12 @@ use super::effect::{MetricComparison, Verdict};
 use super::figures::Metric;
 use super::interleave::Design;
 use super::mismatch::{Mismatch, Weight};
-use super::quantity::{NOTHING, clean, counted, of_metric, p_value};
+use super::quantity::of_metric;
 use super::sentence::{detectable_words, effect_words, range_words, verdict_words};
-use super::table::{Cell, Color, Table, Tone, escaped, paint};
 use super::{Comparison, StepComparison};
+use crate::numbers::{NOT_AVAILABLE, counted, p_value};
 use crate::result::{Finding, Outcome, Verdict as Trust};
+use crate::table::{Cell, Color, Table, Tone, escape, paint, visible};
 use std::fmt::Write as _;
 
 /// How to read the figures.
@@ -18,9 +19,9 @@ pub(crate) const LEGEND: &str =
 /// For a terminal.
 #[must_use]
 pub fn render_text(comparison: &Comparison, color: Color) -> String {
-    let mut text = format!("A: {}\nB: {}\n", clean(&comparison.a), clean(&comparison.b));
+    let mut text = format!("A: {}\nB: {}\n", visible(&comparison.a), visible(&comparison.b));
     for step in &comparison.steps {
-        let _ = write!(text, "\n{} · {}\n\n", clean(&step.step), design(step));
+        let _ = write!(text, "\n{} · {}\n\n", visible(&step.step), design(step));
         for (heading, table) in tables(step) {
             if let Some(heading) = heading {
                 let _ = writeln!(text, "{heading}");
@@ -56,11 +57,11 @@ pub fn render_text(comparison: &Comparison, color: Color) -> String {
 pub fn render_markdown(comparison: &Comparison) -> String {
     let mut text = format!(
         "# {} against {}\n\nA is {0}, B is {1}. {LEGEND}\n",
-        escaped(&comparison.a),
-        escaped(&comparison.b)
+        escape(&comparison.a),
+        escape(&comparison.b)
     );
     for step in &comparison.steps {
-        let _ = write!(text, "\n## {}\n\n{}\n\n", escaped(&step.step), design(step));
+        let _ = write!(text, "\n## {}\n\n{}\n\n", escape(&step.step), design(step));
         for (heading, table) in tables(step) {
             if let Some(heading) = heading {
                 let _ = write!(text, "### {heading}\n\n");
@@ -69,7 +70,7 @@ pub fn render_markdown(comparison: &Comparison) -> String {
             text.push('\n');
         }
         for sentence in sentences(step) {
-            let _ = writeln!(text, "- {}", escaped(&sentence));
+            let _ = writeln!(text, "- {}", escape(&sentence));
         }
     }
     let differing = what_differs(comparison);
@@ -77,17 +78,17 @@ pub fn render_markdown(comparison: &Comparison) -> String {
         text.push_str("\n## What differs\n\n");
     }
     for line in differing {
-        let _ = writeln!(text, "- {}", escaped(&line));
+        let _ = writeln!(text, "- {}", escape(&line));
     }
     let remarks = remarks(comparison);
     if !remarks.is_empty() {
         text.push_str("\n## Remarks\n\n");
     }
     for remark in remarks {
-        let _ = writeln!(text, "- {}", escaped(&remark));
+        let _ = writeln!(text, "- {}", escape(&remark));
     }
     let (word, _, reasons) = trust(&comparison.trust);
-    let _ = writeln!(text, "\n**{word}**{}", escaped(&reasons));
+    let _ = writeln!(text, "\n**{word}**{}", escape(&reasons));
     text
 }
 
@@ -132,7 +133,7 @@ const COLUMNS: [&str; 8] =
 fn row(endpoint: Option<&str>, metric: &MetricComparison) -> Vec<Cell> {
     let effect = metric.effect;
     let range = effect.and_then(|e| Some(range_words(e.scale, &e.interval?)));
-    let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOTHING.into()));
+    let or_nothing = |text: Option<String>| Cell::new(text.unwrap_or(NOT_AVAILABLE.into()));
     let mut cells: Vec<Cell> = endpoint.map(Cell::new).into_iter().collect();
     cells.extend([
         Cell::new(metric.metric.label()),
@@ -160,7 +161,7 @@ fn tone(verdict: Verdict) -> Tone {
 /// and what was called of each of them, or what was not detected.
 pub(crate) fn sentences(step: &StepComparison) -> Vec<String> {
     if let Some(why) = &step.refused {
-        return vec![format!("Not compared: {}.", clean(why))];
+        return vec![format!("Not compared: {}.", visible(why))];
     }
     let called = |metric: &MetricComparison| metric.verdict.is_difference();
     if !step.endpoints.is_empty() {
@@ -174,7 +175,7 @@ pub(crate) fn sentences(step: &StepComparison) -> Vec<String> {
             } else {
                 differing
             };
-            let name = clean(&each.endpoint);
+            let name = visible(&each.endpoint);
             told.extend(shown.iter().map(|metric| format!("{name}: {}", metric.sentence)));
         }
         return told;
@@ -201,7 +202,7 @@ fn capitalised(sentence: &str) -> String {
 /// What may be the subject of the comparison, a line each.
 pub(crate) fn what_differs(comparison: &Comparison) -> Vec<String> {
     let subject = comparison.mismatches.iter().filter(|m| m.weight == Weight::WhatDiffers);
-    subject.map(|mismatch| clean(&mismatch_line(mismatch))).collect()
+    subject.map(|mismatch| visible(&mismatch_line(mismatch))).collect()
 }
 
 fn mismatch_line(mismatch: &Mismatch) -> String {
@@ -220,18 +221,18 @@ pub(crate) fn remarks(comparison: &Comparison) -> Vec<String> {
         .findings
         .iter()
         .filter(|finding| !said(finding))
-        .map(|finding| format!("{} {}", finding.check, clean(&finding.sentence)))
+        .map(|finding| format!("{} {}", finding.check, visible(&finding.sentence)))
         .collect();
     for (side, names) in [("A", &comparison.only_in_a), ("B", &comparison.only_in_b)] {
         if !names.is_empty() {
-            remarks.push(clean(&format!("Only {side} has: {}.", names.join(", "))));
+            remarks.push(visible(&format!("Only {side} has: {}.", names.join(", "))));
         }
     }
     remarks
 }
 
 fn trust(trust: &Trust) -> (&'static str, Tone, String) {
-    let listed = |reasons: &[String]| format!(": {}", clean(&reasons.join(" ")));
+    let listed = |reasons: &[String]| format!(": {}", visible(&reasons.join(" ")));
     match trust {
         Trust::Trusted => ("TRUSTED", Tone::Good, String::new()),
         Trust::UseWithCare(reasons) => ("USE WITH CARE", Tone::Bad, listed(reasons)),

@@ -3,7 +3,8 @@
 
 use super::effect::{Effect, MetricComparison, Range, Scale, Verdict};
 use super::figures::Metric;
-use super::quantity::{change_range, decimals, factor, signed, three_digits};
+use super::quantity::{change_range, factor};
+use crate::numbers::{decimals, signed, significant};
 
 /// What a sentence must know in addition to the metric.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ fn limit(percent: f64) -> String {
 }
 
 fn points(share: f64) -> String {
-    three_digits((share * 100.0).abs())
+    significant((share * 100.0).abs())
 }
 
 fn missing(comparison: &MetricComparison) -> String {

@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::setup::{Control, Cut, Setup, WorkerResult};
 use super::tally::{Tally, Times, Window};
 use super::usage::ThreadUse;
-use super::wire::{Heads, Layout, Seen};
+use super::wire::{Heads, Layout, ServerFacts};
 use crate::plan::Load;
 use crate::random::SplitMix64;
 use crate::result::{EndpointResult, ErrorKind};
@@ -83,7 +83,7 @@ pub(super) struct Worker {
     /// Users of a closed loop that think or wait to try again, by the moment they go on.
     sleeping: BinaryHeap<Reverse<(u64, u32)>>,
     heads: Heads,
-    seen: Seen,
+    seen: ServerFacts,
     buffer: Vec<u8>,
     /// A connection whose requests are written with those that follow, if these are its own too.
     unflushed: Option<usize>,
@@ -138,7 +138,7 @@ impl Worker {
             idle: VecDeque::with_capacity(users as usize),
             sleeping: BinaryHeap::new(),
             heads: Heads::default(),
-            seen: Seen::default(),
+            seen: ServerFacts::default(),
             buffer: vec![0; READ_BYTES],
             unflushed: None,
             in_flight: 0,

@@ -31,7 +31,7 @@ pub fn ab(report: &Report) -> String {
 }
 
 /// What `ab` would have counted.
-pub(crate) struct Counted {
+pub(crate) struct AbCounts {
     /// Answers read to the end, whatever their status.
     pub(crate) complete: u64,
     /// Of these and of the rest, what `ab` calls failed: no answer, or one that failed a check.
@@ -43,7 +43,7 @@ pub(crate) struct Counted {
     pub(crate) times: Histogram,
 }
 
-impl Counted {
+impl AbCounts {
     /// Of an endpoint and so many requests without an answer.
     pub(crate) fn of(result: &EndpointResult, unanswered: u64) -> Self {
         let counters = &result.counters;
@@ -54,7 +54,7 @@ impl Counted {
         if result.response.is_none() {
             times.merge(&result.failed_service);
         }
-        Counted {
+        AbCounts {
             complete: counters.statuses.values().sum(),
             failed: errors + failed_checks + unanswered,
             non_2xx: not_2xx.map(|(_, n)| n).sum(),
@@ -74,7 +74,7 @@ fn block(out: &mut String, report: &Report, view: &StepView<'_>) -> std::fmt::Re
     writeln!(out, "Server Port:            {}\n", of_target(|target| target.port.to_string()))?;
     writeln!(out, "Document Path:          {}\n", of_target(|target| target.path.clone()))?;
     writeln!(out, "Concurrency Level:      {}", view.in_flight())?;
-    let counted = Counted::of(&view.total, view.unanswered());
+    let counted = AbCounts::of(&view.total, view.unanswered());
     let seconds = view.measured_ns() as f64 / 1e9;
     let counters = &view.total.counters;
     writeln!(out, "Time taken for tests:   {seconds:.3} seconds")?;

@@ -184,7 +184,7 @@ pub(crate) fn outcome(outcome: Outcome) -> &'static str {
 }
 
 /// What one check says, with the steps of which it says it.
-pub(crate) struct Said<'a> {
+pub(crate) struct ShownFinding<'a> {
     /// Which check.
     pub(crate) check: CheckId,
     /// What came out.
@@ -195,7 +195,7 @@ pub(crate) struct Said<'a> {
     pub(crate) sentence: &'a str,
 }
 
-impl Said<'_> {
+impl ShownFinding<'_> {
     /// The steps as a prefix of the sentence: `[c=1, c=2] `, or nothing.
     pub(crate) fn place(&self) -> String {
         match self.steps.as_slice() {
@@ -209,8 +209,8 @@ impl Said<'_> {
 }
 
 /// The findings to show, the same sentence about several steps once.
-pub(crate) fn findings(report: &Report, all: bool) -> Vec<Said<'_>> {
-    let mut shown: Vec<Said<'_>> = Vec::new();
+pub(crate) fn findings(report: &Report, all: bool) -> Vec<ShownFinding<'_>> {
+    let mut shown: Vec<ShownFinding<'_>> = Vec::new();
     let several = report.steps.len() > 1;
     for finding in report.findings.iter().filter(|f| all || f.outcome != Outcome::Passed) {
         let step = finding.step.as_deref().filter(|_| several);
@@ -222,7 +222,7 @@ pub(crate) fn findings(report: &Report, all: bool) -> Vec<Said<'_>> {
         });
         match same {
             Some(there) => there.steps.extend(step),
-            None => shown.push(Said {
+            None => shown.push(ShownFinding {
                 check: finding.check,
                 outcome: finding.outcome,
                 steps: step.into_iter().collect(),

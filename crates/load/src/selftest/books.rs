@@ -2,7 +2,7 @@
 //! itself, with the stopwatch beside the engine, and with what the server wrote down.
 
 use super::ledger::Ledger;
-use super::offer::Seen;
+use super::offer::Observations;
 use super::stopwatch::{Ending, Sample};
 use super::truth::Exact;
 use crate::plan::Load;
@@ -10,7 +10,7 @@ use crate::result::{EndpointResult, ErrorKind, Run};
 use std::collections::{BTreeMap, HashMap};
 
 /// Checks everything that must add up.
-pub(super) fn balance(seen: &Seen, ledger: &mut Ledger) {
+pub(super) fn balance(seen: &Observations, ledger: &mut Ledger) {
     ledger.delayed_share = ledger.delayed_share.max(delayed_share(&seen.run));
     sums(&seen.run, ledger);
     open_loop(seen, ledger);
@@ -38,7 +38,7 @@ fn sums(run: &Run, ledger: &mut Ledger) {
 }
 
 /// `due = sent + never_sent`; every request sent has a lateness, every success a response time.
-fn open_loop(seen: &Seen, ledger: &mut Ledger) {
+fn open_loop(seen: &Observations, ledger: &mut Ledger) {
     let run = &seen.run;
     let Load::Open { rate_per_s, .. } = seen.offer.load else {
         return ledger.equal(
@@ -75,7 +75,7 @@ fn slices(run: &Run, ledger: &mut Ledger) {
 }
 
 /// The report and the stopwatch saw the same requests end in the same way.
-fn stopwatch(seen: &Seen, ledger: &mut Ledger) {
+fn stopwatch(seen: &Observations, ledger: &mut Ledger) {
     let Some(total) = seen.run.total() else { return };
     let counters = &total.counters;
     let unmade: u64 = [ErrorKind::Connect, ErrorKind::Request]
@@ -113,7 +113,7 @@ fn stopwatch(seen: &Seen, ledger: &mut Ledger) {
 }
 
 /// No success that the server did not send wholly.
-fn server(seen: &Seen, ledger: &mut Ledger) {
+fn server(seen: &Observations, ledger: &mut Ledger) {
     let whole = answered(seen);
     let invented = successes(seen).filter(|sample| !whole.contains_key(&sample.tag)).count();
     ledger.equal("successes that the server never wholly sent", 0, invented);
@@ -133,23 +133,23 @@ fn server(seen: &Seen, ledger: &mut Ledger) {
 }
 
 /// The successes, as the stopwatch saw them.
-pub(super) fn successes(seen: &Seen) -> impl Iterator<Item = &Sample> {
+pub(super) fn successes(seen: &Observations) -> impl Iterator<Item = &Sample> {
     seen.samples.iter().filter(|sample| sample.ending == Ending::Success)
 }
 
 /// Sent to last byte of every success, by the stopwatch.
-pub(super) fn service(seen: &Seen) -> Exact {
+pub(super) fn service(seen: &Observations) -> Exact {
     Exact::new(successes(seen).map(|sample| sample.ended_ns - sample.asked_ns))
 }
 
 /// Of every request that was wholly answered: how long the server took, by its number.
-pub(super) fn answered(seen: &Seen) -> HashMap<u64, u64> {
+pub(super) fn answered(seen: &Observations) -> HashMap<u64, u64> {
     let took = |one: &super::server::Served| Some((one.tag, one.answered_ns? - one.received_ns));
     seen.log.served.iter().filter_map(took).collect()
 }
 
 /// The errors of all endpoints, by kind.
-pub(super) fn errors(seen: &Seen) -> BTreeMap<ErrorKind, u64> {
+pub(super) fn errors(seen: &Observations) -> BTreeMap<ErrorKind, u64> {
     seen.run.total().map(|total| total.counters.errors).unwrap_or_default()
 }
 

@@ -212,14 +212,14 @@ fn run_case(bench: &Bench, case: &Case) -> CaseOutcome {
 }
 
 /// One try of a case, and how still the machine was meanwhile.
-struct Tried {
+struct CaseAttempt {
     ledger: Ledger,
     /// In words, if it was not still.
     unrest: Option<String>,
 }
 
 /// Tries a case once. The outcome is `None` if only times were missed.
-fn run_once(bench: &Bench, case: &Case) -> (Tried, Option<Outcome>) {
+fn run_once(bench: &Bench, case: &Case) -> (CaseAttempt, Option<Outcome>) {
     let mut ledger = Ledger::default();
     let watch = Watch::start();
     let result = (case.run)(bench, &mut ledger);
@@ -245,11 +245,11 @@ fn run_once(bench: &Bench, case: &Case) -> (Tried, Option<Outcome>) {
         Ok(()) if ledger.untimely.is_empty() => Some(Outcome::Passed),
         Ok(()) => None,
     };
-    (Tried { ledger, unrest }, outcome)
+    (CaseAttempt { ledger, unrest }, outcome)
 }
 
 /// Only times were missed, in every try: a failure, unless the machine was never still.
-fn undecided(tries: &[Tried]) -> Outcome {
+fn undecided(tries: &[CaseAttempt]) -> Outcome {
     if let Some(tried) = tries.iter().find(|tried| tried.unrest.is_none()) {
         return failed(&tried.ledger.untimely);
     }

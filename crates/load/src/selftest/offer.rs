@@ -2,7 +2,7 @@
 //! the engine, the stopwatch beside it, and the server.
 
 use super::ledger::Trouble;
-use super::server::{At, Log, Script, Server};
+use super::server::{BoundAddress, Log, Script, Server};
 use super::stopwatch::{Numbered, Sample};
 use crate::clock::Clock;
 use crate::engine::{Measured, Observer, Progress, run};
@@ -32,12 +32,12 @@ pub(super) struct Offer {
     /// How long the workload takes to judge an answer.
     pub(super) judging_ns: u64,
     pub(super) seed: u64,
-    pub(super) on: On,
+    pub(super) on: ListenPlace,
 }
 
 /// What the server listens on.
 #[derive(Clone, Debug)]
-pub(super) enum On {
+pub(super) enum ListenPlace {
     Ip(IpAddr),
     Path(PathBuf),
 }
@@ -73,7 +73,7 @@ impl Offer {
             interrupt_after_ms: None,
             judging_ns: 0,
             seed: 1,
-            on: On::Ip(Ipv4Addr::LOCALHOST.into()),
+            on: ListenPlace::Ip(Ipv4Addr::LOCALHOST.into()),
         }
     }
 
@@ -99,10 +99,10 @@ impl Offer {
     }
 
     /// Starts a server with this script, offers the load, stops the server.
-    pub(super) fn to(&self, clock: Clock, script: Script) -> Result<Seen, Trouble> {
+    pub(super) fn to(&self, clock: Clock, script: Script) -> Result<Observations, Trouble> {
         let server = match &self.on {
-            On::Ip(ip) => Server::on(*ip, clock, script),
-            On::Path(path) => Server::on_path(path, clock, script),
+            ListenPlace::Ip(ip) => Server::on(*ip, clock, script),
+            ListenPlace::Path(path) => Server::on_path(path, clock, script),
         };
         let server = server.map_err(|error| Trouble::of("the server could not start", &error))?;
         let source = Arc::new(Numbered::new(clock, self.judging_ns));
@@ -119,14 +119,16 @@ impl Offer {
         let Measured { run, .. } = measured;
         let mut samples = source.samples();
         samples.sort_by_key(|sample| sample.asked_ns);
-        Ok(Seen { offer: self.clone(), run, samples, log, wall_ns })
+        Ok(Observations { offer: self.clone(), run, samples, log, wall_ns })
     }
 }
 
-fn target(at: &At) -> Target {
+fn target(at: &BoundAddress) -> Target {
     let (host, port, path, address) = match at {
-        At::Tcp(address) => (address.ip().to_string(), address.port(), None, Some(*address)),
-        At::Unix(path) => ("localhost".to_owned(), 80, Some(path.clone()), None),
+        BoundAddress::Tcp(address) => {
+            (address.ip().to_string(), address.port(), None, Some(*address))
+        }
+        BoundAddress::Unix(path) => ("localhost".to_owned(), 80, Some(path.clone()), None),
     };
     Target {
         tls: false,
@@ -141,7 +143,7 @@ fn target(at: &At) -> Target {
 
 /// What all three saw.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     pub(super) offer: Offer,
     /// The engine.
     pub(super) run: Run,

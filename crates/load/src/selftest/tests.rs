@@ -87,7 +87,7 @@ fn times_missed_on_a_still_machine_are_a_failure_and_else_a_skip() {
     let tried = |unrest: Option<&str>| {
         let mut ledger = Ledger::default();
         ledger.timely_count("late", 1, 2);
-        Tried { ledger, unrest: unrest.map(str::to_owned) }
+        CaseAttempt { ledger, unrest: unrest.map(str::to_owned) }
     };
     let noisy = || tried(Some("the client waited"));
     let once_still = undecided(&[noisy(), tried(None), noisy()]);

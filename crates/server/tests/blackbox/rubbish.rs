@@ -81,11 +81,13 @@ fn what_is_said_of_a_body_is_true() {
     ] {
         let body = format!(r#"{{"events":[{{"type":"T",{body}}}]}}"#);
         let detail = told("/v1/append", json, &body, 422);
-        let both = format!("events[0].{field} stands beside events[0].{other};");
+        let both = format!("events[0].{field} cannot be combined with events[0].{other};");
         assert!(detail.contains(&both), "{detail}");
     }
     let twice = r#"{"events":[{"type":"T","data":1,"data":2}]}"#;
-    assert!(told("/v1/append", json, twice, 422).contains("events[0].data stands twice"));
+    assert!(
+        told("/v1/append", json, twice, 422).contains("events[0].data is given more than once")
+    );
     // For lines the error names the line in the body, and nothing else.
     let lines = "{\"type\":\"T\",\"data\":1}\n{\"type\":\"T\",\"data\":nope}\n";
     for path in ["/v1/append", "/v1/import", "/e"] {
@@ -105,7 +107,7 @@ fn a_body_that_ends_early_is_told_in_our_words() {
         for (framing, told) in [
             ("Content-Length: 100\r\n\r\n{\"type\"", "ended early"),
             ("Transfer-Encoding: chunked\r\n\r\nff\r\n{\"type\"", "ended early"),
-            ("Transfer-Encoding: chunked\r\n\r\nzz\r\n", "chunks"),
+            ("Transfer-Encoding: chunked\r\n\r\nzz\r\n", "chunked encoding"),
         ] {
             let mut client = server.client();
             client.send(format!("{head}{framing}").as_bytes()).unwrap();

@@ -201,7 +201,7 @@ fn a_running_server_is_asked_with_credentials() {
     past.failed(64, "--expires is in the past");
     as_ann(&["token", "revoke", &id]).done();
     assert!(!closed.counts(key));
-    as_ann(&["token", "revoke", "0123"]).failed(64, "no key");
+    as_ann(&["token", "revoke", "0123"]).failed(64, "no API key");
     // An error does not repeat a secret that was given in place of an id.
     let wrong = as_ann(&["token", "revoke", rotated.trim()]);
     assert_eq!(wrong.code, Some(64));
@@ -213,7 +213,7 @@ fn a_running_server_is_asked_with_credentials() {
         .failed(77, "not the password");
     as_ann(&[&set[..], &current[..]].concat()).done();
     assert_eq!(login(&mut closed.client(), "ann", "battery staple").status, 200);
-    as_ann(&["user", "list"]).failed(77, "not accepted");
+    as_ann(&["user", "list"]).failed(77, "the credentials are invalid");
 }
 
 #[test]

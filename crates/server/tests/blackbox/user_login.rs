@@ -71,7 +71,7 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     let mut with_variable = program(&append);
     with_variable.env("XDG_STATE_HOME", person.dir.path()).env("WELLSPRING_TOKEN", "wsk_no");
     ProgramOutput::of(with_variable.output().unwrap()).failed(77, "credentials are invalid");
-    person.run(&["append", "--type", "T", "--url", &other_url]).failed(77, "needs credentials");
+    person.run(&["append", "--type", "T", "--url", &other_url]).failed(77, "requires credentials");
     // Nor is one whose file was copied to its name, or that others may read.
     let token: Value = serde_json::from_slice(&fs::read(&kept[0]).unwrap()).unwrap();
     let token = token["token"].as_str().unwrap().to_owned();
@@ -92,7 +92,7 @@ fn a_login_is_kept_for_its_server_alone_and_logout_ends_it() {
     assert!(!out.err.contains(&token) && out.err.contains("Logged out"), "{out:?}");
     out.done();
     assert!(!closed.counts(&token) && person.kept().is_empty());
-    person.run(&append).failed(77, "needs credentials");
+    person.run(&append).failed(77, "requires credentials");
     person.run(&["logout", "--url", &url]).failed(1, "not logged in");
 }
 

@@ -47,7 +47,11 @@ pub(super) struct Request {
 /// Reads the body of `POST /v1/project`.
 pub(super) fn parse(body: &[u8]) -> Outcome<Request> {
     // What is not JSON is said to be that, whatever else is wrong before it.
-    document(body, |cursor| cursor.raw().map(drop))?;
+    // Of nesting, the fields below know what is too deep.
+    match document(body, |cursor| cursor.raw().map(drop)) {
+        Err(fault) if fault.kind != FaultKind::TooDeep => return Err(fault),
+        _ => {}
+    }
     document(body, |cursor| {
         let start = cursor.at();
         let (mut definitions, mut after) = (None, None);

@@ -40,7 +40,7 @@ fn faults_of_the_frame_are_named() {
     assert_eq!(fault(r#"{"projections":{}}"#), at("projections", Rule));
     assert_eq!(fault(r#"{"projection":{}}"#), at("projection", UnknownField));
     let good = r#""x":{"types":["T"],"reduce":"count"}"#;
-    for (after, kind) in [(r#""1""#, WrongType), ("-1", WrongType), ("1.5", WrongType)] {
+    for (after, kind) in [(r#""1""#, WrongType), ("-1", Rule), ("1.5", Rule), ("1e3", Rule)] {
         let body = format!(r#"{{"projections":{{{good}}},"after":{after}}}"#);
         assert_eq!(fault(&body), at("after", kind));
     }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 (RFC 9112), the client's side of one connection: one request under way at a time.
 
-use super::{Advance, LARGEST_KEPT_BYTES, Layout, Seen};
+use super::{Advance, LARGEST_KEPT_BYTES, Layout, ServerFacts};
 use crate::result::ErrorKind;
 use crate::workload::{Answer, Head, Needs, Request};
 use std::io::Write as _;
@@ -130,7 +130,7 @@ impl Http1 {
         &mut self,
         input: &[u8],
         heads: &mut HeadCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
     ) -> Result<Advance, ErrorKind> {
         if self.state == State::Free {
             // An answer to nothing: whatever it is, it cannot be matched to a request.
@@ -202,7 +202,7 @@ impl Http1 {
         &mut self,
         rest: &[u8],
         heads: &mut HeadCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
     ) -> Result<(usize, Complete), ErrorKind> {
         if self.kept.is_empty()
             && !self.needs.head
@@ -391,7 +391,7 @@ fn fields(head: &[u8]) -> Head<'_> {
 }
 
 /// The length of the head and what it says; `None` if it is not complete.
-fn parse_head(bytes: &[u8], seen: &mut Seen) -> Result<Option<(usize, Parsed)>, ErrorKind> {
+fn parse_head(bytes: &[u8], seen: &mut ServerFacts) -> Result<Option<(usize, Parsed)>, ErrorKind> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(bytes) {

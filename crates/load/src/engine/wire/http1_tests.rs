@@ -17,7 +17,7 @@ fn asked(method: &'static str, needs: Needs) -> Http1 {
 
 /// Feeds `answer` in pieces cut at `cuts`; the result of the last piece.
 fn fed(wire: &mut Http1, answer: &[u8], cuts: &[usize]) -> Result<Advance, ErrorKind> {
-    let (mut heads, mut seen) = (HeadCache::default(), Seen::default());
+    let (mut heads, mut seen) = (HeadCache::default(), ServerFacts::default());
     let mut last = Ok(Advance::More);
     let mut from = 0;
     for to in cuts.iter().copied().chain([answer.len()]) {
@@ -71,7 +71,7 @@ fn an_answer_is_the_same_wherever_it_is_cut() {
 
 #[test]
 fn a_repeated_head_means_the_same_without_parsing() {
-    let (mut heads, mut seen) = (HeadCache::default(), Seen::default());
+    let (mut heads, mut seen) = (HeadCache::default(), ServerFacts::default());
     let answer = b"HTTP/1.1 200 OK\r\nAge: 3\r\nContent-Length: 2\r\n\r\nok";
     let mut wire = Http1::new(false);
     for round in 1..=3 {
@@ -132,7 +132,8 @@ fn what_is_not_http_or_not_one_answer_is_refused() {
         let last = fed(&mut wire, bytes, &[]);
         assert_eq!(last, Err(ErrorKind::Protocol), "{}", String::from_utf8_lossy(bytes));
     }
-    let unasked = Http1::new(false).advance(b"x", &mut HeadCache::default(), &mut Seen::default());
+    let unasked =
+        Http1::new(false).advance(b"x", &mut HeadCache::default(), &mut ServerFacts::default());
     assert_eq!(unasked, Err(ErrorKind::Protocol));
 }
 
@@ -160,7 +161,7 @@ proptest! {
         ]),
     ) {
         let mut wire = asked("GET", ALL);
-        let (mut heads, mut seen) = (HeadCache::default(), Seen::default());
+        let (mut heads, mut seen) = (HeadCache::default(), ServerFacts::default());
         let mut last = wire.advance(begin.as_bytes(), &mut heads, &mut seen);
         for piece in pieces {
             if last != Ok(Advance::More) {

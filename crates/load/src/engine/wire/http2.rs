@@ -19,7 +19,7 @@ mod streams;
 
 pub(crate) use head::BlockCache;
 
-use super::{Advance, Layout, Seen};
+use super::{Advance, Layout, ServerFacts};
 use crate::result::ErrorKind;
 use crate::workload::{Answer, Head, Needs, Request};
 use encoder::Encoder;
@@ -76,7 +76,7 @@ impl Event {
 
 /// Why a request was lost, for people: a sentence, and the peer's error code if it gave one.
 #[derive(Clone, Copy, Debug)]
-struct Why(&'static str, Option<u32>);
+struct LossReason(&'static str, Option<u32>);
 
 /// One connection.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(crate) struct Http2 {
     /// The peer takes no more streams.
     going_away: bool,
     keep_alive: bool,
-    why: Option<Why>,
+    why: Option<LossReason>,
 }
 
 impl Http2 {
@@ -187,7 +187,7 @@ impl Http2 {
         &mut self,
         input: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<Advance, ErrorKind> {
         let mut used = 0;
@@ -199,7 +199,7 @@ impl Http2 {
                 Ok(Some(taken)) => used += taken,
                 Ok(None) => return Ok(Advance::More),
                 Err(broken) => {
-                    self.why = Some(Why(broken.why, None));
+                    self.why = Some(LossReason(broken.why, None));
                     return Err(broken.kind);
                 }
             }
@@ -210,7 +210,7 @@ impl Http2 {
     pub(super) fn closed(&mut self) -> Result<u32, ErrorKind> {
         if !self.settled {
             let why = "the server closed the connection without a word of HTTP/2";
-            self.why = Some(Why(why, None));
+            self.why = Some(LossReason(why, None));
         }
         Err(ErrorKind::Closed)
     }
@@ -228,7 +228,7 @@ impl Http2 {
 
     /// Why requests were lost, for people, if there is more to say than the kind of error.
     pub(super) fn why(&self) -> Option<String> {
-        let Why(why, code) = self.why?;
+        let LossReason(why, code) = self.why?;
         Some(match code {
             None => format!("HTTP/2: {why}"),
             Some(code) => format!("HTTP/2: {why} with error {}", code_name(code)),
@@ -268,7 +268,7 @@ impl Http2 {
         &mut self,
         place: u32,
         kind: ErrorKind,
-        why: Why,
+        why: LossReason,
         reset: Option<u32>,
         out: &mut Vec<u8>,
     ) {
@@ -299,7 +299,8 @@ impl Http2 {
     }
 }
 
-const WRONG_LENGTH: Why = Why("a body of another length than its content-length", None);
+const WRONG_LENGTH: LossReason =
+    LossReason("a body of another length than its content-length", None);
 
 /// The name of an error code (RFC 9113 section 7).
 fn code_name(code: u32) -> String {

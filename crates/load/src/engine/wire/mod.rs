@@ -62,7 +62,7 @@ pub(crate) struct Layout<'a> {
 
 /// What is known of the server from its answers, for the report.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ServerFacts {
     /// The first `Server` field.
     pub(crate) server: Option<String>,
     /// Answers that came from a cache.
@@ -125,7 +125,7 @@ impl Wire {
         &mut self,
         input: &[u8],
         heads: &mut Heads,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<Advance, ErrorKind> {
         match self {

@@ -1,6 +1,6 @@
 //! A wire fed with bytes from nowhere: for fuzzing.
 
-use super::{Advance, Heads, Http1, Http2, Layout, Seen, Wire};
+use super::{Advance, Heads, Http1, Http2, Layout, ServerFacts, Wire};
 use crate::plan::Protocol;
 use crate::result::ErrorKind;
 use crate::workload::{Needs, Request};
@@ -21,7 +21,7 @@ pub fn answers_of(bytes: &[u8], piece: usize, protocol: Protocol) -> AnswersSeen
         Protocol::Http1 => (Wire::Http1(Http1::new(true)), 1),
         Protocol::Http2 => (Wire::Http2(Box::new(Http2::new(4, true))), 4),
     };
-    let (mut heads, mut seen, mut out) = (Heads::default(), Seen::default(), Vec::new());
+    let (mut heads, mut seen, mut out) = (Heads::default(), ServerFacts::default(), Vec::new());
     let needs = Needs { head: true, body: true };
     let request =
         Request { endpoint: 0, fixed: None, method: "GET", path: "/", headers: &[], body: b"" };

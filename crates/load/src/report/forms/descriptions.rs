@@ -1,6 +1,6 @@
 //! The five forms as data.
 
-use super::super::ab::Counted;
+use super::super::ab::AbCounts;
 use super::super::markdown::{environment, thresholds};
 use super::super::measured::{Column, FAILURES, MAX, Measured, RATE, card, figure, table, words};
 use super::super::view::load;
@@ -242,8 +242,8 @@ const BLOCK: [Column<Measured>; 23] = [
     figure("100% within", |row| optional_duration(answers(row).times.max_ns())),
 ];
 
-fn answers(of: &Measured) -> Counted {
-    Counted::of(&of.result, 0)
+fn answers(of: &Measured) -> AbCounts {
+    AbCounts::of(&of.result, 0)
 }
 
 fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {

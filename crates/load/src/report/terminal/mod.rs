@@ -4,7 +4,7 @@ mod paint;
 mod plots;
 
 use super::tables;
-use super::view::{self, Said, StepView};
+use super::view::{self, ShownFinding, StepView};
 use crate::numbers::{quantile_name, timestamp};
 use crate::result::{Outcome, Report, Verdict};
 use crate::table::{Align, Table, clip, pad, visible};
@@ -270,7 +270,7 @@ impl Page {
             return;
         }
         self.heading("Checks");
-        let shown = |finding: &&Said<'_>| all || finding.outcome != Outcome::NotChecked;
+        let shown = |finding: &&ShownFinding<'_>| all || finding.outcome != Outcome::NotChecked;
         for finding in said.iter().filter(shown) {
             self.finding(finding);
         }
@@ -286,7 +286,7 @@ impl Page {
         }
     }
 
-    fn finding(&mut self, finding: &Said<'_>) {
+    fn finding(&mut self, finding: &ShownFinding<'_>) {
         let (mark, ink) = match finding.outcome {
             Outcome::Passed => ("✓", Ink::Good),
             Outcome::NotChecked => ("?", Ink::Faint),

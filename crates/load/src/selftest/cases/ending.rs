@@ -4,8 +4,8 @@ use crate::plan::{Arrivals, Load};
 use crate::result::Finish;
 use crate::selftest::books::{balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble};
-use crate::selftest::offer::{Offer, Seen};
-use crate::selftest::server::{Asked, Reaction};
+use crate::selftest::offer::{Observations, Offer};
+use crate::selftest::server::{Reaction, ReceivedRequest};
 use crate::selftest::{Bench, Case};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ fn count(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn count_and_gone(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         if asked.number < 300 { Reaction::answer(asked) } else { Reaction::vanish(u64::MAX) }
     };
     let offer = Offer { interrupt_after_ms: Some(6_000), ..Offer::count(4, 320) };
@@ -106,7 +106,7 @@ fn gone_for_good(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let open = Load::Open { rate_per_s: 1000.0, arrivals: Arrivals::Constant };
     let closed = Load::Closed { think_min_us: 0, think_max_us: 0 };
     for (load, workers) in [(closed, 1), (open, 1), (open, 2)] {
-        let script = |asked: &Asked| {
+        let script = |asked: &ReceivedRequest| {
             if asked.number < 200 { Reaction::answer(asked) } else { Reaction::vanish(u64::MAX) }
         };
         let offer = Offer {
@@ -129,7 +129,7 @@ fn gone_for_good(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn warm_up(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     // The warm-up's answers are slow and wrong: none of that may show.
-    let script = |asked: &Asked| match asked.tag {
+    let script = |asked: &ReceivedRequest| match asked.tag {
         0..300 => Reaction::status(asked, 500).after(3_000_000),
         _ => Reaction::answer(asked),
     };
@@ -155,7 +155,7 @@ fn warm_up(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn warm_up_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let slow = |asked: &Asked| Reaction::answer(asked).after(20_000_000);
+    let slow = |asked: &ReceivedRequest| Reaction::answer(asked).after(20_000_000);
     let offer = Offer { warmup_ms: 200, ..Offer::rate(1000.0, 1, 200) };
     let seen = offer.to(bench.clock, Box::new(slow))?;
     balance(&seen, ledger);
@@ -165,7 +165,7 @@ fn warm_up_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 /// What must hold of every run that Ctrl-C ended.
-fn ended_by_user(seen: &Seen, ledger: &mut Ledger, after_ms: u64, drain_ms: u64) {
+fn ended_by_user(seen: &Observations, ledger: &mut Ledger, after_ms: u64, drain_ms: u64) {
     balance(seen, ledger);
     ledger.equal("why it ended", Finish::Interrupted, seen.run.finish.clone());
     let after_ns = after_ms * 1_000_000;
@@ -187,7 +187,7 @@ fn interrupted(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     ];
     for offer in loads {
         let offer = Offer { interrupt_after_ms: Some(300), ..offer };
-        let slow = |asked: &Asked| Reaction::answer(asked).after(500_000);
+        let slow = |asked: &ReceivedRequest| Reaction::answer(asked).after(500_000);
         let seen = offer.to(bench.clock, Box::new(slow))?;
         ended_by_user(&seen, ledger, 300, 0);
         ledger.equal("unanswered", 0, seen.run.unanswered);
@@ -197,7 +197,7 @@ fn interrupted(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn interrupted_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let slow = |asked: &Asked| Reaction::answer(asked).after(20_000_000);
+    let slow = |asked: &ReceivedRequest| Reaction::answer(asked).after(20_000_000);
     let offer = Offer { interrupt_after_ms: Some(300), ..Offer::rate(1000.0, 2, 60_000) };
     let seen = offer.to(bench.clock, Box::new(slow))?;
     ended_by_user(&seen, ledger, 300, 20);
@@ -210,7 +210,7 @@ fn interrupted_backlog(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble
 }
 
 fn interrupted_frozen(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         if asked.number < 100 { Reaction::answer(asked) } else { Reaction::freeze() }
     };
     let offer = Offer { interrupt_after_ms: Some(400), ..Offer::time(4, 60_000) };
@@ -224,7 +224,7 @@ fn interrupted_frozen(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble>
 }
 
 fn interrupted_waiting(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         if asked.number < 100 { Reaction::answer(asked) } else { Reaction::freeze() }
     };
     let offer = Offer { interrupt_after_ms: Some(500), ..Offer::time(4, 250) };
@@ -237,7 +237,7 @@ fn interrupted_waiting(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble
 }
 
 fn overdue(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let slow = |asked: &Asked| Reaction::answer(asked).after(20_000_000);
+    let slow = |asked: &ReceivedRequest| Reaction::answer(asked).after(20_000_000);
     let offer = Offer { timeout_ms: 3_000, ..Offer::rate(1000.0, 2, 300) };
     let seen = offer.to(bench.clock, Box::new(slow))?;
     balance(&seen, ledger);

@@ -3,8 +3,8 @@
 use crate::result::ErrorKind;
 use crate::selftest::books::{balance, errors, successes};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
-use crate::selftest::offer::{Offer, Seen};
-use crate::selftest::server::{Asked, Reaction};
+use crate::selftest::offer::{Observations, Offer};
+use crate::selftest::server::{Reaction, ReceivedRequest};
 use crate::selftest::stopwatch::Ending;
 use crate::selftest::{Bench, Case};
 use std::collections::BTreeMap;
@@ -93,9 +93,9 @@ fn every_seventh(
     bench: &Bench,
     ledger: &mut Ledger,
     kind: ErrorKind,
-    fault: fn(&Asked) -> Reaction,
+    fault: fn(&ReceivedRequest) -> Reaction,
 ) -> Result<(), Trouble> {
-    let script = move |asked: &Asked| {
+    let script = move |asked: &ReceivedRequest| {
         if asked.number % 7 == 6 { fault(asked) } else { Reaction::answer(asked) }
     };
     let seen = Offer::count(4, REQUESTS).to(bench.clock, Box::new(script))?;
@@ -107,16 +107,16 @@ fn every_seventh(
     Ok(())
 }
 
-fn short(asked: &Asked) -> Reaction {
+fn short(asked: &ReceivedRequest) -> Reaction {
     Reaction::bytes(format!("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}", asked.tag)).close()
 }
 
-fn half_a_chunk(asked: &Asked) -> Reaction {
+fn half_a_chunk(asked: &ReceivedRequest) -> Reaction {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     Reaction::bytes(format!("{head}20\r\n{}", asked.tag)).close()
 }
 
-fn garbage(asked: &Asked) -> Reaction {
+fn garbage(asked: &ReceivedRequest) -> Reaction {
     match asked.tag % 3 {
         0 => Reaction::bytes("SSH-2.0-OpenSSH_9.6\r\n"),
         1 => Reaction::bytes([0xFF, 0x00, 0x16, 0x03, 0x0A, 0x0D]),
@@ -124,14 +124,14 @@ fn garbage(asked: &Asked) -> Reaction {
     }
 }
 
-fn twice(asked: &Asked) -> Reaction {
+fn twice(asked: &ReceivedRequest) -> Reaction {
     let body = asked.tag.to_string();
     let one = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     Reaction::bytes(one.repeat(2))
 }
 
 fn twice_later(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         let body = asked.tag.to_string();
         let again = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         let answer = Reaction::answer(asked);
@@ -153,7 +153,7 @@ fn twice_later(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn status_400(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| match asked.number % 3 {
+    let script = |asked: &ReceivedRequest| match asked.number % 3 {
         0 => Reaction::status(asked, 400).after(3_000_000),
         _ => Reaction::answer(asked),
     };
@@ -173,7 +173,7 @@ fn status_400(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn too_late(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     const LIMIT_MS: u64 = 150;
-    let script = |asked: &Asked| match asked.number % 10 {
+    let script = |asked: &ReceivedRequest| match asked.number % 10 {
         9 => Reaction::answer(asked).after(400_000_000),
         _ => Reaction::answer(asked),
     };
@@ -191,7 +191,7 @@ fn too_late(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 /// Nothing is given up before the time limit, and nothing counts as a success that came long after
 /// it.
-fn limits(seen: &Seen, ledger: &mut Ledger, limit_ms: u64) {
+fn limits(seen: &Observations, ledger: &mut Ledger, limit_ms: u64) {
     let limit_ns = limit_ms * 1_000_000;
     let lost = seen.samples.iter().filter(|one| one.ending == Ending::Lost);
     let waited: Vec<u64> = lost.map(|one| one.ended_ns - one.asked_ns).collect();
@@ -213,7 +213,7 @@ fn limits(seen: &Seen, ledger: &mut Ledger, limit_ms: u64) {
 const BEFORE: u64 = 300;
 
 fn freezes(bench: &Bench, ledger: &mut Ledger, workers: u32) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         if asked.number < BEFORE { Reaction::answer(asked) } else { Reaction::freeze() }
     };
     let offer = Offer { workers, timeout_ms: 200, ..Offer::time(4, 700) };
@@ -228,7 +228,7 @@ fn freezes(bench: &Bench, ledger: &mut Ledger, workers: u32) -> Result<(), Troub
 }
 
 fn goes_away(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         if asked.number < BEFORE { Reaction::answer(asked) } else { Reaction::vanish(u64::MAX) }
     };
     let seen = Offer::time(4, 700).to(bench.clock, Box::new(script))?;
@@ -241,7 +241,7 @@ fn goes_away(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 /// Exactly the answers before the fault are successes, and the time without any answer is reported.
-fn silent_after_all(seen: &Seen, ledger: &mut Ledger) {
+fn silent_after_all(seen: &Observations, ledger: &mut Ledger) {
     let told = seen.run.total().map_or(0, |total| total.counters.successes);
     ledger.equal("successes", BEFORE, told);
     let first_ns = seen.samples.first().map_or(0, |one| one.asked_ns);
@@ -256,7 +256,7 @@ fn silent_after_all(seen: &Seen, ledger: &mut Ledger) {
 
 const AWAY_NS: u64 = 200_000_000;
 
-fn away(asked: &Asked) -> Reaction {
+fn away(asked: &ReceivedRequest) -> Reaction {
     if asked.number == BEFORE { Reaction::vanish(AWAY_NS) } else { Reaction::answer(asked) }
 }
 
@@ -289,7 +289,7 @@ fn comes_back_open(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 /// There were successes after the server came back, and none in between.
-fn again(seen: &Seen, ledger: &mut Ledger) {
+fn again(seen: &Observations, ledger: &mut Ledger) {
     let Some((gone_ns, back_ns)) = seen.log.pauses.first().copied() else {
         return ledger.equal("the server went away", 1, seen.log.pauses.len());
     };

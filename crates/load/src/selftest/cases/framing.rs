@@ -4,7 +4,7 @@ use crate::random::SplitMix64;
 use crate::selftest::books::{answered, balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
 use crate::selftest::offer::Offer;
-use crate::selftest::server::{Asked, Reaction};
+use crate::selftest::server::{Reaction, ReceivedRequest};
 use crate::selftest::truth::Exact;
 use crate::selftest::{Bench, Case};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// The request's number in two chunks, with an extension and a trailer.
-fn chunked(asked: &Asked) -> String {
+fn chunked(asked: &ReceivedRequest) -> String {
     let tag = asked.tag.to_string();
     let (first, second) = tag.split_at(tag.len() / 2);
     let mut answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
@@ -45,7 +45,7 @@ fn chunked(asked: &Asked) -> String {
 }
 
 fn forms(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         let tag = asked.tag;
         let digits = tag.to_string().len();
         match asked.number % 6 {
@@ -72,7 +72,7 @@ fn forms(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn odd_parts(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let mut random = SplitMix64::stream(bench.seed, 0x0DD);
-    let script = move |asked: &Asked| {
+    let script = move |asked: &ReceivedRequest| {
         let most = random.between(1, 40);
         let part = || usize::try_from(random.between(1, most)).unwrap_or(1);
         // Two answers in three hardly pause between parts, so that reads see them in any mixture.
@@ -90,7 +90,8 @@ fn odd_parts(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 
 fn byte_by_byte(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     const GAP_NS: u64 = 50_000;
-    let script = |asked: &Asked| Reaction::answer(asked).after(1_000_000).in_parts(GAP_NS, || 1);
+    let script =
+        |asked: &ReceivedRequest| Reaction::answer(asked).after(1_000_000).in_parts(GAP_NS, || 1);
     let offer = Offer { phases: true, ..Offer::count(4, 200) };
     let seen = offer.to(bench.clock, Box::new(script))?;
     balance(&seen, ledger);
@@ -124,7 +125,7 @@ fn byte_by_byte(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
 }
 
 fn connection_close(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
-    let script = |asked: &Asked| {
+    let script = |asked: &ReceivedRequest| {
         let (tag, digits) = (asked.tag, asked.tag.to_string().len());
         Reaction::whole(format!(
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {digits}\r\n\r\n{tag}"

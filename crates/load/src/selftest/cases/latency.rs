@@ -3,7 +3,7 @@
 use crate::random::SplitMix64;
 use crate::selftest::books::{answered, balance, errors, service, successes};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
-use crate::selftest::offer::{Offer, Seen};
+use crate::selftest::offer::{Observations, Offer};
 use crate::selftest::server::Reaction;
 use crate::selftest::truth::{Error, Exact, quantiles, same};
 use crate::selftest::{Bench, Case};
@@ -107,7 +107,7 @@ fn transport(bench: &Bench) -> Result<Exact, Trouble> {
 
 /// Little's law: users who do nothing but ask are all the time waiting for an answer.
 #[allow(clippy::cast_precision_loss)]
-fn little(seen: &Seen, ledger: &mut Ledger) {
+fn little(seen: &Observations, ledger: &mut Ledger) {
     let truth = service(seen);
     let busy = seen.run.throughput_per_s() * truth.mean() / 1e9 / f64::from(USERS);
     // When a count ends the run, users finish one by one: up to one longest answer each.

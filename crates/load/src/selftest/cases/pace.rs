@@ -3,7 +3,7 @@
 use crate::plan::{Arrivals, Load};
 use crate::selftest::books::{balance, errors, successes};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
-use crate::selftest::offer::{Offer, Seen};
+use crate::selftest::offer::{Observations, Offer};
 use crate::selftest::server::Reaction;
 use crate::selftest::truth::Exact;
 use crate::selftest::{Bench, Case};
@@ -80,7 +80,7 @@ fn precision(
 
 /// How much later each request was sent than the least late one. Numbered in the order of being
 /// due.
-fn lateness_by_stopwatch(seen: &Seen, gap_ns: u64) -> Exact {
+fn lateness_by_stopwatch(seen: &Observations, gap_ns: u64) -> Exact {
     let against =
         |one: &crate::selftest::stopwatch::Sample| one.asked_ns.saturating_sub(one.tag * gap_ns);
     let least = seen.samples.iter().map(against).min().unwrap_or(0);
@@ -88,7 +88,7 @@ fn lateness_by_stopwatch(seen: &Seen, gap_ns: u64) -> Exact {
 }
 
 /// Times between requests, as the server read them.
-fn gaps(seen: &Seen) -> Exact {
+fn gaps(seen: &Observations) -> Exact {
     let received: Vec<u64> = seen.log.served.iter().map(|one| one.received_ns).collect();
     Exact::new(received.windows(2).map(|pair| pair[1] - pair[0]))
 }

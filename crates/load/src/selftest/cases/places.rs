@@ -5,7 +5,7 @@ use crate::null_server::NullServer;
 use crate::scenario::{FixedSource, Statuses};
 use crate::selftest::books::{balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble};
-use crate::selftest::offer::{Offer, On};
+use crate::selftest::offer::{ListenPlace, Offer};
 use crate::selftest::server::Reaction;
 use crate::selftest::{Bench, Case};
 use crate::target::Target;
@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-fn answered(bench: &Bench, ledger: &mut Ledger, on: On) -> Result<(), Trouble> {
+fn answered(bench: &Bench, ledger: &mut Ledger, on: ListenPlace) -> Result<(), Trouble> {
     let offer = Offer { on, ..Offer::count(4, 500) };
     let seen = offer.to(bench.clock, Box::new(Reaction::answer))?;
     balance(&seen, ledger);
@@ -39,7 +39,7 @@ fn unix_socket(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     let path = std::env::temp_dir().join(name);
     // One of an earlier process with the same number, if any.
     let _ = std::fs::remove_file(&path);
-    let result = answered(bench, ledger, On::Path(path.clone()));
+    let result = answered(bench, ledger, ListenPlace::Path(path.clone()));
     let _ = std::fs::remove_file(&path);
     result
 }
@@ -48,7 +48,7 @@ fn ipv6(bench: &Bench, ledger: &mut Ledger) -> Result<(), Trouble> {
     if let Err(error) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) {
         return Err(Trouble::Unsuited(format!("there is no IPv6 loopback here: {error}")));
     }
-    answered(bench, ledger, On::Ip(Ipv6Addr::LOCALHOST.into()))
+    answered(bench, ledger, ListenPlace::Ip(Ipv6Addr::LOCALHOST.into()))
 }
 
 /// Growth that is allowed: a leak of ten bytes a request is more in either extent.

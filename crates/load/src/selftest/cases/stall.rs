@@ -3,7 +3,7 @@
 
 use crate::selftest::books::{answered, balance, errors};
 use crate::selftest::ledger::{Ledger, Trouble, duration};
-use crate::selftest::offer::{Offer, Seen};
+use crate::selftest::offer::{Observations, Offer};
 use crate::selftest::server::Reaction;
 use crate::selftest::truth::{Error, Exact};
 use crate::selftest::{Bench, Case};
@@ -43,7 +43,7 @@ fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result
     };
     need_files(u64::from(places) * 2 + 64)?;
     let at_number = length_ms * 2 / 5;
-    let script = move |asked: &crate::selftest::server::Asked| {
+    let script = move |asked: &crate::selftest::server::ReceivedRequest| {
         let answer = Reaction::answer(asked);
         if asked.number == at_number { answer.after_stall(stall_ms * 1_000_000) } else { answer }
     };
@@ -104,7 +104,7 @@ fn stall(bench: &Bench, ledger: &mut Ledger, connections: Connections) -> Result
 /// Requests are numbered in the order in which they were due. Some request was
 /// sent as good as on time: none can have been sent before it was due, so the
 /// earliest against the schedule tells when the schedule began.
-fn response(seen: &Seen) -> Exact {
+fn response(seen: &Observations) -> Exact {
     let due_ns = |tag: u64| tag * GAP_NS;
     let begun_ns =
         seen.samples.iter().map(|one| one.asked_ns.saturating_sub(due_ns(one.tag))).min();

@@ -8,7 +8,7 @@
 mod peer;
 mod reaction;
 
-pub(super) use reaction::{Asked, Reaction};
+pub(super) use reaction::{Reaction, ReceivedRequest};
 
 use crate::clock::Clock;
 use crate::engine::spawn;
@@ -41,7 +41,7 @@ const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
 /// Decides what happens with each request.
-pub(super) type Script = Box<dyn FnMut(&Asked) -> Reaction + Send>;
+pub(super) type Script = Box<dyn FnMut(&ReceivedRequest) -> Reaction + Send>;
 
 /// One request, as the server saw it.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +73,14 @@ pub(super) struct Log {
 /// A running server. It stops when this is dropped, and by itself after three minutes.
 #[derive(Debug)]
 pub(super) struct Server {
-    at: At,
+    at: BoundAddress,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<Log>>>,
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
-pub(super) enum At {
+pub(super) enum BoundAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -89,17 +89,22 @@ impl Server {
     /// Serves on a free port of this loopback address.
     pub(super) fn on(ip: IpAddr, clock: Clock, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((ip, 0))?;
-        let at = At::Tcp(listener.local_addr()?);
+        let at = BoundAddress::Tcp(listener.local_addr()?);
         Self::start(at, listener.into(), clock, script)
     }
 
     /// Serves on a Unix socket at this path, which must not exist.
     pub(super) fn on_path(path: &Path, clock: Clock, script: Script) -> io::Result<Self> {
         let listener = UnixListener::bind(path)?;
-        Self::start(At::Unix(path.to_owned()), listener.into(), clock, script)
+        Self::start(BoundAddress::Unix(path.to_owned()), listener.into(), clock, script)
     }
 
-    fn start(at: At, listener: OwnedFd, clock: Clock, script: Script) -> io::Result<Self> {
+    fn start(
+        at: BoundAddress,
+        listener: OwnedFd,
+        clock: Clock,
+        script: Script,
+    ) -> io::Result<Self> {
         rustix::net::listen(&listener, BACKLOG)?;
         let stop = Arc::new(AtomicBool::new(false));
         let serving = Serving {
@@ -127,7 +132,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(super) fn at(&self) -> &At {
+    pub(super) fn at(&self) -> &BoundAddress {
         &self.at
     }
 
@@ -152,7 +157,7 @@ impl Drop for Server {
 
 /// The server's thread.
 struct Serving {
-    at: At,
+    at: BoundAddress,
     clock: Clock,
     stop: Arc<AtomicBool>,
     ends_ns: u64,
@@ -227,7 +232,7 @@ impl Serving {
         let Some(listener) = &self.listener else { return Ok(()) };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         while let Ok(fd) = rustix::net::accept_with(listener, flags) {
-            if matches!(self.at, At::Tcp(_)) {
+            if matches!(self.at, BoundAddress::Tcp(_)) {
                 rustix::net::sockopt::set_tcp_nodelay(&fd, true)?;
             }
             let data = epoll::EventData::new_u64(self.accepted);
@@ -262,7 +267,7 @@ impl Serving {
         };
         let number = self.log.served.len() as u64;
         self.log.served.push(Served { tag, received_ns, answered_ns: None });
-        let reaction = (self.script)(&Asked { number, tag });
+        let reaction = (self.script)(&ReceivedRequest { number, tag });
         let interlude = reaction.interlude;
         peer.react(reaction, self.log.served.len() - 1, received_ns);
         match interlude {
@@ -293,7 +298,7 @@ impl Serving {
         self.peers.clear();
         self.due.clear();
         self.pause(ns);
-        let At::Tcp(address) = self.at else { return Ok(()) };
+        let BoundAddress::Tcp(address) = self.at else { return Ok(()) };
         while !self.ending() {
             // Somebody's outgoing connection may have the port for a moment.
             if let Ok(listener) = TcpListener::bind(address) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// A request as the server saw it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::selftest) struct Asked {
+pub(in crate::selftest) struct ReceivedRequest {
     /// How many requests this server had read before, over all connections.
     pub(in crate::selftest) number: u64,
     /// The number in its path, which the client chose: `/17`.
@@ -58,12 +58,12 @@ pub(in crate::selftest) struct Reaction {
 
 impl Reaction {
     /// A whole answer: `200` and the request's number as body, which the client checks.
-    pub(in crate::selftest) fn answer(asked: &Asked) -> Self {
+    pub(in crate::selftest) fn answer(asked: &ReceivedRequest) -> Self {
         Self::status(asked, 200)
     }
 
     /// A whole answer with this status.
-    pub(in crate::selftest) fn status(asked: &Asked, status: u16) -> Self {
+    pub(in crate::selftest) fn status(asked: &ReceivedRequest, status: u16) -> Self {
         let body = asked.tag.to_string();
         let head = format!("HTTP/1.1 {status} As Told\r\nContent-Length: {}\r\n\r\n", body.len());
         Self::whole(head + &body)

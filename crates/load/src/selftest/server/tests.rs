@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpStream};
 
 fn serve(script: Script) -> (Server, TcpStream) {
     let server = Server::on(Ipv4Addr::LOCALHOST.into(), Clock::start(), script).unwrap();
-    let At::Tcp(address) = server.at().clone() else { panic!("TCP") };
+    let BoundAddress::Tcp(address) = server.at().clone() else { panic!("TCP") };
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     (server, stream)
@@ -61,7 +61,7 @@ fn a_server_that_has_vanished_comes_back_at_the_same_address() {
     ask(&mut stream, 1);
     let mut buffer = [0; 64];
     assert!(matches!(stream.read(&mut buffer), Ok(0) | Err(_)));
-    let At::Tcp(address) = server.at().clone() else { panic!("TCP") };
+    let BoundAddress::Tcp(address) = server.at().clone() else { panic!("TCP") };
     let mut refused = 0;
     let mut again = loop {
         match TcpStream::connect(address) {

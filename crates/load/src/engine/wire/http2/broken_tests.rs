@@ -1,13 +1,13 @@
 //! What must not be taken for an answer.
 
-use super::tests::{Client, GET, Told, answered, block, data, framed, headers, settings};
+use super::tests::{Client, GET, WireEvent, answered, block, data, framed, headers, settings};
 use super::*;
 use proptest::prelude::*;
 
 #[test]
 fn a_body_of_another_length_than_announced_is_no_answer() {
     let ok = [(":status", "200"), ("content-length", "3")];
-    let lost = [Told::Lost(0, ErrorKind::Protocol)];
+    let lost = [WireEvent::Lost(0, ErrorKind::Protocol)];
     for (method, frames, expected) in [
         ("GET", [headers(1, 0, &ok), data(1, 1, b"abc")].concat(), None),
         ("GET", [headers(1, 0, &ok), data(1, 1, b"ab")].concat(), Some(())),
@@ -28,7 +28,7 @@ fn a_body_of_another_length_than_announced_is_no_answer() {
         let told = client.read(&frames);
         match expected {
             Some(()) => assert_eq!(told, lost, "{method} {frames:?}"),
-            None => assert!(matches!(told[..], [Told::Answered(0, 200, ..)]), "{told:?}"),
+            None => assert!(matches!(told[..], [WireEvent::Answered(0, 200, ..)]), "{told:?}"),
         }
         client.send(0, &GET);
         assert_eq!(client.read(&headers(3, 1, &[(":status", "200")])), [answered(0, 200, b"")]);
@@ -50,7 +50,7 @@ fn what_is_not_http_hurts_its_own_stream() {
         client.send(0, &GET);
         client.send(1, &GET);
         client.out.clear();
-        assert_eq!(client.read(&frames), [Told::Lost(0, ErrorKind::Protocol)], "{frames:?}");
+        assert_eq!(client.read(&frames), [WireEvent::Lost(0, ErrorKind::Protocol)], "{frames:?}");
         assert_eq!(client.kinds(), [(frame::RST_STREAM, 1)]);
         assert_eq!(client.read(&headers(3, 1, &[(":status", "200")])), [answered(1, 200, b"")]);
     }
@@ -92,7 +92,7 @@ fn what_breaks_the_protocol_ends_the_connection() {
         client.send(1, &GET);
         let told = client.read(&frames);
         let (kind, stream) = (frames[3], frames[8]);
-        let broken = [Told::Broken(ErrorKind::Protocol)];
+        let broken = [WireEvent::Broken(ErrorKind::Protocol)];
         assert_eq!(told, broken, "kind {kind} on stream {stream}: {:?}", &frames[9..]);
         assert!(client.wire.why().is_some());
     }
@@ -102,14 +102,14 @@ fn what_breaks_the_protocol_ends_the_connection() {
     for _ in 0..4 {
         endless.extend(framed(frame::CONTINUATION, 0, 1, &[0x88; 60_000]));
     }
-    assert_eq!(client.read(&endless), [Told::Broken(ErrorKind::TooLarge)]);
+    assert_eq!(client.read(&endless), [WireEvent::Broken(ErrorKind::TooLarge)]);
 }
 
 #[test]
 fn a_server_of_another_protocol_is_named_as_such() {
     for first in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], &framed(frame::PING, 0, 0, &[0; 8])] {
         let mut wire = Http2::new(1, false);
-        let (mut heads, mut seen) = (BlockCache::default(), Seen::default());
+        let (mut heads, mut seen) = (BlockCache::default(), ServerFacts::default());
         let told = wire.advance(first, &mut heads, &mut seen, &mut Vec::new());
         assert_eq!(told, Err(ErrorKind::Protocol));
         assert!(wire.why().unwrap().contains("does not speak HTTP/2"));
@@ -156,9 +156,9 @@ proptest! {
             let post = Request { method: "POST", body: &[1; 70_000], ..GET };
             client.send(0, &post);
             (1..4).for_each(|place| client.send(place, &GET));
-            let mut told: Vec<Told> = Vec::new();
+            let mut told: Vec<WireEvent> = Vec::new();
             for part in parts {
-                if !matches!(told.last(), Some(Told::Broken(_))) {
+                if !matches!(told.last(), Some(WireEvent::Broken(_))) {
                     told.extend(client.read(part));
                 }
             }
@@ -166,7 +166,7 @@ proptest! {
             (told, busy, client.out)
         };
         let (told, busy, out) = run(&[&bytes]);
-        let broken = matches!(told.last(), Some(Told::Broken(_)));
+        let broken = matches!(told.last(), Some(WireEvent::Broken(_)));
         prop_assert!(broken || told.len() + busy == 4, "{told:?} and {busy}");
         let at = cut.index(bytes.len());
         let again = run(&[&bytes[..at], &bytes[at..]]);

@@ -3,7 +3,7 @@
 use super::flow::LARGEST_WINDOW;
 use super::frame::{self, FrameHead, SHORT};
 use super::streams::Stage;
-use super::{Broken, Event, Http2, Why};
+use super::{Broken, Event, Http2, LossReason};
 use crate::result::ErrorKind;
 
 /// A frame about the connection that names a stream.
@@ -18,7 +18,7 @@ impl Http2 {
     ) -> Result<(), Broken> {
         let code = frame::word(payload)?;
         if let Some(place) = self.place_of(head.stream)? {
-            let why = Why("the server reset a stream", Some(code));
+            let why = LossReason("the server reset a stream", Some(code));
             self.lose(place, ErrorKind::Reset, why, None, out);
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Http2 {
         let last = frame::word(&payload[..4])? & 0x7fff_ffff;
         let code = frame::word(&payload[4..8])?;
         self.going_away = true;
-        let why = Why("the server ended the connection", Some(code));
+        let why = LossReason("the server ended the connection", Some(code));
         for place in self.streams.above(last) {
             self.lose(place, ErrorKind::Closed, why, None, out);
         }
@@ -118,7 +118,7 @@ impl Http2 {
         } else if let Some(place) = self.place_of(head.stream)? {
             let window = &mut self.places[place as usize].send_window;
             if more == 0 || window.change(i64::from(more)).is_err() {
-                let why = Why("a window update out of bounds", None);
+                let why = LossReason("a window update out of bounds", None);
                 self.lose(place, ErrorKind::Protocol, why, Some(frame::PROTOCOL_ERROR), out);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Broken;
 use super::hpack::decode;
-use crate::engine::wire::Seen;
+use crate::engine::wire::ServerFacts;
 use crate::workload::Head;
 
 /// How many different blocks are remembered.
@@ -40,7 +40,7 @@ impl BlockCache {
     /// # Errors
     /// It is not HPACK: the connection is of no further use.
     #[inline]
-    pub(super) fn read(&mut self, block: &[u8], seen: &mut Seen) -> Result<Reading, Broken> {
+    pub(super) fn read(&mut self, block: &[u8], seen: &mut ServerFacts) -> Result<Reading, Broken> {
         if let Some((_, parsed)) = self.known.iter().find(|(bytes, _)| bytes == block) {
             return Ok(Reading::Head(*parsed));
         }
@@ -68,7 +68,7 @@ impl BlockCache {
 
 const NOT_HPACK: Broken = Broken::protocol("a header block that is not HPACK");
 
-fn parse(block: &[u8], seen: &mut Seen) -> Result<Reading, Broken> {
+fn parse(block: &[u8], seen: &mut ServerFacts) -> Result<Reading, Broken> {
     let (mut status, mut content_length, mut from_cache) = (None, None, false);
     let (mut fields, mut wrong) = (0u32, None);
     decode(block, |name, value| {
@@ -180,12 +180,12 @@ mod tests {
     }
 
     fn read(fields: &[(&str, &str)]) -> Reading {
-        BlockCache::default().read(&block(fields), &mut Seen::default()).unwrap()
+        BlockCache::default().read(&block(fields), &mut ServerFacts::default()).unwrap()
     }
 
     #[test]
     fn an_ordinary_head_is_read() {
-        let mut seen = Seen::default();
+        let mut seen = ServerFacts::default();
         let mut cache = BlockCache::default();
         let head =
             block(&[(":status", "200"), ("content-length", "5"), ("server", "s/1"), ("age", "3")]);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn many_different_heads_need_no_more_memory() {
-        let (mut seen, mut cache) = (Seen::default(), BlockCache::default());
+        let (mut seen, mut cache) = (ServerFacts::default(), BlockCache::default());
         for number in 0..100u16 {
             let head = block(&[(":status", "201"), ("x-id", &number.to_string())]);
             for _ in 0..2 {
@@ -233,7 +233,7 @@ mod tests {
         assert!(matches!(read(&[(":status", "200"), ("a", "b\nc")]), Reading::Malformed(_)));
         assert!(matches!(read(&[(":status", "404"), ("content-length", "0")]), Reading::Head(_)));
         let mut cache = BlockCache::default();
-        assert!(cache.read(b"\xbe", &mut Seen::default()).is_err());
+        assert!(cache.read(b"\xbe", &mut ServerFacts::default()).is_err());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use super::control::OF_CONNECTION;
 use super::frame::{self, FrameHead, HEAD_BYTES, SHORT};
 use super::head::{self, BlockCache, Reading};
 use super::streams::{Owner, Stage};
-use super::{Broken, Event, Http2, OUR_FRAME_BYTES, WRONG_LENGTH, Why};
-use crate::engine::wire::{LARGEST_KEPT_BYTES, Seen};
+use super::{Broken, Event, Http2, LossReason, OUR_FRAME_BYTES, WRONG_LENGTH};
+use crate::engine::wire::{LARGEST_KEPT_BYTES, ServerFacts};
 use crate::result::ErrorKind;
 
 /// The largest header block of an answer.
@@ -64,7 +64,7 @@ impl Http2 {
         &mut self,
         rest: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>, Broken> {
         if rest.is_empty() {
@@ -93,7 +93,7 @@ impl Http2 {
         &mut self,
         rest: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>, Broken> {
         let mut taken = 0;
@@ -149,7 +149,7 @@ impl Http2 {
         head: &FrameHead,
         payload: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         match head.kind {
@@ -222,7 +222,7 @@ impl Http2 {
             let why = match stream.stage {
                 Stage::Body if !too_long => None,
                 Stage::Body => Some(WRONG_LENGTH),
-                _ => Some(Why("a body before its head", None)),
+                _ => Some(LossReason("a body before its head", None)),
             };
             if let Some(why) = why {
                 self.lose(owner, ErrorKind::Protocol, why, Some(frame::PROTOCOL_ERROR), out);
@@ -253,7 +253,7 @@ impl Http2 {
             stream.body_bytes += part.len() as u64;
             if stream.needs.body {
                 if stream.body.len() + part.len() > LARGEST_KEPT_BYTES {
-                    let why = Why("a body larger than what is kept for checks", None);
+                    let why = LossReason("a body larger than what is kept for checks", None);
                     self.lose(place, ErrorKind::TooLarge, why, Some(frame::CANCEL), out);
                     return part.len() + skipped;
                 }
@@ -280,7 +280,7 @@ impl Http2 {
         head: &FrameHead,
         payload: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         let Some(block) = &mut self.reader.block else { return Ok(()) };
@@ -305,7 +305,7 @@ impl Http2 {
         ends_stream: bool,
         block: &[u8],
         heads: &mut BlockCache,
-        seen: &mut Seen,
+        seen: &mut ServerFacts,
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         // Blocks stand for themselves, so one that nobody waits for need not be read.
@@ -340,7 +340,7 @@ impl Http2 {
         match malformed {
             Some(why) => {
                 let code = Some(frame::PROTOCOL_ERROR);
-                self.lose(place, ErrorKind::Protocol, Why(why, None), code, out);
+                self.lose(place, ErrorKind::Protocol, LossReason(why, None), code, out);
             }
             None if ends_stream => self.finish(place, out),
             None => {}

@@ -41,7 +41,7 @@ pub(super) fn data(stream: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
 
 /// What happened, with the answer as the workload would see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum WireEvent {
     Begun(u32),
     Answered(u32, u16, Vec<u8>, u64),
     Lost(u32, ErrorKind),
@@ -53,7 +53,7 @@ pub(super) struct Client {
     pub(super) wire: Http2,
     pub(super) out: Vec<u8>,
     heads: BlockCache,
-    seen: Seen,
+    seen: ServerFacts,
 }
 
 impl Client {
@@ -63,7 +63,7 @@ impl Client {
             wire: Http2::new(places, phases),
             out: Vec::new(),
             heads: BlockCache::default(),
-            seen: Seen::default(),
+            seen: ServerFacts::default(),
         };
         client.wire.open(&mut client.out);
         assert_eq!(client.read(&settings(theirs)), []);
@@ -80,27 +80,27 @@ impl Client {
     }
 
     /// Reads to the end of `input`, as the worker does.
-    pub(super) fn read(&mut self, mut input: &[u8]) -> Vec<Told> {
+    pub(super) fn read(&mut self, mut input: &[u8]) -> Vec<WireEvent> {
         let mut told = Vec::new();
         loop {
             let advance = self.wire.advance(input, &mut self.heads, &mut self.seen, &mut self.out);
             let (used, event) = match advance {
                 Ok(Advance::More) => return told,
-                Ok(Advance::Begun { used, place }) => (used, Told::Begun(place)),
-                Ok(Advance::Lost { used, place, kind }) => (used, Told::Lost(place, kind)),
+                Ok(Advance::Begun { used, place }) => (used, WireEvent::Begun(place)),
+                Ok(Advance::Lost { used, place, kind }) => (used, WireEvent::Lost(place, kind)),
                 Ok(Advance::Answered { used, place }) => {
                     let answer = self.wire.answer(place, 0);
                     let body = answer.body.to_vec();
-                    (used, Told::Answered(place, answer.status, body, answer.body_bytes))
+                    (used, WireEvent::Answered(place, answer.status, body, answer.body_bytes))
                 }
                 Err(kind) => {
-                    told.push(Told::Broken(kind));
+                    told.push(WireEvent::Broken(kind));
                     return told;
                 }
             };
             assert!(used <= input.len());
             input = &input[used..];
-            let answered = matches!(event, Told::Answered(..));
+            let answered = matches!(event, WireEvent::Answered(..));
             told.push(event);
             if answered && input.is_empty() {
                 return told;
@@ -127,8 +127,8 @@ impl Client {
     }
 }
 
-pub(super) fn answered(place: u32, status: u16, body: &[u8]) -> Told {
-    Told::Answered(place, status, body.to_vec(), body.len() as u64)
+pub(super) fn answered(place: u32, status: u16, body: &[u8]) -> WireEvent {
+    WireEvent::Answered(place, status, body.to_vec(), body.len() as u64)
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn with_phases_an_answer_begins_before_it_ends() {
     let mut client = Client::with(3, true, &[]);
     (0..3).for_each(|place| client.send(place, &GET));
     let told = client.read(&medley());
-    let begun: Vec<_> = [1, 0, 2].into_iter().map(Told::Begun).collect();
+    let begun: Vec<_> = [1, 0, 2].into_iter().map(WireEvent::Begun).collect();
     let ended = [answered(2, 304, b""), answered(1, 201, b"abcdef"), answered(0, 200, b"hello")];
     assert_eq!(told, [begun, ended.to_vec()].concat());
 }
@@ -336,7 +336,7 @@ fn before_its_settings_a_peer_is_not_overrun() {
     let mut out = Vec::new();
     (0..300).for_each(|place| wire.send(place, &GET, ALL, layout(), &mut out));
     assert_eq!((wire.streams.open, wire.waiting.len()), (100, 200));
-    let (mut heads, mut seen) = (BlockCache::default(), Seen::default());
+    let (mut heads, mut seen) = (BlockCache::default(), ServerFacts::default());
     wire.advance(&settings(&[]), &mut heads, &mut seen, &mut out).unwrap();
     assert_eq!((wire.streams.open, wire.waiting.len()), (300, 0));
 }
@@ -366,12 +366,12 @@ fn a_stream_that_is_reset_or_refused_is_lost_and_the_rest_goes_on() {
     (0..4).for_each(|place| client.send(place, &GET));
     let mut bytes = framed(frame::RST_STREAM, 0, 3, &7u32.to_be_bytes());
     bytes.extend(headers(1, frame::END_STREAM, &[(":status", "200")]));
-    assert_eq!(client.read(&bytes), [Told::Lost(1, ErrorKind::Reset), answered(0, 200, b"")]);
+    assert_eq!(client.read(&bytes), [WireEvent::Lost(1, ErrorKind::Reset), answered(0, 200, b"")]);
     assert!(client.wire.why().unwrap().contains("REFUSED_STREAM"));
     assert!(client.wire.reusable());
     let mut bytes = framed(frame::GOAWAY, 0, 0, b"\0\0\0\x05\0\0\0\x0bcalm down");
     bytes.extend(headers(5, frame::END_STREAM, &[(":status", "200")]));
-    assert_eq!(client.read(&bytes), [Told::Lost(3, ErrorKind::Closed), answered(2, 200, b"")]);
+    assert_eq!(client.read(&bytes), [WireEvent::Lost(3, ErrorKind::Closed), answered(2, 200, b"")]);
     assert!(client.wire.why().unwrap().contains("ENHANCE_YOUR_CALM"));
     assert!(!client.wire.reusable() && client.wire.going_away());
     assert_eq!(client.wire.closed(), Err(ErrorKind::Closed));
@@ -383,7 +383,7 @@ fn a_peer_that_leaves_takes_what_waits_with_it() {
     (0..3).for_each(|place| client.send(place, &GET));
     let mut bytes = framed(frame::GOAWAY, 0, 0, b"\0\0\0\x01\0\0\0\0");
     bytes.extend(headers(1, frame::END_STREAM, &[(":status", "200")]));
-    let lost = |place| Told::Lost(place, ErrorKind::Closed);
+    let lost = |place| WireEvent::Lost(place, ErrorKind::Closed);
     assert_eq!(client.read(&bytes), [lost(1), lost(2), answered(0, 200, b"")]);
 }
 
@@ -409,7 +409,7 @@ fn what_is_not_needed_is_not_kept() {
     let mut client = Client::new(1);
     client.wire.send(0, &GET, Needs::default(), layout(), &mut client.out);
     let told = client.read(&[headers(1, 0, &[(":status", "200")]), data(1, 1, b"abc")].concat());
-    assert_eq!(told, [Told::Answered(0, 200, Vec::new(), 3)]);
+    assert_eq!(told, [WireEvent::Answered(0, 200, Vec::new(), 3)]);
     assert!(client.wire.answer(0, 0).head.0.is_empty());
 }
 
