@@ -25,7 +25,7 @@ fn a_server_alone_says_so_and_nobody_else_can_lead() {
         let refused = client.call("POST", path, &[], b"").unwrap().problem(401);
         assert_eq!(refused["type"], "/problems/not-a-node", "{path}");
     }
-    assert!(run(&["cluster", "status", "--url", &url]).done().contains("one node alone"));
+    assert!(run(&["cluster", "status", "--url", &url]).done().contains("a single node"));
     run(&["cluster", "transfer", "--url", &url]).failed(1, "not part of a cluster");
     for purpose in ["", "?for=both", "?for=reads", "?for=writes"] {
         client.get(&format!("/health/ready{purpose}")).unwrap().expect(200);
