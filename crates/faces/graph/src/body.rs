@@ -191,22 +191,22 @@ mod tests {
             (r#"{"statements":[{"parameters":{}}]}"#, "statement"),
             (r#"{"statements":[{"statement":"x","parameters":3}]}"#, "object"),
             (r#"{"statements":[{"statement":"x","resultDataContents":["xml"]}]}"#, "xml"),
-            (r#"{"statements":[{"statement":"x","parameters":{"a":1,"a":2}}]}"#, "twice"),
+            (r#"{"statements":[{"statement":"x","parameters":{"a":1,"a":2}}]}"#, "repeated"),
             (
                 r#"{"statements":[{"statement":"x","parameters":{"a":18446744073709551615}}]}"#,
-                "64 bits",
+                "64-bit",
             ),
             (
                 r#"{"statements":[{"statement":"x","parameters":{"1e2\"3":["\\",9223372036854775808]}}]}"#,
-                "9223372036854775808 is no integer of 64 bits",
+                "9223372036854775808 is not a 64-bit integer",
             ),
             (
                 r#"{"statements":[{"statement":"x","parameters":{"a":[1e30,18446744073709551616]}}]}"#,
-                "18446744073709551616 is no integer of 64 bits",
+                "18446744073709551616 is not a 64-bit integer",
             ),
             (
                 r#"{"statements":[{"statement":"x","parameters":{"a":-9223372036854775809}}]}"#,
-                "-9223372036854775809 is no integer of 64 bits",
+                "-9223372036854775809 is not a 64-bit integer",
             ),
         ] {
             let RefusedBody::Invalid(why) = read(body.as_bytes(), 10_000).unwrap_err() else {
