@@ -180,7 +180,7 @@ fn three_nodes_are_one_service_and_nothing_is_left_behind() {
     let checked = run(&["journal", "check", "--data", &folder, "--log", "main"]).done();
     assert!(checked.contains("a copy of the shared log main of the cluster"), "{checked}");
     run(&["journal", "reset-copy", "--data", &folder, "--log", "main", "--yes"])
-        .failed(69, "holds");
+        .failed(69, "is in use by a running server");
     // The leading node is killed: another one takes over.
     assert!(Command::new("kill").args(["-9", &demo.nodes[0].1]).status().unwrap().success());
     let gone = |cluster: &serde_json::Value| {
