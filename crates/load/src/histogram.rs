@@ -40,7 +40,7 @@ impl Histogram {
         Histogram { counts, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Counts one duration. Above [`LARGEST_NS`] it is counted in the last bucket; the exact sum
+    /// Counts one duration. Above `LARGEST_NS` it is counted in the last bucket; the exact sum
     /// and maximum keep it as it is.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
@@ -119,7 +119,7 @@ impl Histogram {
     /// The value at quantile `q` (0 to 1), in nanoseconds: the smallest recorded
     /// value that at least `q` of all do not exceed, to three digits and never
     /// beyond the exact extremes. `None` if empty. Whether enough was recorded
-    /// to print it is [`Histogram::quantile_supported`]'s to say.
+    /// to print it is `Histogram::quantile_supported`'s to say.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         (!self.is_empty()).then(|| self.counts.value_at_quantile(q).clamp(self.min_ns, self.max_ns))
@@ -139,7 +139,7 @@ impl Histogram {
         self.count() as f64 * (1.0 - q) >= 10.0 - 1e-6
     }
 
-    /// The quantile if [`Histogram::quantile_supported`].
+    /// The quantile if `Histogram::quantile_supported`.
     #[must_use]
     pub fn printable_quantile_ns(&self, q: f64) -> Option<u64> {
         self.quantile_supported(q).then(|| self.quantile_ns(q)).flatten()

@@ -29,7 +29,7 @@ const SECRET_WORDS: [&str; 12] = [
     "assertion",
 ];
 
-/// The command line with secrets replaced by [`REDACTED`]: the values of
+/// The command line with secrets replaced by `REDACTED`: the values of
 /// `--bearer`, `--basic` and the like, of header fields that carry credentials,
 /// the user and password of URLs, everything secret in a query or form, and the
 /// query of `--token-url`. `--option value`, `--option=value` and `-Hvalue` are

@@ -141,7 +141,7 @@ impl Report {
 
 impl Step {
     /// Successes a second: the one throughput that every report gives for the step. Of several
-    /// runs it is [`mean_of_runs`], over those that came to their end (over all if none did), as
+    /// runs it is `mean_of_runs`, over those that came to their end (over all if none did), as
     /// comparisons take it. 0 without any.
     #[must_use]
     pub fn throughput_per_s(&self) -> f64 {

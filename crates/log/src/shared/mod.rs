@@ -15,7 +15,7 @@
 //! - [`rule`]: which claims and batches take effect. Pure.
 //! - `lead`: when a node claims the lead, sends heartbeats, and steps down. Pure; time is passed
 //!   in.
-//! - [`simulated`]: a shared log in memory that delays, loses, repeats and reorders offers on
+//! - `simulated`: a shared log in memory that delays, loses, repeats and reorders offers on
 //!   demand.
 //!
 //! Two nodes over an engine in memory, in place of a real one:
