@@ -51,7 +51,7 @@ class Crashes(unittest.TestCase):
                 thread.start()
             for kill in range(KILLS):
                 while client.log("main").head().position < (kill + 1) * LEAST:
-                    pass
+                    threading.Event().wait(0.001)
                 server.kill()
                 server.start()
             stop.set()

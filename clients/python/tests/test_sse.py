@@ -5,12 +5,14 @@ from wellspring.sse import Message, SseParser
 
 TEXT = (
     '\ufeff: wellspring\n\nid: 1\ndata: {"a":\ndata: 1}\n\nevent: position\r\nid: 9@ab\r\n'
-    'data: {"position":9}\r\n\r\n: heartbeat\r\rid:10\rdata:ö\r\rid: 11\ndata: broken off'
+    'data: {"position":9}\r\n\r\n: heartbeat\r\rid:10\rdata:ö\r\rid: 11\r\ndata:\r\n\n'
+    "data: broken off"
 ).encode()
 MESSAGES = [
     Message("message", "1", '{"a":\n1}'),
     Message("position", "9@ab", '{"position":9}'),
     Message("message", "10", "ö"),
+    Message("message", "11", ""),
 ]
 
 

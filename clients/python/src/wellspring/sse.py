@@ -27,10 +27,12 @@ class SseParser:
 
     def feed(self, piece: bytes) -> list[Message]:
         """The messages that this piece completes."""
-        if self._after_cr and piece[:1] == b"\n":
+        if not piece:
+            return []
+        ends_in_cr = piece.endswith(b"\r")
+        if self._after_cr and piece.startswith(b"\n"):
             piece = piece[1:]  # The second half of a line break.
-        if piece:
-            self._after_cr = piece.endswith(b"\r")
+        self._after_cr = ends_in_cr
         lines = (self._rest + piece).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop()
         messages = (self._line(line) for line in lines)

@@ -26,10 +26,12 @@ from .errors import (
     is_temporary,
 )
 from .retry import Backoff, RetryPolicy
+from .version import VERSION
 
 # The server closes idle connections after 90 s by default.
 _LONGEST_IDLE_S = 60.0
 _MOST_IDLE = 32
+_USER_AGENT = f"wellspring-python/{VERSION}"
 
 Secret = Union[str, Callable[[], str]]
 """A secret, or what returns the current one; it is called for every request."""
@@ -195,7 +197,7 @@ class Transport:
         if connection.sock is None:
             self._connect(connection)
         connection.sock.settimeout(timeout_s)
-        headers = {"Accept": "application/json", "User-Agent": "wellspring-python/0.1.0"}
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
         headers.update(self._credentials.headers())
         headers.update(request.headers)
         target = self._base_path + request.path
