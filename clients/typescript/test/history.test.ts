@@ -25,8 +25,14 @@ async function told(action: Promise<unknown>, head = 3, position?: number): Prom
   });
 }
 
-const follow = async (log: Log, after: Cursor | string | number) =>
-  (await log.subscribe(undefined, { after })).next();
+async function follow(log: Log, after: Cursor | string | number) {
+  const followed = await log.subscribe(undefined, { after });
+  try {
+    return await followed.next();
+  } finally {
+    followed.close();
+  }
+}
 
 test("the first history is remembered and sent", async (t) => {
   const { server, log } = await fakeLog(t);
