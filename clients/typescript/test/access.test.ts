@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Client, Forbidden, Unauthenticated } from "../src/index.js";
+import { Client, Forbidden, Unauthenticated } from "../dist/index.js";
 import { RealServer, freePort } from "./server.js";
 
 test("token, key and password", async (t) => {

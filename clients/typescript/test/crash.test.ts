@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client, type Event, projection } from "../src/index.js";
+import { Client, type Event, projection } from "../dist/index.js";
 import { PATIENT, RealServer, collect, freePort, pause } from "./server.js";
 
 const KILLS = 3;

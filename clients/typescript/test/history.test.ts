@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { AnotherHistory, Client, Cursor, type Log, projection } from "../src/index.js";
+import { AnotherHistory, Client, Cursor, type Log, projection } from "../dist/index.js";
 import { FakeLog, FakeServer, QUICK, URL_OF_SERVER, collect, freshLog } from "./server.js";
 
 const [OLD, NEW] = ["00000000000000aa", "00000000000000bb"];

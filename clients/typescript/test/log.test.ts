@@ -20,7 +20,7 @@ import {
   projection,
   unlessChanged,
   unlessExists,
-} from "../src/index.js";
+} from "../dist/index.js";
 import { URL_OF_SERVER, collect, freshLog, randomName } from "./server.js";
 
 const draw = (most: number): number => Math.floor(Math.random() * (most + 1));

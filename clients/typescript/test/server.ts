@@ -6,7 +6,7 @@ import http from "node:http";
 import net, { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client, type Event, type Json, type Log, type RetryPolicy } from "../src/index.js";
+import { Client, type Event, type Json, type Log, type RetryPolicy } from "../dist/index.js";
 
 export const BIN = process.env["WELLSPRING_BIN"] ?? "";
 export const URL_OF_SERVER = process.env["WELLSPRING_URL"] ?? "";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Message, SseParser } from "../src/sse.js";
+import { type Message, SseParser } from "../dist/sse.js";
 
 const BYTES = new TextEncoder().encode(
   '\ufeff: wellspring\n\nid: 1\ndata: {"a":\ndata: 1}\n\nevent: position\r\nid: 9@ab\r\n' +

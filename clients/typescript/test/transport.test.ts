@@ -15,7 +15,7 @@ import {
   Unauthenticated,
   Unavailable,
   type WellspringError,
-} from "../src/index.js";
+} from "../dist/index.js";
 import {
   type Answering,
   FakeServer,
