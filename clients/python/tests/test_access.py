@@ -3,6 +3,7 @@
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
@@ -48,6 +49,8 @@ class Access(unittest.TestCase):
         rita = Client(url, basic=("rita", PASSWORD), ssl_context=context).log("orders")
         with rita.subscribe() as followed:
             self.assertEqual(next(followed).position, 1)
+            threading.Timer(0.1, followed.close).start()
+            self.assertEqual([event.position for event in followed], [2])
         with self.assertRaises(Forbidden):
             rita.append([NewEvent("A")])
         for stranger in (Client(url, ca=ca), Client(url, token="wsk_nonsense", ca=ca)):

@@ -1,9 +1,10 @@
 """The identity of a log: a consumer is told when the log is not the one it knew."""
 
 import itertools
+import shutil
 import unittest
 
-from server import URL, FakeLog, FakeServer, fresh_log, tells_history
+from server import URL, FakeLog, FakeServer, RealServer, fresh_log, tells_history
 
 from wellspring import AnotherHistory, Client, Cursor, NewEvent, RetryPolicy, projection
 
@@ -148,6 +149,34 @@ class RealHistories(unittest.TestCase):
         log.append([NewEvent("A")])
         with log.subscribe() as followed:
             self.assertEqual(next(followed).history, other.history)
+
+    def test_an_old_copy_of_the_data_folder_is_told_from_the_folder(self) -> None:
+        # A copy keeps the history; the consumer is ahead of it.
+        with RealServer() as server:
+            log = Client(server.url, retry=QUICK).log("orders")
+            log.create()
+            log.append([NewEvent("A", n) for n in range(3)])
+            server.kill()
+            copy = server.data.with_name("copy")
+            shutil.copytree(server.data, copy)
+            server.start()
+            log.append([NewEvent("B", n) for n in range(3)])
+            followed = log.subscribe()
+            self.assertEqual([next(followed).position for _ in range(6)], [1, 2, 3, 4, 5, 6])
+            server.kill()
+            shutil.rmtree(server.data)
+            copy.rename(server.data)
+            server.start()
+            later = Client(server.url, retry=QUICK).log("orders")
+            saved = str(followed.cursor)
+            for action in (
+                lambda: next(followed),
+                lambda: next(later.subscribe(after=saved)),
+                lambda: list(later.read(after=saved)),
+            ):
+                with self.assertRaises(AnotherHistory) as caught:
+                    action()
+                self.assertEqual((caught.exception.head, caught.exception.position), (3, 6))
 
 
 if __name__ == "__main__":

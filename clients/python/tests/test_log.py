@@ -134,6 +134,8 @@ class Logs(unittest.TestCase):
             log.append([NewEvent("A", float("nan"))])
         with self.assertRaises(TypeError):
             matching("A")
+        with self.assertRaises(TypeError):
+            log.append([NewEvent("A", tags="t")])
 
     def test_the_same_key_is_the_same_request(self) -> None:
         log = fresh_log()

@@ -25,7 +25,7 @@ class NewEvent:
 
     def to_json(self) -> dict[str, Any]:
         """The event as the server takes it."""
-        sent: dict[str, Any] = {"type": self.type, "tags": list(self.tags)}
+        sent: dict[str, Any] = {"type": self.type, "tags": _texts(self.tags, "tags")}
         if isinstance(self.data, (bytes, bytearray, memoryview)):
             sent["data_base64"] = base64.b64encode(self.data).decode("ascii")
         else:
