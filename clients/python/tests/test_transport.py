@@ -200,6 +200,16 @@ class Transports(unittest.TestCase):
             with self.assertRaises(Unauthenticated):
                 next(Client(server.url, retry=QUICK).log("x").subscribe())
 
+    def test_what_follows_a_broken_message_is_not_handed_out(self) -> None:
+        broken = b'id: 1\ndata: {"position\n\nid: 2\ndata: {"position":2,"type":"T"}\n\n'
+        stream = (200, {"Content-Type": "text/event-stream"}, [broken, 5.0])
+        with FakeServer(in_turn(stream)) as server:
+            with Client(server.url, retry=QUICK).log("x").subscribe() as followed:
+                for _ in range(2):
+                    with self.assertRaises(ServerFault):
+                        next(followed)
+            self.assertEqual([request.json()["after"] for request in server.requests], [0, 0])
+
     def test_secrets_are_not_shown(self) -> None:
         client = Client("http://127.0.0.1:1", token="wsk_secret")
         shown = f"{client!r} {client.log('x')!r} {client._transport._credentials!r}"

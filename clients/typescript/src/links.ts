@@ -1,7 +1,7 @@
 /** Short links with click statistics, on the log `main`. */
 
 import { type Json, jsonText } from "./events.js";
-import { newKey } from "./log.js";
+import { newKey } from "./keys.js";
 import type { Session } from "./session.js";
 import type { Answer, Transport } from "./transport.js";
 
@@ -78,7 +78,7 @@ export class Links {
       expires_in_s: options.expiresInS,
       tags: options.tags === undefined ? undefined : [...options.tags],
     };
-    const headers = { "Idempotency-Key": options.key ?? newKey() };
+    const headers = { "Idempotency-Key": options.key ?? (await newKey()) };
     return linkOf((await this.#call("POST", "", { sent, headers, isSafe: true })).json());
   }
 

@@ -13,6 +13,7 @@ import {
   eventJson,
   jsonText,
 } from "./events.js";
+import { newKey } from "./keys.js";
 import { type Fence, Lease } from "./leases.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
 import { Session } from "./session.js";
@@ -207,7 +208,8 @@ export class Log {
     options: AppendOptions,
     history: string | undefined,
   ): Promise<Appended | Accepted> {
-    const { key = newKey(), fence, ack = "durable" } = options;
+    const { fence, ack = "durable" } = options;
+    const key = options.key ?? (await newKey());
     const body = jsonText({
       events: [...events].map(eventJson),
       ...(condition === undefined ? {} : { condition }),
@@ -232,7 +234,7 @@ export class Log {
     events: Iterable<NewEvent> | AsyncIterable<NewEvent>,
     options: { key?: string } = {},
   ): Promise<BulkAppended> {
-    const key = options.key ?? newKey();
+    const key = options.key ?? (await newKey());
     const total: BulkAppended = { events: 0, first: undefined, last: undefined, replayed: true };
     let [lines, number] = [0, 0];
     for await (const part of bulkBodies(events)) {
@@ -521,12 +523,6 @@ export class Log {
     }
     return response.body as ReadableStream<Uint8Array>;
   }
-}
-
-/** A new idempotency key. */
-export function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /**

@@ -104,7 +104,7 @@ export class Subscription implements AsyncIterableIterator<Event> {
     while (!this.#closed.signal.aborted) {
       const message = this.#arrived.shift();
       if (message !== undefined) {
-        const event = this.#take(message);
+        const event = this.#takeOrEnd(message);
         if (event !== undefined) {
           this.#backoff = this.#newBackoff();
           return { done: false, value: event };
@@ -166,6 +166,16 @@ export class Subscription implements AsyncIterableIterator<Event> {
     return (this.#cursor ??= await this.#source.start());
   }
 
+  /** The same as `#take`; what follows a message that cannot be used is not handed out. */
+  #takeOrEnd(message: Message): Event | undefined {
+    try {
+      return this.#take(message);
+    } catch (error) {
+      this.#disconnect();
+      throw error;
+    }
+  }
+
   /** Moves the cursor; returns the event, if the message is one. */
   #take(message: Message): Event | undefined {
     let reached: Cursor;
@@ -178,7 +188,6 @@ export class Subscription implements AsyncIterableIterator<Event> {
     }
     const known = this.#cursor?.history;
     if (known !== undefined && reached.history !== undefined && known !== reached.history) {
-      this.#disconnect();
       const problem = { history: reached.history };
       throw new AnotherHistory("the log has another history now", { problem });
     }

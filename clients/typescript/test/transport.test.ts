@@ -209,6 +209,18 @@ test("a subscription gives up when told to, and at what a retry does not mend", 
   });
 });
 
+test("what follows a broken message is not handed out", async () => {
+  const body = [`id: 1\ndata: {"position\n\n${sseMessage(2)}`, 5000];
+  const stream = { status: 200, headers: { "Content-Type": "text/event-stream" }, body };
+  await withFake(inTurn(stream), async (fake) => {
+    const followed = await new Client(fake.url, { retry: QUICK }).log("x").subscribe();
+    for (let count = 0; count < 2; count += 1) {
+      await assert.rejects(followed.next(), ServerFault);
+    }
+    assert.deepEqual(fake.requests.map(({ json }) => json.after), [0, 0]);
+  });
+});
+
 test("calls of next that overlap hand out each event once", async () => {
   const body = [1, 2, 3, 4].map((position) => sseMessage(position));
   const stream = { status: 200, headers: { "Content-Type": "text/event-stream" }, body };

@@ -68,7 +68,11 @@ class Subscription(Iterator[Event]):
         """
         while not self._closed.is_set():
             while self._arrived:
-                event = self._take(self._arrived.popleft())
+                try:
+                    event = self._take(self._arrived.popleft())
+                except WellspringError:
+                    self._disconnect()
+                    raise
                 if event is not None:
                     self._backoff = self._new_backoff()
                     return event
@@ -124,7 +128,6 @@ class Subscription(Iterator[Event]):
             raise ServerFault(f"not an event: {message}") from None
         known = self._cursor.history
         if known and reached.history and known != reached.history:
-            self._disconnect()
             raise AnotherHistory(
                 "the log has another history now", problem={"history": reached.history}
             )
@@ -136,7 +139,7 @@ class Subscription(Iterator[Event]):
     def _disconnect(self) -> None:
         with self._lock:
             stream, self._stream = self._stream, None
-        # What arrived whole is kept: the next connection resumes after what was handed out.
+        # The next connection resumes after what was handed out.
         self._arrived.clear()
         if stream is not None:
             stream.close()
