@@ -1,5 +1,16 @@
 /** A client of the Wellspring event store. */
 
+export type {
+  Accepted,
+  AppendOptions,
+  Appended,
+  BulkAppended,
+  IngestOptions,
+  LogInfo,
+  Projected,
+  ReadOptions,
+  SubscribeOptions,
+} from "./answers.js";
 export { Client, type ClientOptions } from "./client.js";
 export { Cursor, type Place } from "./cursor.js";
 export {
@@ -43,19 +54,7 @@ export {
   Links,
   type NewLink,
 } from "./links.js";
-export {
-  type Accepted,
-  type AppendOptions,
-  type Appended,
-  type BulkAppended,
-  type IngestOptions,
-  Log,
-  type LogInfo,
-  type Projected,
-  type ReadOptions,
-  type States,
-  type SubscribeOptions,
-} from "./log.js";
+export { Log, type States } from "./log.js";
 export { DEFAULT_RETRY, NO_RETRY, type RetryPolicy } from "./retry.js";
 export { Subscription } from "./subscription.js";
 export type { Credentials, Secret } from "./transport.js";

@@ -58,7 +58,10 @@ export class RealServer {
   readonly data = join(this.folder, "data");
   #process: ChildProcess | undefined;
 
-  constructor(readonly port: number) {
+  constructor(
+    readonly port: number,
+    readonly flags: string[] = [],
+  ) {
     if (BIN === "") {
       throw new Error("WELLSPRING_BIN is not set: run clients/test");
     }
@@ -81,6 +84,7 @@ export class RealServer {
   async start(): Promise<void> {
     const log = openSync(join(this.folder, "server.log"), "a");
     const words = ["serve", "--data", this.data, "--listen", `127.0.0.1:${this.port}`];
+    words.push(...this.flags);
     const child = spawn(BIN, words, { stdio: ["ignore", log, log] });
     this.#process = child;
     for (let tries = 0; tries < 1000 && child.exitCode === null; tries += 1) {

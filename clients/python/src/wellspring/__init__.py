@@ -7,6 +7,7 @@ claimed = matching(["UsernameClaimed"], ["username:ada"])
 log.append([NewEvent("UsernameClaimed", {"user": 1}, ["username:ada"])], unless_exists(claimed))
 """
 
+from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
 from .client import Client
 from .cursor import Cursor, Place
 from .errors import (
@@ -42,7 +43,7 @@ from .events import (
 )
 from .leases import Fence, Lease
 from .links import Link, LinkDetails, Links, LinkStats
-from .log import Accepted, Appended, BulkAppended, Log, LogInfo, Projected
+from .log import Log
 from .retry import NO_RETRY, RetryPolicy
 from .subscription import Subscription
 

@@ -16,6 +16,7 @@ from typing import (
     overload,
 )
 
+from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
 from .cursor import Cursor, Place, cursor_at
 from .errors import AnotherHistory, ConditionFailed, Headers, WellspringError
 from .events import ALL, Condition, Event, Json, NewEvent, Projection, Query
@@ -29,60 +30,6 @@ _BULK_BYTES = 8 << 20
 _PAGE_EVENTS = 1000
 _HISTORY = "Wellspring-History"
 _DECISIONS = RetryPolicy(attempts=100, total_s=30.0, first_s=0.001, longest_s=0.05)
-
-
-@dataclass(frozen=True)
-class Appended:
-    """Events that are on disk: the positions of the first and the last, and the head."""
-
-    first: int
-    last: int
-    head: int
-    replayed: bool
-    """Whether this is the answer to an earlier attempt."""
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """Events that are in the server's memory, and on disk within milliseconds."""
-
-    accepted: int
-
-
-@dataclass(frozen=True)
-class BulkAppended:
-    """Events appended in batches; `first` and `last` are None if there were none."""
-
-    events: int
-    first: int | None
-    last: int | None
-    replayed: bool
-    """Whether all of them had been appended by an earlier attempt."""
-
-
-@dataclass(frozen=True)
-class Projected:
-    """States, the position they reflect, and the condition that protects a decision on them."""
-
-    states: dict[str, Any]
-    position: int
-    condition: Condition
-    history: str | None = None
-
-
-@dataclass(frozen=True)
-class LogInfo:
-    """What the server says about a log."""
-
-    name: str
-    head: int
-    disk_bytes: int
-    segments: int
-    types: int
-    tags: int
-    more_types: bool
-    more_tags: bool
-    history: str | None
 
 
 @dataclass
