@@ -11,7 +11,7 @@ struct LoggedEvent {
     event: Event,
 }
 
-impl Recorded for LoggedEvent {
+impl LogEvent for LoggedEvent {
     fn position(&self) -> u64 {
         self.position
     }
