@@ -144,8 +144,10 @@ pub fn judge<'v>(
 }
 
 /// The unverified content of a value of the header: the node, the time in ms since 1970 UTC, the
-/// client. Proves nothing; for fuzzing.
-pub fn said(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
+/// client. Proves nothing; for the fuzz target.
+#[cfg(feature = "fuzzing")]
+#[must_use]
+pub fn unverified(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
     read(value).map(|Signed { node, at_ms, client, .. }| (node, at_ms, client))
 }
 
