@@ -75,8 +75,8 @@ impl Demo {
             let why = String::from_utf8_lossy(&failed.stderr).into_owned();
             assert!(failed.status.code() == Some(69) && why.contains("not installed"), "{why}");
             let required =
-                std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
-            assert!(!required, "WELLSPRING_ENGINES=required, but {why}");
+                std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+            assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {why}");
             eprintln!("SKIPPED: {why}");
             return None;
         }
