@@ -14,7 +14,7 @@ use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 const ASKED: &str = "authorization, content-type, idempotency-key, if-match, if-none-match, \
                      last-event-id, wellspring-min-position, wellspring-min-system-position, \
                      x-api-key, x-request-id";
-/// Answer headers that pages may read besides the standard ones.
+/// Answer headers that pages may read apart from the standard ones.
 const SHOWN: &str =
     "allow, etag, location, retry-after, wellspring-position, www-authenticate, x-request-id";
 /// How long a browser may cache a preflight, in seconds. Some use less.

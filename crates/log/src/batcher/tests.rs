@@ -352,7 +352,7 @@ impl Sink for NobodyStores {
 }
 
 /// Each attempt wakes the waiters, which request a flush again; the pause between attempts must
-/// hold all the same.
+/// hold nevertheless.
 #[test]
 fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
     let attempts = Arc::<AtomicU64>::default();

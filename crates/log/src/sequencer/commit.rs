@@ -460,7 +460,7 @@ impl Sequencer {
         }
     }
 
-    /// Why the log takes no appends any more, if so.
+    /// Why the log no longer accepts appends; `None` while it does.
     pub(crate) fn closed_reason(&self) -> Option<String> {
         lock(&self.staging).closed.clone()
     }

@@ -24,7 +24,7 @@ pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWai
 pub use wellspring_types::{Event, Position, Query, QueryItem};
 pub use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
-/// The contract of a route besides the format of its body: parameters, path segments, headers,
+/// The contract of a route apart from the format of its body: parameters, path segments, headers,
 /// media types, and common problems.
 pub mod contract {
     pub use wellspring_host::http::contract::{
