@@ -435,6 +435,7 @@ impl Sequencer {
         self.counters.batch_events.record(batch.count.into());
         self.counters.batch_bytes.record(batch.bytes.len() as u64);
         self.counters.last_recorded_at_us.store(batch.recorded_at_us, Ordering::Relaxed);
+        debug_assert!(batch.segment_base >= committer.segment_base, "segments come in order");
         if batch.segment_base != committer.segment_base {
             if let Some(segment) = self.segments.find(committer.segment_base) {
                 self.sealer.seal((segment, committer.segment_end));
@@ -477,6 +478,7 @@ impl Sequencer {
         assert_eq!(in_flight.last, batch.last(), "batches are settled in order");
         staging.staged_bytes -= in_flight.body_bytes;
         staging.ingest_bytes -= in_flight.ingest_bytes;
+        debug_assert!(staging.ingest_bytes <= staging.staged_bytes);
         staging.forget_before(batch.segment_base);
         self.mark.set_full(false);
         staging.keep_buffer(batch.bytes);

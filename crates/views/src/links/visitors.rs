@@ -67,6 +67,7 @@ impl Visitors {
 }
 
 fn note(registers: &mut [u8], hash: u64) {
+    debug_assert_eq!(registers.len(), REGISTERS);
     let register = (hash >> (64 - REGISTER_BITS)) as usize;
     let run = (hash << REGISTER_BITS).leading_zeros().min(64 - REGISTER_BITS) as u8 + 1;
     registers[register] = registers[register].max(run);
