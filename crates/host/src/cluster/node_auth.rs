@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_for_something_else_or_by_somebody_else_is_refused() {
+    fn a_signature_for_another_request_or_by_another_key_is_refused() {
         let value = sign(&key(), ASKED, &node(), client(), NOW_US);
         let refused = Sender::Refused(NodeFault::Mac);
         assert_eq!(judged(&ClusterKey::known(8), ASKED, &value, NOW_US), refused);

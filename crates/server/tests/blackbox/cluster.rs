@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_server_alone_says_so_and_nobody_else_can_lead() {
+fn a_single_server_says_so_and_no_other_node_can_lead() {
     let server = Server::start();
     let (url, mut client) = (server.url(), server.client());
     let cluster = client.get("/v1/cluster").unwrap().expect(200);

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn midnight_replaces_the_key_on_disk_though_nobody_visits() {
+    fn midnight_replaces_the_key_on_disk_without_a_visit() {
         let dir = tempfile::tempdir().unwrap();
         let midnight_us = 20_000 * DAY_US;
         let keys = VisitorKeys::open(dir.path(), midnight_us - 50_000).unwrap();
