@@ -15,7 +15,7 @@ use std::{
 };
 use wellspring_log::{
     SystemClock,
-    batcher::{Batcher, Options, Producer, Sink, Stored},
+    batcher::{Batcher, Options, Producer, Sink, SinkOutcome},
 };
 
 /// Bytes of a message, as the original has them.
@@ -142,11 +142,11 @@ fn first_word(message: &[u8; MESSAGE_BYTES]) -> u64 {
 }
 
 impl Sink for Checker {
-    fn store(&mut self, parts: &[&[u8]]) -> Stored {
+    fn store(&mut self, parts: &[&[u8]]) -> SinkOutcome {
         let events = parts.iter().map(|part| self.check(part)).sum();
         let bytes = parts.iter().map(|part| part.len()).sum();
         self.shared.lock().expect("nobody panics with it").clone_from(&self.seen);
-        Stored { bytes, events, trouble: None }
+        SinkOutcome { bytes, events, trouble: None }
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::amount::Amount;
 use crate::append::{Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
 use crate::error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
+use crate::extent::Extent;
 use crate::feed::Feed;
+use crate::head_gate::HeldHeads;
 use crate::histogram::Histogram;
 use crate::index::Terms;
 use crate::journal::Order;
@@ -26,7 +28,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use wellspring_types::{Position, Query};
+use wellspring_types::{HistoryId, Position, Query};
 
 /// Figures about a log, for metrics and people. Counters start when it is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -353,6 +355,20 @@ impl Log {
     /// [`NotConfirmed`]. Known events can still be read.
     pub async fn confirm(&self) -> Result<Position, NotConfirmed> {
         self.sequencer.confirmed().await
+    }
+
+    /// Which history the log has; `None` for a copy that does not know its shared log yet.
+    #[must_use]
+    pub fn history(&self) -> Option<HistoryId> {
+        self.sequencer.history.get().copied()
+    }
+
+    /// What is durable now: the head and the bytes of each segment that hold the events up to it.
+    /// These bytes never change. With the heads of several logs held, all of them are seen in one
+    /// moment. Takes a lock that is held for nanoseconds; no device access.
+    #[must_use]
+    pub fn extent(&self, _held: &HeldHeads<'_>) -> Extent {
+        Extent::of(&self.sequencer)
     }
 
     /// A snapshot of the current log.

@@ -1,5 +1,6 @@
 //! Options for opening a log, and the interface to clocks.
 
+use crate::head_gate::HeadGate;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// What runs the background tasks.
     pub driver: Driver,
+    /// What the head passes when it moves. Logs that share a gate can be looked at in one moment.
+    pub head_gate: HeadGate,
 }
 
 impl Default for Options {
@@ -89,6 +92,7 @@ impl Default for Options {
             active_index_bytes: 8 << 20,
             clock: Arc::new(SystemClock),
             driver: Driver::Threads,
+            head_gate: HeadGate::default(),
         }
     }
 }

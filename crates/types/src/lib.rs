@@ -7,6 +7,7 @@
 
 pub mod condition;
 pub mod event;
+pub mod history;
 pub mod limits;
 pub mod moment;
 pub mod position;
@@ -17,6 +18,7 @@ pub mod valid;
 
 pub use condition::{AppendCondition, Clause, Conflict};
 pub use event::{DataKind, Event, EventId, EventRef};
+pub use history::HistoryId;
 pub use position::Position;
 pub use query::{Query, QueryItem};
 pub use valid::{Invalid, Reason};

@@ -18,6 +18,9 @@ const MOST_TERMS: usize = 10_000;
 #[derive(Serialize)]
 struct LogDocument {
     name: String,
+    /// Which history it has; absent in a copy that does not know yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<String>,
     head: Position,
     disk_bytes: u64,
     segments: u64,
@@ -102,6 +105,7 @@ fn document_of(name: String, log: &Log, work: &mut Work) -> Result<LogDocument, 
     let tags = snapshot.tags("", None, MOST_TERMS + 1, work)?.len();
     Ok(LogDocument {
         name,
+        history: log.history().map(|history| history.to_string()),
         head: snapshot.head(),
         disk_bytes: stats.disk_bytes,
         segments: stats.segments,

@@ -6,6 +6,7 @@ use super::fold::{Folding, fold};
 use std::sync::Arc;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
+use wellspring_host::http::history;
 use wellspring_host::http::work::{Job, Price};
 use wellspring_host::http::{Answer, Host, Request, Response};
 use wellspring_host::wire::problem::of_fault;
@@ -24,6 +25,7 @@ pub(crate) async fn project(host: Arc<Host>, mut request: Box<Request>) -> Answe
         move || Projections::parse(&body).map(Arc::new).map_err(|fault| of_fault(&fault, &body));
     let mut job = Job::begin(&host, &request.payer)?;
     let projections = job.brief(price, parse).await??;
+    history::check_reached(request.log()?, projections.after().unwrap_or(0)).await?;
     job.hold(2 * projections.memory_bytes())?;
     let price = price.max(Price::of_terms(projections.term_count()));
     if let Some((answer, head)) = count(&mut job, &request, &projections, price).await? {

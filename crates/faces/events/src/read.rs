@@ -14,6 +14,7 @@ use std::sync::Arc;
 use wellspring_host::access::Standing;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::fresh::freshen;
+use wellspring_host::http::history;
 use wellspring_host::http::stream::{self, Producer};
 use wellspring_host::http::work::{Job, Price, Progress, Task};
 use wellspring_host::http::{Answer, Host, JSON, NDJSON, Request, Response, SSE};
@@ -158,8 +159,16 @@ fn read_wanted(cursor: &mut Cursor<'_>) -> Result<ReadRequest, Box<Fault>> {
 
 async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> Answer {
     freshen(&request, request.log()?).await?;
+    let resumed = subscribe::last_event(&request)?;
+    if let Some(named) = resumed.and_then(|point| point.history) {
+        history::check(request.log()?, named)?;
+    }
+    let after = resumed.map(|point| point.position).or(wanted.after);
+    if wanted.order == Order::Ascending {
+        history::check_reached(request.log()?, after.unwrap_or(0)).await?;
+    }
     match request.wants {
-        SSE => subscribe::subscribe(host, &request, wanted),
+        SSE => subscribe::subscribe(host, &request, ReadRequest { after, ..wanted }),
         NDJSON => read(&host, &request, wanted, Format::Lines).await,
         _ => {
             let limit = page_limit(wanted.limit)?;

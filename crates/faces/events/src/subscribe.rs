@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use wellspring_host::access::Standing;
+use wellspring_host::http::history::ResumePoint;
 use wellspring_host::http::stream::{self, ClientGone, Producer};
 use wellspring_host::http::work::{Job, Price, Progress, Task};
 use wellspring_host::http::{Answer, Host, Request, Response, SSE};
@@ -37,7 +38,23 @@ struct LiveSubscription {
     standing: Option<Arc<Standing>>,
 }
 
-/// Starts a subscription. `Last-Event-ID` wins over `after`, because it is newer.
+/// Where a subscription resumes, if the client names that in `Last-Event-ID`, which wins over
+/// `after`, because it is newer.
+///
+/// # Errors
+/// 422: it is not the id of an event.
+pub(super) fn last_event(request: &Request) -> Result<Option<ResumePoint>, Box<Problem>> {
+    let id = request.header("last-event-id").filter(|id| !id.is_empty() && request.wants == SSE);
+    let Some(id) = id else { return Ok(None) };
+    let point = ResumePoint::parse(id).ok_or_else(|| {
+        let detail = "Last-Event-ID must be a position, or a position and a history as in \
+                      42@4f1c09d2a87b4e6f";
+        problem::INVALID.because(detail).field("Last-Event-ID")
+    })?;
+    Ok(Some(point))
+}
+
+/// Starts a subscription.
 pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
@@ -56,14 +73,7 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
             .field("query")
             .limit(MAX_QUERY_BYTES as u64));
     }
-    let last = match request.header("last-event-id").filter(|id| !id.is_empty()) {
-        None => None,
-        Some(id) => match id.parse::<Position>() {
-            Ok(position) => Some(position),
-            Err(_) => return rule("Last-Event-ID", "Last-Event-ID must be a position"),
-        },
-    };
-    let after = last.or(wanted.after).unwrap_or(0);
+    let after = wanted.after.unwrap_or(0);
     let mut job = Job::begin(&host, &request.payer)?;
     // As parsed, compiled, and waiting.
     job.hold(3 * query_bytes)?;
@@ -92,7 +102,8 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     // The first bytes tell the client that the subscription has started.
     let out = b": wellspring\n\n".to_vec();
     let disclosure = Disclosure::of(request);
-    let subscriber = Subscriber { subscription, log, told: after, disclosure, out };
+    let of_history = log.history().map_or_else(String::new, |history| format!("@{history}"));
+    let subscriber = Subscriber { subscription, log, of_history, told: after, disclosure, out };
     tokio::spawn(feed(Feed { job, price, live }, subscriber, producer));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
@@ -101,6 +112,8 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
 struct Subscriber {
     subscription: Subscription,
     log: Log,
+    /// What follows the position in every id: `@` and the history, if that is known.
+    of_history: String,
     /// The last id sent to the client.
     told: Position,
     disclosure: Disclosure,
@@ -127,7 +140,7 @@ impl Task for Subscriber {
                 Err(error) => return Err(error.into()),
             };
             self.told = event.position();
-            push_message(&mut self.out, &event, self.disclosure);
+            push_message(&mut self.out, &event, &self.of_history, self.disclosure);
             if self.out.len() >= PIECE_BYTES {
                 break;
             }
@@ -211,7 +224,8 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
             }
             () = tokio::time::sleep(heartbeat) => {
                 let position = subscriber.subscription.position();
-                push_heartbeat(&mut subscriber.out, &mut subscriber.told, position);
+                let Subscriber { out, told, of_history, .. } = &mut subscriber;
+                push_heartbeat(out, told, (position, of_history));
             }
             () = stopped(&mut stopping) => return producer.end().await,
             () = producer.gone() => return,
@@ -251,11 +265,17 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// One event as a message. A payload sent over several lines becomes several `data:` lines.
-fn push_message(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+fn push_message(
+    out: &mut Vec<u8>,
+    event: &RecordView<'_>,
+    of_history: &str,
+    disclosure: Disclosure,
+) {
     let mut json = Vec::with_capacity(256 + event.data().len());
     push_event(&mut json, event, disclosure);
     out.extend_from_slice(b"id: ");
     push_u64(out, event.position());
+    out.extend_from_slice(of_history.as_bytes());
     for line in json.split(|&b| b == b'\n' || b == b'\r') {
         out.extend_from_slice(b"\ndata: ");
         out.extend_from_slice(line);
@@ -265,7 +285,11 @@ fn push_message(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosur
 
 /// A heartbeat. If events were skipped, it carries the position reached, so that a resumed
 /// subscription need not examine them again.
-fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position) {
+fn push_heartbeat(
+    out: &mut Vec<u8>,
+    told: &mut Position,
+    (position, of_history): (Position, &str),
+) {
     if position <= *told {
         out.extend_from_slice(b": heartbeat\n\n");
         return;
@@ -273,6 +297,7 @@ fn push_heartbeat(out: &mut Vec<u8>, told: &mut Position, position: Position) {
     *told = position;
     out.extend_from_slice(b"event: position\nid: ");
     push_u64(out, position);
+    out.extend_from_slice(of_history.as_bytes());
     out.extend_from_slice(b"\ndata: {\"position\":");
     push_u64(out, position);
     out.extend_from_slice(b"}\n\n");
@@ -289,9 +314,9 @@ mod tests {
         let mut events = EncodedEvents::new();
         events.push(&Event::json("T", &[], "{\n\"a\": \"x\\n\"\r\n}").as_ref()).unwrap();
         let mut out = Vec::new();
-        push_message(&mut out, &events.iter().next().unwrap(), Disclosure::Whole);
+        push_message(&mut out, &events.iter().next().unwrap(), "@0f", Disclosure::Whole);
         let text = String::from_utf8(out).unwrap();
-        assert!(text.starts_with("id: 0\ndata: {\"position\":0,"), "{text}");
+        assert!(text.starts_with("id: 0@0f\ndata: {\"position\":0,"), "{text}");
         assert!(text.ends_with("\n\n") && !text.trim_end().contains("\n\n"), "{text}");
         let json: String =
             text.lines().filter_map(|l| l.strip_prefix("data: ")).collect::<Vec<_>>().join("\n");
@@ -302,10 +327,10 @@ mod tests {
     #[test]
     fn progress_is_told_once() {
         let (mut out, mut told) = (Vec::new(), 3);
-        push_heartbeat(&mut out, &mut told, 9);
-        assert_eq!(out, b"event: position\nid: 9\ndata: {\"position\":9}\n\n");
+        push_heartbeat(&mut out, &mut told, (9, "@0f"));
+        assert_eq!(out, b"event: position\nid: 9@0f\ndata: {\"position\":9}\n\n");
         out.clear();
-        push_heartbeat(&mut out, &mut told, 9);
+        push_heartbeat(&mut out, &mut told, (9, "@0f"));
         assert_eq!(out, b": heartbeat\n\n");
     }
 }

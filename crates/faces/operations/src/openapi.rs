@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use wellspring_host::access::Needs;
-use wellspring_host::http::contract::{AnswerContract, MIN_POSITION, Media, Presence};
+use wellspring_host::http::contract::{AnswerContract, HISTORY, MIN_POSITION, Media, Presence};
 use wellspring_host::http::foreseen::REDIRECTED;
 use wellspring_host::http::routes::{Entry, Route, Routes, Scope};
 use wellspring_host::http::{Answer, Host, Request, Response, SVG};
@@ -184,7 +184,13 @@ fn parameters(route: &Route, path: &str) -> Vec<Value> {
         all.push(parameter(param.name(), "query", param.what(), schema));
     }
     let waits = !contract.known().shared.is_empty() && route.scope != Scope::Node;
-    for header in contract.headers.iter().copied().chain(waits.then_some(&MIN_POSITION)) {
+    for header in contract
+        .headers
+        .iter()
+        .copied()
+        .chain(waits.then_some(&MIN_POSITION))
+        .chain(route.is_about_a_log().then_some(&HISTORY))
+    {
         all.push(parameter(header.name, "header", header.what, schema(header.values, &[])));
     }
     all
@@ -220,6 +226,8 @@ fn answer(route: &Route, gives: &AnswerContract) -> Value {
     if route.scope != Scope::Node {
         let what = "The position the answer reflects";
         header("Wellspring-Position", what, json!({"type": "integer"}));
+        let what = "The history of the log";
+        header("Wellspring-History", what, json!({"type": "string"}));
     }
     for given in gives.headers {
         header(given.name, given.what, schema(given.values, &[]));

@@ -149,11 +149,17 @@ pub static MIN_POSITION: Header = Header {
     what: "Wait until the log has reached this position.",
     values: Values::Integer { least: 0, most: u64::MAX, default: None },
 };
+/// `Wellspring-History`, for every route about a log.
+pub static HISTORY: Header = Header {
+    name: "Wellspring-History",
+    what: "The history that the request is about; refused if the log has another one.",
+    values: Values::Matching("^[0-9a-fA-F]{16}$"),
+};
 /// `Last-Event-ID`.
 pub static LAST_EVENT_ID: Header = Header {
     name: "Last-Event-ID",
-    what: "Position after which a subscription resumes.",
-    values: Values::Integer { least: 0, most: u64::MAX, default: None },
+    what: "The id of the last event that was processed: its position, with or without its history.",
+    values: Values::Matching("^[0-9]+(@[0-9a-fA-F]{16})?$"),
 };
 /// `Location` of a new resource, or of a link's target.
 pub static LOCATION: Header = Header {

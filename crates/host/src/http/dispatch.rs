@@ -10,12 +10,12 @@
 //! | `allowance::of_client` | 429 | who pays: connection, address |
 //! | `judge_head` | 400, 403, 431 | sound framing, a host that is ours |
 //! | `find`, `name` | 400, 404, 405, 414 | route, names in the path |
-//! | `prepare` | 401, 403, 404, 429, 503 | accounts as new as asked, principal, its allowance, the log |
+//! | `prepare` | 401, 403, 404, 409, 429, 503 | accounts as new as asked, principal, its allowance, the log, of the history that is named |
 //! | `hold_against` | 406, 422 | parameters and media type as declared |
 //! | the handler, or `forward` | its own; 503 without a leader | an answer or a problem |
 //! | `allowance::of_memory` | 429, 503 | memory of the answer |
 //! | `Face::render` | | a problem as the face's clients expect it |
-//! | position, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
+//! | position, history, `pay_by`, `security`, `cors` | | headers of every answer, its bytes charged |
 //! | `Exchange::end` | | figures, log lines, audit, trace; the request id |
 
 use super::allowance;
@@ -28,7 +28,9 @@ use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
-use super::{Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, passed_on};
+use super::{
+    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history, passed_on,
+};
 use crate::access::credentials;
 use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
@@ -58,10 +60,11 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
         // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
-    if let (None, Some(log), ReflectedPosition::TheLog) =
-        (response.position, &exchange.log, response.reflects)
-    {
-        response.position = Some(log.head());
+    if let (Some(log), ReflectedPosition::TheLog) = (&exchange.log, response.reflects) {
+        response.position = response.position.or_else(|| Some(log.head()));
+        if let Some(history) = log.history() {
+            response = response.with(history::HEADER, history.to_string());
+        }
     }
     if let (true, Some(system)) = (is_of_node, host.node.get(SYSTEM_LOG)) {
         let position = system.head().to_string();
@@ -297,5 +300,5 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         request.log = log;
         request.log()?;
     }
-    Ok(())
+    history::check_header(host, request, log_of(route, request))
 }

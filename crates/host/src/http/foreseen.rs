@@ -82,7 +82,7 @@ const BODY: &[&Kind] = &[
 
 impl Route {
     /// Whether it concerns one log.
-    pub(crate) fn is_about_a_log(&self) -> bool {
+    pub fn is_about_a_log(&self) -> bool {
         self.scope != Scope::Node || self.path.contains("{log}")
     }
 
@@ -102,7 +102,10 @@ impl Route {
             (holds_json, &[&problem::MALFORMED_JSON]),
             (self.needs.are_of_accounts(), CREDENTIALS),
             (matches!(self.needs, Needs::Role(_)), &[&problem::FORBIDDEN]),
-            (self.is_about_a_log(), &[&problem::LOG_NOT_FOUND, &problem::CATCHING_UP]),
+            (
+                self.is_about_a_log(),
+                &[&problem::LOG_NOT_FOUND, &problem::ANOTHER_HISTORY, &problem::CATCHING_UP],
+            ),
             (self.is_about_a_log() && may_write, &[&problem::SYSTEM_LOG_KEPT]),
             (contract.takes.is_some(), BODY),
             (

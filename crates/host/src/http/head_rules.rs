@@ -11,7 +11,7 @@ use hyper::{HeaderMap, Version};
 
 /// Headers that matter here and must not be repeated: proxies on the way may pick another value. In
 /// the order of the bits of [`HeadRules::seen`].
-const ONCE: [&str; 9] = [
+const ONCE: [&str; 10] = [
     "Authorization",
     "X-API-Key",
     "Idempotency-Key",
@@ -21,6 +21,7 @@ const ONCE: [&str; 9] = [
     "Origin",
     "If-Match",
     "Wellspring-Min-System-Position",
+    "Wellspring-History",
 ];
 
 /// Why it is ambiguous where a request ends or whom it is for: the connection ends with the answer.
@@ -94,6 +95,7 @@ impl<'a> HeadRules<'a> {
                 self.transfer_encodings += 1;
                 self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
             }
+            18 if is("wellspring-history") => self.note_once(9),
             23 if is("wellspring-min-position") => self.note_once(3),
             30 if is("wellspring-min-system-position") => self.note_once(8),
             _ => {}

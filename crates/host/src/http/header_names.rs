@@ -10,6 +10,8 @@ pub(crate) static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-
 /// A position that the answer must reflect.
 pub(crate) static WELLSPRING_MIN_POSITION: HeaderName =
     HeaderName::from_static("wellspring-min-position");
+/// The history that the request is about.
+pub(crate) static WELLSPRING_HISTORY: HeaderName = HeaderName::from_static(super::history::HEADER);
 /// A position of the system log that must be known before authentication.
 pub(crate) static WELLSPRING_MIN_SYSTEM_POSITION: HeaderName =
     HeaderName::from_static("wellspring-min-system-position");

@@ -20,6 +20,7 @@ mod forward;
 pub mod fresh;
 pub(crate) mod head_rules;
 mod header_names;
+pub mod history;
 pub mod idempotency;
 mod leaving;
 pub mod lines;

@@ -80,6 +80,10 @@ crate::kinds! {
         "Another client holds the lease; remaining_ms says for how long at most, unless it renews.",
         "Retry later, or wait for the lease with wait_ms.",
         "another client holds the lease for up to 1200 ms more" r#""remaining_ms":1200"#;
+    ANOTHER_HISTORY 409 "another-history" "The log has another history" Retry::No,
+        "The request names a history, or a position, that is not of this log: it was restored from a backup or created anew since the client saw it. Nothing was done.",
+        "Decide what becomes of what was derived from the other history. Then start again from a position of this log (its history and head are in the problem), or from the beginning.",
+        "position 858 is ahead of the log, whose head is 580: it belongs to another history, or to another log" r#""head":580,"position":858,"history":"4f1c09d2a87b4e6f""#;
     ID_REUSED 409 "event-id-reused" "The event id is already used" Retry::No,
         "Another event in the log has this id, with different content. Nothing was appended.",
         "Use a new id for a new event. A retry must send exactly the same event.",

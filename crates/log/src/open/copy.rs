@@ -61,6 +61,7 @@ pub(crate) fn open_shared(
                 role: Role::CatchingUp { place: journal.place(), end: None },
                 epoch: origin.epoch,
                 shared: Some((journal.confirmations(), journal.counters())),
+                history: journal.history(),
                 journal: Box::new(journal),
                 process: Some(process),
             }

@@ -9,6 +9,7 @@ use start::{StartedJournal, start};
 
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
+use crate::history::history_of_salt;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
 use crate::journal::{CopyIdentity, FileJournal, claim_epoch, create_segment, was_claimed};
 use crate::options::Options;
@@ -22,9 +23,9 @@ use crate::segments::{OpenSegment, Run, build_active, check_next, open_sealed};
 use crate::sequencer::{FullSegment, Sequencer};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 /// Smallest and largest configurable segment size. Offsets are u32, and a batch may exceed the size
 /// by its own length.
@@ -82,13 +83,22 @@ fn recover_and_start(storage: &Arc<dyn Storage>, options: Options) -> Result<Ope
     let epoch = claim_epoch(&**storage, recovered.seen_epoch)?;
     recovered.last.make_durable()?;
     let sync = options.sync;
+    let history = history_of_first(&**storage)?;
     start(storage, options, recovered, |writer| StartedJournal {
         journal: Box::new(FileJournal::new(writer, sync, epoch)),
         role: Role::Leading { epoch },
         epoch,
         shared: None,
         process: None,
+        history: Arc::new(OnceLock::from(history)),
     })
+}
+
+/// The history of a log of files, which its first segment tells.
+fn history_of_first(storage: &dyn Storage) -> Result<HistoryId, OpenError> {
+    let file = open_file(storage, 1)?;
+    let header = recover::read_header(&*file, &segment_name(1))?;
+    Ok(history_of_salt(header.salt))
 }
 
 /// Reads the segments of a folder; creates the first one, with this source, in an empty folder.

@@ -2,6 +2,7 @@
 
 use super::{OpenedLog, RecoveredSegments, io_error};
 use crate::error::OpenError;
+use crate::extent::DurableEnd;
 use crate::feed::Feed;
 use crate::journal::{Confirmations, Journal, Resume, SegmentWriter, SharedCounters};
 use crate::lease::Leases;
@@ -20,6 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
+use wellspring_types::HistoryId;
 
 /// The journal of a starting log, and the log's role.
 pub(super) struct StartedJournal {
@@ -29,6 +31,8 @@ pub(super) struct StartedJournal {
     pub(super) shared: Option<(Arc<Confirmations>, Arc<SharedCounters>)>,
     /// The node process of a shared log.
     pub(super) process: Option<NodeProcess>,
+    /// The log's history, now or later.
+    pub(super) history: Arc<OnceLock<HistoryId>>,
 }
 
 pub(super) fn start(
@@ -55,7 +59,7 @@ pub(super) fn start(
     .map_err(io_error("reading the last segment"))?;
     let recorded_at_us = last_recorded_at_us(&scanned, &segments)?;
     let barriers_us = writer.barriers_us();
-    let StartedJournal { journal, role, epoch, shared, process } = journal(writer);
+    let StartedJournal { journal, role, epoch, shared, process, history } = journal(writer);
     let is_copy = shared.is_some();
     let mark = StagedMark::new(scanned.next, role.leads());
     let limits = journal.limits();
@@ -106,6 +110,8 @@ pub(super) fn start(
         storage: Arc::clone(storage),
         segments,
         feed,
+        durable_end: DurableEnd::at(base, scanned.end),
+        history,
         epoch: AtomicU64::new(epoch),
         limits,
         role_changes: Feed::at(0),

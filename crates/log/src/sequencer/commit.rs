@@ -430,7 +430,11 @@ impl Sequencer {
     pub(super) fn published(&self, committer: &mut Committer, batch: &JournalBatch) {
         // Waiters are woken in `tell`, once the committer's lock is released.
         let is_cut = planted(Plant::HalfRequest) && !self.role().leads() && batch.count > 1;
-        self.feed.advance(batch.last() - u64::from(is_cut));
+        {
+            let _moving = self.options.head_gate.moving();
+            self.durable_end.set(batch.segment_base, batch.end());
+            self.feed.advance(batch.last() - u64::from(is_cut));
+        }
         Counters::add(&self.counters.batches, 1);
         self.counters.batch_events.record(batch.count.into());
         self.counters.batch_bytes.record(batch.bytes.len() as u64);

@@ -46,6 +46,7 @@ pub(crate) use wakes::OwedWakes;
 use crate::amount::{Amount, Count};
 use crate::append::Completion;
 use crate::error::AppendError;
+use crate::extent::DurableEnd;
 use crate::feed::Feed;
 use crate::histogram::{self, Recorder};
 use crate::journal::{Confirmations, JournalLimits, SharedCounters};
@@ -60,6 +61,7 @@ use crate::threads::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
+use wellspring_types::HistoryId;
 
 /// The state shared by a log's threads and callers.
 pub(crate) struct Sequencer {
@@ -67,6 +69,10 @@ pub(crate) struct Sequencer {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) segments: Arc<Segments>,
     pub(crate) feed: Feed,
+    /// Where the last durable batch ends; moved with the head, inside its gate.
+    pub(crate) durable_end: DurableEnd,
+    /// The log's history; unset in a copy that does not know its shared log yet.
+    pub(crate) history: Arc<OnceLock<HistoryId>>,
     pub(crate) interests: Interests,
     pub(crate) leases: Leases,
     /// The epoch in which this node leads, or led last.

@@ -1,9 +1,9 @@
 //! Kafka sinks with the real binary and real brokers: consumers with `read_committed` see every
 //! event once, whatever is killed.
 //!
-//! `WELLSPRING_TEST_TRIAL=full` makes the first test the full trial: a million events, 20 kills of the
-//! server and 5 of the broker (`WELLSPRING_TEST_TRIAL=full cargo test -p wellspring-server --features
-//! kafka --test blackbox kafka_sinks`).
+//! `WELLSPRING_TEST_TRIAL=full` makes the first test the full trial: a million events, 20 kills of
+//! the server and 5 of the broker (`WELLSPRING_TEST_TRIAL=full cargo test -p wellspring-server
+//! --features kafka --test blackbox kafka_sinks`).
 
 use crate::client::Client;
 use crate::server::Server;

@@ -3,6 +3,7 @@
 use super::copy::CopyIdentity;
 use super::offers::Purpose;
 use super::{ArrivedBatch, Origin, SharedJournal, Stage};
+use crate::history::history_of_cluster;
 use crate::journal::{JournalBatch, JournalError, Settlement};
 use crate::plants::{Plant, planted};
 use crate::record::RecordView;
@@ -121,6 +122,7 @@ impl SharedJournal {
             let reason = format!("the copy is of cluster {known}, the shared log of {cluster}");
             return self.detach(reason);
         }
+        let _ = self.history.set(history_of_cluster(cluster));
         self.identity = Some(identity);
         self.write_identity(self.now_us());
         self.offers.stop();

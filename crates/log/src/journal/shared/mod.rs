@@ -21,6 +21,7 @@ mod offers;
 pub(crate) use confirmations::Confirmations;
 pub(crate) use copy::CopyIdentity;
 
+use crate::history::history_of_cluster;
 use crate::journal::{
     Journal, JournalBatch, JournalError, JournalLimits, Resume, SegmentWriter, Settlement,
 };
@@ -37,11 +38,11 @@ use crate::storage::{Storage, StorageFile};
 use offers::Offers;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 /// Maximum batch size that requests join, whatever the engine accepts.
 const BATCH_BYTES: usize = 8 << 20;
@@ -130,6 +131,8 @@ pub(crate) struct SharedJournal {
     options: SharedOptions,
     entry_bytes: usize,
     identity: Option<CopyIdentity>,
+    /// The history that the identity names, for readers of the log.
+    history: Arc<OnceLock<HistoryId>>,
     /// When to retry writing it after a failure.
     identity_due_us: Option<u64>,
     rule: Rule,
@@ -197,6 +200,9 @@ impl SharedJournal {
             storage,
             clock,
             entry_bytes: limits.entry_bytes,
+            history: Arc::new(
+                cluster.map_or_else(OnceLock::new, |id| history_of_cluster(id).into()),
+            ),
             identity,
             identity_due_us: None,
             rule,
@@ -235,6 +241,11 @@ impl SharedJournal {
 
     pub(crate) fn counters(&self) -> Arc<SharedCounters> {
         Arc::clone(&self.counters)
+    }
+
+    /// The log's history, once this node knows which shared log it follows.
+    pub(crate) fn history(&self) -> Arc<OnceLock<HistoryId>> {
+        Arc::clone(&self.history)
     }
 
     fn now_us(&self) -> u64 {

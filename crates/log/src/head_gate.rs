@@ -1,0 +1,28 @@
+//! Looking at several logs in one moment.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What the heads of logs pass when they move. While it is [held](Self::hold), none of the logs
+/// that share it moves its head, so all of them can be looked at as of one moment: whatever caused
+/// an event that is seen is seen, too, in whichever log it is.
+#[derive(Debug, Clone, Default)]
+pub struct HeadGate(Arc<RwLock<()>>);
+
+/// While it lives, no head moves. Appends wait meanwhile, so it is for microseconds.
+#[derive(Debug)]
+pub struct HeldHeads<'a> {
+    _guard: RwLockWriteGuard<'a, ()>,
+}
+
+impl HeadGate {
+    /// Stops all heads until the result is dropped.
+    #[must_use]
+    pub fn hold(&self) -> HeldHeads<'_> {
+        HeldHeads { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// While the result lives, a head is moving.
+    pub(crate) fn moving(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}

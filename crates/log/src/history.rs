@@ -1,0 +1,41 @@
+//! The identity of a log's history, derived from what is on disk already.
+//!
+//! A log of files: from the salt of its first segment, which is random, never changes and travels
+//! with every copy of the folder. The derivation is one-way, because the salt must not leave the
+//! disk (see [`batch`](crate::batch)). A restore writes the first segment with another salt. A copy
+//! of a shared log: from the id that the log's founder drew, so all nodes agree.
+
+use crate::shared::entry::ClusterId;
+use sha2::{Digest, Sha256};
+use wellspring_types::HistoryId;
+
+/// Separates this use of the salt from any other.
+const DOMAIN: &[u8] = b"wellspring history 1\0";
+
+/// The history of a log of files whose first segment has this salt.
+#[must_use]
+pub fn history_of_salt(salt: u64) -> HistoryId {
+    let digest = Sha256::new().chain_update(DOMAIN).chain_update(salt.to_le_bytes()).finalize();
+    let first: [u8; 8] = digest[..8].try_into().expect("a digest has 32 bytes");
+    HistoryId(u64::from_be_bytes(first))
+}
+
+/// The history of a shared log.
+pub(crate) fn history_of_cluster(cluster: ClusterId) -> HistoryId {
+    let first: [u8; 8] = cluster.0[..8].try_into().expect("an id has 16 bytes");
+    HistoryId(u64::from_be_bytes(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_derivation_is_pinned() {
+        // Consumers keep ids, so no release may derive others.
+        assert_eq!(history_of_salt(0).to_string(), "290d865039207030");
+        assert_eq!(history_of_salt(0x0123_4567_89ab_cdef).to_string(), "27082c778dc36ff5");
+        let cluster = ClusterId([1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9, 9, 9, 9, 9]);
+        assert_eq!(history_of_cluster(cluster).to_string(), "0102030405060708");
+    }
+}
