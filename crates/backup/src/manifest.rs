@@ -101,8 +101,7 @@ impl Manifest {
         struct Version {
             format: u32,
         }
-        let damaged =
-            |what: String| BackupError::Damaged { file: file.to_owned(), what };
+        let damaged = |what: String| BackupError::Damaged { file: file.to_owned(), what };
         let version = serde_json::from_slice::<Sealed<Version>>(bytes)
             .map_err(|error| damaged(format!("it is not the manifest of a backup ({error})")))?;
         if version.manifest.format != FORMAT {
@@ -154,8 +153,7 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let segment =
-            SegmentBackup { base: 1, next: 9, bytes: 900, crc32c: 7, recorded_at_us: 5 };
+        let segment = SegmentBackup { base: 1, next: 9, bytes: 900, crc32c: 7, recorded_at_us: 5 };
         let log = LogBackup {
             name: "main".into(),
             history: "4f1c09d2a87b4e6f".into(),

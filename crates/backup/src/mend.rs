@@ -133,9 +133,8 @@ fn check(mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<()> 
     check_end(&reader, segment)
         .map_err(|what| BackupError::Damaged { file: shown.clone(), what })?;
     let bytes = segment.bytes + own_bytes;
-    let mut reader =
-        SegmentReader::begin(BufReader::new(open()?), &shown, segment.base, bytes)
-            .map_err(failed)?;
+    let mut reader = SegmentReader::begin(BufReader::new(open()?), &shown, segment.base, bytes)
+        .map_err(failed)?;
     reader.read_to_end().map_err(|fault| match BackupError::of_segment(&shown, fault) {
         BackupError::Damaged { what, .. } => BackupError::Damaged {
             file: shown.clone(),

@@ -82,9 +82,10 @@ impl Source for OpenLogs {
     }
 
     fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>> {
-        let extent = self.extents.get(&log.name).and_then(|extent| {
-            extent.segments.iter().find(|known| known.base() == segment.base)
-        });
+        let extent = self
+            .extents
+            .get(&log.name)
+            .and_then(|extent| extent.segments.iter().find(|known| known.base() == segment.base));
         let Some(extent) = extent else {
             let what = format!("the log {} has no segment {}", log.name, segment.base);
             return Err(BackupError::NotFound { what });

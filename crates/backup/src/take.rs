@@ -181,11 +181,7 @@ fn copy(
 }
 
 /// Reads a segment that the store has.
-fn reread(
-    store: &mut dyn Store,
-    file: &str,
-    planned: &PlannedSegment,
-) -> Outcome<SegmentBackup> {
+fn reread(store: &mut dyn Store, file: &str, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
     let bytes = store.read(file)?;
     read_segment(bytes, file, planned)
 }

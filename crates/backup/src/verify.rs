@@ -45,11 +45,7 @@ pub fn verify(
     Ok(report)
 }
 
-fn verify_segment(
-    store: &mut dyn Store,
-    log: &LogBackup,
-    segment: &SegmentBackup,
-) -> Outcome<u64> {
+fn verify_segment(store: &mut dyn Store, log: &LogBackup, segment: &SegmentBackup) -> Outcome<u64> {
     let file = segment.file(&log.history);
     let failed = |fault| BackupError::of_segment(&file, fault);
     let damaged = |what: String| BackupError::Damaged { file: file.clone(), what };
@@ -59,7 +55,9 @@ fn verify_segment(
     let mut events = 0;
     while let Some(batch) = reader.next_batch().map_err(failed)? {
         for record in batch.records() {
-            record.ok_or_else(|| damaged(format!("a record of the batch at byte {}", batch.offset)))?;
+            record.ok_or_else(|| {
+                damaged(format!("a record of the batch at byte {}", batch.offset))
+            })?;
             events += 1;
         }
     }

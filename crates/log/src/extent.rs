@@ -119,6 +119,12 @@ pub struct SegmentSlice {
 }
 
 impl SegmentSlice {
+    /// The same bytes, up to an offset in the segment.
+    #[must_use]
+    pub fn until(self, end: u64) -> SegmentSlice {
+        SegmentSlice { end: self.end.min(end), ..self }
+    }
+
     /// The number of bytes that are left.
     #[must_use]
     pub fn remaining(&self) -> u64 {

@@ -70,7 +70,7 @@ impl Log {
             stopped |= flow.is_break();
             flow
         };
-        let extent = self.extent(&self.sequencer().options.head_gate.hold());
+        let extent = self.extent_now();
         self.scrub_segments(&extent, &mut report, &mut counted);
         self.scrub_indexes(&mut report, &mut counted);
         if stopped {

@@ -118,7 +118,8 @@ impl ArchiveReader {
         };
         let mut entries = BTreeMap::new();
         let mut archive = Archive::new(BufReader::new(&file));
-        let found = archive.entries_with_seek().map_err(BackupError::io(format!("reading {place}")))?;
+        let found =
+            archive.entries_with_seek().map_err(BackupError::io(format!("reading {place}")))?;
         for entry in found {
             // It ends here if it was cut off; without its manifest it holds no finished backup.
             let Ok(entry) = entry else { break };

@@ -33,9 +33,8 @@ impl FolderStore {
         let path = dir.join(LOCK);
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
-        let lock = options
-            .open(&path)
-            .map_err(BackupError::io(format!("opening {}", path.display())))?;
+        let lock =
+            options.open(&path).map_err(BackupError::io(format!("opening {}", path.display())))?;
         match lock.try_lock() {
             Ok(()) => Ok(FolderStore { dir: dir.to_owned(), _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(BackupError::Unfit(format!(

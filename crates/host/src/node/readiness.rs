@@ -86,8 +86,8 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
             more => format!(", and {more} more segments are"),
         };
         let detail = format!(
-            "of {name}, {first}{more}; wellspring verify lists all damage. Restore the file, \
-             then restart"
+            "of {name}, {first}{more}; wellspring verify lists all damage. Stop the server, \
+             run `wellspring mend` with a backup, and restart"
         );
         let mut file = Vec::new();
         push_string(&mut file, &first.file);

@@ -73,6 +73,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         tokio::spawn(async move { tell_refusals(&audited).await });
         log_watch::start(&host);
         cluster_watch::start(&host);
+        host.backups.start(&host.node, &host.clock, host.stopping.clone())?;
+        host.scrubs.start(&host.node, &host.clock, host.stopping.clone())?;
         host.node.join();
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
