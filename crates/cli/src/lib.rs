@@ -77,7 +77,7 @@ pub enum Tool {
     Log(logs::LogArgs),
     /// Take a backup of a running server, or list backups
     Backup(backup::BackupArgs),
-    /// Make a data folder from a backup, whole or up to a position or a time
+    /// Make a data folder from a backup, also up to a position or time
     Restore(backup::RestoreArgs),
     /// Replace damaged segments of a data folder from a backup
     Mend(backup::MendArgs),
@@ -87,7 +87,7 @@ pub enum Tool {
     Token(accounts::TokenArgs),
     /// Show the events, segments and batches in a data folder, without a server
     Inspect(inspect::InspectArgs),
-    /// Check every byte of a log in a data folder, or of a backup, without a server
+    /// Check every byte of a log, or of a backup, without a server
     Verify(verify::VerifyArgs),
     /// Manage a service of several nodes: status, leader, key, demo
     Cluster(cluster::ClusterArgs),

@@ -230,7 +230,7 @@ crate::kinds! {
         "the log accepts no appends: the barrier failed";
     DAMAGED 503 "damaged" "Reads have found damaged data" Retry::No,
         "Reads have found bytes on disk that differ from what was written.",
-        "Run wellspring verify on the data folder and restore it from a backup.",
+        "Stop the server and run wellspring mend with a backup; wellspring verify lists all damage.",
         "of main, 00000000000000000001.seg is damaged; wellspring verify lists all damage. Stop the server, run `wellspring mend` with a backup, and restart";
     MAIN_DELETED 503 "main-deleted" "The log main has been deleted" Retry::No,
         "The log main was deleted, and with it everything that is answered from it.",

@@ -428,7 +428,7 @@ async fn the_system_log_is_read_by_admins_and_written_by_nobody() {
         let told = server.ask_as(route, &path, &server.tokens["o"]).await;
         assert!(told.is_problem("forbidden"), "{path}: {told:?}");
         let told = server.ask_as(route, &path, &server.tokens["root"]).await;
-        let is_write = route.needs > Needs::Role(Role::Reader);
+        let is_write = route.method != "GET" && route.needs > Needs::Role(Role::Reader);
         assert_eq!(told.is_problem("system-log"), is_write, "{} {path}: {told:?}", route.method);
         assert!(is_write || told.status != 403, "{told:?}");
     }

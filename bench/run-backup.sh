@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Backup, restore and scrub: how fast, and what appends notice of them.
+#
+# - backup: bytes a second of `wellspring backup` to a folder, against a plain copy of the same segments with a
+#   barrier (cp, sync) in turns; and the 99th percentile of durable appends during backups against quiet ones.
+# - restore: events a second.
+# - scrub: appends a second of a server that scrubs at its default bound all the time, against one that never does,
+#   at the same time on the same cores.
+# Environment: WELLSPRING_BIN, EVENTS (2000000), ROUNDS (3), SECS (10); see servers.sh.
+# shellcheck disable=SC2034,SC2154
+plain=1
+source "$(dirname "$0")/servers.sh"
+events=${EVENTS:-2000000} rounds=${ROUNDS:-3} secs=${SECS:-10}
+now() { date +%s.%N; }
+since() { echo "$(now) $1" | awk '{ printf "%.3f", $1 - $2 }'; }
+cold() { sync; echo 1 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
+
+start wellspring wellspring free --scrub-bytes-per-s 0
+url=http://${address[wellspring]}
+awk -v n="$events" 'BEGIN { for (i = 1; i <= n; i++)
+    printf "{\"type\":\"OrderPlaced\",\"tags\":[\"order:%d\",\"customer:%d\"],\"data\":{\"total\":%d.50,\"note\":\"a few words of text\"}}\n", i, i % 5000, i % 900 }' \
+    > "$work/events.ndjson"
+"$wellspring" import "$work/events.ndjson" --url "$url" 2>&1 | tail -1
+data=$work/wellspring-data; [ -d "$data" ] || data=$(find "$work" -maxdepth 2 -type d -name logs | head -1 | xargs dirname)
+bytes=$(cat "$data"/logs/*/*.seg | wc -c)
+{
+    heading "Backup, restore, scrub: $events events, $((bytes / 1000000)) MB of segments"
+    for (( round = 0; round < rounds; round++ )); do
+        cold; begun=$(now); mkdir -p "$work/copy"; cp "$data"/logs/main/*.seg "$work/copy/"; sync "$work/copy"/*; copied=$(since "$begun"); rm -rf "$work/copy"
+        cold; begun=$(now); "$wellspring" backup --url "$url" --to "$work/backup" 2> /dev/null; took=$(since "$begun")
+        begun=$(now); "$wellspring" restore --from "$work/backup" --data "$work/restored" > /dev/null 2>&1; restored=$(since "$begun")
+        rm -rf "$work/restored"; [ $(( round + 1 )) -lt "$rounds" ] && rm -rf "$work/backup"
+        echo "$copied $took $restored" | awk -v b="$bytes" -v e="$events" '{
+            printf "- backup %.0f MB/s, copy with a barrier %.0f MB/s: %.2f; restore %.2f M events/s\n", b/$2/1e6, b/$1/1e6, $1/$2, e/$3/1e6 }'
+    done
+    # Appends of one event from 16 connections, durable, with a backup running and without, in turns.
+    body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
+    load() { "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 -q 2> /dev/null | grep -o 'p99 [0-9.]* *[a-zµ]*' | head -1; }
+    for (( round = 0; round < rounds; round++ )); do
+        echo "- appends at 1,500/s, quiet: $(load)"
+        ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" 2> /dev/null || true; done ) & loop=$!
+        echo "- appends at 1,500/s, during backups without a limit: $(load)"
+        kill "$loop"; wait "$loop" 2> /dev/null || true
+        ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" --rate 67108864 2> /dev/null || true; done ) & loop=$!
+        echo "- appends at 1,500/s, during backups at 64 MiB/s: $(load)"
+        kill "$loop"; wait "$loop" 2> /dev/null || true
+    done
+} | tee -a "$work/report"
