@@ -13,6 +13,8 @@ pub(crate) const TAGS_ATTRIBUTE: &str = "wellspringtags";
 pub(crate) const METADATA_ATTRIBUTE: &str = "wellspringmetadata";
 /// Extension attribute in which `export` tells the position.
 pub(crate) const POSITION_ATTRIBUTE: &str = "wellspringposition";
+/// Extension attribute in which `export` tells the history that the position is of.
+pub(crate) const HISTORY_ATTRIBUTE: &str = "wellspringhistory";
 /// Extension attribute in which `export` tells when the event was recorded.
 pub(crate) const RECORDED_AT_ATTRIBUTE: &str = "wellspringrecordedat";
 /// Metadata key of the CloudEvent's own id.
@@ -101,7 +103,7 @@ impl Attributes {
             METADATA_ATTRIBUTE => {
                 self.metadata = Some(string_map(name, nested(name, raw)?.as_ref())?);
             }
-            POSITION_ATTRIBUTE => {}
+            POSITION_ATTRIBUTE | HISTORY_ATTRIBUTE => {}
             RECORDED_AT_ATTRIBUTE => self.recorded_at = Some(string(name, raw)?),
             "time" => self.others.push(("time".to_owned(), string(name, raw)?)),
             other => self.others.push((format!("ce_{other}"), scalar(other, raw)?)),

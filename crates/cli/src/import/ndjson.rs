@@ -6,7 +6,8 @@ use wellspring_types::{DataKind, Event, EventId};
 /// Reads one event; counts in `folded` tags that are given twice.
 ///
 /// What the server adds to an event is taken back: `position` is dropped, as the
-/// new log gives its own; `recorded_at` is kept as metadata unless that name is taken.
+/// new log gives its own; `recorded_at` is kept as metadata unless that name is taken. `history`, which `export` adds, is dropped with
+/// the position.
 pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
     let mut event_type = None;
     let mut tags = Vec::new();
@@ -29,7 +30,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
             "id" if raw.get() == "null" => {}
             "id" => id = Some(uuid("id", &string("id", raw)?)?),
             "metadata" => metadata = string_map("metadata", raw)?,
-            "position" => {}
+            "position" | "history" => {}
             "recorded_at" => recorded_at = Some(string("recorded_at", raw)?),
             other => {
                 let known = "type, tags, data, data_base64, id, metadata";
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_export_wrote_can_be_imported() {
-        let text = r#"{"position":7,"type":"T","tags":[],"data":1,"id":null,"metadata":{},"recorded_at":"2026-01-01T00:00:00Z"}"#;
+        let text = r#"{"position":7,"type":"T","tags":[],"data":1,"id":null,"metadata":{},"recorded_at":"2026-01-01T00:00:00Z","history":"4f1c09d2a87b4e6f"}"#;
         let read = event(text).unwrap();
         assert_eq!(read.metadata, [("recorded_at".into(), "2026-01-01T00:00:00Z".into())]);
     }

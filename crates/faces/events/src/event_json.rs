@@ -21,7 +21,7 @@ pub enum Style {
     /// `/v1`.
     Native,
     /// `/v1/import`: as native, and events as `/v1/events` writes them. Repeated tags count once; a
-    /// position is ignored; the recording time is kept as metadata.
+    /// position and a history are ignored; the recording time is kept as metadata.
     Import,
     /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
     /// object, `after` may be a string of digits.
@@ -196,7 +196,7 @@ impl<'a> EventReader<'a> {
                     once(&mut metadata, at, ())?;
                     self.read_metadata(value)
                 }
-                "position" if style == Style::Import => value.raw().map(drop),
+                "position" | "history" if style == Style::Import => value.raw().map(drop),
                 "recorded_at" if style == Style::Import => {
                     once(&mut recorded_at, at, value.string()?)
                 }
