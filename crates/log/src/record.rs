@@ -34,6 +34,8 @@ const FLAG_ID: u8 = 2;
 const FLAG_KEY: u8 = 4;
 const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
 const DIGEST_BYTES: usize = 16;
+/// Where the time stands in a record.
+const TIME_AT: usize = 16;
 
 /// A client's key for a whole request, with a digest of its body: the same key with the same digest
 /// is a retry, with another digest an error.
@@ -50,6 +52,8 @@ pub struct RequestKey {
 pub struct EncodedEvents {
     bytes: Vec<u8>,
     count: u32,
+    /// Whether an event of them wants a time.
+    has_times: bool,
 }
 
 /// A point to which [`EncodedEvents`] can be rewound.
@@ -69,12 +73,12 @@ impl EncodedEvents {
     /// No events yet, with capacity for `bytes` of encoded records.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> EncodedEvents {
-        EncodedEvents { bytes: Vec::with_capacity(bytes), count: 0 }
+        EncodedEvents { bytes: Vec::with_capacity(bytes), ..EncodedEvents::default() }
     }
 
     /// Validated records with zero positions and times and without a request key.
     pub(crate) fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
-        EncodedEvents { bytes, count }
+        EncodedEvents { bytes, count, has_times: false }
     }
 
     /// Number of events.
@@ -95,14 +99,15 @@ impl EncodedEvents {
         self.bytes.len()
     }
 
-    /// The records as laid out on disk, with zero positions and times. Equal events have equal
-    /// bytes within a format version.
+    /// The records as laid out on disk, with zero positions, and zero times unless
+    /// [wanted](Self::push_recorded). Equal events have equal bytes within a format version.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The records in order, with zero positions and times.
+    /// The records in order, with zero positions, and zero times unless
+    /// [wanted](Self::push_recorded).
     pub fn iter(&self) -> impl Iterator<Item = RecordView<'_>> {
         records(&self.bytes)
     }
@@ -131,6 +136,63 @@ impl EncodedEvents {
         }
         self.count += 1;
         Ok(())
+    }
+
+    /// Adds one event that was recorded at this time, µs since 1970 UTC; 0: the time at which it is
+    /// staged. An append is refused if the time is before that of the event before it, or in the
+    /// future.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_recorded<T: AsRef<str>>(
+        &mut self,
+        event: &EventRef<'_, T>,
+        recorded_at_us: u64,
+    ) -> Result<(), Invalid> {
+        let start = self.bytes.len();
+        self.push(event)?;
+        self.bytes[start + TIME_AT..start + TIME_AT + 8]
+            .copy_from_slice(&recorded_at_us.to_le_bytes());
+        self.has_times |= recorded_at_us != 0;
+        Ok(())
+    }
+
+    /// Adds one event without checking it, for a digest of what these events count as. The result
+    /// must not be appended.
+    pub fn push_unchecked<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) {
+        encode(&mut self.bytes, event);
+        self.count += 1;
+    }
+
+    /// The events that were added since `savepoint`, which must come from this object.
+    #[must_use]
+    pub fn after(&self, savepoint: Savepoint) -> EncodedEvents {
+        let bytes = self.bytes[savepoint.bytes..].to_vec();
+        let count = self.count - savepoint.count;
+        EncodedEvents { bytes, count, has_times: self.has_times }
+    }
+
+    /// Adds events of another, without checking the limits of all of them, as
+    /// [`push_unchecked`](Self::push_unchecked).
+    pub fn extend(&mut self, events: &EncodedEvents) {
+        self.bytes.extend_from_slice(&events.bytes);
+        self.count += events.count;
+        self.has_times |= events.has_times;
+    }
+
+    /// Whether an event of these was pushed with a time of its own.
+    #[must_use]
+    pub fn has_times(&self) -> bool {
+        self.has_times
+    }
+
+    /// The times that the events want, in order; 0 for one that wants none.
+    pub(crate) fn wanted_times_us(&self) -> impl Iterator<Item = u64> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            let record = rest.split_off(..rest.len().min(read_length(rest)?))?;
+            Some(read_u64(record, TIME_AT))
+        })
     }
 
     /// A point to [`rewind`](Self::rewind) to.
@@ -193,6 +255,11 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// The length of the first of these records, if there is one.
+fn read_length(records: &[u8]) -> Option<usize> {
+    (!records.is_empty()).then(|| read_u32(records, 0) as usize)
+}
+
 fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
     let start = out.len();
     let flags = if event.kind == DataKind::Binary { FLAG_BINARY } else { 0 }
@@ -232,7 +299,7 @@ fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
 /// each record.
 pub(crate) fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
     record[8..16].copy_from_slice(&position.to_le_bytes());
-    record[16..24].copy_from_slice(&recorded_at_us.to_le_bytes());
+    record[TIME_AT..24].copy_from_slice(&recorded_at_us.to_le_bytes());
     let crc = crc32c::crc32c_append(read_u32(record, 4), &record[8..24]);
     record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
@@ -365,10 +432,11 @@ impl<'a> RecordView<'a> {
         read_u64(self.bytes, 8)
     }
 
-    /// When it was recorded, µs since 1970 UTC; never decreasing along positions.
+    /// When it was recorded, µs since 1970 UTC; never decreasing along positions. Before it is
+    /// staged: the time that it wants, or 0.
     #[must_use]
     pub fn recorded_at_us(&self) -> u64 {
-        read_u64(self.bytes, 16)
+        read_u64(self.bytes, TIME_AT)
     }
 
     /// Its type.

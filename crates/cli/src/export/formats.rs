@@ -1,12 +1,12 @@
 //! An event in the formats of an export.
 
 use crate::import::cloudevents::{
-    HISTORY_ATTRIBUTE, ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE, RECORDED_AT_ATTRIBUTE,
-    TAGS_ATTRIBUTE,
+    EVENT_ID_ATTRIBUTE, HISTORY_ATTRIBUTE, ID_METADATA, METADATA_ATTRIBUTE, POSITION_ATTRIBUTE,
+    RECORDED_AT_ATTRIBUTE, TAGS_ATTRIBUTE,
 };
 use crate::wire::{Fields, RecordedEvent, Text, push_string};
 use wellspring_host::clock::parse_rfc3339;
-use wellspring_types::HistoryId;
+use wellspring_types::{EventId, HistoryId};
 
 /// Appends an event as the server sent it, with the history of its log as the last member.
 pub(super) fn push_line(out: &mut Vec<u8>, line: &str, history: Option<HistoryId>) {
@@ -28,12 +28,20 @@ pub(super) fn push_cloudevent(
         out.push(b':');
         push_string(out, value);
     };
-    let tag = |key: &str| event.tags.iter().find_map(|tag| tag.0.strip_prefix(key));
+    // Empty attributes are none.
+    let tag = |key: &str| {
+        let values = event.tags.iter().filter_map(|tag| tag.0.strip_prefix(key));
+        values.into_iter().find(|value| !value.is_empty())
+    };
     let given = event.id.as_ref().map(|id| id.0.to_string());
     // An event without an id is identified by its position, which is as unique.
-    let id = event.metadata_value(ID_METADATA).or(given);
+    let named = event.metadata_value(ID_METADATA).filter(|id| !id.is_empty());
+    let id = named.or_else(|| given.clone()).unwrap_or_else(|| event.position.to_string());
     member("specversion", "1.0");
-    member("id", &id.unwrap_or_else(|| event.position.to_string()));
+    member("id", &id);
+    if EventId::parse(&id) != given.as_deref().and_then(EventId::parse) {
+        member(EVENT_ID_ATTRIBUTE, given.as_deref().unwrap_or_default());
+    }
     member("source", tag("source:").unwrap_or("wellspring"));
     member("type", &event.event_type);
     if let Some(subject) = tag("subject:") {
@@ -120,12 +128,14 @@ pub(super) fn push_csv(out: &mut Vec<u8>, event: &RecordedEvent<'_>) {
             out.extend_from_slice(cell.as_bytes());
         }
     }
-    out.push(b'\n');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::imported_event::ImportedEvent;
+    use proptest::prelude::*;
+    use wellspring_types::{DataKind, Event};
 
     const LINE: &str = r#"{"position":7,"type":"T","tags":["source:/s","subject:b"],"data":{"a":"x, \"y\""},"id":"018f5c3e-9b2a-7c11-8d3e-0123456789ab","metadata":{"k":"v"},"recorded_at":"2026-01-01T00:00:00.000000Z"}"#;
 
@@ -135,9 +145,10 @@ mod tests {
         push_cloudevent(&mut out, &RecordedEvent::parse(LINE).unwrap(), None);
         let text = String::from_utf8(out).unwrap();
         let event = crate::import::cloudevents::event(&text, &mut 0).unwrap();
+        assert_eq!(event.recorded_at.as_deref(), Some("2026-01-01T00:00:00.000000Z"));
+        let event = event.event;
         assert_eq!(event.tags, ["source:/s", "subject:b"]);
-        let recorded_at = ("recorded_at".to_owned(), "2026-01-01T00:00:00.000000Z".to_owned());
-        assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned()), recorded_at]);
+        assert_eq!(event.metadata, [("k".to_owned(), "v".to_owned())]);
         assert_eq!(event.data, br#"{"a":"x, \"y\""}"#);
         assert!(event.id.is_some());
         let mut out = Vec::new();
@@ -147,7 +158,7 @@ mod tests {
             Some(HistoryId(7)),
         );
         let event = crate::import::cloudevents::event(std::str::from_utf8(&out).unwrap(), &mut 0);
-        assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1"));
+        assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1").into());
     }
 
     #[test]
@@ -176,7 +187,7 @@ mod tests {
             concat!(
                 r#"7,2026-01-01T00:00:00.000000Z,T,"[""source:/s"",""subject:b""]","#,
                 r#"018f5c3e-9b2a-7c11-8d3e-0123456789ab,"{""k"":""v""}","{""a"":""x, \""y\""""}","#,
-                "\n"
+                ""
             )
         );
     }
@@ -189,5 +200,67 @@ mod tests {
         assert!(text.ends_with(r#"Z","history":"00000000000000ff"}"#), "{text}");
         let imported = crate::import::ndjson::event(&text, &mut 0);
         assert_eq!(imported, crate::import::ndjson::event(LINE, &mut 0));
+    }
+    /// Any event, and the line in which the server gives it.
+    fn recorded_line() -> impl Strategy<Value = (ImportedEvent, String)> {
+        let name = "[a-zé:\"]{1,12}";
+        let tag = prop_oneof![name, Just("source:".to_owned()), Just("subject:x".to_owned())];
+        let key = prop_oneof![
+            name,
+            Just(ID_METADATA.to_owned()),
+            Just("time".to_owned()),
+            Just("recorded_at".to_owned())
+        ];
+        let uuid = "0189[0-9a-f]{4}-9b2a-7c11-8d3e-[0-9a-f]{12}";
+        let value = prop_oneof![any::<String>(), uuid];
+        let data = prop_oneof![
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap().into_bytes()),
+            Just(br#"{"n" : 1.50, "n":[null , "\u00e9"]}"#.to_vec()),
+            Just(b"null".to_vec()),
+        ];
+        let data = prop_oneof![
+            data.prop_map(|text| (DataKind::Json, text)),
+            prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| (DataKind::Binary, bytes)),
+        ];
+        let parts = (
+            name,
+            prop::collection::btree_set(tag, 0..5).prop_map(Vec::from_iter).prop_shuffle(),
+            data,
+            proptest::option::of(uuid),
+            prop::collection::btree_map(key, value, 0..5).prop_map(Vec::from_iter).prop_shuffle(),
+        );
+        parts.prop_map(|(event_type, tags, (kind, data), id, metadata)| {
+            let id = id.map(|id| EventId::parse(&id).unwrap());
+            let event = Event { event_type, tags, data, kind, id, metadata };
+            let recorded_at = Some("2026-01-01T00:00:00.000001Z".to_owned());
+            let imported = ImportedEvent { event, recorded_at };
+            let mut line = b"{\"position\":7,".to_vec();
+            let mut rest = Vec::new();
+            imported.push(&mut rest);
+            line.extend_from_slice(&rest[1..]);
+            (imported, String::from_utf8(line).unwrap())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_event_comes_back_as_it_was((event, line) in recorded_line()) {
+            let recorded = RecordedEvent::parse(&line).unwrap();
+            let history = Some(HistoryId(7));
+            let mut ndjson = Vec::new();
+            push_line(&mut ndjson, &line, history);
+            let mut cloudevent = Vec::new();
+            push_cloudevent(&mut cloudevent, &recorded, history);
+            let text = std::str::from_utf8(&ndjson).unwrap();
+            prop_assert_eq!(&crate::import::ndjson::event(text, &mut 0).unwrap(), &event);
+            let text = std::str::from_utf8(&cloudevent).unwrap();
+            prop_assert_eq!(&crate::import::cloudevents::event(text, &mut 0).unwrap(), &event, "{}", text);
+            // For other readers: what the standard demands of attributes.
+            let attributes: serde_json::Value = serde_json::from_str(text).unwrap();
+            for required in ["id", "source", "type"] {
+                prop_assert!(attributes[required].as_str().is_some_and(|text| !text.is_empty()));
+            }
+            prop_assert!(attributes.get("subject").is_none_or(|subject| subject != ""));
+        }
     }
 }

@@ -1,19 +1,21 @@
 //! `wellspring export`: the events of a log as a file, whole or not at all.
 
+mod event_file;
 mod event_lines;
 mod formats;
 mod output;
+#[cfg(feature = "parquet")]
+mod parquet_file;
 
 use crate::exit::Failure;
-use crate::import::Format;
-use crate::import::csv_rows::EXPORT_COLUMNS;
+use crate::import;
 use crate::interrupt::on_interrupt;
 use crate::numbers::{counted, grouped, megabytes};
 use crate::progress::Progress;
 use crate::query::{QueryArgs, add_parameter};
 use crate::target::Target;
+use event_file::EventFile;
 pub(crate) use event_lines::{BEGINNING, EventLines, events_after, refused, within_history};
-use formats::{push_cloudevent, push_csv, push_line};
 use output::Output;
 use std::fs;
 use std::io::BufRead;
@@ -22,16 +24,48 @@ use std::sync::{Arc, OnceLock};
 use wellspring_host::client::Stream;
 use wellspring_host::http::history::ResumePoint;
 
+/// How an export writes events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One event per line, as the server sends it, with the log's history
+    Ndjson,
+    /// Comma-separated values with a header; one-way: `import` refuses it
+    Csv,
+    /// CloudEvents 1.0, one per line
+    Cloudevents,
+    /// Apache Parquet, for analysis; one-way
+    Parquet,
+}
+
+impl Format {
+    /// The format by the name of a file.
+    fn of_name(name: &str) -> Option<Format> {
+        if name.strip_suffix(".gz").unwrap_or(name).ends_with(".parquet") {
+            return Some(Format::Parquet);
+        }
+        import::Format::of_name(name).map(|format| match format {
+            import::Format::Ndjson => Format::Ndjson,
+            import::Format::Csv => Format::Csv,
+            import::Format::Cloudevents => Format::Cloudevents,
+        })
+    }
+}
+
 /// What `wellspring export` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Exports the events that the log held when the export began. FILE is written as FILE.part and renamed \
 when it is complete. If the connection breaks, the export fails and says where to continue (--after); \
-then, and after Ctrl-C, no file is left behind.
+then, and after Ctrl-C, no file is left behind. The last line says up to which position of which \
+history the export goes, for the next one (--after).
+
+NDJSON and CloudEvents can be imported again as they are: types, tags, payloads, ids, metadata and \
+times. Line breaks between the tokens of a JSON payload become spaces. CSV and Parquet are one-way.
 
 Examples:
   wellspring export -o all.ndjson.gz
-  wellspring export --tag customer:7 --format csv | head")]
+  wellspring export --tag customer:7 --format csv | head
+  wellspring export -o orders.parquet --type OrderPlaced")]
 pub struct ExportArgs {
     /// Write to this file instead of standard output (-); .gz compresses
     ///
@@ -40,8 +74,9 @@ pub struct ExportArgs {
     output: Option<PathBuf>,
     /// Format of the events [default: by the name of FILE, else ndjson]
     ///
-    /// Names that end in .csv or .cloudevents (before .gz) select that format. `import` reads all
-    /// formats back.
+    /// Names that end in .csv, .cloudevents or .parquet select that format (before .gz, except for
+    /// Parquet). `import` reads NDJSON and CloudEvents back as they were; CSV and Parquet are for
+    /// other programs.
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
@@ -58,9 +93,20 @@ pub struct ExportArgs {
 
 impl ExportArgs {
     /// The format, as given or by the name of the file.
-    fn format(&self) -> Format {
-        let told = || Format::of_name(&self.output.as_ref()?.to_string_lossy());
-        self.format.or_else(told).unwrap_or(Format::Ndjson)
+    ///
+    /// # Errors
+    /// Usage: Parquet in a file that is compressed as a whole.
+    fn format(&self) -> Result<Format, Failure> {
+        let name = self.output.as_ref().map(|path| path.to_string_lossy().to_ascii_lowercase());
+        let name = name.as_deref().unwrap_or_default();
+        let is_compressed = name.ends_with(".gz");
+        let format = self.format.or_else(|| Format::of_name(name)).unwrap_or(Format::Ndjson);
+        if format == Format::Parquet && is_compressed {
+            return Err(Failure::usage(
+                "Parquet compresses its columns itself; remove .gz from the name",
+            ));
+        }
+        Ok(format)
     }
 }
 
@@ -74,6 +120,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             eprintln!("\nInterrupted; no file was written.");
         }
     });
+    let format = args.format()?;
+    EventFile::check(format)?;
     let lines = open(args)?;
     let mut output = Output::open(args.output.as_deref())?;
     if let Some((unfinished, _)) = &output.rename {
@@ -83,12 +131,15 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let mut progress = Progress::start("export", None);
     // A progress bar would overwrite events on the same terminal.
     let quiet = args.output.is_none();
-    let copied = copy(lines, args.format(), &mut output, &mut |bytes, events| {
+    let copied = copy(lines, format, &mut output, &mut |bytes, events| {
         if !quiet {
             progress.update(bytes, events);
         }
     });
     progress.end();
+    if format == Format::Csv {
+        eprintln!("CSV is one-way; to import events again, export NDJSON or CloudEvents");
+    }
     let Copied { events, bytes, through } = copied?;
     output.finish()?;
     let seconds = progress.seconds();
@@ -127,31 +178,17 @@ fn copy(
     output: &mut Output,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Copied, Failure> {
-    let (mut events, mut bytes) = (0u64, 0u64);
     let history = lines.last.history;
-    let mut row = Vec::new();
-    if format == Format::Csv {
-        row.extend_from_slice(EXPORT_COLUMNS.join(",").as_bytes());
-        row.push(b'\n');
-    }
-    loop {
-        output.write(&row)?;
-        bytes += row.len() as u64;
-        row.clear();
-        let Some((line, event)) = lines.next()? else { break };
-        match format {
-            Format::Ndjson => push_line(&mut row, line, history),
-            Format::Cloudevents => push_cloudevent(&mut row, &event, history),
-            Format::Csv => push_csv(&mut row, &event),
-        }
-        if format != Format::Csv {
-            row.push(b'\n');
-        }
+    let mut file = EventFile::begin(format, output, history)?;
+    let mut events = 0u64;
+    while let Some((line, event)) = lines.next()? {
+        file.push(line, &event)?;
         events += 1;
         if events.is_multiple_of(1024) {
-            progress(bytes, events);
+            progress(file.bytes(), events);
         }
     }
+    let bytes = file.end()?;
     let position = lines.head.map_or(lines.last.position, |head| head.max(lines.last.position));
     Ok(Copied { events, bytes, through: ResumePoint { position, history } })
 }
@@ -168,8 +205,9 @@ mod tests {
             #[command(flatten)]
             args: ExportArgs,
         }
-        let format =
-            |words: &[&str]| Line::try_parse_from([&["x"], words].concat()).unwrap().args.format();
+        let format = |words: &[&str]| {
+            Line::try_parse_from([&["x"], words].concat()).unwrap().args.format().unwrap()
+        };
         for (name, expected) in [
             ("a.csv", Format::Csv),
             ("a.b/A.CSV.GZ", Format::Csv),
@@ -178,6 +216,7 @@ mod tests {
             ("a.jsonl.gz", Format::Ndjson),
             // Import takes it for cells between tabs, which export does not write.
             ("a.tsv", Format::Ndjson),
+            ("a.PARQUET", Format::Parquet),
             ("csv", Format::Ndjson),
             ("-", Format::Ndjson),
         ] {
@@ -185,5 +224,7 @@ mod tests {
             assert_eq!(format(&["-o", name, "--format", "csv"]), Format::Csv, "{name}");
         }
         assert_eq!(format(&[]), Format::Ndjson);
+        let twice = Line::try_parse_from(["x", "-o", "a.parquet.gz"]).unwrap().args.format();
+        assert!(twice.unwrap_err().message.contains("remove .gz"));
     }
 }

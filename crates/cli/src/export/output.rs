@@ -37,7 +37,8 @@ pub(super) struct Output {
     pub(super) rename: Option<(PathBuf, PathBuf)>,
 }
 
-trait Finish: Write {
+/// A place for bytes that can be made durable.
+pub(super) trait Finish: Write + Send {
     /// Writes what is left, so that it survives.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
@@ -100,6 +101,12 @@ impl Output {
                 Box::new(Plain(file))
             };
         Ok(Output { writer, name, rename: Some((part, path)) })
+    }
+
+    /// The bytes' way out.
+    #[cfg(feature = "parquet")]
+    pub(super) fn writer(&mut self) -> &mut dyn Finish {
+        &mut *self.writer
     }
 
     /// Writes bytes.
