@@ -131,8 +131,8 @@ pub struct ImportArgs {
     /// What becomes of the times at which events were recorded [default: keep, else metadata]
     ///
     /// By default times are kept as long as they fit: they must not be before that of the last event
-    /// of the log, nor in the future, so a whole export fits an empty log. From the first event on
-    /// whose time does not fit, they become metadata, and a message says so.
+    /// of the log, nor in the future, so a whole export fits an empty log. From the batch of the first
+    /// event on whose time does not fit, they become metadata, and a message says so.
     #[arg(long, value_enum, value_name = "HOW")]
     recorded_at: Option<RecordedAt>,
     /// Maximum number of events per append, 1 to 1000
@@ -191,7 +191,7 @@ struct CatalogueArgs {
     #[arg(
         long,
         value_enum,
-        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid"]
+        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid", "recorded_at"]
     )]
     preset: Option<catalogue::Preset>,
     /// CSV: how a field of an item is made from columns; repeatable

@@ -124,8 +124,8 @@ impl Sender {
             return Err(refusal);
         };
         note(format!(
-            "{fault}. From here on the times become metadata (recorded_at); with --recorded-at keep \
-             such an import is refused instead"
+            "{fault}. From the batch of that line on, times become metadata (recorded_at); with \
+             --recorded-at keep the import is refused instead"
         ));
         self.recorded_at = RecordedAt::Metadata;
         // What was added of the part is known by now.

@@ -197,16 +197,7 @@ impl<'a> EventReader<'a> {
                 }
                 "tags" => {
                     once(&mut tags, at, ())?;
-                    let (list, folded) = (&mut self.tags, &mut self.folded);
-                    value.array(|_, tag| {
-                        let tag = tag.string()?;
-                        if style == Style::Import && list.contains(&tag) {
-                            *folded += 1;
-                        } else if list.len() <= limits::MAX_TAGS {
-                            list.push(tag);
-                        }
-                        Ok(())
-                    })
+                    self.read_tags(style, value)
                 }
                 "data" | "data_base64" if !style.is_dialect() => read_data(key, value, &mut data),
                 "data" if value.next_is(b'"') => once(&mut data, at, read_text_data(value)?),
@@ -224,35 +215,26 @@ impl<'a> EventReader<'a> {
                 }
                 "position" | "history" if style == Style::Import => value.raw().map(drop),
                 "recorded_at" if style == Style::Import => {
-                    let time = value.string()?;
-                    if self.times == RecordedTimes::Kept {
-                        // A record with the time 0 wants none.
-                        match parse_rfc3339(&time).filter(|&us| us > 0) {
-                            Some(us) => recorded_at_us = us,
-                            None => return rule(at, MOMENT_RULE),
-                        }
-                    }
-                    if time.len() > limits::MAX_METADATA_VALUE_BYTES {
-                        return rule(at, MOMENT_RULE);
-                    }
+                    let (time, us) = EventReader::read_time(self.times, value)?;
+                    recorded_at_us = us;
                     once(&mut recorded_at, at, time)
                 }
                 _ => unknown(at, KNOWN),
             }
         })?;
-        let given = self.metadata.len();
-        let is_timed = recorded_at.is_some();
-        if let Some(time) = recorded_at
-            && !self.metadata.iter().any(|(name, _)| name == RECORDED_AT)
-        {
-            self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
-        }
         let Some(event_type) = event_type else { return missing("type", start) };
         let (data, kind) = match data {
             Some(data) => data,
             None if style == Style::Dialect => (Cow::Borrowed(&b""[..]), DataKind::Binary),
             None => return missing("data", start),
         };
+        let is_timed = recorded_at.is_some();
+        let given = self.metadata.len();
+        if let Some(time) = recorded_at
+            && !self.metadata.iter().any(|(name, _)| name == RECORDED_AT)
+        {
+            self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
+        }
         let event = EventRef {
             event_type: &event_type,
             tags: &self.tags,
@@ -261,17 +243,46 @@ impl<'a> EventReader<'a> {
             id,
             metadata: &self.metadata,
         };
-        let invalid = |invalid| Fault::of_invalid(invalid, start);
         self.content = None;
         if !is_timed || self.times == RecordedTimes::Metadata {
-            return out.push(&event).map_err(invalid);
+            return out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start));
         }
         let stored = EventRef { metadata: &self.metadata[..given], ..event };
-        out.push_recorded(&stored, recorded_at_us).map_err(invalid)?;
+        out.push_recorded(&stored, recorded_at_us)
+            .map_err(|invalid| Fault::of_invalid(invalid, start))?;
         let mut content = EncodedEvents::new();
         content.push_unchecked(&event);
         self.content = Some(content);
         Ok(())
+    }
+
+    /// Reads a recording time, and what of it an event is to be stored with: 0, unless it is kept.
+    fn read_time(times: RecordedTimes, value: &mut Cursor<'a>) -> Outcome<(Cow<'a, str>, u64)> {
+        let at = value.at();
+        let time = value.string()?;
+        // A record with the time 0 wants none.
+        let us = match times {
+            RecordedTimes::Kept => parse_rfc3339(&time).filter(|&us| us > 0),
+            RecordedTimes::Metadata | RecordedTimes::Dropped => Some(0),
+        };
+        match us.filter(|_| time.len() <= limits::MAX_METADATA_VALUE_BYTES) {
+            Some(us) => Ok((time, us)),
+            None => rule(at, MOMENT_RULE),
+        }
+    }
+
+    /// Adds the tags of a list to those of the event.
+    fn read_tags(&mut self, style: Style, value: &mut Cursor<'a>) -> Outcome<()> {
+        let (list, folded) = (&mut self.tags, &mut self.folded);
+        value.array(|_, tag| {
+            let tag = tag.string()?;
+            if style == Style::Import && list.contains(&tag) {
+                *folded += 1;
+            } else if list.len() <= limits::MAX_TAGS {
+                list.push(tag);
+            }
+            Ok(())
+        })
     }
 
     fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {

@@ -58,6 +58,7 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
     let known = history(&mut client, "main");
     assert!(known.len() == 16 && known.bytes().all(|byte| byte.is_ascii_hexdigit()), "{known}");
     assert_eq!(client.get("/v1/logs/main").unwrap().expect(200)["history"], known.as_str());
+    let query = json!({"query": {"items": [{"tags": ["a:1"]}]}});
     let event = json!({"events": [{"type": "T", "tags": [], "data": 2}]});
     let projection =
         json!({"projections": {"p": {"query": {"items": [{"tags": ["a:1"]}]}, "reduce": "count"}}});
@@ -65,10 +66,10 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
         ("GET", "/v1/events", &Value::Null, 200),
         ("GET", "/v1/events/1", &Value::Null, 200),
         ("GET", "/v1/types", &Value::Null, 200),
-        ("POST", "/v1/query", &json!({}), 200),
+        ("POST", "/v1/query", &query, 200),
         ("POST", "/v1/project", &projection, 200),
         ("POST", "/v1/append", &event, 200),
-        ("DELETE", "/v1/logs/main?confirm=main", &Value::Null, 204),
+        ("DELETE", "/v1/logs/main?confirm=main", &Value::Null, 200),
     ] {
         let headers = [("Wellspring-History", OTHER)];
         let refused = call(&mut client, method, path, &headers, body);
@@ -83,7 +84,7 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
         if path == "/v1/append" {
             assert_eq!(head, Some(1), "nothing was appended by what was refused");
         }
-        if done == 200 {
+        if method != "DELETE" {
             assert_eq!(answer.header("wellspring-history"), Some(known.as_str()), "{path}");
         }
     }
@@ -102,12 +103,13 @@ fn to_resume_ahead_of_the_head_is_refused_and_a_condition_may_name_it() {
     let mut client = server.client();
     append(&mut client, "/v1/append", 1);
     let known = history(&mut client, "main");
+    let query = json!({"query": {"items": [{"tags": ["a:1"]}]}, "after": 9});
     let projection = json!({"after": 9, "projections": {"p": {"query": {"items": [{"tags": ["a:1"]}]}, "reduce": "count"}}});
     for (method, path, accept, body) in [
         ("GET", "/v1/events?after=9", "application/json", &Value::Null),
         ("GET", "/v1/events?after=9", "application/x-ndjson", &Value::Null),
         ("GET", "/v1/events?after=9", "text/event-stream", &Value::Null),
-        ("POST", "/v1/query", "application/json", &json!({"after": 9})),
+        ("POST", "/v1/query", "application/json", &query),
         ("POST", "/v1/project", "application/json", &projection),
     ] {
         let refused = call(&mut client, method, path, &[("Accept", accept)], body);
@@ -166,7 +168,7 @@ fn a_history_outlives_a_restart_and_a_copy_and_not_a_deletion() {
     let other = history(&mut client, "other");
     assert_ne!(known, other);
     let deleted = call(&mut client, "DELETE", "/v1/logs/other?confirm=other", &[], &Value::Null);
-    assert_eq!(deleted.status, 204);
+    deleted.expect(200);
     call(&mut client, "PUT", "/v1/logs/other", &[], &Value::Null);
     let again = history(&mut client, "other");
     assert_ne!(other, again, "a log made anew has another history");
@@ -276,7 +278,7 @@ fn into_a_log_with_later_events_times_become_metadata_and_the_tool_says_so() {
     assert_eq!(client.get("/v1/head").unwrap().expect(200)["head"], 1, "nothing was added");
     let imported = run(&target, &["import", &file]);
     assert!(imported.err.contains("line 1: recorded_at is before"), "{imported:?}");
-    assert!(imported.err.contains("the times become metadata"), "{imported:?}");
+    assert!(imported.err.contains("times become metadata"), "{imported:?}");
     assert!(imported.err.contains("2 added"), "{imported:?}");
     imported.done();
     let event = client.get("/v1/events/2").unwrap().expect(200);
