@@ -96,9 +96,10 @@ impl From<OpenError> for Failure {
     }
 }
 
-type Out = BufWriter<io::Stdout>;
+/// Standard output, buffered.
+type OutputWriter = BufWriter<io::Stdout>;
 
-fn say(out: &mut Out, line: &str) -> Result<(), Failure> {
+fn say(out: &mut OutputWriter, line: &str) -> Result<(), Failure> {
     writeln!(out, "{line}").map_err(|error| Failure::output("standard output", &error))
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     out.flush().map_err(|error| Failure::output("standard output", &error))
 }
 
-fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+fn show_segments(segments: &[SegmentFile], out: &mut OutputWriter) -> Result<(), Failure> {
     say(out, "segment\tfirst\tepoch\tbytes\tindex")?;
     for segment in segments {
         let index = match segment.index {
@@ -134,7 +135,11 @@ fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure>
     Ok(())
 }
 
-fn show_batches(dir: &Path, segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+fn show_batches(
+    dir: &Path,
+    segments: &[SegmentFile],
+    out: &mut OutputWriter,
+) -> Result<(), Failure> {
     say(out, "segment\toffset\tbytes\tfirst\tlast\tepoch\trecorded_at_us")?;
     for segment in segments {
         let mut written = Ok(());

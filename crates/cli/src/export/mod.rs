@@ -83,8 +83,8 @@ pub struct ExportArgs {
     query: QueryArgs,
     /// Only events after this position [default: 0]
     ///
-    /// As the last line of an earlier export says it, with the log's history: 42@4f1c09d2a87b4e6f. If
-    /// the log has another history by now, the export is refused.
+    /// As the last line of an earlier export says it, with the log's history:
+    /// 42@4f1c09d2a87b4e6f. If the log has another history by now, the export is refused.
     #[arg(long, value_name = "POSITION[@HISTORY]")]
     after: Option<ResumePoint>,
     #[command(flatten)]

@@ -130,9 +130,9 @@ pub struct ImportArgs {
     ids: Option<event_ids::IdScheme>,
     /// What becomes of the times at which events were recorded [default: keep, else metadata]
     ///
-    /// By default times are kept as long as they fit: they must not be before that of the last event
-    /// of the log, nor in the future, so a whole export fits an empty log. From the batch of the first
-    /// event on whose time does not fit, they become metadata, and a message says so.
+    /// By default times are kept as long as they fit: they must not be before that of the last
+    /// event of the log, nor in the future, so a whole export fits an empty log. From the batch of
+    /// the first event on whose time does not fit, they become metadata, and a message says so.
     #[arg(long, value_enum, value_name = "HOW")]
     recorded_at: Option<RecordedAt>,
     /// Maximum number of events per append, 1 to 1000

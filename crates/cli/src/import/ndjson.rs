@@ -6,8 +6,8 @@ use wellspring_types::{DataKind, Event, EventId};
 
 /// Reads one event; counts in `folded` tags that are given twice.
 ///
-/// Of what the server adds to an event, `recorded_at` stays beside it. `position` is dropped, as the
-/// new log gives its own, and `history` with it.
+/// Of what the server adds to an event, `recorded_at` stays beside it. `position` is dropped, as
+/// the new log gives its own, and `history` with it.
 pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault> {
     let mut event_type = None;
     let mut tags = Vec::new();

@@ -110,7 +110,7 @@ pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     problem::DETACHED.because(format!(
         "the copy of {name} on this node is detached: {reason}. If the shared log is right, \
          stop this node, run `wellspring journal reset-copy --log {name} --data` with its data \
-         folder, and start it again: it then fetches the log anew and keeps the old copy aside"
+         folder, and start it again: it then fetches the log again and keeps the old copy aside"
     ))
 }
 

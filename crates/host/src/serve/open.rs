@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::storage::create_folder;
 
-/// Descriptors reserved for files and the rest, out of the process's limit, besides those of
+/// Descriptors reserved for files and the rest, out of the process's limit, apart from those of
 /// segments.
 const RESERVED_FDS: u64 = 512;
 /// Descriptors reserved for each existing segment: its file, its index, and half as many again for

@@ -218,7 +218,7 @@ crate::kinds! {
         "this node does not reach the journal (connection refused); GET /v1/cluster tells operators why";
     DETACHED 503 "detached" "The copy of the log is detached" Retry::No,
         "The history of this node's copy differs from that of the shared log, or the shared log cannot be used. The copy can be read but accepts no events.",
-        "Find out which of the two is right. If it is the shared log: stop this node, run wellspring journal reset-copy, and start it again; it then fetches the log anew.",
+        "Find out which of the two is right. If it is the shared log: stop this node, run wellspring journal reset-copy, and start it again; it then fetches the log again.",
         "the copy of main on this node is detached: it holds an entry that the shared log does not have";
     LOG_CLOSED 503 "log-closed" "The log accepts no appends" Retry::Seconds(5),
         "After a device failure the log accepts no appends. It can be read.",
