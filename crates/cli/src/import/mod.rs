@@ -133,7 +133,7 @@ pub struct ImportArgs {
     /// By default times are kept as long as they fit: they must not be before that of the last
     /// event of the log, nor in the future, so a whole export fits an empty log. From the batch of
     /// the first event on whose time does not fit, they become metadata, and a message says so.
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, value_name = "HOW", hide_short_help = true)]
     recorded_at: Option<RecordedAt>,
     /// Maximum number of events per append, 1 to 1000
     ///

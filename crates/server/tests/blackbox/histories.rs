@@ -58,6 +58,8 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
     let known = history(&mut client, "main");
     assert!(known.len() == 16 && known.bytes().all(|byte| byte.is_ascii_hexdigit()), "{known}");
     assert_eq!(client.get("/v1/logs/main").unwrap().expect(200)["history"], known.as_str());
+    let odd = call(&mut client, "GET", "/v1/head", &[("Wellspring-History", "x")], &Value::Null);
+    assert_eq!(odd.problem(400)["field"], "Wellspring-History");
     let query = json!({"query": {"items": [{"tags": ["a:1"]}]}});
     let event = json!({"events": [{"type": "T", "tags": [], "data": 2}]});
     let projection =
@@ -88,8 +90,6 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
             assert_eq!(answer.header("wellspring-history"), Some(known.as_str()), "{path}");
         }
     }
-    let odd = call(&mut client, "GET", "/v1/head", &[("Wellspring-History", "x")], &Value::Null);
-    assert_eq!(odd.problem(400)["field"], "Wellspring-History");
     let document = client.get("/openapi.json").unwrap().expect(200);
     let parameters = document["paths"]["/v1/events"]["get"]["parameters"].as_array().unwrap();
     assert!(parameters.iter().any(|parameter| parameter["name"] == "Wellspring-History"));
