@@ -5,6 +5,7 @@ use crate::exit::{Code, InputKind};
 use serde::Deserialize;
 use wellspring_host::client::Answer;
 use wellspring_host::client::message::Head;
+use wellspring_host::http::history::ResumePoint;
 
 /// What a problem document says. Everything may be missing: a proxy's error page has none of it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -31,6 +32,10 @@ pub(crate) struct Problem {
     pub position: Option<u64>,
     /// What violates an append condition.
     pub(crate) conflict: Option<Conflict>,
+    /// Of another history: which one the log has, …
+    history: Option<String>,
+    /// … and its head.
+    head: Option<u64>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.
     retry: serde_json::Value,
     /// Whether the field at fault is set by a flag: then the command is wrong, not the data.
@@ -118,6 +123,14 @@ impl Problem {
             self.detail = self.detail.replace(member, flag);
         }
         self
+    }
+
+    /// The point up to which the log of this problem has been written, if the problem is that it
+    /// has another history.
+    pub(crate) fn other_head(&self) -> Option<ResumePoint> {
+        let position = self.head.filter(|_| self.slug() == "another-history")?;
+        let history = self.history.as_ref().and_then(|history| history.parse().ok());
+        Some(ResumePoint { position, history })
     }
 
     /// One sentence for people.

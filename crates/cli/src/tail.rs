@@ -1,7 +1,7 @@
 //! `wellspring tail`: events as lines, and new ones as they are appended.
 
 use crate::exit::{Code, Failure, InputKind};
-use crate::export::{EventLines, events_stream, refused};
+use crate::export::{BEGINNING, events_after, refused, within_history};
 use crate::interrupt::on_interrupt;
 use crate::problem::Problem;
 use crate::query::{QueryArgs, add_parameter};
@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use std::io::{self, Write};
 use std::time::Duration;
 use wellspring_host::client::{Client, ClientError, Request};
+use wellspring_host::http::history::ResumePoint;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -40,8 +41,11 @@ pub struct TailArgs {
     #[arg(short = 'n', long, value_name = "COUNT")]
     lines: Option<u64>,
     /// Start after this position instead
-    #[arg(long, value_name = "POSITION")]
-    after: Option<u64>,
+    ///
+    /// With the log's history, as in 42@4f1c09d2a87b4e6f, a log that was restored from a backup or
+    /// created anew since is told from the one that had this position.
+    #[arg(long, value_name = "POSITION[@HISTORY]")]
+    after: Option<ResumePoint>,
     /// Start with the first event instead
     #[arg(long, conflicts_with = "after")]
     from_start: bool,
@@ -55,9 +59,9 @@ pub struct TailArgs {
 }
 
 impl TailArgs {
-    /// The position to start after, if one is given.
-    fn start(&self) -> Option<u64> {
-        if self.from_start { Some(0) } else { self.after }
+    /// What to start after, if that is given.
+    fn start(&self) -> Option<ResumePoint> {
+        if self.from_start { Some(BEGINNING) } else { self.after }
     }
 
     /// # Errors
@@ -103,15 +107,15 @@ fn from(
     args: &TailArgs,
     client: &mut Client,
     printer: &mut Printer<impl Write>,
-    after: u64,
+    after: ResumePoint,
 ) -> Result<(), Failure> {
-    let mut path = path(args, after);
+    let mut path = path(args, after.position);
     match args.lines {
         Some(0) => return Ok(()),
         Some(most) => add_parameter(&mut path, "limit", &most.to_string()),
         None => {}
     }
-    let mut lines = EventLines::new(events_stream(&args.target, client, &path)?);
+    let mut lines = events_after(&args.target, client, &path, after)?;
     while let Some((line, event)) = lines.next()? {
         printer.print(line, &event)?;
     }
@@ -132,12 +136,13 @@ struct Page<'a> {
     head: u64,
 }
 
-/// Prints the newest events and returns the head they were read at, where following continues.
+/// Prints the newest events and returns the head they were read at, where following continues, in
+/// the history that the server names.
 fn newest(
     args: &TailArgs,
     client: &mut Client,
     printer: &mut Printer<impl Write>,
-) -> Result<u64, Failure> {
+) -> Result<ResumePoint, Failure> {
     let mut path = args.target.path("events");
     args.query.add_to(&mut path);
     add_parameter(&mut path, "order", "desc");
@@ -169,7 +174,7 @@ fn newest(
     for raw in page.events.iter().take(wanted).rev() {
         printer.print_text(raw.get())?;
     }
-    Ok(page.head)
+    Ok(within_history(ResumePoint { position: page.head, history: None }, &answer.head))
 }
 
 /// Why a subscription ended.
@@ -199,7 +204,7 @@ fn follow(
     args: &TailArgs,
     client: &mut Client,
     printer: &mut Printer<impl Write>,
-    after: u64,
+    after: ResumePoint,
 ) -> Result<(), Failure> {
     let mut cursor = after;
     let mut pause = FIRST_PAUSE;
@@ -218,7 +223,7 @@ fn follow(
                 }
                 // One message per outage.
                 if !quiet {
-                    eprintln!("wellspring: {why}; reconnecting from position {cursor}");
+                    eprintln!("wellspring: {why}; reconnecting after position {cursor}");
                     quiet = true;
                 }
                 std::thread::sleep(rest.map_or(pause, |rest| rest.min(LONGEST_REST)).max(pause));
@@ -233,10 +238,10 @@ fn subscription(
     args: &TailArgs,
     client: &mut Client,
     printer: &mut Printer<impl Write>,
-    cursor: &mut u64,
+    cursor: &mut ResumePoint,
     ever_connected: &mut bool,
 ) -> End {
-    let path = path(args, *cursor);
+    let path = path(args, cursor.position);
     let last = cursor.to_string();
     let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", last.as_str())];
     let (head, body) = match client.open(&Request::get(&path, &headers)) {
@@ -255,6 +260,7 @@ fn subscription(
         return End::Final(failure);
     }
     *ever_connected = true;
+    *cursor = within_history(*cursor, &head);
     let mut messages = Messages::new(body);
     let mut delivered = false;
     loop {
@@ -265,16 +271,21 @@ fn subscription(
         };
         // Named messages are not events, but may say how far the server has read.
         if !matches!(message.event.as_str(), "" | "message") {
-            *cursor = message.id.parse().map_or(*cursor, |id: u64| id.max(*cursor));
+            match message.id.parse::<ResumePoint>() {
+                Ok(id) if id.position > cursor.position => *cursor = id,
+                _ => {}
+            }
             continue;
         }
         let printed = RecordedEvent::parse(&message.data)
             .map_err(|what| Failure::new(Code::Unavailable, what))
             .and_then(|event| {
                 // After a reconnection a server may repeat events.
-                if event.position > *cursor {
+                if event.position > cursor.position {
                     printer.print(&message.data, &event)?;
-                    *cursor = event.position;
+                    let id = message.id.parse::<ResumePoint>().ok();
+                    let history = id.and_then(|id| id.history).or(cursor.history);
+                    *cursor = ResumePoint { position: event.position, history };
                 }
                 Ok(())
             });

@@ -18,8 +18,14 @@ fn event(position: u64) -> String {
     format!("{{\"position\":{position},\"type\":\"T\",\"tags\":[\"a:1\"],\"data\":{{}}}}")
 }
 
+const HISTORY: &str = "4f1c09d2a87b4e6f";
+
+fn point(text: &str) -> ResumePoint {
+    text.parse().unwrap()
+}
+
 fn message(position: u64) -> String {
-    format!("id: {position}\ndata: {}\n\n", event(position))
+    format!("id: {position}@{HISTORY}\ndata: {}\n\n", event(position))
 }
 
 fn stream(body: &str) -> Reply {
@@ -36,25 +42,49 @@ fn a_broken_subscription_goes_on_where_it_broke_off() {
         match (earlier, request.header("last-event-id")) {
             // Cut in the middle of the second message: it comes again.
             (0, "5") => stream(&format!(": hi\n\n{}id: 7\ndata: {{", message(6))).then_hang_up(),
-            (1, "6") => Reply::json(503, r#"{"detail":"stopping"}"#),
-            (2, "6") => stream(&format!(
-                "{}{}{}event: position\nid: 12\ndata: y\n\n",
+            (1, "6@4f1c09d2a87b4e6f") => Reply::json(503, r#"{"detail":"stopping"}"#),
+            (2, "6@4f1c09d2a87b4e6f") => stream(&format!(
+                "{}{}{}event: position\nid: 12@{HISTORY}\ndata: y\n\n",
                 message(6),
                 message(7),
                 message(9)
             ))
             .then_hang_up(),
-            (3, "12") => Reply::json(404, r#"{"detail":"dropped"}"#),
+            (3, "12@4f1c09d2a87b4e6f") => Reply::json(404, r#"{"detail":"dropped"}"#),
             other => Reply::json(404, &format!("{{\"detail\":\"unexpected {other:?}\"}}")),
         }
     });
     let args = parse(server.url(), &["-f", "--after", "5", "--tag", "a:1"]);
     let mut printer = Printer { out: Vec::new(), json: true };
     let mut client = args.target.client().unwrap();
-    let failure = follow(&args, &mut client, &mut printer, 5).unwrap_err();
+    let failure = follow(&args, &mut client, &mut printer, point("5")).unwrap_err();
     assert!(failure.message.contains("dropped"), "{}", failure.message);
     let printed = String::from_utf8(printer.out).unwrap();
     assert_eq!(printed, [6, 7, 9].map(|n| event(n) + "\n").concat());
+}
+
+#[test]
+fn a_log_with_another_history_ends_it_and_the_message_says_where_this_one_is() {
+    let other = r#"{"type":"/problems/another-history","detail":"it has another history","head":3,"history":"00000000000000ff"}"#;
+    let server = TestServer::start(move |request, _| {
+        let given = [request.header("last-event-id"), request.header("wellspring-history")];
+        match given {
+            ["9@4f1c09d2a87b4e6f", ""] | ["", HISTORY] => Reply::json(409, other),
+            _ => Reply::json(404, &format!("{{\"detail\":\"unexpected {given:?}\"}}")),
+        }
+    });
+    let given = format!("9@{HISTORY}");
+    let args = parse(server.url(), &["-f", "--after", &given]);
+    let mut printer = Printer { out: Vec::new(), json: true };
+    let mut client = args.target.client().unwrap();
+    for failure in [
+        follow(&args, &mut client, &mut printer, point(&given)).unwrap_err(),
+        from(&args, &mut client, &mut printer, point(&given)).unwrap_err(),
+    ] {
+        assert_eq!(failure.code, Code::Refused, "{}", failure.message);
+        assert!(failure.message.contains("--after 3@00000000000000ff"), "{}", failure.message);
+    }
+    assert!(printer.out.is_empty());
 }
 
 #[test]
@@ -62,12 +92,16 @@ fn the_newest_come_in_their_order() {
     let server = TestServer::start(|request, _| {
         assert!(request.path.contains("order=desc") && request.path.contains("limit=2"));
         let page = format!("{{\"events\":[{},{}],\"head\":12,\"next\":7}}", event(9), event(8));
-        Reply::json(200, &page)
+        Reply::raw(&format!(
+            "HTTP/1.1 200 OK\r\nWellspring-History: {HISTORY}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{page}",
+            page.len()
+        ))
     });
     let args = parse(server.url(), &["-n", "2"]);
     let mut printer = Printer { out: Vec::new(), json: false };
     let head = newest(&args, &mut args.target.client().unwrap(), &mut printer).unwrap();
-    assert_eq!(head, 12);
+    assert_eq!(head, point("12@4f1c09d2a87b4e6f"));
     let printed = String::from_utf8(printer.out).unwrap();
     assert_eq!(printed, "8  -  T  [a:1]  {}\n9  -  T  [a:1]  {}\n");
 }
@@ -124,7 +158,7 @@ fn a_number_of_events_from_a_position_on_is_the_most_there_will_be() {
     let args = parse(server.url(), &["--after", "5", "-n", "2000"]);
     args.check().unwrap();
     let mut printer = Printer { out: Vec::new(), json: true };
-    from(&args, &mut args.target.client().unwrap(), &mut printer, 5).unwrap();
+    from(&args, &mut args.target.client().unwrap(), &mut printer, point("5")).unwrap();
     let printed = String::from_utf8(printer.out).unwrap();
     assert_eq!(printed, [6, 8].map(|n| event(n) + "\n").concat());
 }

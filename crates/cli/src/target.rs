@@ -46,8 +46,17 @@ impl Target {
 
     /// A refusal of a request about the log.
     pub(crate) fn refusal(&self, problem: &Problem, input: InputKind) -> Failure {
-        match problem.slug() {
-            "log-not-found" => self.no_log(),
+        match (problem.slug(), problem.other_head()) {
+            ("log-not-found", _) => self.no_log(),
+            (_, Some(head)) => {
+                let message = format!(
+                    "log {} {}. Decide what becomes of what was derived from the other history; then \
+                     start again from the beginning, or after what this log holds with --after {head}",
+                    self.log,
+                    problem.sentence(),
+                );
+                Failure::new(problem.code(input), message)
+            }
             _ => Failure::new(problem.code(input), problem.sentence()),
         }
     }

@@ -114,7 +114,11 @@ pub(crate) fn string_map(field: &str, raw: &RawValue) -> Result<Vec<(String, Str
 
 /// Reads a value that must be Base64.
 pub(crate) fn base64_bytes(field: &str, raw: &RawValue) -> Result<Vec<u8>, Fault> {
-    let text = string(field, raw)?;
+    base64_bytes_of(field, &string(field, raw)?)
+}
+
+/// Reads a text that must be Base64.
+pub(crate) fn base64_bytes_of(field: &str, text: &str) -> Result<Vec<u8>, Fault> {
     STANDARD.decode(text).map_err(|error| Fault::of(field, format!("is not Base64: {error}")))
 }
 

@@ -21,8 +21,11 @@
 //! The checksum covers position and time last, so that a producer can encode and checksum
 //! everything else before the sequencer assigns them.
 
+mod encoded;
+
+pub use encoded::{EncodedEvents, Savepoint};
 use std::fmt;
-use wellspring_types::{DataKind, EventId, EventRef, Invalid, Position, Reason, limits};
+use wellspring_types::{DataKind, EventId, Position, limits};
 
 /// Size of the fixed part.
 pub const HEADER_BYTES: usize = 32;
@@ -34,6 +37,8 @@ const FLAG_ID: u8 = 2;
 const FLAG_KEY: u8 = 4;
 const KNOWN_FLAGS: u8 = FLAG_BINARY | FLAG_ID | FLAG_KEY;
 const DIGEST_BYTES: usize = 16;
+/// Where the time stands in a record.
+const TIME_AT: usize = 16;
 
 /// A client's key for a whole request, with a digest of its body: the same key with the same digest
 /// is a retry, with another digest an error.
@@ -43,131 +48,6 @@ pub struct RequestKey {
     pub key: String,
     /// Digest of the request body, chosen by the caller (collision resistant).
     pub digest: [u8; DIGEST_BYTES],
-}
-
-/// The events of one append: validated, encoded, and checksummed except for their positions.
-#[derive(Debug, Default, Clone)]
-pub struct EncodedEvents {
-    bytes: Vec<u8>,
-    count: u32,
-}
-
-/// A point to which [`EncodedEvents`] can be rewound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Savepoint {
-    bytes: usize,
-    count: u32,
-}
-
-impl EncodedEvents {
-    /// No events yet.
-    #[must_use]
-    pub fn new() -> EncodedEvents {
-        EncodedEvents::default()
-    }
-
-    /// No events yet, with capacity for `bytes` of encoded records.
-    #[must_use]
-    pub fn with_capacity(bytes: usize) -> EncodedEvents {
-        EncodedEvents { bytes: Vec::with_capacity(bytes), count: 0 }
-    }
-
-    /// Validated records with zero positions and times and without a request key.
-    pub(crate) fn of_records(bytes: Vec<u8>, count: u32) -> EncodedEvents {
-        EncodedEvents { bytes, count }
-    }
-
-    /// Number of events.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Encoded size in bytes.
-    #[must_use]
-    pub fn byte_len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// The records as laid out on disk, with zero positions and times. Equal events have equal
-    /// bytes within a format version.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The records in order, with zero positions and times.
-    pub fn iter(&self) -> impl Iterator<Item = RecordView<'_>> {
-        records(&self.bytes)
-    }
-
-    /// Adds one event.
-    ///
-    /// # Errors
-    /// [`Invalid`] if the event violates a limit, or if the request would hold too many events or
-    /// bytes; nothing is added then. A retry does not help.
-    pub fn push<T: AsRef<str>>(&mut self, event: &EventRef<'_, T>) -> Result<(), Invalid> {
-        event.check()?;
-        let too_many = |count, limit| Invalid {
-            field: String::new(),
-            reason: Reason::TooMany { count, limit },
-        };
-        if self.len() == limits::MAX_EVENTS {
-            return Err(too_many(self.len() + 1, limits::MAX_EVENTS));
-        }
-        let start = self.bytes.len();
-        encode(&mut self.bytes, event);
-        if self.bytes.len() > limits::MAX_REQUEST_BYTES {
-            let bytes = self.bytes.len();
-            self.bytes.truncate(start);
-            let reason = Reason::TooLong { bytes, limit: limits::MAX_REQUEST_BYTES };
-            return Err(Invalid { field: String::new(), reason });
-        }
-        self.count += 1;
-        Ok(())
-    }
-
-    /// A point to [`rewind`](Self::rewind) to.
-    #[must_use]
-    pub fn savepoint(&self) -> Savepoint {
-        Savepoint { bytes: self.bytes.len(), count: self.count }
-    }
-
-    /// Removes every event pushed since `savepoint`, which must come from this object.
-    pub fn rewind(&mut self, savepoint: Savepoint) {
-        assert!(savepoint.count <= self.count, "a savepoint lies in the past");
-        self.bytes.truncate(savepoint.bytes);
-        self.count = savepoint.count;
-    }
-
-    /// Marks the first event as the first of a request with this key. Must be called once, after
-    /// every event has been pushed.
-    pub(crate) fn attach_key(&mut self, key: &RequestKey) {
-        // A request that was returned unjudged has it already.
-        if self.bytes[27] & FLAG_KEY != 0 {
-            return;
-        }
-        let first_len = read_u32(&self.bytes, 0) as usize;
-        let id_bytes = if self.bytes[27] & FLAG_ID != 0 { 16 } else { 0 };
-        let at = HEADER_BYTES + id_bytes;
-        let mut section = Vec::with_capacity(2 + DIGEST_BYTES + 1 + key.key.len());
-        section.extend_from_slice(&(self.count as u16).to_le_bytes());
-        section.extend_from_slice(&key.digest);
-        section.push(key.key.len() as u8);
-        section.extend_from_slice(key.key.as_bytes());
-        let len = first_len + section.len();
-        self.bytes.splice(at..at, section);
-        self.bytes[27] |= FLAG_KEY;
-        self.bytes[..4].copy_from_slice(&(len as u32).to_le_bytes());
-        let crc = crc32c::crc32c(&self.bytes[24..len]);
-        self.bytes[4..8].copy_from_slice(&crc.to_le_bytes());
-    }
 }
 
 /// Iterates over records that this process encoded.
@@ -193,46 +73,11 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-fn encode<T: AsRef<str>>(out: &mut Vec<u8>, event: &EventRef<'_, T>) {
-    let start = out.len();
-    let flags = if event.kind == DataKind::Binary { FLAG_BINARY } else { 0 }
-        | if event.id.is_some() { FLAG_ID } else { 0 };
-    out.extend_from_slice(&[0; 24]);
-    out.extend_from_slice(&[
-        event.event_type.len() as u8,
-        event.tags.len() as u8,
-        event.metadata.len() as u8,
-        flags,
-    ]);
-    out.extend_from_slice(&(event.data.len() as u32).to_le_bytes());
-    if let Some(id) = event.id {
-        out.extend_from_slice(&id.0);
-    }
-    out.extend_from_slice(event.event_type.as_bytes());
-    for tag in event.tags {
-        let tag = tag.as_ref();
-        out.push(tag.len() as u8);
-        out.extend_from_slice(tag.as_bytes());
-    }
-    for (key, value) in event.metadata {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        out.push(key.len() as u8);
-        out.extend_from_slice(&(value.len() as u16).to_le_bytes());
-        out.extend_from_slice(key.as_bytes());
-        out.extend_from_slice(value.as_bytes());
-    }
-    out.extend_from_slice(event.data);
-    let len = (out.len() - start) as u32;
-    let crc = crc32c::crc32c(&out[start + 24..]);
-    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
-    out[start + 4..start + 8].copy_from_slice(&crc.to_le_bytes());
-}
-
 /// Sets an encoded record's position and time and completes its checksum. Must be called once for
 /// each record.
 pub(crate) fn stamp(record: &mut [u8], position: Position, recorded_at_us: u64) {
     record[8..16].copy_from_slice(&position.to_le_bytes());
-    record[16..24].copy_from_slice(&recorded_at_us.to_le_bytes());
+    record[TIME_AT..24].copy_from_slice(&recorded_at_us.to_le_bytes());
     let crc = crc32c::crc32c_append(read_u32(record, 4), &record[8..24]);
     record[4..8].copy_from_slice(&crc.to_le_bytes());
 }
@@ -365,10 +210,11 @@ impl<'a> RecordView<'a> {
         read_u64(self.bytes, 8)
     }
 
-    /// When it was recorded, µs since 1970 UTC; never decreasing along positions.
+    /// When it was recorded, µs since 1970 UTC; never decreasing along positions. Before it is
+    /// staged: the time that it wants, or 0.
     #[must_use]
     pub fn recorded_at_us(&self) -> u64 {
-        read_u64(self.bytes, 16)
+        read_u64(self.bytes, TIME_AT)
     }
 
     /// Its type.

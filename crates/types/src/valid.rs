@@ -2,6 +2,7 @@
 //! it without reading our source.
 
 use crate::limits;
+use crate::moment::push_rfc3339;
 use std::fmt;
 
 /// An input that breaks a rule. Retrying the same input never helps.
@@ -53,6 +54,16 @@ pub enum Reason {
         /// What the elements are, in the singular: `tag`.
         element: &'static str,
     },
+    /// A time given for an event lies before that of the event before it.
+    BeforeLast {
+        /// The time of the event before it, µs since 1970 UTC.
+        last_us: u64,
+    },
+    /// A time given for an event has not come yet.
+    InFuture {
+        /// The time it is, µs since 1970 UTC.
+        now_us: u64,
+    },
 }
 
 impl Reason {
@@ -64,8 +75,18 @@ impl Reason {
             | Reason::TooMany { limit, .. }
             | Reason::TooManyAsked { limit, .. }
             | Reason::TooManyTerms { limit, .. } => Some(limit),
-            Reason::Empty | Reason::ControlCharacter | Reason::Duplicate { .. } => None,
+            Reason::Empty
+            | Reason::ControlCharacter
+            | Reason::Duplicate { .. }
+            | Reason::BeforeLast { .. }
+            | Reason::InFuture { .. } => None,
         }
+    }
+
+    /// Whether a time given for an event does not fit the log. The event itself is valid.
+    #[must_use]
+    pub fn is_of_time(self) -> bool {
+        matches!(self, Reason::BeforeLast { .. } | Reason::InFuture { .. })
     }
 
     /// Whether the input was too large rather than malformed (HTTP 413 rather than 422). A query
@@ -97,8 +118,22 @@ impl fmt::Display for Reason {
             Reason::Duplicate { element } => {
                 write!(f, "repeats an earlier {element}; remove it")
             }
+            Reason::BeforeLast { last_us } => write!(
+                f,
+                "is before {}, the time of the event before it; the times of a log never decrease",
+                moment(*last_us)
+            ),
+            Reason::InFuture { now_us } => {
+                write!(f, "is in the future: it is {} now", moment(*now_us))
+            }
         }
     }
+}
+
+fn moment(us: u64) -> String {
+    let mut text = Vec::with_capacity(27);
+    push_rfc3339(&mut text, us);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl fmt::Display for Invalid {

@@ -3,6 +3,8 @@
 //! `type` is the event's type; `source` and `subject` become tags, because queries use them; `id`,
 //! `time` and every other attribute become metadata.
 
+use crate::import::imported_event::ImportedEvent;
+use crate::import::ndjson::uuid;
 use crate::wire::{Fault, Fields, base64_bytes, excerpt, fold_tags, string, string_map, strings};
 use serde_json::value::RawValue;
 use wellspring_types::{DataKind, Event, EventId};
@@ -13,8 +15,13 @@ pub(crate) const TAGS_ATTRIBUTE: &str = "wellspringtags";
 pub(crate) const METADATA_ATTRIBUTE: &str = "wellspringmetadata";
 /// Extension attribute in which `export` tells the position.
 pub(crate) const POSITION_ATTRIBUTE: &str = "wellspringposition";
+/// Extension attribute in which `export` tells the history that the position is of.
+pub(crate) const HISTORY_ATTRIBUTE: &str = "wellspringhistory";
 /// Extension attribute in which `export` tells when the event was recorded.
 pub(crate) const RECORDED_AT_ATTRIBUTE: &str = "wellspringrecordedat";
+/// Extension attribute in which `export` keeps the event's id if `id` does not say it: empty for an
+/// event that has none.
+pub(crate) const EVENT_ID_ATTRIBUTE: &str = "wellspringid";
 /// Metadata key of the CloudEvent's own id.
 pub(crate) const ID_METADATA: &str = "ce_id";
 
@@ -29,11 +36,12 @@ struct Attributes {
     tags: Option<Vec<String>>,
     metadata: Option<Vec<(String, String)>>,
     recorded_at: Option<String>,
+    event_id: Option<String>,
     others: Vec<(String, String)>,
 }
 
 /// Reads one event; counts in `folded` tags that are given twice.
-pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
+pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault> {
     let mut read = Attributes::default();
     for (name, raw) in Fields::parse(text)?.0 {
         // Null stands for an absent attribute; in `data` it is a value.
@@ -62,23 +70,20 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
         [Some(format!("source:{source}")), subject].into_iter().flatten().collect()
     });
     let (kind, data) = read.data.unwrap_or_else(|| (DataKind::Json, b"null".to_vec()));
-    let uuid = EventId::parse(&id);
+    let named = match read.event_id.as_deref() {
+        None => EventId::parse(&id),
+        Some("") => None,
+        Some(given) => Some(uuid(EVENT_ID_ATTRIBUTE, given)?),
+    };
     let repeated = fold_tags(&mut tags);
     let metadata = match read.metadata {
-        Some(mut metadata) => {
-            if let Some(time) = read.recorded_at
-                && !metadata.iter().any(|(name, _)| name == "recorded_at")
-            {
-                metadata.push(("recorded_at".to_owned(), time));
-            }
-            metadata
-        }
+        Some(metadata) => metadata,
         None => [vec![(ID_METADATA.to_owned(), id)], read.others].concat(),
     };
-    let event = Event { event_type, tags, data, kind, id: uuid, metadata };
+    let event = Event { event_type, tags, data, kind, id: named, metadata };
     event.as_ref().check()?;
     *folded += repeated;
-    Ok(event)
+    Ok(ImportedEvent { event, recorded_at: read.recorded_at })
 }
 
 impl Attributes {
@@ -101,8 +106,9 @@ impl Attributes {
             METADATA_ATTRIBUTE => {
                 self.metadata = Some(string_map(name, nested(name, raw)?.as_ref())?);
             }
-            POSITION_ATTRIBUTE => {}
+            POSITION_ATTRIBUTE | HISTORY_ATTRIBUTE => {}
             RECORDED_AT_ATTRIBUTE => self.recorded_at = Some(string(name, raw)?),
+            EVENT_ID_ATTRIBUTE => self.event_id = Some(string(name, raw)?),
             "time" => self.others.push(("time".to_owned(), string(name, raw)?)),
             other => self.others.push((format!("ce_{other}"), scalar(other, raw)?)),
         }
@@ -132,7 +138,7 @@ mod tests {
     use super::*;
 
     fn event(text: &str) -> Result<Event, Fault> {
-        super::event(text, &mut 0)
+        super::event(text, &mut 0).map(|read| read.event)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::import::csv_reader::CsvReader;
-use crate::import::ndjson;
+use crate::import::imported_event::ImportedEvent;
 use crate::import::rows::Numbered;
 use crate::lines::Broken;
 use crate::numbers::counted;
@@ -11,7 +11,7 @@ use crate::wire::{Fault, fold_tags, push_string};
 use std::io::BufRead;
 use wellspring_types::{DataKind, Event};
 
-/// The columns that `export --format csv` writes.
+/// The columns that `export --format csv` writes, and that an import refuses without a mapping.
 pub(crate) const EXPORT_COLUMNS: [&str; 8] =
     ["position", "recorded_at", "type", "tags", "id", "metadata", "data", "data_base64"];
 
@@ -47,8 +47,6 @@ pub(crate) struct CsvRows<R> {
     tags: Vec<(String, usize)>,
     time: Option<usize>,
     nulls: Vec<Vec<u8>>,
-    /// Whether `export` wrote the file.
-    is_export: bool,
     /// Repeated tags that were dropped.
     pub(crate) folded: u64,
 }
@@ -93,15 +91,13 @@ impl<R: BufRead> CsvRows<R> {
                 return Err(Failure::data(message));
             }
         }
-        let is_export = header == EXPORT_COLUMNS;
-        if is_export
-            && (mapping.fixed_type.is_some()
-                || mapping.type_column.is_some()
-                || !mapping.tags.is_empty())
+        if header == EXPORT_COLUMNS && mapping.fixed_type.is_none() && mapping.type_column.is_none()
         {
             return Err(Failure::usage(
-                "this file was written by wellspring export; import it without --type, --type-column \
-                 and --tag",
+                "this CSV was written by wellspring export, and is one-way: its cells do not hold \
+                 events as they were. Export as NDJSON or CloudEvents to import them; or add \
+                 --type-column type (and --tag COLUMN), and each row becomes an event whose data is \
+                 the row",
             ));
         }
         let column = |name: &str| {
@@ -118,7 +114,6 @@ impl<R: BufRead> CsvRows<R> {
         let type_from = match (&mapping.fixed_type, &mapping.type_column) {
             (_, Some(name)) => TypeFrom::Column(column(name)?),
             (Some(text), None) => TypeFrom::Fixed(text.clone()),
-            (None, None) if is_export => TypeFrom::Column(column("type")?),
             (None, None) => {
                 return Err(Failure::usage("CSV needs --type NAME or --type-column COLUMN"));
             }
@@ -147,7 +142,6 @@ impl<R: BufRead> CsvRows<R> {
             type_from,
             tags,
             time,
-            is_export,
             folded: 0,
         })
     }
@@ -165,39 +159,8 @@ impl<R: BufRead> CsvRows<R> {
             let what = format!("the row has {cells}, the header {columns}");
             return Ok(Some((line, Err(Fault::of("", what)))));
         }
-        let event = if self.is_export { self.exported() } else { self.event() };
-        Ok(Some((line, event)))
-    }
-
-    /// A row that `export` wrote.
-    fn exported(&mut self) -> Result<Event, Fault> {
-        let mut text = vec![b'{'];
-        for (column, name) in self.header.iter().enumerate() {
-            let Some(cell) = self.cell(column)? else { continue };
-            if text.len() > 1 {
-                text.push(b',');
-            }
-            push_string(&mut text, name);
-            text.push(b':');
-            match name.as_str() {
-                "tags" | "metadata" | "data" | "position" => {
-                    text.extend_from_slice(cell.as_bytes())
-                }
-                _ => push_string(&mut text, cell),
-            }
-        }
-        // Empty bytes leave an empty cell.
-        if self
-            .header
-            .iter()
-            .zip(0..)
-            .all(|(name, at)| !name.starts_with("data") || self.reader.cell(at).is_empty())
-        {
-            text.extend_from_slice(b",\"data_base64\":\"\"");
-        }
-        text.push(b'}');
-        let text = String::from_utf8(text).expect("made of texts");
-        ndjson::event(&text, &mut self.folded)
+        let event = self.event();
+        Ok(Some((line, event.map(ImportedEvent::from))))
     }
 
     fn event(&mut self) -> Result<Event, Fault> {

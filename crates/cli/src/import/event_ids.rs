@@ -1,9 +1,9 @@
 //! Ids for events that have none, the same ones every time the same file is read.
 
-use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
-use wellspring_types::{Event, EventId};
-
+use crate::import::imported_event::ImportedEvent;
 use crate::wire::push_event;
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+use wellspring_types::EventId;
 
 /// The namespace (RFC 9562) of ids that an import gives: a UUID drawn once.
 const NAMESPACE: [u8; 16] = [
@@ -31,14 +31,14 @@ impl EventIds {
     }
 
     /// Gives the next event an id unless it has one.
-    pub(crate) fn name(&mut self, event: &mut Event) {
+    pub(crate) fn name(&mut self, event: &mut ImportedEvent) {
         let number = self.next;
         self.next += 1;
-        if event.id.is_some() {
+        if event.event.id.is_some() {
             return;
         }
-        let mut text = Vec::with_capacity(event.data.len() + 128);
-        push_event(&mut text, event);
+        let mut text = Vec::with_capacity(event.event.data.len() + 128);
+        push_event(&mut text, &event.counted());
         // Ids are no signatures: RFC 9562 prescribes SHA-1 for version 5.
         let mut hash = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
         hash.update(&NAMESPACE);
@@ -50,21 +50,23 @@ impl EventIds {
         id.copy_from_slice(&hash.finish().as_ref()[..16]);
         id[6] = id[6] & 0x0f | 0x50;
         id[8] = id[8] & 0x3f | 0x80;
-        event.id = Some(EventId(id));
+        event.event.id = Some(EventId(id));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellspring_types::Event;
 
     #[test]
     fn ids_are_of_version_5_differ_and_stay() {
         let named = |label: &str| {
             let mut ids = EventIds::new(label);
-            let mut events = [Event::json("T", &[], "1"), Event::json("T", &[], "1")];
+            let mut events =
+                [Event::json("T", &[], "1"), Event::json("T", &[], "1")].map(ImportedEvent::from);
             events.iter_mut().for_each(|event| ids.name(event));
-            events.map(|event| event.id.unwrap().to_string())
+            events.map(|event| event.event.id.unwrap().to_string())
         };
         let [first, second] = named("");
         assert_eq!(named(""), [first.clone(), second.clone()]);
@@ -73,8 +75,8 @@ mod tests {
         assert_eq!(&first[14..15], "5");
         assert_eq!(first, "43114c93-c906-5ae2-b86e-5ca52ef8f9a5", "logs hold these: they stay");
         let given = EventId::parse("018f5c3e-9b2a-7c11-8d3e-0123456789ab");
-        let mut event = Event { id: given, ..Event::json("T", &[], "1") };
+        let mut event = ImportedEvent::from(Event { id: given, ..Event::json("T", &[], "1") });
         EventIds::new("").name(&mut event);
-        assert_eq!(event.id, given);
+        assert_eq!(event.event.id, given);
     }
 }

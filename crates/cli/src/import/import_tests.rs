@@ -82,8 +82,8 @@ fn lines_that_are_not_settled_come_again_before_those_that_follow() {
     import(&server, &file, &[]).unwrap();
     let bodies = bodies.lock().unwrap();
     assert_eq!(bodies.len(), 2);
-    assert!(bodies[0].0.ends_with("?batch=1000&more=true"), "{}", bodies[0].0);
-    assert!(bodies[1].0.ends_with("?batch=1000&continues=t"), "{}", bodies[1].0);
+    assert!(bodies[0].0.ends_with("?batch=1000&recorded_at=keep&more=true"), "{}", bodies[0].0);
+    assert!(bodies[1].0.ends_with("?batch=1000&recorded_at=keep&continues=t"), "{}", bodies[1].0);
     let end =
         bodies[0].1.len() - bodies[0].1.lines().rev().take(3).map(|l| l.len() + 1).sum::<usize>();
     assert_eq!(bodies[0].1[..end].to_owned() + &bodies[1].1, all);

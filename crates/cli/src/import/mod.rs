@@ -6,6 +6,7 @@ mod csv_reader;
 pub(crate) mod csv_rows;
 mod earlier;
 mod event_ids;
+pub(crate) mod imported_event;
 mod json_items;
 pub(crate) mod ndjson;
 mod parts;
@@ -51,6 +52,28 @@ impl Format {
     }
 }
 
+/// What becomes of the times at which events were recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RecordedAt {
+    /// They are the times in this log; refused if one does not fit
+    Keep,
+    /// They are kept in the metadata, as recorded_at
+    Metadata,
+    /// They are dropped
+    Drop,
+}
+
+impl RecordedAt {
+    /// The value of the parameter of `POST …/import`.
+    fn word(self) -> &'static str {
+        match self {
+            RecordedAt::Keep => "keep",
+            RecordedAt::Metadata => "metadata",
+            RecordedAt::Drop => "drop",
+        }
+    }
+}
+
 /// What `wellspring import` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -73,8 +96,11 @@ it is refused before anything is added; --again LABEL adds it anyway.
 A server that does not answer, or is busy, is tried up to ten more times, after the time it asks for \
 (at most a minute each). A server whose disk is full is not waited for.
 
-All formats of `export` can be imported. The new log assigns its own positions and times; an event's \
-original time is kept in its metadata as recorded_at.
+What `export` writes as NDJSON or CloudEvents comes back as it was, except for positions: into an \
+empty log with the times at which the events were recorded, into one that has later events with these \
+times as metadata (recorded_at). --recorded-at decides otherwise; the content counts as the same either \
+way. CSV is one-way: a CSV that export wrote is refused unless --type-column or --type says how its \
+rows become events.
 
 Examples:
   wellspring import events.ndjson
@@ -102,6 +128,13 @@ pub struct ImportArgs {
     /// Give every event without an id one that stays the same each time
     #[arg(long, value_enum, value_name = "SCHEME", hide_short_help = true)]
     ids: Option<event_ids::IdScheme>,
+    /// What becomes of the times at which events were recorded [default: keep, else metadata]
+    ///
+    /// By default times are kept as long as they fit: they must not be before that of the last
+    /// event of the log, nor in the future, so a whole export fits an empty log. From the batch of
+    /// the first event on whose time does not fit, they become metadata, and a message says so.
+    #[arg(long, value_enum, value_name = "HOW", hide_short_help = true)]
+    recorded_at: Option<RecordedAt>,
     /// Maximum number of events per append, 1 to 1000
     ///
     /// An append is in the log as a whole or not at all. The first two events are always in one.
@@ -158,7 +191,7 @@ struct CatalogueArgs {
     #[arg(
         long,
         value_enum,
-        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid"]
+        conflicts_with_all = ["event_type", "type_column", "tags", "time", "again", "ids", "skip_invalid", "recorded_at"]
     )]
     preset: Option<catalogue::Preset>,
     /// CSV: how a field of an item is made from columns; repeatable

@@ -1,13 +1,14 @@
 //! Events as the API takes them, and as `export` writes them.
 
+use crate::import::imported_event::ImportedEvent;
 use crate::wire::{Fault, Fields, base64_bytes, fold_tags, string, string_map, strings};
 use wellspring_types::{DataKind, Event, EventId};
 
 /// Reads one event; counts in `folded` tags that are given twice.
 ///
-/// What the server adds to an event is taken back: `position` is dropped, as the
-/// new log gives its own; `recorded_at` is kept as metadata unless that name is taken.
-pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
+/// Of what the server adds to an event, `recorded_at` stays beside it. `position` is dropped, as
+/// the new log gives its own, and `history` with it.
+pub(crate) fn event(text: &str, folded: &mut u64) -> Result<ImportedEvent, Fault> {
     let mut event_type = None;
     let mut tags = Vec::new();
     let mut data = None;
@@ -29,7 +30,7 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
             "id" if raw.get() == "null" => {}
             "id" => id = Some(uuid("id", &string("id", raw)?)?),
             "metadata" => metadata = string_map("metadata", raw)?,
-            "position" => {}
+            "position" | "history" => {}
             "recorded_at" => recorded_at = Some(string("recorded_at", raw)?),
             other => {
                 let known = "type, tags, data, data_base64, id, metadata";
@@ -40,16 +41,11 @@ pub(crate) fn event(text: &str, folded: &mut u64) -> Result<Event, Fault> {
     let missing = |field: &str| Fault::of(field, "is missing");
     let event_type = event_type.ok_or_else(|| missing("type"))?;
     let (kind, data) = data.ok_or_else(|| missing("data"))?;
-    if let Some(time) = recorded_at
-        && !metadata.iter().any(|(key, _)| key == "recorded_at")
-    {
-        metadata.push(("recorded_at".to_owned(), time));
-    }
     let repeated = fold_tags(&mut tags);
     let event = Event { event_type, tags, data, kind, id, metadata };
     event.as_ref().check()?;
     *folded += repeated;
-    Ok(event)
+    Ok(ImportedEvent { event, recorded_at })
 }
 
 /// Reads an event id.
@@ -64,7 +60,7 @@ mod tests {
     use super::*;
 
     fn event(text: &str) -> Result<Event, Fault> {
-        super::event(text, &mut 0)
+        super::event(text, &mut 0).map(|read| read.event)
     }
 
     #[test]
@@ -80,9 +76,15 @@ mod tests {
 
     #[test]
     fn what_export_wrote_can_be_imported() {
-        let text = r#"{"position":7,"type":"T","tags":[],"data":1,"id":null,"metadata":{},"recorded_at":"2026-01-01T00:00:00Z"}"#;
-        let read = event(text).unwrap();
-        assert_eq!(read.metadata, [("recorded_at".into(), "2026-01-01T00:00:00Z".into())]);
+        let text = r#"{"position":7,"type":"T","tags":[],"data":1,"id":null,"metadata":{},"recorded_at":"2026-01-01T00:00:00Z","history":"4f1c09d2a87b4e6f"}"#;
+        let read = super::event(text, &mut 0).unwrap();
+        assert_eq!(read.recorded_at.as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert!(read.event.metadata.is_empty());
+        let counted = read.counted().metadata;
+        assert_eq!(counted, [("recorded_at".into(), "2026-01-01T00:00:00Z".into())]);
+        let mut line = Vec::new();
+        read.push(&mut line);
+        assert_eq!(super::event(std::str::from_utf8(&line).unwrap(), &mut 0), Ok(read));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::import::event_ids::EventIds;
 use crate::import::json_items::JsonItems;
 use crate::import::rows::{Input, Rows};
 use crate::lines::{Broken, MAX_LINE_BYTES, reading, too_long};
-use crate::wire::push_event;
 use std::io::BufRead as _;
 
 /// A body is closed at this size: large enough that the cost per request does not matter, small
@@ -231,15 +230,7 @@ impl Events {
                     if let Some(ids) = &mut self.ids {
                         ids.name(&mut event);
                     }
-                    let start = body.len();
-                    push_event(&mut body, &event);
-                    // A payload as it was written may stand on several lines; to JSON a line's end
-                    // is white space.
-                    for byte in &mut body[start..] {
-                        if matches!(*byte, b'\n' | b'\r') {
-                            *byte = b' ';
-                        }
-                    }
+                    event.push(&mut body);
                     body.push(b'\n');
                     numbers.push(line);
                 }

@@ -3,20 +3,20 @@
 use crate::exit::Failure;
 use crate::import::Format;
 use crate::import::csv_rows::{CsvMapping, CsvRows};
+use crate::import::imported_event::ImportedEvent;
 use crate::import::json_items::JsonItems;
 use crate::import::{cloudevents, ndjson};
 use crate::lines::Broken;
 use crate::wire::Fault;
 use std::io::BufRead;
-use wellspring_types::Event;
 
 /// An event, or what is wrong with it, and the line it begins on.
-pub(crate) type Numbered = (u64, Result<Event, Fault>);
+pub(crate) type Numbered = (u64, Result<ImportedEvent, Fault>);
 
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
 /// Reads one event; counts tags that are given twice.
-type ReadEvent = fn(&str, &mut u64) -> Result<Event, Fault>;
+type ReadEvent = fn(&str, &mut u64) -> Result<ImportedEvent, Fault>;
 
 /// Events of an input, in its order.
 pub(crate) enum Rows {

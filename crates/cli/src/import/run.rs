@@ -14,7 +14,6 @@ use crate::interrupt::on_interrupt;
 use crate::numbers::{counted, grouped, megabytes};
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::wire::push_event;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -73,7 +72,13 @@ pub(super) fn run_to(args: &ImportArgs, out: &mut dyn Write) -> Result<(), Failu
     if args.again.is_none() {
         earlier.refuse_other_options(&mut args.target.client()?, file)?;
     }
-    let terms = Terms { batch: args.batch, skips: args.skip_invalid, label, file: file.to_owned() };
+    let terms = Terms {
+        batch: args.batch,
+        skips: args.skip_invalid,
+        label,
+        recorded_at: args.recorded_at,
+        file: file.to_owned(),
+    };
     let sender = Sender::new(&args.target, terms)?;
     let mut progress = Progress::start("import", source.total_bytes);
     let (mut tally, failure) =
@@ -225,7 +230,7 @@ fn send_all(
                 rest = Some(part.without_first(settled.lines)).filter(|rest| rest.lines > 0);
             }
             Err(refusal) => {
-                let Refusal { settled, failure } = *refusal;
+                let Refusal { settled, failure, .. } = *refusal;
                 tally.count(&part, &settled);
                 tally.note(earlier, &mut sender);
                 return (tally, Some(failure));
@@ -307,7 +312,7 @@ fn dry_run(
                 }
                 if events == 0 {
                     let mut first = Vec::new();
-                    push_event(&mut first, &event);
+                    event.push(&mut first);
                     // A dry run goes on without its sample if no one reads it.
                     first.push(b'\n');
                     let _ = out.write_all(&first).and_then(|()| out.flush());

@@ -1,6 +1,8 @@
 //! Sends parts to the server until each is durable, or refused for good.
 
 use crate::exit::{Code, Failure, InputKind};
+use crate::import::RecordedAt;
+use crate::import::imported_event::RECORDED_AT;
 use crate::import::parts::Part;
 use crate::import::retries::{Verdict, passing, retried};
 use crate::numbers::grouped;
@@ -46,6 +48,8 @@ pub(crate) struct LineFault {
 pub(crate) struct Refusal {
     pub(crate) settled: PartReply,
     pub(crate) failure: Failure,
+    /// What is wrong, if it is that the time of an event cannot be kept.
+    time_fault: Option<String>,
 }
 
 /// The terms of an import, sent with each of its requests.
@@ -57,6 +61,8 @@ pub(crate) struct Terms {
     pub(crate) skips: bool,
     /// Empty, or the label that makes the same content a new import.
     pub(crate) label: String,
+    /// What becomes of recording times; `None`: they are kept as long as they fit.
+    pub(crate) recorded_at: Option<RecordedAt>,
     /// Name of the file, for messages.
     pub(crate) file: String,
 }
@@ -66,12 +72,15 @@ pub(crate) struct Sender {
     client: Client,
     target: Target,
     terms: Terms,
+    /// What becomes of the times of the next part.
+    recorded_at: RecordedAt,
 }
 
 impl Sender {
     /// A sender for one log.
     pub(crate) fn new(target: &Target, terms: Terms) -> Result<Sender, Failure> {
-        Ok(Sender { client: target.client()?, target: target.clone(), terms })
+        let recorded_at = terms.recorded_at.unwrap_or(RecordedAt::Keep);
+        Ok(Sender { client: target.client()?, target: target.clone(), terms, recorded_at })
     }
 
     /// The connection, for other requests.
@@ -88,6 +97,7 @@ impl Sender {
         if !self.terms.label.is_empty() {
             add_parameter(&mut path, "label", &self.terms.label);
         }
+        add_parameter(&mut path, RECORDED_AT, self.recorded_at.word());
         if !part.is_last {
             add_parameter(&mut path, "more", "true");
         }
@@ -105,12 +115,40 @@ impl Sender {
         continues: &str,
         note: &mut dyn FnMut(String),
     ) -> Result<PartReply, Box<Refusal>> {
+        let refusal = match self.send_as(part, continues, note) {
+            Err(refusal) => refusal,
+            settled => return settled,
+        };
+        let is_left_to_us = self.terms.recorded_at.is_none();
+        let Some(fault) = refusal.time_fault.as_ref().filter(|_| is_left_to_us) else {
+            return Err(refusal);
+        };
+        note(format!(
+            "{fault}. From the batch of that line on, times become metadata (recorded_at); with \
+             --recorded-at keep the import is refused instead"
+        ));
+        self.recorded_at = RecordedAt::Metadata;
+        // What was added of the part is known by now.
+        let added = refusal.settled.added;
+        self.send_as(part, continues, note).map(|settled| PartReply {
+            added: settled.added + added,
+            known: settled.known.saturating_sub(added),
+            ..settled
+        })
+    }
+
+    fn send_as(
+        &mut self,
+        part: &Part,
+        continues: &str,
+        note: &mut dyn FnMut(String),
+    ) -> Result<PartReply, Box<Refusal>> {
         let path = self.path(part, continues);
         let headers = [("Content-Type", "application/x-ndjson")];
         let request =
             Request { method: "POST", path: &path, headers: &headers, body: Some(&part.body) };
         let settled = PartReply::default();
-        let gave_up = |failure| Box::new(Refusal { settled, failure });
+        let gave_up = |failure| Box::new(Refusal { settled, failure, time_fault: None });
         retried(note, gave_up, || match self.client.call(&request) {
             Ok(answer) => self.judge(&answer, part),
             Err(error) => Verdict::Later(None, error.to_string()),
@@ -118,7 +156,9 @@ impl Sender {
     }
 
     fn judge(&self, answer: &Answer, part: &Part) -> Verdict<PartReply, Box<Refusal>> {
-        let refused = |settled, failure| Verdict::Refused(Box::new(Refusal { settled, failure }));
+        let refused = |settled, failure, time_fault| {
+            Verdict::Refused(Box::new(Refusal { settled, failure, time_fault }))
+        };
         if answer.head.status == 200 {
             return match serde_json::from_slice::<PartReply>(&answer.body) {
                 Ok(settled) if settled.lines <= part.lines => Verdict::Done(settled),
@@ -128,6 +168,7 @@ impl Sender {
                         Code::Unavailable,
                         "cannot understand the server's answer to an import; does it have the same version?",
                     ),
+                    None,
                 ),
             };
         }
@@ -142,7 +183,19 @@ impl Sender {
             last: problem.durable_last,
             ..PartReply::default()
         };
-        refused(settled, self.failure(&problem, part))
+        refused(settled, self.failure(&problem, part), self.time_fault(&problem, part))
+    }
+
+    /// What is wrong with the time of an event that was to be kept.
+    fn time_fault(&self, problem: &Problem, part: &Part) -> Option<String> {
+        let is_of_time = self.recorded_at == RecordedAt::Keep
+            && problem.slug() == "invalid"
+            && problem.field.as_deref() == Some(RECORDED_AT);
+        let line = problem.line.filter(|_| is_of_time)?;
+        let what = problem.detail_of_line();
+        // The rest is advice for clients of the API.
+        let what = what.split_once(". ").map_or(what, |(what, _)| what);
+        Some(format!("{}, line {}: {what}", self.terms.file, grouped(part.number(line))))
     }
 
     /// A refusal in terms of the file's lines.
@@ -175,6 +228,12 @@ impl Sender {
                      of their own"
                 );
                 Failure::new(problem.code(InputKind::Data), message)
+            }
+            (_, Some(_)) if let Some(fault) = self.time_fault(problem, part) => {
+                Failure::data(format!(
+                    "{fault}. Import into an empty log, or with --recorded-at metadata; the import then \
+                 continues from there"
+                ))
             }
             (_, Some(line)) => bad_line(file, part.number(line), problem.detail_of_line()),
             _ => {

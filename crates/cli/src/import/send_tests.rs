@@ -17,20 +17,27 @@ fn part() -> Part {
 }
 
 fn send(server: &TestServer) -> Result<PartReply, Box<Refusal>> {
+    send_with(server, None)
+}
+
+fn send_with(
+    server: &TestServer,
+    recorded_at: Option<RecordedAt>,
+) -> Result<PartReply, Box<Refusal>> {
     let server = Server {
         url: server.url().to_owned(),
         trust: Trust::default(),
         credentials: Default::default(),
     };
     let target = Target { server, log: "main".to_owned() };
-    let terms = Terms { batch: 7, file: "a.csv".to_owned(), ..Terms::default() };
+    let terms = Terms { batch: 7, recorded_at, file: "a.csv".to_owned(), ..Terms::default() };
     Sender::new(&target, terms).unwrap().send(&part(), "0.x", &mut |_| ())
 }
 
 #[test]
 fn temporary_failures_are_retried() {
     let server = TestServer::start(|request, earlier| {
-        assert_eq!(request.path, "/v1/logs/main/import?batch=7&continues=0.x");
+        assert_eq!(request.path, "/v1/logs/main/import?batch=7&recorded_at=keep&continues=0.x");
         match earlier {
             0 => Reply::json(503, r#"{"detail":"busy","retry":1}"#),
             1 => Reply::raw("HTTP/1.1 200 OK\r\nContent-Le").then_hang_up(),
@@ -60,6 +67,27 @@ fn an_import_does_not_wait_for_a_full_disk() {
     let refusal = send(&server).unwrap_err();
     assert_eq!(refusal.failure.code, Code::Unavailable);
     assert_eq!((refusal.settled.lines, refusal.settled.last), (1, Some(9)));
+}
+
+#[test]
+fn times_that_cannot_be_kept_become_metadata_unless_they_have_to_be_kept() {
+    let early = r#"{"type":"/problems/invalid","detail":"line 2: recorded_at is before X. Import","field":"recorded_at","line":2,"durable_lines":1,"added":1}"#;
+    let serve = move || {
+        TestServer::start(move |request, _| match request.path.contains("recorded_at=metadata") {
+            true => Reply::json(200, r#"{"lines":2,"added":1,"known":1,"next":"n"}"#),
+            false => Reply::json(422, early),
+        })
+    };
+    let settled = send(&serve()).unwrap();
+    assert_eq!(
+        (settled.added, settled.known),
+        (2, 0),
+        "each event is counted as what it was first"
+    );
+    let refusal = send_with(&serve(), Some(RecordedAt::Keep)).unwrap_err();
+    assert_eq!((refusal.failure.code, refusal.settled.added), (Code::Data, 1));
+    let told = refusal.failure.message;
+    assert!(told.starts_with("a.csv, line 12: recorded_at is before X. Import into"), "{told}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::disclosure::Disclosure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::borrow::Cow;
-use wellspring_host::clock::push_rfc3339;
+use wellspring_host::clock::{MOMENT_RULE, parse_rfc3339, push_rfc3339};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::json::{
     Cursor, Fault, FaultKind, Outcome, document, missing, once, push_string, push_tags, push_u64,
@@ -15,13 +15,17 @@ use wellspring_json::read_query;
 use wellspring_log::{Ack, Append, EncodedEvents, Fence, RecordView};
 use wellspring_types::{AppendCondition, DataKind, EventId, EventRef, Position, Query, limits};
 
+/// Name of the metadata entry for the time at which another log recorded an event.
+pub(crate) const RECORDED_AT: &str = "recorded_at";
+
 /// The dialect of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// `/v1`.
     Native,
     /// `/v1/import`: as native, and events as `/v1/events` writes them. Repeated tags count once; a
-    /// position is ignored; the recording time is kept as metadata.
+    /// position and a history are ignored; of the recording time becomes what
+    /// [`RecordedTimes`] says.
     Import,
     /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
     /// object, `after` may be a string of digits.
@@ -32,6 +36,18 @@ impl Style {
     fn is_dialect(self) -> bool {
         self == Style::Dialect
     }
+}
+
+/// What becomes of the time at which an event of an import was recorded (decision 0039).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RecordedTimes {
+    /// It is the event's time in this log, too.
+    Kept,
+    /// It is kept in the metadata as `recorded_at`, unless the event has metadata of that name.
+    #[default]
+    Metadata,
+    /// It is dropped.
+    Dropped,
 }
 
 /// The fault of a field that excludes another one.
@@ -137,12 +153,22 @@ pub(crate) struct EventReader<'a> {
     pub(crate) folded: u64,
     /// Types that clients may not append.
     kept: KeptInLog,
+    /// What becomes of recording times ([`Style::Import`]).
+    times: RecordedTimes,
+    /// What the last event counts as, if it is not how it was added: with the time at which it was
+    /// recorded among its metadata.
+    pub(crate) content: Option<EncodedEvents>,
 }
 
 impl<'a> EventReader<'a> {
     /// A reader that refuses events of these types.
     pub(crate) fn keeping(kept: KeptInLog) -> EventReader<'a> {
         EventReader { kept, ..EventReader::default() }
+    }
+
+    /// A reader of an import.
+    pub(crate) fn importing(kept: KeptInLog, times: RecordedTimes) -> EventReader<'a> {
+        EventReader { times, ..EventReader::keeping(kept) }
     }
 
     /// Reads one event and adds it to `out`.
@@ -158,7 +184,7 @@ impl<'a> EventReader<'a> {
         self.metadata.clear();
         let (mut event_type, mut data, mut id) = (None, None, None);
         let (mut tags, mut metadata) = (None, None);
-        let mut recorded_at = None;
+        let (mut recorded_at, mut recorded_at_us) = (None, 0);
         value.object(|key, value| {
             let at = value.at();
             match key {
@@ -171,16 +197,7 @@ impl<'a> EventReader<'a> {
                 }
                 "tags" => {
                     once(&mut tags, at, ())?;
-                    let (list, folded) = (&mut self.tags, &mut self.folded);
-                    value.array(|_, tag| {
-                        let tag = tag.string()?;
-                        if style == Style::Import && list.contains(&tag) {
-                            *folded += 1;
-                        } else if list.len() <= limits::MAX_TAGS {
-                            list.push(tag);
-                        }
-                        Ok(())
-                    })
+                    self.read_tags(style, value)
                 }
                 "data" | "data_base64" if !style.is_dialect() => read_data(key, value, &mut data),
                 "data" if value.next_is(b'"') => once(&mut data, at, read_text_data(value)?),
@@ -196,24 +213,28 @@ impl<'a> EventReader<'a> {
                     once(&mut metadata, at, ())?;
                     self.read_metadata(value)
                 }
-                "position" if style == Style::Import => value.raw().map(drop),
+                "position" | "history" if style == Style::Import => value.raw().map(drop),
                 "recorded_at" if style == Style::Import => {
-                    once(&mut recorded_at, at, value.string()?)
+                    let (time, us) = EventReader::read_time(self.times, value)?;
+                    recorded_at_us = us;
+                    once(&mut recorded_at, at, time)
                 }
                 _ => unknown(at, KNOWN),
             }
         })?;
-        if let Some(time) = recorded_at
-            && !self.metadata.iter().any(|(name, _)| name == "recorded_at")
-        {
-            self.metadata.push((Cow::Borrowed("recorded_at"), time));
-        }
         let Some(event_type) = event_type else { return missing("type", start) };
         let (data, kind) = match data {
             Some(data) => data,
             None if style == Style::Dialect => (Cow::Borrowed(&b""[..]), DataKind::Binary),
             None => return missing("data", start),
         };
+        let is_timed = recorded_at.is_some();
+        let given = self.metadata.len();
+        if let Some(time) = recorded_at
+            && !self.metadata.iter().any(|(name, _)| name == RECORDED_AT)
+        {
+            self.metadata.push((Cow::Borrowed(RECORDED_AT), time));
+        }
         let event = EventRef {
             event_type: &event_type,
             tags: &self.tags,
@@ -222,7 +243,46 @@ impl<'a> EventReader<'a> {
             id,
             metadata: &self.metadata,
         };
-        out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start))
+        self.content = None;
+        if !is_timed || self.times == RecordedTimes::Metadata {
+            return out.push(&event).map_err(|invalid| Fault::of_invalid(invalid, start));
+        }
+        let stored = EventRef { metadata: &self.metadata[..given], ..event };
+        out.push_recorded(&stored, recorded_at_us)
+            .map_err(|invalid| Fault::of_invalid(invalid, start))?;
+        let mut content = EncodedEvents::new();
+        content.push_unchecked(&event);
+        self.content = Some(content);
+        Ok(())
+    }
+
+    /// Reads a recording time, and what of it an event is to be stored with: 0, unless it is kept.
+    fn read_time(times: RecordedTimes, value: &mut Cursor<'a>) -> Outcome<(Cow<'a, str>, u64)> {
+        let at = value.at();
+        let time = value.string()?;
+        // A record with the time 0 wants none.
+        let us = match times {
+            RecordedTimes::Kept => parse_rfc3339(&time).filter(|&us| us > 0),
+            RecordedTimes::Metadata | RecordedTimes::Dropped => Some(0),
+        };
+        match us.filter(|_| time.len() <= limits::MAX_METADATA_VALUE_BYTES) {
+            Some(us) => Ok((time, us)),
+            None => rule(at, MOMENT_RULE),
+        }
+    }
+
+    /// Adds the tags of a list to those of the event.
+    fn read_tags(&mut self, style: Style, value: &mut Cursor<'a>) -> Outcome<()> {
+        let (list, folded) = (&mut self.tags, &mut self.folded);
+        value.array(|_, tag| {
+            let tag = tag.string()?;
+            if style == Style::Import && list.contains(&tag) {
+                *folded += 1;
+            } else if list.len() <= limits::MAX_TAGS {
+                list.push(tag);
+            }
+            Ok(())
+        })
     }
 
     fn read_metadata(&mut self, value: &mut Cursor<'a>) -> Outcome<()> {

@@ -419,7 +419,7 @@ fn push(
 
 /// One event per line: only payloads sent over several lines are not copied verbatim; their line
 /// breaks can only be white space between tokens.
-fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
+pub(super) fn push_line(out: &mut Vec<u8>, event: &RecordView<'_>, disclosure: Disclosure) {
     let start = out.len();
     push_event(out, event, disclosure);
     for byte in &mut out[start..] {

@@ -46,10 +46,8 @@ struct LiveSubscription {
 pub(super) fn last_event(request: &Request) -> Result<Option<ResumePoint>, Box<Problem>> {
     let id = request.header("last-event-id").filter(|id| !id.is_empty() && request.wants == SSE);
     let Some(id) = id else { return Ok(None) };
-    let point = ResumePoint::parse(id).ok_or_else(|| {
-        let detail = "Last-Event-ID must be a position, or a position and a history as in \
-                      42@4f1c09d2a87b4e6f";
-        problem::INVALID.because(detail).field("Last-Event-ID")
+    let point = id.parse::<ResumePoint>().map_err(|rule| {
+        problem::INVALID.because(format!("Last-Event-ID {rule}")).field("Last-Event-ID")
     })?;
     Ok(Some(point))
 }

@@ -5,12 +5,14 @@
 use super::header_names::WELLSPRING_HISTORY;
 use super::{Host, Request};
 use crate::wire::problem::{self, Problem};
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 use wellspring_log::Log;
 use wellspring_types::{HistoryId, Position};
 
 /// The header, on requests and answers.
-pub(super) const HEADER: &str = "wellspring-history";
+pub const HEADER: &str = "wellspring-history";
 /// How long a position ahead of the head may take to be confirmed as such.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(1);
 
@@ -24,18 +26,42 @@ pub struct ResumePoint {
     pub history: Option<HistoryId>,
 }
 
-impl ResumePoint {
-    /// Parses it; `None` for any other text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<ResumePoint> {
+impl fmt::Display for ResumePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.history {
+            Some(history) => write!(f, "{}@{history}", self.position),
+            None => write!(f, "{}", self.position),
+        }
+    }
+}
+
+/// The text is not a point to resume at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAResumePoint;
+
+impl fmt::Display for NotAResumePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be a position, or a position and a history as in 42@4f1c09d2a87b4e6f")
+    }
+}
+
+impl std::error::Error for NotAResumePoint {}
+
+impl FromStr for ResumePoint {
+    type Err = NotAResumePoint;
+
+    fn from_str(text: &str) -> Result<ResumePoint, NotAResumePoint> {
         let (position, history) = match text.split_once('@') {
-            Some((position, history)) => (position, Some(history.parse().ok()?)),
+            Some((position, history)) => {
+                (position, Some(history.parse().map_err(|_| NotAResumePoint)?))
+            }
             None => (text, None),
         };
         if !position.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
+            return Err(NotAResumePoint);
         }
-        Some(ResumePoint { position: position.parse().ok()?, history })
+        let position = position.parse().map_err(|_| NotAResumePoint)?;
+        Ok(ResumePoint { position, history })
     }
 }
 
@@ -128,12 +154,14 @@ mod tests {
     #[test]
     fn a_point_to_resume_at_has_one_form_with_its_history_and_one_without() {
         let history = Some(HistoryId(0x4f1c_09d2_a87b_4e6f));
-        let point = |text| ResumePoint::parse(text);
-        assert_eq!(point("42"), Some(ResumePoint { position: 42, history: None }));
-        assert_eq!(point("42@4f1c09d2a87b4e6f"), Some(ResumePoint { position: 42, history }));
+        for (text, history) in [("42", None), ("42@4f1c09d2a87b4e6f", history)] {
+            let point = ResumePoint { position: 42, history };
+            assert_eq!(text.parse(), Ok(point));
+            assert_eq!(point.to_string(), text);
+        }
         for text in ["", "@", "+1", "-1", "42@", "42@4f", "@4f1c09d2a87b4e6f", "x@4f1c09d2a87b4e6f"]
         {
-            assert_eq!(point(text), None, "{text:?}");
+            assert_eq!(text.parse::<ResumePoint>(), Err(NotAResumePoint), "{text:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use super::commit::{Committer, Progress};
 use super::staged::StagedEnd;
 use crate::shared::rule::AcceptedBatch;
 use crate::threads::lock;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Sequencer {
     pub(super) fn apply(&self, committer: &mut Committer, foreign: &AcceptedBatch) -> Progress {
@@ -19,7 +20,8 @@ impl Sequencer {
             let bytes = batch.bytes.len();
             let mut staging = lock(&self.staging);
             let (segment_base, end) = committer.journal.end();
-            let durable = StagedEnd { segment_base, end, next: batch.first };
+            let recorded_at_us = self.counters.last_recorded_at_us.load(Relaxed);
+            let durable = StagedEnd { segment_base, end, next: batch.first, recorded_at_us };
             staging.take_back(&self.segments, durable, &[batch]);
             self.mark.set_back(staging.next);
             drop(staging);

@@ -57,6 +57,8 @@ pub(crate) struct InFlight {
     pub(crate) segment_base: Position,
     /// Offset after it in that segment.
     pub(crate) end: u64,
+    /// The time of its last event.
+    pub(crate) recorded_at_us: u64,
     /// Size of its records; and of those from batchers.
     pub(crate) body_bytes: usize,
     pub(crate) ingest_bytes: usize,
@@ -86,6 +88,7 @@ impl Gathering {
             last: batch.last(),
             segment_base: batch.segment_base,
             end: batch.end(),
+            recorded_at_us: batch.recorded_at_us,
             body_bytes: batch.body_bytes(),
             ingest_bytes,
             waiters,

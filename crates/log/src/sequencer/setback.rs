@@ -17,6 +17,7 @@ use super::staged::{StagedEnd, Staging};
 use crate::error::AppendError;
 use crate::journal::{JournalBatch, JournalError};
 use crate::threads::lock;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Sequencer {
     /// Discards everything staged from the last offered batch on, which is passed back if any of it
@@ -87,7 +88,8 @@ impl Sequencer {
             answers.push(Answer { waiters, verdict: Err(behind.clone()) });
         }
         let (segment_base, end) = committer.journal.end();
-        let durable = StagedEnd { segment_base, end, next: self.feed.head() + 1 };
+        let recorded_at_us = self.counters.last_recorded_at_us.load(Relaxed);
+        let durable = StagedEnd { segment_base, end, next: self.feed.head() + 1, recorded_at_us };
         staging.take_back(&self.segments, durable, &dropped);
         self.mark.set_back(staging.next);
         answers

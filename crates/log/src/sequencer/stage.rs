@@ -19,6 +19,7 @@ use crate::append::{Ack, Append, Appended, Basis, Completion, Staged, Unjudged};
 use crate::error::{AppendError, ReadError};
 use crate::plants::{Plant, planted};
 use crate::read::Stretch;
+use crate::record::EncodedEvents;
 use crate::role::Role;
 use crate::threads::lock;
 use crate::work::Work;
@@ -201,6 +202,9 @@ impl Sequencer {
             if append.fence.as_ref().is_some_and(|fence| !self.leases.holds(fence)) {
                 return Err((done, AppendError::LeaseLost).into());
             }
+            if let Err(invalid) = self.check_times(&staging, &append.events) {
+                return Err((done, AppendError::Invalid(invalid)).into());
+            }
             return Ok(self.stage(staging, &append, done));
         }
         Err((done, AppendError::Overloaded).into())
@@ -339,6 +343,32 @@ impl Sequencer {
             self.mark.set_full(false);
         }
         found
+    }
+
+    /// Checks that the times which events want keep the order of times. Only the staging lock makes
+    /// the order final.
+    fn check_times(&self, staging: &Staging, events: &EncodedEvents) -> Result<(), Invalid> {
+        if !events.has_times() {
+            return Ok(());
+        }
+        let now_us = self.clock().wall_us();
+        let mut last_us = staging.recorded_at_us;
+        for (event, wanted_us) in events.wanted_times_us().enumerate() {
+            let reason = match wanted_us {
+                0 => {
+                    last_us = last_us.max(now_us);
+                    continue;
+                }
+                _ if wanted_us < last_us => Reason::BeforeLast { last_us },
+                _ if wanted_us > now_us => Reason::InFuture { now_us },
+                _ => {
+                    last_us = wanted_us;
+                    continue;
+                }
+            };
+            return Err(Invalid { field: format!("events[{event}].recorded_at"), reason });
+        }
+        Ok(())
     }
 
     fn stage(

@@ -253,23 +253,30 @@ impl Staging {
         batch
     }
 
-    /// Stamps records, adds them to the last batch and indexes them.
+    /// Stamps records with the times that they want, or with the time that it is; adds them to the
+    /// last batch and indexes them.
     pub(super) fn push(&mut self, records: &[u8], count: u32, now_us: u64) {
         let not_before = if planted(Plant::TimeGoesBack) { 0 } else { self.recorded_at_us };
-        self.recorded_at_us = not_before.max(now_us);
+        let mut recorded_at_us = not_before;
         let batch = &mut self.queue.back_mut().expect("make_room left one").batch;
         let mut at = batch.bytes.len();
         batch.bytes.extend_from_slice(records);
         for record in record::records(records) {
             let len = record.byte_len();
-            record::stamp(&mut batch.bytes[at..at + len], self.next, self.recorded_at_us);
+            recorded_at_us = match record.recorded_at_us() {
+                0 => recorded_at_us.max(now_us),
+                // `Sequencer::check_times` has found that it fits.
+                wanted_us => wanted_us,
+            };
+            record::stamp(&mut batch.bytes[at..at + len], self.next, recorded_at_us);
             self.tail.writer.push(self.tail.end as u32, &record);
             at += len;
             self.tail.end += len as u64;
             self.next += 1;
         }
+        self.recorded_at_us = recorded_at_us;
         batch.count += count;
-        batch.recorded_at_us = self.recorded_at_us;
+        batch.recorded_at_us = recorded_at_us;
         self.staged_bytes += records.len();
         assert_eq!(batch.last() + 1, self.next, "positions are dense within a batch");
         debug_assert_eq!(batch.segment_base, self.tail.base, "requests join the last segment");
@@ -303,6 +310,7 @@ impl Staging {
             segment_base: batch.segment_base,
             end: batch.end,
             next: batch.last + 1,
+            recorded_at_us: batch.recorded_at_us,
         });
         debug_assert!(self.queue.is_empty(), "what was never offered is discarded first");
         debug_assert!((to.segment_base..=self.next).contains(&to.next), "positions are taken back");
@@ -317,6 +325,8 @@ impl Staging {
         self.tail.writer.cut(rel, here.flat_map(gather::records));
         self.tail.end = to.end;
         self.next = to.next;
+        // Or what was discarded could not be staged again with the times that it wants.
+        self.recorded_at_us = to.recorded_at_us;
         self.staged_bytes = self.in_flight.iter().map(|batch| batch.body_bytes).sum();
         self.ingest_bytes = self.in_flight.iter().map(|batch| batch.ingest_bytes).sum();
     }
@@ -329,4 +339,6 @@ pub(super) struct StagedEnd {
     /// Offset in that segment.
     pub(super) end: u64,
     pub(super) next: Position,
+    /// The time of the event before.
+    pub(super) recorded_at_us: u64,
 }

@@ -21,6 +21,7 @@ mod ingest_histories;
 mod ingest_marks;
 mod ingest_order;
 mod ingest_window;
+mod kept_times;
 mod merged_indexes;
 mod opening;
 mod oracle;

@@ -26,7 +26,8 @@ fn follow(client: &mut Client, path: &str, from: u64, last: u64) -> Vec<u64> {
     let mut id = None;
     while let Some(line) = client.line().unwrap() {
         if let Some(text) = line.strip_prefix("id:") {
-            id = Some(text.trim().parse::<u64>().unwrap());
+            let position = text.split('@').next().unwrap();
+            id = Some(position.trim().parse::<u64>().unwrap());
         } else if let Some(text) = line.strip_prefix("data:") {
             let event: Value = serde_json::from_str(text).unwrap();
             if let Some(position) = event["position"].as_u64() {

@@ -256,33 +256,61 @@ fn an_unclosed_quote_costs_its_row() {
 }
 
 #[test]
-fn what_export_writes_is_read_back_in_every_format() {
+fn what_export_writes_is_read_back_unless_its_format_is_one_way() {
     let ground = Ground::new();
     let text = "{\"type\":\"A\",\"tags\":[\"x:1\",\"y,\\\"2\\\"\"],\"data\":{\"n\": 1.50},\"id\":\"018f5c3e-9b2a-7c11-8d3e-0123456789ab\",\"metadata\":{\"k\":\"v\"}}\n\
                 {\"type\":\"B\",\"data_base64\":\"AP8=\"}\n{\"type\":\"C\",\"data\":null}\n";
     ground.imported(&ground.file("a.ndjson", text), &[]);
-    let events = ground.events();
-    for format in ["ndjson", "csv", "cloudevents"] {
+    let export = |format: &str| {
         let out = ground.dir.path().join(format!("out.{format}"));
         let args = ["export", "--format", format, "-o", out.to_str().unwrap()];
         let exported = finish(command(&ground.server, &args), b"");
         assert!(exported.status.success(), "{}", said(&exported));
-        let other = Ground::new();
-        other.imported(&out, &[]);
-        let mut again = other.events();
-        for event in &mut again {
-            let metadata = event["metadata"].as_object_mut().unwrap();
-            assert!(metadata.remove("recorded_at").is_some(), "{format}: {event}");
-            if metadata.is_empty() {
-                event.as_object_mut().unwrap().remove("metadata");
+        (out, said(&exported))
+    };
+    for format in ["ndjson", "cloudevents"] {
+        let (out, _) = export(format);
+        for (how, kept) in [("keep", false), ("metadata", true), ("drop", false)] {
+            let other = Ground::new();
+            other.imported(&out, &["--recorded-at", how]);
+            let mut again = other.events();
+            for event in again.iter_mut().filter(|_| kept) {
+                let metadata = event["metadata"].as_object_mut().unwrap();
+                assert!(metadata.remove("recorded_at").is_some(), "{format}: {event}");
+                if metadata.is_empty() {
+                    event.as_object_mut().unwrap().remove("metadata");
+                }
             }
+            assert_eq!(again, ground.events(), "{format}, {how}");
         }
-        let plain: Vec<Value> = events.clone();
-        assert_eq!(again, plain, "{format}");
-        if format == "csv" {
-            let told = other.refused(&out, &["--type", "Row"], 64);
-            assert!(told.contains("without --type"), "{told}");
-        }
+    }
+    let (out, told) = export("csv");
+    assert!(told.contains("CSV is one-way"), "{told}");
+    let other = Ground::new();
+    let told = other.refused(&out, &[], 64);
+    assert!(told.contains("one-way") && told.contains("--type-column type"), "{told}");
+    other.imported(&out, &["--type-column", "type", "--tag", "id"]);
+    let rows = other.events();
+    let named = rows.iter().map(|event| event["type"].as_str().unwrap());
+    assert_eq!(named.collect::<Vec<_>>(), ["A", "B", "C"]);
+    assert_eq!(rows[0]["tags"][0], "id:018f5c3e-9b2a-7c11-8d3e-0123456789ab");
+}
+
+#[test]
+fn parquet_is_written_by_programs_that_have_it() {
+    let ground = Ground::new();
+    ground.imported(&ground.file("a.ndjson", lines(0..10)), &[]);
+    let out = ground.dir.path().join("a.parquet");
+    let args = ["export", "-o", out.to_str().unwrap()];
+    let exported = finish(command(&ground.server, &args), b"");
+    if cfg!(feature = "parquet") {
+        assert!(exported.status.success(), "{}", said(&exported));
+        let bytes = fs::read(&out).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    } else {
+        assert_eq!(exported.status.code(), Some(64));
+        assert!(said(&exported).contains("--features parquet"), "{}", said(&exported));
+        assert!(!out.exists());
     }
 }
 

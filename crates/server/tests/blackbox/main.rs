@@ -71,6 +71,7 @@ mod graph_tck;
 mod graph_transactions;
 mod graph_transcript;
 mod head_method;
+mod histories;
 mod imports;
 mod imports_other_options;
 mod ingest_account;

@@ -8,7 +8,7 @@ use super::chain::Chain;
 use std::collections::VecDeque;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
-use wellspring_types::Position;
+use wellspring_types::{Invalid, Position};
 
 /// Most chunks in progress: enough that parsing never waits for the device.
 const MAX_UNDER_WAY: usize = 8;
@@ -17,17 +17,31 @@ const ROOM_BYTES: usize = 32 << 20;
 
 /// Instructions for a chunk, in the order of the content.
 pub(super) enum ChunkOrder {
-    /// It is new. Its key is not in the log up to this position.
-    Stage(Append, Position, Waypoint),
+    /// It is new.
+    Stage(Box<NewChunk>),
     /// An earlier import appended it: this many events from this position on.
     Pass(Position, u64, Waypoint),
     /// This many lines of the body contain nothing further.
     Lines(u64),
 }
 
+/// A chunk that no import has appended.
+pub(super) struct NewChunk {
+    /// Its events, under its key.
+    pub(super) append: Append,
+    /// Its key is not in the log up to this position.
+    pub(super) absent_through: Position,
+    /// The line of each event in the body, from 1.
+    pub(super) lines: Vec<u64>,
+    /// Its end.
+    pub(super) through: Waypoint,
+}
+
 /// A chunk in progress.
 struct Flight {
     outcome: Receiver,
+    /// The lines of its events.
+    lines: Vec<u64>,
     through: Waypoint,
 }
 
@@ -77,9 +91,7 @@ impl Flights {
     pub(super) fn carry_out(&mut self, orders: Vec<ChunkOrder>) -> Result<(), Box<Problem>> {
         for order in orders {
             match order {
-                ChunkOrder::Stage(append, absent, through) => {
-                    self.stage(append, absent, through)?
-                }
+                ChunkOrder::Stage(chunk) => self.stage(*chunk)?,
                 ChunkOrder::Pass(first, events, through) => self.pass(first, events, through)?,
                 ChunkOrder::Lines(lines) => {
                     self.settle()?;
@@ -90,12 +102,8 @@ impl Flights {
         Ok(())
     }
 
-    fn stage(
-        &mut self,
-        append: Append,
-        absent_through: Position,
-        through: Waypoint,
-    ) -> Result<(), Box<Problem>> {
+    fn stage(&mut self, chunk: NewChunk) -> Result<(), Box<Problem>> {
+        let NewChunk { append, absent_through, lines, through } = chunk;
         let bytes = append.events.byte_len();
         while self.under_way.len() >= MAX_UNDER_WAY
             || (!self.under_way.is_empty() && self.log.staged_bytes() + bytes > ROOM_BYTES)
@@ -106,7 +114,7 @@ impl Flights {
         let basis = Basis { setbacks, key_absent_through: absent_through };
         let (done, outcome) = completion();
         let staged = self.log.stage_on(basis, append, done);
-        self.under_way.push_back(Flight { outcome, through });
+        self.under_way.push_back(Flight { outcome, lines, through });
         match staged {
             Staged::Placed { setbacks, .. } => {
                 self.setbacks = Some(setbacks);
@@ -154,6 +162,9 @@ impl Flights {
             match error {
                 AppendError::KeyReused { .. } => problem::OVERLOADED
                     .because("another import of the same content is in progress; try again"),
+                AppendError::Invalid(invalid) if invalid.reason.is_of_time() => {
+                    not_kept(&invalid, &flight.lines)
+                }
                 error => error.into(),
             }
         })?;
@@ -163,6 +174,21 @@ impl Flights {
         self.progress.count(appended.first, appended.last, flight.through);
         Ok(())
     }
+}
+
+/// The time of an event cannot be kept.
+fn not_kept(invalid: &Invalid, lines: &[u64]) -> Box<Problem> {
+    let event = invalid.field.strip_prefix("events[").and_then(|rest| rest.split_once(']'));
+    let line = event.and_then(|(event, _)| lines.get(event.parse::<usize>().ok()?)).copied();
+    let line = line.unwrap_or_default();
+    problem::INVALID
+        .because(format!(
+            "line {line}: recorded_at {}. Import into an empty log, or have the times kept as \
+             metadata with recorded_at=metadata",
+            invalid.reason
+        ))
+        .field("recorded_at")
+        .with("line", line.to_string())
 }
 
 impl Progress {

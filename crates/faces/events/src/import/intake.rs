@@ -1,14 +1,14 @@
 //! Turns lines into chunks, each of which is either appended or known.
 
-use super::super::event_json::{EventReader, Style};
+use super::super::event_json::{EventReader, RECORDED_AT, RecordedTimes};
 use super::chain::{Anchor, Chain, Digest, OPENING_EVENTS, event_digest};
-use super::flights::{ChunkOrder, Waypoint};
+use super::chunk::{Chunk, Comparison};
+use super::flights::{ChunkOrder, NewChunk, Waypoint};
 use super::settings::{BadLine, Ending, Settings};
 use crate::problems;
 use std::io::BufRead as _;
-use wellspring_host::wire::json::Cursor;
-use wellspring_host::wire::problem::{self, Problem, of_line_fault};
-use wellspring_log::{Ack, Append, EncodedEvents, Log, RecordView, RequestKey, StoredRequest};
+use wellspring_host::wire::problem::Problem;
+use wellspring_log::{Ack, Append, Log, RequestKey, StoredRequest};
 use wellspring_types::{Position, limits};
 
 /// A chunk is closed when its events reach this size, in bytes.
@@ -61,7 +61,7 @@ pub(super) struct Intake {
     settings: Settings,
     /// The content before the chunk.
     chain: Chain,
-    chunk: EncodedEvents,
+    chunk: Chunk,
     fate: ChunkKnowledge,
     /// Digests of the content's first two events, as far as the chunk contains them.
     opening: Vec<Digest>,
@@ -97,7 +97,7 @@ impl Intake {
             log,
             key_of,
             settings,
-            chunk: EncodedEvents::new(),
+            chunk: Chunk::default(),
             fate: ChunkKnowledge::Unasked,
             opening: Vec::new(),
             lines: 0,
@@ -113,7 +113,7 @@ impl Intake {
     /// # Errors
     /// Why the import stops. Complete lines before that stand.
     pub(super) fn take(&mut self, block: &[u8]) -> Result<(), Stop> {
-        let mut reader = EventReader::keeping(self.settings.kept);
+        let mut reader = EventReader::importing(self.settings.kept, self.settings.times);
         // Checked as a whole, which is faster than line by line; if it fails, lines are checked
         // separately.
         let text = std::str::from_utf8(block);
@@ -140,9 +140,9 @@ impl Intake {
         line: &'a [u8],
         checked: Option<&'a str>,
     ) -> Result<(), Stop> {
-        let start = self.chunk.byte_len();
+        let start = self.chunk.content().byte_len();
         reader.folded = 0;
-        match parse(reader, line, checked, &mut self.chunk) {
+        match self.chunk.read(reader, line, checked) {
             Ok(()) => {
                 self.oddities.folded += reader.folded;
                 self.event_lines.push(self.lines);
@@ -150,7 +150,7 @@ impl Intake {
             }
             Err(problem) => {
                 let number = self.lines;
-                if self.settings.bad_line == BadLine::Skipped {
+                if self.settings.bad_line == BadLine::Skipped && !self.is_of_time(&problem) {
                     self.oddities.skipped += 1;
                     if self.faults.len() < SHOWN_FAULTS {
                         self.faults.push(SkippedLine { line: number, detail: problem.detail });
@@ -165,11 +165,17 @@ impl Intake {
         }
     }
 
-    /// Continues after an event was added to the chunk, encoded from `start`.
+    /// Whether the fault of a line is that its time cannot be kept. The line is an event, which
+    /// must not be skipped for that.
+    fn is_of_time(&self, problem: &Problem) -> bool {
+        self.settings.times == RecordedTimes::Kept && problem.field.as_deref() == Some(RECORDED_AT)
+    }
+
+    /// Continues after an event was added to the chunk, whose content begins at `start`.
     fn grown(&mut self, start: usize) -> Result<(), Box<Problem>> {
-        let events = self.chunk.len() as u64;
+        let events = self.chunk.events.len() as u64;
         if self.chain.events == 0 && events <= OPENING_EVENTS {
-            self.opening.push(event_digest(&self.chunk.bytes()[start..]));
+            self.opening.push(event_digest(&self.chunk.content().bytes()[start..]));
         }
         if self.fate == ChunkKnowledge::Unasked {
             self.fate = self.ask()?;
@@ -183,8 +189,8 @@ impl Intake {
                 Ok(())
             }
             ChunkKnowledge::New(absent_through)
-                if self.chunk.len() >= self.settings.batch
-                    || self.chunk.byte_len() >= CHUNK_BYTES =>
+                if self.chunk.events.len() >= self.settings.batch
+                    || self.chunk.content().byte_len() >= CHUNK_BYTES =>
             {
                 self.append(absent_through);
                 Ok(())
@@ -225,12 +231,12 @@ impl Intake {
 
     /// Compares the chunk with the one in the log.
     fn compare(&mut self, stored: StoredRequest) -> Result<(), Box<Problem>> {
-        let digest = self.chain.digest(self.chunk.bytes());
+        let digest = self.chain.digest(self.chunk.content().bytes());
         if digest != stored.digest {
             let (line, position) = self.first_difference(stored)?;
             return Err(changed("this event differs", line, position, stored));
         }
-        self.chunk = EncodedEvents::new();
+        self.chunk = Chunk::default();
         let through = self.close(digest, stored.events);
         self.orders.push(ChunkOrder::Pass(stored.first, stored.events, through));
         Ok(())
@@ -239,26 +245,33 @@ impl Intake {
     /// The line and the position of the first event of the chunk that differs from the one in the
     /// log.
     fn first_difference(&self, stored: StoredRequest) -> Result<(u64, Position), Box<Problem>> {
-        assert_eq!(self.event_lines.len(), self.chunk.len(), "an event stands on a line");
+        let content = self.chunk.content();
+        assert_eq!(self.event_lines.len(), content.len(), "an event stands on a line");
         let snapshot = self.log.snapshot();
-        for ((mine, &line), position) in
-            self.chunk.iter().zip(&self.event_lines).zip(stored.first..)
-        {
-            if snapshot.at(position, |theirs| is_same_event(&mine, theirs))? != Some(true) {
-                return Ok((line, position));
+        for comparison in [Comparison::Content, Comparison::Time] {
+            for ((mine, &line), position) in
+                content.iter().zip(&self.event_lines).zip(stored.first..)
+            {
+                let same = snapshot.at(position, |theirs| comparison.is_same(&mine, theirs))?;
+                if same != Some(true) {
+                    return Ok((line, position));
+                }
             }
         }
         Ok((self.event_lines[0], stored.first))
     }
 
     fn append(&mut self, absent_through: Position) {
-        let digest = self.chain.digest(self.chunk.bytes());
+        let digest = self.chain.digest(self.chunk.content().bytes());
         let key = Some(RequestKey { key: self.key(self.anchor()), digest });
-        let room = self.chunk.byte_len() + self.chunk.byte_len() / 8;
-        let events = std::mem::replace(&mut self.chunk, EncodedEvents::with_capacity(room));
+        let bytes = self.chunk.events.byte_len();
+        let chunk = Chunk::with_capacity(bytes + bytes / 8);
+        let events = std::mem::replace(&mut self.chunk, chunk).events;
+        let lines = std::mem::take(&mut self.event_lines);
         let through = self.close(digest, events.len() as u64);
         let append = Append { events, condition: None, ack: Ack::Durable, key, fence: None };
-        self.orders.push(ChunkOrder::Stage(append, absent_through, through));
+        let chunk = NewChunk { append, absent_through, lines, through };
+        self.orders.push(ChunkOrder::Stage(Box::new(chunk)));
     }
 
     /// Starts the next chunk.
@@ -282,7 +295,7 @@ impl Intake {
                 self.append(absent_through)
             }
             ChunkKnowledge::Known(stored) if self.settings.ending == Ending::Here => {
-                let next = stored.first + self.chunk.len() as u64;
+                let next = stored.first + self.chunk.events.len() as u64;
                 return Err(changed("it ends earlier", self.lines, next, stored));
             }
             // The rest of the chunk comes in the next request, with these lines again.
@@ -301,7 +314,7 @@ impl Intake {
     /// Whether the chunk is the first and its second event is still missing: both become durable
     /// together, or a change of the first could not be detected.
     fn is_half_an_opening(&self) -> bool {
-        let events = self.chain.events + self.chunk.len() as u64;
+        let events = self.chain.events + self.chunk.events.len() as u64;
         self.settings.ending == Ending::Later && events < OPENING_EVENTS
     }
 
@@ -312,38 +325,6 @@ impl Intake {
         let stopped = self.finish();
         assert!(stopped.is_ok(), "what goes on later is not compared");
     }
-}
-
-fn parse<'a>(
-    reader: &mut EventReader<'a>,
-    line: &'a [u8],
-    checked: Option<&'a str>,
-    out: &mut EncodedEvents,
-) -> Result<(), Box<Problem>> {
-    if line.len() > MAX_LINE_BYTES {
-        let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
-        return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINE_BYTES as u64));
-    }
-    let before = out.savepoint();
-    let cursor = checked.map_or_else(|| Cursor::new(line), |text| Ok(Cursor::of_text(text)));
-    let read = cursor.and_then(|mut cursor| {
-        reader.read(&mut cursor, Style::Import, out)?;
-        cursor.end()
-    });
-    read.map_err(|fault| {
-        // A line must contain exactly one event.
-        out.rewind(before);
-        of_line_fault(&fault, line)
-    })
-}
-
-fn is_same_event(one: &RecordView<'_>, other: &RecordView<'_>) -> bool {
-    one.event_type() == other.event_type()
-        && one.id() == other.id()
-        && one.kind() == other.kind()
-        && one.data() == other.data()
-        && one.tags().eq(other.tags())
-        && one.metadata().eq(other.metadata())
 }
 
 /// `line` is the first that differs, `position` that of the event in the log.

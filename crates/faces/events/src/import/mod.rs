@@ -6,6 +6,7 @@
 
 mod blocks;
 mod chain;
+mod chunk;
 mod flights;
 mod intake;
 mod settings;

@@ -1,5 +1,6 @@
 //! The parameters of an import.
 
+use super::super::event_json::RecordedTimes;
 use super::chain::{Chain, Scope};
 use wellspring_host::http::Request;
 use wellspring_host::kept_types::KeptInLog;
@@ -28,6 +29,17 @@ static INVALID: Param<Words<BadLine>> = Param::words(
     &[("stop", BadLine::Stops), ("skip", BadLine::Skipped)],
     "stop",
 );
+/// What becomes of recording times.
+static RECORDED_AT: Param<Words<RecordedTimes>> = Param::words(
+    "recorded_at",
+    "What becomes of the times at which the events were recorded: metadata, or the times in this log, or nothing.",
+    &[
+        ("metadata", RecordedTimes::Metadata),
+        ("keep", RecordedTimes::Kept),
+        ("drop", RecordedTimes::Dropped),
+    ],
+    "metadata",
+);
 /// Whether another body continues the content.
 static MORE: Param<Words<Ending>> = Param::words(
     "more",
@@ -40,7 +52,8 @@ static CONTINUES: Param<Text> =
     Param::text("continues", "`next` of the previous answer, which this body continues.");
 
 /// The parameters of an import.
-pub(crate) const PARAMS: &[&dyn AnyParam] = &[&LABEL, &BATCH, &INVALID, &MORE, &CONTINUES];
+pub(crate) const PARAMS: &[&dyn AnyParam] =
+    &[&LABEL, &BATCH, &INVALID, &RECORDED_AT, &MORE, &CONTINUES];
 
 /// Handling of a line that is not an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +80,8 @@ pub(super) struct Settings {
     /// Most events of one append; the first two always share one.
     pub(super) batch: usize,
     pub(super) bad_line: BadLine,
+    /// What becomes of the times at which events were recorded.
+    pub(super) times: RecordedTimes,
     pub(super) ending: Ending,
     /// The content before this body.
     pub(super) start: Chain,
@@ -98,6 +113,7 @@ impl Settings {
             scope: Scope { label },
             batch: query.get(&BATCH)? as usize,
             bad_line: query.get(&INVALID)?,
+            times: query.get(&RECORDED_AT)?,
             ending: query.get(&MORE)?,
             start,
             kept,

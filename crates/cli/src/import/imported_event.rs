@@ -1,0 +1,56 @@
+//! An event of an input: what an append takes, and the time at which another log recorded it.
+
+use crate::wire::{push_event, push_string};
+use wellspring_types::Event;
+
+/// Name of the member, and of the metadata entry, for the time of recording.
+pub(crate) const RECORDED_AT: &str = "recorded_at";
+
+/// An event of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImportedEvent {
+    /// The event.
+    pub(crate) event: Event,
+    /// When another log recorded it, as the input has it.
+    pub(crate) recorded_at: Option<String>,
+}
+
+impl From<Event> for ImportedEvent {
+    fn from(event: Event) -> ImportedEvent {
+        ImportedEvent { event, recorded_at: None }
+    }
+}
+
+impl ImportedEvent {
+    /// The event as it counts for the server: with the time among its metadata, unless these have
+    /// an entry of that name.
+    pub(crate) fn counted(&self) -> Event {
+        let mut event = self.event.clone();
+        if let Some(time) = &self.recorded_at
+            && !event.metadata.iter().any(|(name, _)| name == RECORDED_AT)
+        {
+            event.metadata.push((RECORDED_AT.to_owned(), time.clone()));
+        }
+        event
+    }
+
+    /// Appends the line of it that `POST …/import` takes, without a line end.
+    pub(crate) fn push(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        push_event(out, &self.event);
+        if let Some(time) = &self.recorded_at {
+            // The closing brace of the object.
+            out.pop();
+            out.extend_from_slice(b",\"recorded_at\":");
+            push_string(out, time);
+            out.push(b'}');
+        }
+        // A payload as it was written may stand on several lines; to JSON a line's end is white
+        // space.
+        for byte in &mut out[start..] {
+            if matches!(*byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    }
+}
