@@ -8,9 +8,11 @@ mod comment_width;
 mod modules;
 mod page_links;
 mod paths;
+mod promql;
 mod rooms;
 mod tokens;
 mod type_names;
+mod watched;
 mod wording;
 
 use std::collections::BTreeSet;
