@@ -1,5 +1,5 @@
 # What is shipped: sourced by the scripts beside this file, from the root of the repository.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 # Everything optional is in the packages: whoever installs one cannot rebuild it.
 features=otlp,search,kafka
