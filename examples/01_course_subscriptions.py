@@ -8,8 +8,8 @@ needed: the decision reads exactly the events its rules depend on, and only a
 change to those makes it start over.
 """
 
-import wellspring
-from wellspring import Refused, chapter, check, check_refused, event, projection, race, say, succeeded
+from demo import Refused, chapter, check, check_refused, event, fresh_log, race, say, succeeded
+from wellspring import projection
 
 MAX_COURSES = 10
 
@@ -102,5 +102,5 @@ def main(log):
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("course-subscriptions") as fresh:
+    with fresh_log("course-subscriptions") as fresh:
         main(fresh)

@@ -6,8 +6,8 @@ carry it. Closing an account or changing its name gives the old name back, but
 only after three days, so that a name that just became free cannot be taken over.
 """
 
-import wellspring
-from wellspring import Refused, chapter, check, check_refused, event, projection, race, say, succeeded
+from demo import Refused, chapter, check, check_refused, event, fresh_log, race, say, succeeded
+from wellspring import matching, projection
 
 RETENTION_DAYS = 3
 CLAIMS = ["AccountRegistered", "UsernameClaimed"]
@@ -96,7 +96,7 @@ def main(log):
     chapter("Twenty people want the same name at the same moment")
     results = race([lambda i=i: register(log, f"r{i}", "zoe", today=30) for i in range(20)])
     check(len(succeeded(results)) == 1, "exactly one registration succeeded")
-    owners = [e["data"]["account"] for e in log.events(CLAIMS, ["username:zoe"])]
+    owners = [e.data["account"] for e in log.read(matching(CLAIMS, ["username:zoe"]))]
     check(len(owners) == 1, f"and the log knows one owner of zoe: {owners[0]}")
 
     chapter("Twenty people want twenty names: no one waits for another")
@@ -105,5 +105,5 @@ def main(log):
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("unique-username") as fresh:
+    with fresh_log("unique-username") as fresh:
         main(fresh)

@@ -7,8 +7,8 @@ the same number, and a number is used only together with its invoice, so there
 is no gap. Invoice numbers are a true sequence: writers do have to take turns.
 """
 
-import wellspring
-from wellspring import chapter, check, event, projection, race, say, succeeded
+from demo import chapter, check, event, fresh_log, race, say, succeeded
+from wellspring import matching, projection
 
 FIRST = 1001
 
@@ -26,7 +26,7 @@ def create_invoice(log, customer, amount):
 
 
 def numbers(log):
-    return [e["data"]["number"] for e in log.events(["InvoiceCreated"])]
+    return [e.data["number"] for e in log.read(matching(["InvoiceCreated"]))]
 
 
 def main(log):
@@ -52,5 +52,5 @@ def main(log):
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("invoice-number") as fresh:
+    with fresh_log("invoice-number") as fresh:
         main(fresh)

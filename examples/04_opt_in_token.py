@@ -9,8 +9,8 @@ newer one was sent.
 
 import secrets
 
-import wellspring
-from wellspring import Refused, chapter, check, check_refused, event, projection, race, succeeded
+from demo import Refused, chapter, check, check_refused, event, fresh_log, race, succeeded
+from wellspring import matching, projection
 
 VALID_MINUTES = 60
 
@@ -78,10 +78,10 @@ def main(log):
     code = sign_up(log, cleo, "Cleo", minute=0)
     results = race([lambda: confirm(log, cleo, code, minute=5) for _ in range(12)])
     check(len(succeeded(results)) == 1, "exactly one confirmation succeeded")
-    confirmed = list(log.events(["SignUpConfirmed"], [f"email:{cleo}"]))
+    confirmed = list(log.read(matching(["SignUpConfirmed"], [f"email:{cleo}"])))
     check(len(confirmed) == 1, "and the log holds exactly one")
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("opt-in-token") as fresh:
+    with fresh_log("opt-in-token") as fresh:
         main(fresh)

@@ -10,8 +10,8 @@ first answer instead of a refusal.
 
 import uuid
 
-import wellspring
-from wellspring import Conflict, Refused, chapter, check, check_refused, event, projection, race, succeeded
+from demo import Refused, chapter, check, check_refused, event, fresh_log, race, succeeded
+from wellspring import ConditionFailed, any_of, matching, projection, unless_exists
 
 
 def place_order(log, order, token):
@@ -34,12 +34,12 @@ def place_order(log, order, token):
 def place_order_unread(log, order, token):
     """The same guard without a look at the log first: one request instead of two."""
     tags = [f"order:{order}", f"token:{token}"]
-    placed = {"items": [{"types": ["OrderPlaced"], "tags": [tag]} for tag in tags]}
-    return log.append([event("OrderPlaced", tags, order=order)], {"failIfExists": placed})
+    placed = any_of(*(matching(["OrderPlaced"], [tag]) for tag in tags))
+    return log.append([event("OrderPlaced", tags, order=order)], unless_exists(placed))
 
 
 def orders_with(log, token):
-    return len(list(log.events(["OrderPlaced"], [f"token:{token}"])))
+    return len(list(log.read(matching(["OrderPlaced"], [f"token:{token}"]))))
 
 
 def main(log):
@@ -58,7 +58,7 @@ def main(log):
     chapter("The same without reading first: failIfExists")
     results = race([lambda i=i: place_order_unread(log, f"unread-{i}", "t4") for i in range(12)])
     check(len(succeeded(results)) == 1, "exactly one of twelve appends succeeded")
-    check(all(isinstance(r, Conflict) for r in results if r not in succeeded(results)),
+    check(all(isinstance(r, ConditionFailed) for r in results if r not in succeeded(results)),
           "the others were told of the conflict")
     check(orders_with(log, "t4") == 1, "and the log holds exactly one")
 
@@ -66,11 +66,11 @@ def main(log):
     key = str(uuid.uuid4())
     order = [event("OrderPlaced", ["order:o9", "token:t9"], order="o9")]
     answers = race([lambda: log.append(order, key=key) for _ in range(8)])
-    check(len({a["first"] for a in answers}) == 1, "eight requests got the same position")
-    check(sum(not a["replayed"] for a in answers) == 1, "seven of them were told it is a replay")
+    check(len({a.first for a in answers}) == 1, "eight requests got the same position")
+    check(sum(not a.replayed for a in answers) == 1, "seven of them were told it is a replay")
     check(orders_with(log, "t9") == 1, "and the log holds exactly one")
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("record-duplication") as fresh:
+    with fresh_log("record-duplication") as fresh:
         main(fresh)

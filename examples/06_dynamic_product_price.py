@@ -7,8 +7,8 @@ projection: when was each former price last replaced? A cart with several
 products is still one decision and one append.
 """
 
-import wellspring
-from wellspring import Refused, chapter, check, check_refused, event, projection, race, say, succeeded
+from demo import Refused, chapter, check, check_refused, event, fresh_log, race, say, succeeded
+from wellspring import matching, projection
 
 GRACE_MINUTES = 10
 PRICED = ["ProductDefined", "ProductPriceChanged"]
@@ -68,12 +68,12 @@ def order(log, cart, minute=0, grace=GRACE_MINUTES):
 def unfair_orders(log, product):
     """Replays the log: orders whose price was not the present one at their place in the order of events."""
     price, unfair = None, []
-    for found in log.events(tags=[f"product:{product}"]):
-        if found["type"] == "ProductsOrdered":
-            if found["data"]["cart"][product] != price:
-                unfair.append(found["position"])
+    for found in log.read(matching(tags=[f"product:{product}"])):
+        if found.type == "ProductsOrdered":
+            if found.data["cart"][product] != price:
+                unfair.append(found.position)
         else:
-            price = found["data"]["price"]
+            price = found.data["price"]
     return unfair
 
 
@@ -97,7 +97,7 @@ def main(log):
     define_product(log, "mug", 1200)
     order(log, {"tea": 600, "mug": 1200}, minute=50)
     check_refused(lambda: order(log, {"tea": 600, "mug": 1}, minute=50), "one wrong price spoils it")
-    ordered = list(log.events(["ProductsOrdered"], ["product:mug"]))
+    ordered = list(log.read(matching(["ProductsOrdered"], ["product:mug"])))
     check(len(ordered) == 1, "and nothing of that cart was ordered")
 
     chapter("Twenty customers order while the price changes, without any grace")
@@ -107,12 +107,12 @@ def main(log):
     results = race(customers[:10] + shop + customers[10:])
     ordered = len(succeeded(results)) - 1
     say(f"{ordered} were in time at the old price, {20 - ordered} were refused")
-    check(len(list(log.events(["ProductsOrdered"], ["product:lamp"]))) == ordered,
+    check(len(list(log.read(matching(["ProductsOrdered"], ["product:lamp"])))) == ordered,
           "the log holds exactly the orders that were confirmed")
     check(unfair_orders(log, "lamp") == [], "no order at the old price stands after the change")
     check_refused(lambda: order(log, {"lamp": 1000}, grace=0), "the old price is history now")
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("dynamic-product-price") as fresh:
+    with fresh_log("dynamic-product-price") as fresh:
         main(fresh)

@@ -7,8 +7,20 @@ that no later event has that tag. So existing aggregates can move in as they
 are, and rules that span several of them can use projections beside them.
 """
 
-import wellspring
-from wellspring import Conflict, Refused, chapter, check, check_refused, event, projection, race, say, succeeded
+from demo import (
+    ATTEMPTS,
+    Refused,
+    chapter,
+    check,
+    check_refused,
+    event,
+    fresh_log,
+    pause,
+    race,
+    say,
+    succeeded,
+)
+from wellspring import ConditionFailed, matching, projection, unless_changed
 
 
 class Course:
@@ -62,37 +74,34 @@ class CourseRepository:
 
     def load(self, course):
         aggregate, version = Course(), 0
-        for found in self.log.events(tags=[f"course:{course}"]):
-            aggregate.apply(found["type"], found["data"])
-            version = found["position"]
+        for found in self.log.read(matching(tags=[f"course:{course}"])):
+            aggregate.apply(found.type, found.data)
+            version = found.position
         if version == 0:
             raise Refused(f"course {course} is not defined")
         self.versions[aggregate] = version
         return aggregate
 
     def save(self, aggregate):
-        """Raises Conflict if the aggregate has changed since it was loaded."""
+        """Raises ConditionFailed if the aggregate has changed since it was loaded."""
         tags = [f"course:{aggregate.id}"]
-        condition = {
-            "failIfEventsMatch": {"items": [{"tags": tags}]},
-            "after": self.versions.get(aggregate, 0),
-        }
+        condition = unless_changed(matching(tags=tags), after=self.versions.get(aggregate, 0))
         answer = self.log.append([event(kind, tags, **data) for kind, data in aggregate.recorded], condition)
-        self.versions[aggregate] = answer["last"]
+        self.versions[aggregate] = answer.last
         aggregate.recorded.clear()
 
 
 def change(log, course, command):
     """Load, command, save; after a conflict from the start."""
-    for attempt in range(wellspring.ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         repository = CourseRepository(log)
         aggregate = repository.load(course)
         command(aggregate)
         try:
             return repository.save(aggregate)
-        except Conflict:
-            wellspring.pause(attempt)
-    raise RuntimeError(f"gave up after {wellspring.ATTEMPTS} attempts")
+        except ConditionFailed:
+            pause(attempt)
+    raise RuntimeError(f"gave up after {ATTEMPTS} attempts")
 
 
 def main(log):
@@ -132,5 +141,5 @@ def main(log):
 
 
 if __name__ == "__main__":
-    with wellspring.fresh_log("event-sourced-aggregate") as fresh:
+    with fresh_log("event-sourced-aggregate") as fresh:
         main(fresh)

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wellspring_server::embed::contract::{APPENDING, JSON, Segment, VIEWING, Values};
 use wellspring_server::embed::{
-    Answer, Decision, EmbeddedFace, Event, Face, Host, KeptEvents, NoSettings, Position, Query,
-    QueryItem, Recorded, Request, Response, ServedRoute, SnapshotFault, Ticket, View, ViewSlot,
+    Answer, Decision, EmbeddedFace, Event, Face, Host, KeptEvents, LogEvent, NoSettings, Position,
+    Query, QueryItem, Request, Response, ServedRoute, SnapshotFault, Ticket, View, ViewSlot,
     problems, routes,
 };
 
@@ -85,7 +85,7 @@ impl View for Counters {
         &self.0
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         let Some((name, by)) = read(event.tags().next(), event.data()) else { return };
         let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counter = totals.entry(name).or_default();
@@ -94,7 +94,7 @@ impl View for Counters {
         }
     }
 
-    fn outcome(_: &impl Recorded) -> Option<()> {
+    fn outcome(_: &impl LogEvent) -> Option<()> {
         Some(())
     }
 

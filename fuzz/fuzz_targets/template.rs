@@ -5,5 +5,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = wellspring_connectors::fuzzed::reads(bytes);
+    let _ = wellspring_connectors::fuzzed::template(bytes);
 });

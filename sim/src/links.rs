@@ -8,7 +8,7 @@ use wellspring_types::{AppendCondition, Event, Position, Query};
 use wellspring_views::links::{
     Code, Command, Context, Create, Links, Lookup, Naming, Refusal, Staged, TargetRule,
 };
-use wellspring_views::view::{Recorded, View};
+use wellspring_views::view::{LogEvent, View};
 
 /// The view at a node and how far it is folded.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub struct LinksAt {
 
 struct StoredEvent<'a>(RecordView<'a>);
 
-impl Recorded for StoredEvent<'_> {
+impl LogEvent for StoredEvent<'_> {
     fn position(&self) -> Position {
         self.0.position()
     }

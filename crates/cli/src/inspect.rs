@@ -51,18 +51,17 @@ pub struct InspectArgs {
     place: Place,
 }
 
-/// What `wellspring verify` takes.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Reads files and never writes; the server may keep running. Damage is reported only if two passes find \
-it at the same place, so a write in progress is not mistaken for damage.")]
-pub struct VerifyArgs {
-    #[command(flatten)]
-    place: Place,
-}
-
 impl Place {
-    fn dir(&self) -> Result<PathBuf, Failure> {
+    /// The name of the log.
+    pub(crate) fn log(&self) -> &str {
+        &self.log
+    }
+
+    /// The folder of the log.
+    ///
+    /// # Errors
+    /// Usage, or no such folder.
+    pub(crate) fn dir(&self) -> Result<PathBuf, Failure> {
         let dir = self.data.join("logs").join(&self.log);
         if self.log.is_empty() || self.log.contains(['/', '\\']) || self.log.starts_with('.') {
             return Err(Failure::usage(format!(
@@ -96,9 +95,10 @@ impl From<OpenError> for Failure {
     }
 }
 
-type Out = BufWriter<io::Stdout>;
+/// Standard output, buffered.
+type OutputWriter = BufWriter<io::Stdout>;
 
-fn say(out: &mut Out, line: &str) -> Result<(), Failure> {
+fn say(out: &mut OutputWriter, line: &str) -> Result<(), Failure> {
     writeln!(out, "{line}").map_err(|error| Failure::output("standard output", &error))
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<(), Failure> {
     out.flush().map_err(|error| Failure::output("standard output", &error))
 }
 
-fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+fn show_segments(segments: &[SegmentFile], out: &mut OutputWriter) -> Result<(), Failure> {
     say(out, "segment\tfirst\tepoch\tbytes\tindex")?;
     for segment in segments {
         let index = match segment.index {
@@ -134,7 +134,11 @@ fn show_segments(segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure>
     Ok(())
 }
 
-fn show_batches(dir: &Path, segments: &[SegmentFile], out: &mut Out) -> Result<(), Failure> {
+fn show_batches(
+    dir: &Path,
+    segments: &[SegmentFile],
+    out: &mut OutputWriter,
+) -> Result<(), Failure> {
     say(out, "segment\toffset\tbytes\tfirst\tlast\tepoch\trecorded_at_us")?;
     for segment in segments {
         let mut written = Ok(());
@@ -207,24 +211,6 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
     debug_assert!(matches!(event.kind, DataKind::Json | DataKind::Binary));
     json.push_str(&String::from_utf8_lossy(&rest[1..]));
     json
-}
-
-/// Checks everything and prints the report.
-pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let dir = args.place.dir()?;
-    let report = checked(&dir)?;
-    for line in lines(&report) {
-        super::say(&line)?;
-    }
-    if report.is_sound() {
-        return Ok(());
-    }
-    let message = format!(
-        "{} is damaged in {}, listed above; keep the folder unchanged and restore a backup elsewhere",
-        dir.display(),
-        counted(report.damage.len() as u64, "place", "places")
-    );
-    Err(Failure::new(Code::Refused, message))
 }
 
 /// Reads and checks everything in the folder of a log.
@@ -352,9 +338,8 @@ mod tests {
     fn damage_is_exit_code_1_and_a_wrong_folder_66() {
         let data = tempfile::tempdir().unwrap();
         log_with_events(data.path());
-        let args = VerifyArgs { place: place(data.path()) };
-        assert_eq!(verify(&args), Ok(()));
-        let dir = args.place.dir().unwrap();
+        let dir = place(data.path()).dir().unwrap();
+        assert!(checked(&dir).unwrap().is_sound());
         let segment = dir.join(&inspect::segments(&dir).unwrap()[0].name);
         let mut bytes = std::fs::read(&segment).unwrap();
         let mut offset = 0;
@@ -366,8 +351,8 @@ mod tests {
         .unwrap();
         bytes[offset as usize + 70] ^= 1;
         std::fs::write(&segment, bytes).unwrap();
-        assert_eq!(verify(&args).unwrap_err().code, Code::Refused);
-        let wrong = VerifyArgs { place: place(Path::new("/does/not/exist")) };
-        assert_eq!(verify(&wrong).unwrap_err().code, Code::NoInput);
+        assert!(!checked(&dir).unwrap().is_sound());
+        let wrong = place(Path::new("/does/not/exist")).dir();
+        assert_eq!(wrong.unwrap_err().code, Code::NoInput);
     }
 }

@@ -13,6 +13,7 @@ extern crate wellspring_host;
 mod accounts;
 mod answer;
 mod append;
+mod backup;
 #[cfg(target_os = "linux")]
 mod bench;
 mod cluster;
@@ -47,6 +48,7 @@ mod tail;
 mod target;
 #[cfg(target_os = "linux")]
 pub mod top;
+mod verify;
 mod wire;
 
 pub use exit::{Failure, say};
@@ -73,14 +75,20 @@ pub enum Tool {
     Logout(login::LogoutArgs),
     /// Create, list and delete logs
     Log(logs::LogArgs),
+    /// Take a backup of a running server, or list backups
+    Backup(backup::BackupArgs),
+    /// Make a data folder from a backup, whole or up to a position or a time
+    Restore(backup::RestoreArgs),
+    /// Replace damaged segments of a data folder from a backup
+    Mend(backup::MendArgs),
     /// Manage accounts and their roles
     User(accounts::UserArgs),
     /// Manage API keys
     Token(accounts::TokenArgs),
     /// Show the events, segments and batches in a data folder, without a server
     Inspect(inspect::InspectArgs),
-    /// Check every byte of a log in a data folder, without a server
-    Verify(inspect::VerifyArgs),
+    /// Check every byte of a log in a data folder, or of a backup, without a server
+    Verify(verify::VerifyArgs),
     /// Manage a service of several nodes: status, leader, key, demo
     Cluster(cluster::ClusterArgs),
     /// Manage sinks, which deliver events to Kafka or webhooks
@@ -119,10 +127,13 @@ pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
         Tool::Login(args) => login::run_login(&args),
         Tool::Logout(args) => login::run_logout(&args),
         Tool::Log(args) => logs::run(&args),
+        Tool::Backup(args) => backup::run(&args),
+        Tool::Restore(args) => backup::run_restore(&args),
+        Tool::Mend(args) => backup::run_mend(&args),
         Tool::User(args) => accounts::run_user(&args),
         Tool::Token(args) => accounts::run_token(&args),
         Tool::Inspect(args) => inspect::run(&args),
-        Tool::Verify(args) => inspect::verify(&args),
+        Tool::Verify(args) => verify::verify(&args),
         Tool::Cluster(args) => cluster::run(&args),
         Tool::Sink(args) => connector::run_sink(&args),
         Tool::Source(args) => connector::run_source(&args),

@@ -1,6 +1,6 @@
 //! Progress of a long job: a bar on a terminal, otherwise a line every few seconds.
 
-use crate::numbers::grouped;
+use crate::numbers::{grouped, megabytes};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use wellspring_log::{Clock, SystemClock};
@@ -53,6 +53,28 @@ impl Progress {
                 _ => String::new(),
             };
             eprintln!("{}: {message}{part}", self.doing);
+        }
+    }
+
+    /// Shows how many bytes are done, of how many.
+    pub(crate) fn update_bytes(&mut self, done: u64, all: u64) {
+        let rate = megabytes((done as f64 / self.seconds()) as u64);
+        if let Some(bar) = &self.bar {
+            bar.set_length(all);
+            bar.set_position(done);
+            bar.set_message(format!("{}, {rate}/s", megabytes(done)));
+            return;
+        }
+        let now = SystemClock.monotonic_us();
+        if now - self.line_us >= LINE_EVERY_US {
+            self.line_us = now;
+            let part = (done * 100).checked_div(all).unwrap_or(100);
+            eprintln!(
+                "{}: {} of {} ({part}%), {rate}/s",
+                self.doing,
+                megabytes(done),
+                megabytes(all)
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use wellspring_kafka::Record;
 /// # Panics
 /// If a template does not keep its text.
 #[must_use]
-pub fn reads(bytes: &[u8]) -> Option<Result<String, String>> {
+pub fn template(bytes: &[u8]) -> Option<Result<String, String>> {
     let mut parts = bytes.splitn(3, |byte| *byte == b'\n');
     let text = std::str::from_utf8(parts.next()?).ok()?;
     let key = parts.next().map(Bytes::copy_from_slice);
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_template_is_filled_from_the_rest() {
-        assert_eq!(reads(b"{key}-{value:/a}\nk\n{\"a\":1}"), Some(Ok("k-1".into())));
-        assert_eq!(reads(b"{key"), None);
+        assert_eq!(template(b"{key}-{value:/a}\nk\n{\"a\":1}"), Some(Ok("k-1".into())));
+        assert_eq!(template(b"{key"), None);
     }
 }

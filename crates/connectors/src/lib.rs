@@ -18,6 +18,7 @@ mod connection;
 mod control;
 mod cursor;
 mod fault;
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
 pub mod kafka;
 pub mod sink;

@@ -6,6 +6,7 @@ use crate::access::jwks_source::ForeignSettings;
 use crate::access::origins::Cors;
 use crate::access::page::Pages;
 use crate::audit::AuditConfig;
+use crate::backup::BackupConfig;
 use crate::cluster::ClusterConfig;
 use crate::http::config::HttpConfig;
 use crate::http::face::Surroundings;
@@ -31,6 +32,7 @@ sections! {
     limits: LimitConfig,
     ingest: IngestConfig,
     otlp: OtlpConfig,
+    backup: BackupConfig,
 }
 
 /// What the settings of its faces mean for a host.
@@ -48,7 +50,9 @@ impl HostConfig {
     /// # Errors
     /// A sentence about the first invalid setting.
     pub fn check(&self, faces: &FaceTerms) -> Result<(), String> {
-        let HostConfig { process, storage, cluster, http, tls, access, ingest, otlp, .. } = self;
+        let HostConfig {
+            process, storage, cluster, http, tls, access, ingest, otlp, backup, ..
+        } = self;
         storage.check()?;
         let address = process.address()?;
         let files = Files::of(tls)?;
@@ -73,6 +77,7 @@ impl HostConfig {
         ingest.check(&faces.kept)?;
         access.check()?;
         otlp.check()?;
+        backup.check(cluster.is_shared())?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
         self.pages(faces)?;

@@ -8,7 +8,7 @@ pub use crate::wellspring_routes as routes;
 pub use wellspring_views::access::Role;
 
 /// Declares the routes of a face, in matching order. The first line gives the handlers' argument
-/// besides the request: `|face| face;` or a part of it.
+/// apart from the request: `|face| face;` or a part of it.
 ///
 /// ```text
 /// METHOD "path" Scope Needs handler: "what it does"

@@ -11,6 +11,7 @@ mod stderr;
 
 pub mod access;
 pub mod audit;
+pub mod backup;
 pub mod client;
 pub mod clock;
 pub mod cluster;
@@ -38,6 +39,7 @@ pub mod private_folder;
 pub mod proxies;
 pub mod random;
 pub mod record;
+pub(crate) mod scrub;
 pub mod serve;
 pub mod settings;
 pub mod stamp;

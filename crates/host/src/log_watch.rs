@@ -45,7 +45,8 @@ enum Change<'a> {
 }
 
 impl Change<'_> {
-    fn tell(&self, log: &str) {
+    /// `data` is the data folder, for the command that mends damage.
+    fn tell(&self, log: &str, data: &str) {
         match self {
             Change::Closed(reason) => tracing::error!(
                 log,
@@ -58,7 +59,8 @@ impl Change<'_> {
             ),
             Change::RoomAgain => tracing::info!(log, "the device has free space again"),
             Change::Damaged(Corruption { file, offset, what }) => {
-                tracing::error!(log, file, offset, what, "stored data is damaged");
+                let mend = format!("wellspring mend --from BACKUP --data {data} --log {log}");
+                tracing::error!(log, file, offset, what, mend, "stored data is damaged");
             }
             Change::IndexesMended(indexes) => {
                 tracing::warn!(log, indexes, "damaged indexes were rebuilt; no data was lost");
@@ -102,13 +104,14 @@ pub(crate) fn start(host: &Arc<Host>) {
 /// Checks all logs periodically until the server stops.
 async fn keep(host: Arc<Host>) {
     let mut before: BTreeMap<String, LogStanding> = BTreeMap::new();
+    let data = host.process.data.display().to_string();
     while !host.is_stopping() {
         let mut now = BTreeMap::new();
         for (name, log) in host.node.all() {
             let ingest_full = host.node.account(&name).is_some_and(|account| account.full);
             let standing = LogStanding::of(&log, ingest_full);
             let known = before.remove(&name).unwrap_or_default();
-            changes(&known, &standing).iter().for_each(|change| change.tell(&name));
+            changes(&known, &standing).iter().for_each(|change| change.tell(&name, &data));
             now.insert(name, standing);
         }
         before = now;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_trust_nobody_is_believed() {
+    fn without_trusted_proxies_no_header_is_believed() {
         let none = proxies(&[]);
         assert_eq!(client(&none, "9.9.9.9", &["1.2.3.4"]), "9.9.9.9");
         let one = proxies(&["10.0.0.1"]);

@@ -115,10 +115,10 @@ impl Drop for Broker {
 /// Reports visibly that a test is skipped.
 ///
 /// # Panics
-/// With `WELLSPRING_ENGINES=required`, which forbids skipping.
+/// With `WELLSPRING_TEST_ENGINES=required`, which forbids skipping.
 pub fn skip(test: &str, why: &str) {
-    let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
-    assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
+    let required = std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+    assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {test} cannot run: {why}");
     // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }

@@ -111,6 +111,24 @@ impl BatchHeader {
     }
 }
 
+/// Writes the header of a batch, whose records follow it in `bytes`, for this offset in a segment.
+/// Returns the header's CRC, which the next batch names.
+pub(crate) fn seal(bytes: &mut [u8], offset: u64, mut header: BatchHeader, salt: u64) -> u32 {
+    // The zero slices that touch the header are counted with a header in place. Writing the
+    // count itself makes no difference: the magic alone keeps the first slice from being zero,
+    // and a second header slice is counted as written below.
+    header.zero_slices = 0;
+    loop {
+        let encoded = header.encode(salt);
+        bytes[..BATCH_HEADER_BYTES].copy_from_slice(&encoded);
+        let slices = zero_slices(bytes, offset);
+        if slices == header.zero_slices {
+            return read_u32(&encoded, 4);
+        }
+        header.zero_slices = slices;
+    }
+}
+
 /// The checksum of an encoded header. The salt is random per segment and never leaves the disk, so
 /// no client can send bytes that pass for a header.
 #[must_use]

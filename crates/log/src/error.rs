@@ -229,7 +229,7 @@ impl std::error::Error for AppendError {}
 /// does not know. Known events can still be read. A retry helps once the cause is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotConfirmed {
-    /// The log takes no appends: its journal has failed, perhaps with an append in doubt, or it
+    /// The log accepts no appends: its journal has failed, perhaps with an append in doubt, or it
     /// is closed.
     Closed {
         /// Why.

@@ -8,27 +8,7 @@ use crate::storage::StorageFile;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_types::{HistoryId, Position};
-
-/// Where the last durable batch ends. Set and read inside the log's
-/// [`HeadGate`](crate::HeadGate), so that base, offset and head belong together.
-#[derive(Debug)]
-pub(crate) struct DurableEnd {
-    segment_base: AtomicU64,
-    offset: AtomicU64,
-}
-
-impl DurableEnd {
-    pub(crate) fn at(segment_base: Position, offset: u64) -> DurableEnd {
-        DurableEnd { segment_base: AtomicU64::new(segment_base), offset: AtomicU64::new(offset) }
-    }
-
-    pub(crate) fn set(&self, segment_base: Position, offset: u64) {
-        self.segment_base.store(segment_base, Ordering::Relaxed);
-        self.offset.store(offset, Ordering::Relaxed);
-    }
-}
 
 /// What of a log is durable at one moment.
 #[derive(Debug, Clone)]
@@ -56,8 +36,7 @@ pub struct SegmentExtent {
 impl Extent {
     pub(crate) fn of(sequencer: &Sequencer) -> Extent {
         let head = sequencer.feed.head();
-        let last = sequencer.durable_end.segment_base.load(Ordering::Relaxed);
-        let end = sequencer.durable_end.offset.load(Ordering::Relaxed);
+        let (last, end) = sequencer.durable_end.get();
         let runs = sequencer.segments.runs();
         // A later segment has been begun, perhaps, but holds nothing durable.
         let durable: Vec<_> = runs
@@ -140,6 +119,12 @@ pub struct SegmentSlice {
 }
 
 impl SegmentSlice {
+    /// The same bytes, up to an offset in the segment.
+    #[must_use]
+    pub fn until(self, end: u64) -> SegmentSlice {
+        SegmentSlice { end: self.end.min(end), ..self }
+    }
+
     /// The number of bytes that are left.
     #[must_use]
     pub fn remaining(&self) -> u64 {

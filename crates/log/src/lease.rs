@@ -418,7 +418,7 @@ mod tests {
     const GO: Poll<Result<(), TooManyWaiters>> = Poll::Ready(Ok(()));
 
     #[test]
-    fn a_release_wakes_the_first_in_line_and_nobody_else() {
+    fn a_release_wakes_only_the_first_waiter() {
         let leases = Leases::new(Arc::new(Hand::default()), 1);
         let counts: Vec<_> = (0..5_000).map(|_| Arc::new(WakeCounter::default())).collect();
         let wakers: Vec<_> = counts.iter().map(|count| Waker::from(Arc::clone(count))).collect();

@@ -63,7 +63,9 @@ mod read;
 pub mod record;
 pub mod recover;
 mod role;
+mod scrub;
 pub mod segment;
+pub mod segment_copy;
 pub mod segment_reader;
 mod segments;
 mod sequencer;
@@ -93,6 +95,7 @@ pub use read::{
 };
 pub use record::{EncodedEvents, RecordView, RequestKey};
 pub use role::{Leader, Role};
+pub use scrub::{ScrubEnd, ScrubReport};
 pub use sequencer::{Turn, TurnProgress};
 pub use shared::{Claims, SharedOptions};
 pub use subscription::Subscription;

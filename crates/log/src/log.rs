@@ -371,6 +371,12 @@ impl Log {
         Extent::of(&self.sequencer)
     }
 
+    /// The same for this log alone.
+    #[must_use]
+    pub fn extent_now(&self) -> Extent {
+        self.extent(&self.sequencer.options.head_gate.hold())
+    }
+
     /// A snapshot of the current log.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -19,6 +19,7 @@
 
 use crate::record::{read_u32, read_u64};
 use crate::shared::Place;
+use std::hash::{BuildHasher, RandomState};
 use wellspring_types::Position;
 
 /// Size of a segment header; the first batch follows immediately.
@@ -50,6 +51,13 @@ pub struct SegmentSource {
     /// [`BatchId::chain`](crate::shared::entry::BatchId::chain) of the batch before its first; 0 if
     /// there is none.
     pub chain: u32,
+}
+
+/// A new salt.
+#[must_use]
+pub fn draw_salt() -> u64 {
+    // Keyed anew by the system at each start, and different at each call.
+    RandomState::new().hash_one("salt of a segment")
 }
 
 /// Why bytes are not a valid segment header.

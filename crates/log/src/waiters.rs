@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_from_anywhere_is_not_woken_and_the_others_are_in_order() {
+    fn a_waiter_that_leaves_is_not_woken_and_the_others_keep_their_order() {
         let (mut slots, mut line) = (Slots::bounded(9), Line::EMPTY);
         let woken: Vec<_> = (0..5).map(|_| waker()).collect();
         let mut tickets: Vec<_> =

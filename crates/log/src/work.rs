@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn giving_way_changes_nothing_but_who_runs() {
+    fn yielding_changes_only_which_thread_runs() {
         let mut work = Work::unbounded().giving_way().with_step_limit(LOOK_STEPS * 3);
         for _ in 0..LOOK_STEPS * 3 {
             assert_eq!(work.step(1), Ok(()));

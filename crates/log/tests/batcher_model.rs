@@ -111,7 +111,7 @@ fn frames_that_skip_the_end_of_every_lap() {
 }
 
 #[test]
-fn who_asks_sees_the_change_or_is_told_of_it() {
+fn a_waiter_sees_the_change_or_is_notified() {
     use loom::sync::Arc;
     use loom::sync::atomic::{AtomicU64, Ordering};
     loom::model(|| {

@@ -19,7 +19,7 @@ pub fn append_body(body: &[u8]) -> [Option<usize>; 2] {
 /// Parses a body as a new link and as a change of one; tells which succeed.
 #[must_use]
 pub fn link_body(body: &[u8]) -> [bool; 2] {
-    wellspring_face_links::reads(body)
+    wellspring_face_links::fuzzed::body(body)
 }
 
 /// Parses a body as an item, a change of one or of a stock, an order, and a topic's name; tells
@@ -51,7 +51,7 @@ pub fn catalogue_search(text: &str) -> Option<(Vec<String>, usize)> {
 /// an account, a change of one, a password, a key, a rotation; tells which succeed.
 #[must_use]
 pub fn access_body(body: &[u8]) -> [bool; 9] {
-    wellspring_face_accounts::reads(body)
+    wellspring_face_accounts::fuzzed::body(body)
 }
 
 /// Whether a text is accepted as the `Host` of short URLs.
@@ -70,7 +70,7 @@ pub fn credentials(authorization: &[&[u8]], api_key: &[&[u8]]) -> PresentedCrede
 /// UTC, and the client.
 #[must_use]
 pub fn node_header(value: &[u8]) -> Option<(String, u64, Option<std::net::IpAddr>)> {
-    let (node, at_ms, client) = wellspring_host::cluster::node_auth::said(value)?;
+    let (node, at_ms, client) = wellspring_host::cluster::node_auth::unverified(value)?;
     Some((node.to_string(), at_ms, client))
 }
 
@@ -97,7 +97,7 @@ pub fn key_set(document: &[u8]) -> Option<usize> {
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn metrics_page(text: &str) -> bool {
-    wellspring_cli::top::reads(text)
+    wellspring_cli::top::is_metrics_page(text)
 }
 
 /// Serves `input` as a connection of the lean loop that sends it in pieces, whose lengths cycle

@@ -10,6 +10,9 @@ use std::ffi::OsString;
 
 /// The prefix of all our variables.
 const PREFIX: &str = "WELLSPRING_";
+/// The prefix of the test suite's variables. No setting of the program may begin with it: servers
+/// inherit the environment of the tests that start them.
+const TEST_PREFIX: &str = "WELLSPRING_TEST_";
 /// Variables that are not read by the command line.
 const OTHERS: [&str; 4] =
     ["WELLSPRING_TOKEN", "WELLSPRING_ADMIN_USER", "WELLSPRING_ADMIN_PASSWORD", "WELLSPRING_URL"];
@@ -20,7 +23,8 @@ pub(crate) fn unknown(line: &Command, set: impl Iterator<Item = String>) -> Vec<
     let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
     gather(line, &mut known);
     let mut unknown: Vec<String> = set
-        .filter(|name| name.starts_with(PREFIX) && !is_of_a_service(name) && !known.contains(name))
+        .filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX))
+        .filter(|name| !is_of_a_service(name) && !known.contains(name))
         .collect();
     unknown.sort_unstable();
     // The common prefix does not count as similarity.
@@ -107,6 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_setting_has_the_prefix_of_the_tests_variables() {
+        let mut known = OTHERS.map(str::to_owned).to_vec();
+        gather(&crate::command_line(), &mut known);
+        assert!(known.len() > 50 && !known.iter().any(|name| name.starts_with(TEST_PREFIX)));
+    }
+
+    #[test]
     fn a_mistyped_variable_is_reported_with_the_nearest_one() {
         let serve = Command::new("serve")
             .arg(Arg::new("listen").env("WELLSPRING_LISTEN"))
@@ -118,7 +129,9 @@ mod tests {
         let of_a_service =
             ["WELLSPRING_PORT", "WELLSPRING_PORT_4000_TCP", "WELLSPRING_SERVICE_HOST"];
         assert_eq!(told(&of_a_service), Vec::<String>::new());
-        let far = told(&["WELLSPRING_FOO", "WELLSPRING_"]);
+        assert_eq!(told(&["WELLSPRING_TEST_ENGINES"]), Vec::<String>::new());
+        let far = told(&["WELLSPRING_FOO", "WELLSPRING_", "WELLSPRING_TEST"]);
+        assert_eq!(far.len(), 3);
         assert!(far.iter().all(|told| told.contains("serve --help")), "{far:?}");
         let told =
             told(&["WELLSPRING_SOMETHING_ELSE", "WELLSPRING_LISTN", "WELLSPRING_MAX_CONECTION"]);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use wellspring_types::Position;
 use wellspring_types::random::{STEP, mix};
 use wellspring_views::links::{Code, Links, Lookup, Permutation};
-use wellspring_views::view::{Recorded, View};
+use wellspring_views::view::{LogEvent, View};
 
 const LINKS: u64 = 1_000_000;
 const KEY: [u8; 16] = *b"0123456789abcdef";
@@ -49,7 +49,7 @@ struct LentEvent<'a> {
     data: &'a str,
 }
 
-impl Recorded for LentEvent<'_> {
+impl LogEvent for LentEvent<'_> {
     fn position(&self) -> Position {
         self.position
     }

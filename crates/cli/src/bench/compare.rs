@@ -9,7 +9,7 @@ use crate::exit::{Code, Failure};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wellspring_load::compare::{
-    Color, Comparison, Options, Unlike, compare_reports, render_markdown, render_text,
+    Color, Comparison, MismatchPolicy, Options, compare_reports, render_markdown, render_text,
 };
 use wellspring_load::report::comparison_html;
 use wellspring_load::result::{Report, Verdict as Trust};
@@ -155,8 +155,8 @@ pub(super) fn run(typed: &Typed<CompareArgs>) -> Result<ExitCode, Failure> {
 }
 
 fn options(args: &CompareArgs) -> Options {
-    let unlike = if args.force { Unlike::Compare } else { Unlike::Refuse };
-    Options { seed: args.length.seed, unlike, ..Options::default() }
+    let mismatch_policy = if args.force { MismatchPolicy::Compare } else { MismatchPolicy::Refuse };
+    Options { seed: args.length.seed, mismatch_policy, ..Options::default() }
 }
 
 /// Reads one result file.
@@ -176,7 +176,7 @@ fn live(args: &CompareArgs) -> Result<Comparison, Failure> {
     }
     // Two URLs on one command line, with everything else the same: that they ask for
     // different things is what the user wants to know about.
-    let options = Options { unlike: Unlike::Compare, ..options(args) };
+    let options = Options { mismatch_policy: MismatchPolicy::Compare, ..options(args) };
     Ok(compare_reports(&reports[0], &reports[1], &options))
 }
 

@@ -160,9 +160,9 @@ fn micro_row(benchmark: &micro::MicroBenchmark) -> Option<report::MicroRow> {
     })
 }
 
-/// What is imported.
+/// What `bench import` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum From {
+enum ImportFormat {
     /// Output of `go test -bench`.
     GoBench,
     /// Criterion's folder, target/criterion.
@@ -183,7 +183,7 @@ enum From {
 pub(super) struct ImportArgs {
     /// What it is.
     #[arg(value_enum)]
-    from: From,
+    from: ImportFormat,
     /// The file or folder, - for standard input; for curl the command line itself, or a file with
     /// it.
     input: String,
@@ -209,12 +209,16 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         if args.table { micro::render_text(&read, color()) } else { read.to_json() }
     };
     let text = match args.from {
-        From::GoBench if args.input == "-" => {
+        ImportFormat::GoBench if args.input == "-" => {
             shown(micro::parse_go_bench(&read_text(path)?).map_err(|e| named(e.to_string()))?)
         }
-        From::GoBench => shown(micro::read_go_bench(path).map_err(|e| named(e.to_string()))?),
-        From::Criterion => shown(micro::read_criterion(path).map_err(|e| named(e.to_string()))?),
-        From::Curl => {
+        ImportFormat::GoBench => {
+            shown(micro::read_go_bench(path).map_err(|e| named(e.to_string()))?)
+        }
+        ImportFormat::Criterion => {
+            shown(micro::read_criterion(path).map_err(|e| named(e.to_string()))?)
+        }
+        ImportFormat::Curl => {
             let line = if args.input == "-" || path.is_file() {
                 read_text(path)?
             } else {
@@ -222,11 +226,11 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
             };
             scenarios::curl(&line, &read_bytes).map_err(|error| Failure::data(error.to_string()))?
         }
-        From::Har => {
+        ImportFormat::Har => {
             let options = HarOptions { static_assets: args.static_assets };
             scenarios::har(&read_text(path)?, &options).map_err(|error| named(error.to_string()))?
         }
-        From::Openapi => {
+        ImportFormat::Openapi => {
             scenarios::openapi(&read_text(path)?).map_err(|error| named(error.to_string()))?
         }
     };

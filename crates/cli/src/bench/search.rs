@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use wellspring_load::check::{Slo, SloOutcome};
-use wellspring_load::driver::{Held, PlannedStep, Search, SearchEnd, SearchStep};
+use wellspring_load::driver::{PlannedStep, ProbeOutcome, Search, SearchEnd, SearchStep};
 use wellspring_load::plan::{Load, Stop};
 use wellspring_load::result::{Run, SearchOutcome, Step};
 
@@ -76,11 +76,12 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
             steps.push(step);
             break;
         }
-        let held = held(&slo, &step, rate);
-        if held == Held::Yes && search.bounds().0.is_none_or(|highest| rate >= highest) {
+        let outcome = probe_outcome(&slo, &step, rate);
+        if outcome == ProbeOutcome::Holds && search.bounds().0.is_none_or(|highest| rate >= highest)
+        {
             decisive = Some(step.name.clone());
         }
-        search.tell(rate, held);
+        search.tell(rate, outcome);
         steps.push(step);
     }
     let interrupted = session.stop.load(Ordering::Relaxed);
@@ -90,7 +91,7 @@ pub(super) fn run(args: &SearchArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Whether a rate was kept and the conditions held at it.
-fn held(slo: &Slo, step: &Step, rate_per_s: f64) -> Held {
+fn probe_outcome(slo: &Slo, step: &Step, rate_per_s: f64) -> ProbeOutcome {
     let kept = |run: &Run| {
         let sent_share = run.open_loop.as_ref().map_or(0.0, |open| {
             if open.due == 0 { 1.0 } else { open.sent as f64 / open.due as f64 }
@@ -103,7 +104,7 @@ fn held(slo: &Slo, step: &Step, rate_per_s: f64) -> Held {
         sent_share >= KEPT_SHARE && answered as f64 >= KEPT_SHARE * due
     };
     let holds = matches!(slo.judge(step), SloOutcome::Holds(_));
-    if step.runs.iter().all(kept) && holds { Held::Yes } else { Held::No }
+    if step.runs.iter().all(kept) && holds { ProbeOutcome::Holds } else { ProbeOutcome::Fails }
 }
 
 fn outcome(

@@ -54,7 +54,7 @@ mod tests {
     use clap::Parser;
 
     #[derive(Debug, Args)]
-    struct Some {
+    struct SampleFlags {
         name: String,
         #[arg(long, default_value_t = 1)]
         repeat: u32,
@@ -65,7 +65,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        typed: Typed<Some>,
+        typed: Typed<SampleFlags>,
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod tests {
     use wellspring_host::client::test_server::{Reply, TestServer};
 
     #[test]
-    fn who_is_to_lead_is_named_and_a_refusal_is_told() {
+    fn the_next_leader_is_named_and_a_refusal_is_reported() {
         let server =
             TestServer::start(|request, _| match String::from_utf8_lossy(&request.body).as_ref() {
                 "{}" | r#"{"to":"b"}"# if request.path == "/v1/cluster/transfer" => {

@@ -69,7 +69,7 @@ fn name(text: &str) -> Result<AccountName, NameFault> {
 }
 
 #[derive(Deserialize)]
-struct Issued {
+struct TokenAnswer {
     access_token: String,
     expires_in: u64,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run_login(args: &LoginArgs) -> Result<(), Failure> {
     }
     let answer = post(&mut client, "/auth/token", &body)?;
     // What serde says may hold the token.
-    let issued: Issued = serde_json::from_slice(&answer).map_err(|_| {
+    let issued: TokenAnswer = serde_json::from_slice(&answer).map_err(|_| {
         Failure::new(Code::Unavailable, "not an answer of a Wellspring server; check --url")
     })?;
     let life_us = issued.expires_in.saturating_mul(1_000_000);

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_goes_is_told_and_what_comes_back_begins_anew() {
+    fn a_server_that_stops_is_reported_and_counts_from_zero_when_it_returns() {
         let mut state = State::new("http://h:1");
         assert!(text(&state, 0).contains("waiting for two looks"));
         state.take(Ok(sample(0, &[(200, 0)], &[])), 0);

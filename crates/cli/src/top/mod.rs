@@ -82,7 +82,9 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
 
 /// Whether a text is a page of figures; if so, it is compared with nothing and with itself,
 /// and both are written. For the fuzz target.
-pub fn reads(text: &str) -> bool {
+#[cfg(any(test, feature = "fuzzing"))]
+#[must_use]
+pub fn is_metrics_page(text: &str) -> bool {
     let Ok(sample) = sample::Sample::read(1, text) else { return false };
     for before in [&sample::Sample::default(), &sample] {
         let figures = rates::between(before, &sample);
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn pages_of_any_size_are_read() {
         let real = include_str!("metrics.txt");
-        assert!(reads(real) && !reads("x") && !reads(""));
+        assert!(is_metrics_page(real) && !is_metrics_page("x") && !is_metrics_page(""));
         // As many answers as a page can say, again and again: nothing overflows.
         let mut huge = real.to_owned();
         for status in 0..5_000 {
@@ -110,8 +112,8 @@ mod tests {
             huge.push_str("wellspring_request_duration_seconds_bucket{le=\"+Inf\",route=\"");
             huge.push_str(&format!("{route}\"}} 1e300\n"));
         }
-        assert!(reads(&huge));
-        assert!(reads(&huge.replace(
+        assert!(is_metrics_page(&huge));
+        assert!(is_metrics_page(&huge.replace(
             "wellspring_log_head{log=\"main\"} 6",
             "wellspring_log_head{log=\"main\"} NaN"
         )));

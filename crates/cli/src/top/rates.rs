@@ -121,7 +121,7 @@ pub(super) struct LogFigures {
     pub(super) barrier_share: f64,
     /// Whether appends are refused for want of room on the device.
     pub(super) storage_full: bool,
-    /// Whether it takes no appends until the server is started again.
+    /// Whether it refuses appends until the server is restarted.
     pub(super) closed: bool,
     /// Segments in which reads have met damage.
     pub(super) damaged_segments: u64,
@@ -190,7 +190,7 @@ pub(super) struct GraphFigures {
     /// Statements that may change something.
     pub(super) writes_per_s: f64,
     pub(super) commits_per_s: f64,
-    /// Executions begun again because others came first.
+    /// Executions restarted because of conflicts.
     pub(super) overtaken_per_s: f64,
     /// Transactions refused because others had changed what they read.
     pub(super) outdated_per_s: f64,

@@ -85,7 +85,7 @@ fn a_restarted_server_counts_from_nothing() {
 }
 
 #[test]
-fn a_log_made_anew_counts_from_nothing_and_the_rest_goes_on() {
+fn a_log_created_again_counts_from_zero_and_the_others_continue() {
     let before = with_log(
         sample(0, &[(200, 5)], &[]),
         Log { epoch: 1, events: 900, appends: 9, ..Log::default() },

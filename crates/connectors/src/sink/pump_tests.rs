@@ -197,7 +197,7 @@ fn with_a_cursor_in_a_store_a_doubt_delivers_again_and_misses_nothing() {
 }
 
 #[test]
-fn it_goes_on_where_it_was_and_begins_anew_in_a_new_generation() {
+fn a_sink_continues_where_it_was_and_starts_over_in_a_new_generation() {
     let bench = Bench::new();
     bench.append("A", 10);
     bench.run_until(bench.pump(true, |_, _| {}), 10);

@@ -107,7 +107,7 @@ fn require_same_topic(origin: &Origin, newest: &SourceAdvanced) -> Result<(), Fa
     }
     let detail = format!(
         "the source has read the topic {} with id {} of the cluster {}, and the topic {} has id {} in the cluster {}: \
-         it was deleted and made again, or is another",
+         it was deleted and created again, or is another topic",
         newest.topic,
         newest.topic_id,
         newest.cluster,

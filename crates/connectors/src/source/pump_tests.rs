@@ -66,7 +66,7 @@ fn now_is_when_it_first_began_and_partitions_added_later_are_read_from_their_beg
 }
 
 #[test]
-fn a_topic_made_again_stops_it_until_a_person_begins_anew() {
+fn a_recreated_topic_stops_the_source_until_an_operator_resets_it() {
     let mut bench = Bench::new(1);
     bench.produce(0, Some("1"));
     let running = bench.start();
@@ -139,7 +139,7 @@ fn records_that_go_while_it_runs_stop_it_too() {
 }
 
 #[test]
-fn who_has_its_cursor_moved_again_and_again_says_that_another_runs() {
+fn a_source_whose_cursor_keeps_moving_reports_another_runner() {
     let bench = Bench::new(1);
     let running = bench.start();
     running.wait_for(|status| status.state() == ConnectorState::Running);

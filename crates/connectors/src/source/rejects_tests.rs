@@ -95,7 +95,7 @@ fn a_record_larger_than_an_event_is_kept_in_parts_and_goes_on_with_the_part_that
 }
 
 #[test]
-fn another_who_stores_is_met_by_the_condition_and_another_generation_does_not_count() {
+fn another_writer_meets_the_condition_and_another_generation_does_not_count() {
     let (_dir, log) = open();
     let (mut one, mut other) = (RejectStore::new(log.clone()), RejectStore::new(log.clone()));
     one.load(&origin(), 2, -1).unwrap();

@@ -68,7 +68,7 @@ fn what_is_missing_is_left_out_where_it_is_optional_and_a_fault_where_it_is_not(
 }
 
 #[test]
-fn a_value_that_is_not_json_is_a_fault_only_for_who_looks_into_it() {
+fn a_value_that_is_not_json_is_a_fault_only_for_templates_that_read_it() {
     let record = record("{");
     assert!(rendered("{value:/a?}", &record).is_err());
     assert_eq!(rendered("{key}", &record), Ok(Some("k-1".into())));

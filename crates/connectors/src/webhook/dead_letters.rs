@@ -40,7 +40,7 @@ impl DeadLetters {
     /// [`Fault::Transient`] if a retry helps.
     pub(super) async fn store(&self, append: Append) -> Result<(), Fault> {
         let (tell, outcome) = oneshot::channel();
-        // The receiver is gone if the sink has been stopped; the letter is stored all the same.
+        // The receiver is gone if the sink has been stopped; the letter is stored nevertheless.
         self.log.submit(append, Box::new(move |stored| drop(tell.send(stored))));
         match outcome.await {
             Ok(Ok(_)) => Ok(()),

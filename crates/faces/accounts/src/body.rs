@@ -338,21 +338,6 @@ impl KeyExpiry {
     }
 }
 
-/// Parses a body in every way; tells which succeed. For the fuzz targets.
-pub fn reads(body: &[u8]) -> [bool; 9] {
-    [
-        read_login(body).is_ok(),
-        read_login_form(body).is_ok(),
-        read_logout(body).is_ok(),
-        read_rotate(body).is_ok(),
-        read_account(body).is_ok(),
-        read_change(body).is_ok(),
-        read_password(body).is_ok(),
-        read_key(body).is_ok(),
-        read_rotation(body).is_ok(),
-    ]
-}
-
 fn read_secret(value: &mut Cursor<'_>) -> Outcome<Zeroizing<String>> {
     value.string().map(|text| Zeroizing::new(text.into_owned()))
 }

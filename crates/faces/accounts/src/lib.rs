@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod body;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzed;
 mod keys;
 mod login;
 mod password;
@@ -13,7 +15,6 @@ mod register;
 mod rotate;
 mod session;
 
-pub use body::reads;
 pub(crate) use keys::{add_key, get_key, list_keys, revoke_key, rotate_key};
 pub(crate) use login::token;
 pub(crate) use password::set_password;

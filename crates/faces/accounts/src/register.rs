@@ -76,7 +76,7 @@ pub(crate) async fn add(host: Arc<Host>, mut request: Box<Request>) -> Answer {
     if open {
         let host = Arc::clone(&host);
         let sealed = elsewhere(move || sealed::seal(&host.process.data, &host.access)).await?;
-        // The account exists all the same, and the next start tries again.
+        // The account exists nevertheless, and the next start retries.
         sealed.unwrap_or_else(|reason| tracing::error!(reason, "there are no accounts"));
     }
     let response = shown(&host, 201, name.as_str())?;

@@ -2,7 +2,7 @@
 
 use crate::view::{Catalogue, TYPES};
 use wellspring_types::Position;
-use wellspring_views::view::{Recorded, View as _};
+use wellspring_views::view::{LogEvent, View as _};
 
 /// Parses a body as an item, a change of one or of a stock, an order, and a topic's name; tells
 /// which succeed.
@@ -18,7 +18,7 @@ struct Line<'a> {
     data: &'a [u8],
 }
 
-impl Recorded for Line<'_> {
+impl LogEvent for Line<'_> {
     fn position(&self) -> Position {
         self.position
     }

@@ -14,7 +14,7 @@ use wellspring_host::cluster::peers::PeerRequest;
 use wellspring_host::http::{Answer, Request};
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 
-/// Time for the round trip, besides what the other node waits for.
+/// Time for the round trip, apart from what the other node waits for.
 const WAY: Duration = Duration::from_secs(3);
 
 /// Has the named node lead, or a follower that is up to date.

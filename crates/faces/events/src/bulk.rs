@@ -8,10 +8,11 @@ use super::event_json::{EventReader, Style};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Host, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::wire::json::Cursor;
-use wellspring_host::wire::problem::{self, Problem, of_line_fault};
+use wellspring_host::wire::problem::{Problem, of_line_fault};
 use wellspring_log::{
     Ack, Append, AppendError, Appended, CommitOn, EncodedEvents, Log, RequestKey,
 };
@@ -108,59 +109,39 @@ enum Stop {
 
 impl Bulk {
     async fn read_lines(&mut self, body: &mut Body) -> Result<(), Stop> {
-        let mut rest: Vec<u8> = Vec::new();
-        while let Some(chunk) = body.piece().await.map_err(Stop::Input)? {
-            let mut chunk = &chunk[..];
-            while let Some(end) = chunk.iter().position(|&b| b == b'\n') {
-                let (line, after) = (&chunk[..end], &chunk[end + 1..]);
-                chunk = after;
-                if rest.is_empty() {
-                    self.line(line).await?;
-                } else {
-                    rest.extend_from_slice(line);
-                    self.line(&rest).await?;
-                    rest.clear();
-                }
+        let mut lines = Lines::up_to(MAX_LINE_BYTES);
+        loop {
+            match lines.next(body).await {
+                Ok(Some(line)) => self.line(line).await?,
+                Ok(None) => return Ok(()),
+                Err(LineFault::Line(problem)) => return Err(self.stop_at_next_line(problem)),
+                Err(LineFault::Body(problem)) => return Err(Stop::Input(problem)),
             }
-            rest.extend_from_slice(chunk);
-            if rest.len() > MAX_LINE_BYTES {
-                return self.line(&rest).await;
-            }
-            // A long line occupies memory like a body.
-            body.charge(rest.len()).map_err(Stop::Input)?;
         }
-        if rest.is_empty() { Ok(()) } else { self.line(&rest).await }
     }
 
     async fn line(&mut self, line: &[u8]) -> Result<(), Stop> {
+        if !line.iter().all(u8::is_ascii_whitespace) {
+            self.parse(line).map_err(|problem| self.stop_at_next_line(problem))?;
+            if self.key.is_some() {
+                self.batch_digest.update(line);
+                self.batch_digest.update(b"\n");
+            }
+        }
         self.lines += 1;
         self.batch_lines += 1;
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return Ok(());
-        }
-        if let Err(problem) = self.parse(line) {
-            let number = self.lines;
-            let mut problem = problem.with("line", number.to_string());
-            problem.detail = format!("line {number}: {}", problem.detail);
-            self.lines -= 1;
-            self.batch_lines -= 1;
-            return Err(Stop::Input(problem));
-        }
-        if self.key.is_some() {
-            self.batch_digest.update(line);
-            self.batch_digest.update(b"\n");
-        }
         if self.batch.len() == BATCH_LINES || self.batch.byte_len() >= BATCH_BYTES {
             self.submit().await.map_err(Stop::Log)?;
         }
         Ok(())
     }
 
+    /// Stops before the line that follows those read so far.
+    fn stop_at_next_line(&self, problem: Box<Problem>) -> Stop {
+        Stop::Input(of_line(self.lines + 1, problem))
+    }
+
     fn parse(&mut self, line: &[u8]) -> Result<(), Box<Problem>> {
-        if line.len() > MAX_LINE_BYTES {
-            let detail = format!("it is longer than {MAX_LINE_BYTES} bytes");
-            return Err(problem::TOO_LARGE.because(detail).limit(MAX_LINE_BYTES as u64));
-        }
         let before = self.batch.savepoint();
         let read = Cursor::new(line).and_then(|mut cursor| {
             EventReader::keeping(self.kept).read(&mut cursor, Style::Native, &mut self.batch)?;

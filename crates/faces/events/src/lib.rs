@@ -45,7 +45,7 @@ use wellspring_host::wire::problem::{
     NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
 };
 
-/// Problems of an append besides the general ones.
+/// Problems of an append apart from the general ones.
 const APPEND: &[&Kind] = &[&CONDITION_FAILED, &LEASE_LOST, &ID_REUSED, &KEY_REUSED];
 
 /// Accepted bodies: JSON, declared or not, lines of it, and any bytes.

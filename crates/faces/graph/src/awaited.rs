@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
 use wellspring_graph::{CommittedChanges, Graph, VersionStamp};
 use wellspring_types::Position;
-use wellspring_views::view::Recorded;
+use wellspring_views::view::LogEvent;
 
 /// Most of them that are kept: beyond that the fold reads events as usual.
 const MOST: usize = 1_024;
@@ -32,7 +32,7 @@ pub(crate) struct AwaitedCommit {
 }
 
 impl AwaitedCommit {
-    fn is(&self, event: &impl Recorded) -> bool {
+    fn is(&self, event: &impl LogEvent) -> bool {
         let event_type = match self.changes.changes.has_schema() {
             true => GRAPH_SCHEMA_CHANGED,
             false => GRAPH_CHANGED,
@@ -59,7 +59,7 @@ impl AwaitedCommits {
     }
 
     /// The commit of this event, if known. Earlier ones are dropped.
-    pub(crate) fn take(&self, event: &impl Recorded) -> Option<AwaitedCommit> {
+    pub(crate) fn take(&self, event: &impl LogEvent) -> Option<AwaitedCommit> {
         let mut commits = self.lock();
         let until = commits.partition_point(|commit| commit.position <= event.position());
         let mut passed: Vec<AwaitedCommit> = commits.drain(..until).collect();

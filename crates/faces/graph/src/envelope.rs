@@ -31,7 +31,7 @@ pub(crate) const TRANSACTION_BUSY: &str =
 pub(crate) const TOO_MANY_TRANSACTIONS: &str =
     "Neo.TransientError.Transaction.MaximumTransactionLimitReached";
 
-/// Members of an answer besides results and errors.
+/// Members of an answer apart from results and errors.
 #[derive(Default)]
 pub(crate) struct Members {
     /// The URL that commits the transaction.

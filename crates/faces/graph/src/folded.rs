@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_judges_nobody() {
+    fn forgotten_versions_judge_no_transaction() {
         let mut published = PublishedGraph::default();
         let count =
             |published: &PublishedGraph, position| published.since(position).map(Iterator::count);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_it_back_does_not_end_it_for_the_next() {
+    fn returning_a_transaction_does_not_end_it_for_the_next_request() {
         let all = OpenTransactions::new(2, 1 << 20, 10);
         let mut lent = all.open(7, "a", &unauthenticated(), transaction()).unwrap();
         let taken = lent.take().unwrap();

@@ -17,7 +17,7 @@ use wellspring_log::{Stopped, Work};
 /// again elsewhere.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
-/// Size of a result besides its columns and rows, mostly its statistics.
+/// Size of a result apart from its columns and rows, mostly its statistics.
 const RESULT_BYTES: usize = 400;
 /// The same for work of some ms: it queues elsewhere, without one of the few permits for long work.
 const BRIEF_STEPS: u64 = 1 << 16;

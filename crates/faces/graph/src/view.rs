@@ -12,7 +12,7 @@ use wellspring_graph::{
     VersionStamp, Violation,
 };
 use wellspring_types::{Event, Position, Query, QueryItem};
-use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The types of a graph's events.
 pub(crate) const EVENT_TYPES: &[&str] = &[GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED];
@@ -108,7 +108,7 @@ impl View for GraphView {
         &self.folded
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         let position = event.position();
         if let Some(AwaitedCommit { graph, changes, follows, .. }) = self.folded.awaited.take(event)
             && self.fold.adopt(&graph, follows) == Adoption::Adopted
@@ -128,7 +128,7 @@ impl View for GraphView {
         self.folded.lock().advance(self.fold.clone(), &mut self.unpublished);
     }
 
-    fn outcome(_: &impl Recorded) -> Option<CommitOutcome> {
+    fn outcome(_: &impl LogEvent) -> Option<CommitOutcome> {
         None
     }
 

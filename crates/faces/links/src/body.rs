@@ -178,22 +178,6 @@ fn read_tags(value: &mut Cursor<'_>) -> Outcome<Vec<String>> {
     Ok(tags)
 }
 
-/// Parses a body as a link to create, now and at the end of time, and as a change; tells which it
-/// is. For the fuzz targets.
-pub fn reads(body: &[u8]) -> [bool; 2] {
-    let create = read_create(body);
-    if let Ok(asked) = &create {
-        for now_us in [0, u64::MAX / 2] {
-            if let Ok(link) = asked.at(now_us) {
-                assert!(link.tags.len() <= MAX_TAGS);
-                assert!(link.expires_at_us.is_none_or(|moment_us| moment_us > now_us));
-            }
-        }
-    }
-    let change = Code::parse(b"a").map(|code| read_change(body, code));
-    [create.is_ok(), change.is_some_and(|change| change.is_ok())]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -106,9 +106,9 @@ impl Bulk<'_> {
                 Err(LineFault::Line(problem)) => return self.stop_at_line(problem).await,
                 Err(LineFault::Body(problem)) => return self.break_off(problem).await,
             };
-            match self.read(&line) {
+            match self.read(line) {
                 Ok(None) => self.lines += 1,
-                Ok(Some(asked)) => self.add(asked, &line).await?,
+                Ok(Some(asked)) => self.add(asked, line).await?,
                 Err(problem) => return self.stop_at_line(problem).await,
             }
             // The answer, the batch and a long line occupy memory like a body.

@@ -7,6 +7,8 @@ mod body;
 mod bulk;
 mod change;
 mod create;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzed;
 mod json;
 mod problems;
 mod qr;
@@ -18,7 +20,6 @@ mod settings;
 mod target;
 mod targets;
 
-pub use body::reads;
 pub(crate) use change::{change, delete};
 pub(crate) use create::create;
 pub(crate) use read::{details, list, stats};

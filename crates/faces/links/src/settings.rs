@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_limited_depends_on_who_can_reach_the_server() {
+    fn limits_depend_on_whether_others_can_reach_the_server() {
         let limited = |flags: &[&str]| settings(flags).creates.is_some();
         let public = ["--listen", "0.0.0.0:4000", "--insecure"];
         assert!(!limited(&[]));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_own_names_are_refused_whoever_asks() {
+    fn lists_and_own_names_are_refused_to_every_client() {
         let flags =
             ["--link-deny-hosts", "*.bad.example", "--own-hosts", "go.example,*.wild.example"];
         for url in [

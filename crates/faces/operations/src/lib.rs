@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod backup;
 pub(crate) mod health;
 pub mod openapi;
 pub mod problem_page;
@@ -13,10 +14,10 @@ use std::sync::Arc;
 use wellspring_host::declare::routes;
 use wellspring_host::http::contract::{Accept, FRESHNESS, Query};
 use wellspring_host::http::face::{Face, ServedRoute};
-use wellspring_host::http::{HTML, Host, JSON, TEXT};
+use wellspring_host::http::{HTML, Host, JSON, OCTETS, TEXT};
 use wellspring_host::node::readiness::KINDS as REASONS;
 use wellspring_host::settings::NoSettings;
-use wellspring_host::wire::problem::NOT_FOUND;
+use wellspring_host::wire::problem::{CORRUPT, IO, NOT_FOUND, SHARED_LOG};
 
 /// The face.
 pub struct OperationFace {
@@ -29,6 +30,11 @@ impl Face for OperationFace {
     const ROUTES: &'static [ServedRoute<OperationFace>] = routes! { |face| Arc::clone(&face.host);
         GET "/v1/views" Node Account views::list: "State, position and lag of each view."
             .fresh(FRESHNESS) => [200 JSON "Views"];
+        GET "/v1/backup" Node Admin backup::plan: "What is durable in all logs at one moment: what a backup of now would hold."
+            .query_is(Query::Ignored) .accept(Accept::Ignored) .fails[&[&CORRUPT, &IO, &SHARED_LOG]] => [200 JSON "BackupPlan"];
+        GET "/v1/segments/{base}" Log Admin backup::segment: "The durable bytes of one segment, as they are on disk."
+            .at(&backup::BASE) .query[&backup::FROM, &backup::BYTES] .accept(Accept::Ignored)
+            .fails[&[&NOT_FOUND, &CORRUPT, &IO]] => [200 OCTETS ""];
         GET "/health" Node Public health::health: "Whether the process is healthy."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/live" Node Public health::health: "Whether the process is alive."

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_view_moves_the_proof_is_judged_anew() {
+    fn when_the_view_moves_the_proof_is_judged_again() {
         let (mut view, mut cache) = (with_ann(), Cache::new(100).unwrap());
         let (token, basic) = (Credential::Token(b"t"), Credential::Basic(b"b"));
         remember(&mut cache, &view, &token, &ann_by_token(1_000));

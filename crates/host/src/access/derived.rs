@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_is_seen_where_it_is_folded_and_troubles_nobody_before() {
+    fn a_rotation_takes_effect_where_it_is_folded_and_breaks_no_token_before() {
         let (mut one, mut other) = (Node::new(7), Node::new(7));
         let first = one.token();
         one.fold("TokenSecretRotated", 1);

@@ -127,7 +127,7 @@ async fn futures_in_turn<F: Future<Output = u16>>(futures: Vec<F>) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn who_goes_away_while_his_password_is_verified_is_forgotten() {
+async fn a_client_that_leaves_during_verification_is_forgotten() {
     let closed = closed().await;
     for _ in 0..3 {
         let right = basic(&format!("ann:{PASSWORD}"));

@@ -86,7 +86,7 @@ fn the_first_account_is_made_by_the_leader_and_waited_for_by_the_others() {
 }
 
 #[test]
-fn who_leads_is_told_where_the_first_account_is_not_made() {
+fn a_follower_names_the_leader_when_it_cannot_create_the_first_account() {
     let cluster = SimulatedLog::immediate();
     let leader = node(&cluster, 2, Ambition::Leads);
     assert_eq!(await_turn(&leader.gate, LONG), Ok(LeadWait::Leads));

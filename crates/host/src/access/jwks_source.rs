@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_one_whose_keys_nobody_else_can_give() {
+    fn a_key_url_is_one_that_others_cannot_serve() {
         for (url, server, path) in [
             ("http://127.0.0.1:8080/keys", "127.0.0.1:8080", "/keys"),
             ("http://localhost/a/b?c=d", "localhost:80", "/a/b?c=d"),

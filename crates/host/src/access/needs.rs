@@ -12,7 +12,7 @@ pub enum Needs {
     Account,
     /// This role on the route's log, or on everything if the route concerns no log.
     Role(Role),
-    /// A signed request of a node of this cluster, whoever sent it originally.
+    /// A signed request of a node of this cluster, regardless of the original sender.
     Node,
 }
 

@@ -21,7 +21,7 @@ use wellspring_views::links::HostList;
 #[derive(Debug)]
 pub(crate) struct Pages {
     cors: Option<Cors>,
-    /// The server's own names besides those that are not in public DNS.
+    /// The server's own names apart from those that are not in public DNS.
     own_hosts: HostList,
 }
 

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nobodys_costs_what_everybodys_does() {
+    fn verifying_for_an_unknown_account_costs_as_much_as_for_a_known_one() {
         let (phc, nobodys) = usable(NOBODYS).unwrap();
         let hash = hash("password").unwrap();
         let (other, params) = usable(hash.as_str()).unwrap();

@@ -278,12 +278,12 @@ pub(super) mod tests {
     use super::*;
     use wellspring_types::{Event, Position};
     use wellspring_views::access::{Access, Grant};
-    use wellspring_views::view::{Recorded, View};
+    use wellspring_views::view::{LogEvent, View};
 
     /// An event as stored in a log.
     pub(in super::super) struct Entry(Position, Event);
 
-    impl Recorded for Entry {
+    impl LogEvent for Entry {
         fn position(&self) -> Position {
             self.0
         }

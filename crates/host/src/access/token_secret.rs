@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_read_or_nobody_wrote_is_refused() {
+    fn a_secret_that_others_can_read_or_that_is_malformed_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
         Secrets::open(dir.path()).unwrap();

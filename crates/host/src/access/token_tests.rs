@@ -172,7 +172,7 @@ fn a_token_has_its_time() {
 }
 
 #[test]
-fn a_token_that_names_an_audience_is_for_somebody_else() {
+fn a_token_that_names_an_audience_is_not_ours() {
     for aud in [r#""here""#, r#"["here"]"#, "[]", "null", "7"] {
         let token = signed(HEADER, &claims(&format!(r#","aud":{aud}"#)));
         assert_eq!(fault(&token), TokenFault::Audience, "{aud}");

@@ -206,7 +206,7 @@ fn a_flood_of_refusals_is_counted_and_told_by_its_number() {
 }
 
 #[test]
-fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
+fn an_admitted_client_cannot_fill_the_disk_with_failing_requests() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
     let open = Principal::of_open_server(&host.access.state()).unwrap();
@@ -223,7 +223,7 @@ fn who_was_let_in_cannot_fill_the_disk_with_what_fails() {
 }
 
 #[test]
-fn without_room_it_is_counted_and_nobody_waits() {
+fn without_room_an_audit_event_is_counted_and_no_request_waits() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path(), &[]);
     let open = Principal::of_open_server(&host.access.state()).unwrap();

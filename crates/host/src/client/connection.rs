@@ -99,8 +99,8 @@ where
     let handshake =
         http1::Builder::new().max_headers(MAX_HEADERS).handshake(TokioIo::new(stream)).await;
     let (sender, connection) = handshake.map_err(io::Error::other)?;
-    // It ends with its sender, or when the other side closes it; whoever waits for an answer gets
-    // the error.
+    // It ends with its sender, or when the other side closes it; a caller that waits for an
+    // answer gets the error.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }

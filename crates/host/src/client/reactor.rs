@@ -31,7 +31,7 @@ impl Reactor {
         self.wait(async { timeout(most, future).await.ok() })
     }
 
-    /// Has connections see what happened to them while nobody waited.
+    /// Lets connections process what happened to them while no caller waited.
     pub(crate) fn catch_up(&self) {
         self.wait(async {
             // The first lets the system tell, the second lets the connections act on it.

@@ -93,7 +93,8 @@ impl TestServer {
         TestServer::listen(move |stream| {
             let mut reader = BufReader::new(stream);
             if read_lines(&mut reader).is_some() && reply.write(reader.get_mut()).is_ok() {
-                // Until the process ends: closing it would tell the client that nobody reads.
+                // Until the process ends: closing it would tell the client that the server
+                // does not read.
                 std::mem::forget(reader);
             }
         })

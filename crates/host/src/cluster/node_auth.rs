@@ -144,8 +144,10 @@ pub fn judge<'v>(
 }
 
 /// The unverified content of a value of the header: the node, the time in ms since 1970 UTC, the
-/// client. Proves nothing; for fuzzing.
-pub fn said(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
+/// client. Proves nothing; for the fuzz target.
+#[cfg(feature = "fuzzing")]
+#[must_use]
+pub fn unverified(value: &[u8]) -> Option<(NodeName, u64, Option<IpAddr>)> {
     read(value).map(|Signed { node, at_ms, client, .. }| (node, at_ms, client))
 }
 
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_signed_for_something_else_or_by_somebody_else_is_refused() {
+    fn a_signature_for_another_request_or_by_another_key_is_refused() {
         let value = sign(&key(), ASKED, &node(), client(), NOW_US);
         let refused = Sender::Refused(NodeFault::Mac);
         assert_eq!(judged(&ClusterKey::known(8), ASKED, &value, NOW_US), refused);

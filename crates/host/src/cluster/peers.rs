@@ -36,7 +36,7 @@ pub struct PeerRequest {
     pub method: Method,
     /// Path and query, already encoded.
     pub target: String,
-    /// Headers besides those of every request.
+    /// Headers apart from those of every request.
     pub headers: HeaderMap,
     /// Its content.
     pub content: Bytes,

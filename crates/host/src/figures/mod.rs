@@ -12,8 +12,10 @@ mod shared;
 mod views;
 
 use crate::audit::Audit;
+use crate::backup::Backups;
 use crate::node::Node;
 use crate::otlp::Otlp;
+use crate::scrub::Scrubs;
 use crate::stats::Stats;
 use crate::stats::family::{Family, Kind};
 use crate::tls::Tls;
@@ -29,6 +31,8 @@ pub(crate) struct Sources<'a> {
     /// Whether `/health/ready` answers 200 now.
     pub(crate) is_ready: bool,
     pub(crate) audit: &'a Audit,
+    pub(crate) backups: &'a Backups,
+    pub(crate) scrubs: &'a Scrubs,
     pub(crate) otlp: &'a Otlp,
     pub(crate) node: &'a Node,
     pub(crate) tls: Option<&'a Tls>,
@@ -39,7 +43,9 @@ pub(crate) struct Sources<'a> {
 
 /// The figures of all parts. Reads the file system, so not for a serving thread.
 pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
-    let Sources { stats, is_ready, audit, otlp, tls, clock, face_families, .. } = sources;
+    let Sources {
+        stats, is_ready, audit, backups, scrubs, otlp, tls, clock, face_families, ..
+    } = sources;
     let mut families = stats.request_families();
     families.extend(stats.connection_families());
     families.push(Family::gauge(
@@ -48,6 +54,8 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
         u64::from(*is_ready),
     ));
     families.extend(audit.families());
+    families.extend(backups.families());
+    families.extend(scrubs.families());
     families.extend(otlp.families());
     let logs = log_figures(sources);
     families.extend(logs::families(&logs));

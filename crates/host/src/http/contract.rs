@@ -78,7 +78,7 @@ pub struct AnswerContract {
     pub status: u16,
     /// Its media types; none for no content.
     pub media: Media,
-    /// Headers of this answer, besides those of every answer.
+    /// Headers of this answer, apart from those of every answer.
     pub headers: &'static [&'static Header],
 }
 

@@ -12,10 +12,11 @@ use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
 
 /// Request headers that matter here and that browsers ask about.
 const ASKED: &str = "authorization, content-type, idempotency-key, if-match, if-none-match, \
-                     last-event-id, wellspring-history, wellspring-min-position, wellspring-min-system-position, \
-                     x-api-key, x-request-id";
-/// Answer headers that pages may read besides the standard ones.
-const SHOWN: &str = "allow, etag, location, retry-after, wellspring-history, wellspring-position, www-authenticate, x-request-id";
+                     last-event-id, wellspring-history, wellspring-min-position, \
+                     wellspring-min-system-position, x-api-key, x-request-id";
+/// Answer headers that pages may read apart from the standard ones.
+const SHOWN: &str = "allow, etag, location, retry-after, wellspring-history, \
+                     wellspring-position, www-authenticate, x-request-id";
 /// How long a browser may cache a preflight, in seconds. Some use less.
 const MAX_AGE_S: &str = "7200";
 /// The path of redirects.

@@ -32,7 +32,7 @@ use super::{
     Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history, passed_on,
 };
 use crate::access::credentials;
-use crate::access::{GateRequest, Needs, Standing};
+use crate::access::{GateRequest, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -41,7 +41,6 @@ use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};
 use std::borrow::Cow;
 use std::sync::Arc;
-use wellspring_views::access::Role;
 
 /// Answers any request.
 pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Response {
@@ -278,8 +277,7 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         let asking = GateRequest { uri, headers, client: *client, of_node: of_node.as_ref() };
         host.access.admit(asking, route.needs, log).await
     };
-    let may_write = matches!(route.needs, Needs::Role(role) if role > Role::Reader);
-    let is_kept = log == Some(SYSTEM_LOG) && may_write;
+    let is_kept = log == Some(SYSTEM_LOG) && route.may_write();
     let principal = admitted?;
     let standing = Standing::new(&host.access, moment, &principal, route.needs, log.map(kept));
     request.body.stand(standing);

@@ -34,7 +34,7 @@ pub trait Face: Sized + Send + Sync + 'static {
     type Settings: Section + Clone;
     /// The routes, in matching order.
     const ROUTES: &'static [ServedRoute<Self>];
-    /// Reserved first path segments, besides those of the routes.
+    /// Reserved first path segments, apart from those of the routes.
     const RESERVED: &'static [&'static str] = &[];
     /// Log aliases in paths of [`Scope::Named`](super::routes::Scope::Named), each used while no
     /// log has the name itself.

@@ -86,12 +86,17 @@ impl Route {
         self.scope != Scope::Node || self.path.contains("{log}")
     }
 
+    /// Whether a request may write to its log.
+    pub(crate) fn may_write(&self) -> bool {
+        self.method != "GET" && matches!(self.needs, Needs::Role(role) if role > Role::Reader)
+    }
+
     /// The problems that it can answer, each once, by status and then by name.
     pub fn problems(&self) -> Vec<&'static Kind> {
         let contract = &self.contract;
         let streams = [NDJSON, SSE];
         let gives_streams = contract.offered().iter().any(|media| streams.contains(media));
-        let may_write = matches!(self.needs, Needs::Role(role) if role > Role::Reader);
+        let may_write = self.may_write();
         let is_fresh = !contract.known().shared.is_empty();
         let waits = is_fresh && self.scope != Scope::Node;
         let reads_only = !may_write && self.scope != Scope::Node;

@@ -70,7 +70,7 @@ enum Attempt {
     Answered(Box<Response>),
     /// Nothing happened, for this reason: it may be retried.
     Nothing(String),
-    /// It may have taken effect, and may be retried all the same.
+    /// It may have taken effect, but a retry is safe.
     InDoubt(String),
 }
 

@@ -1,15 +1,24 @@
-//! Bodies of lines, read as they arrive.
+//! Bodies of lines (NDJSON), read as they arrive: the line reader of all bulk requests.
+//!
+//! `POST /v1/import` does not use it. There another thread reads the lines, so the body is cut into
+//! blocks of many whole lines, and no line costs a message between threads.
 
 use super::Body;
 use crate::wire::problem::{self, Problem};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use std::ops::Range;
 
-/// The lines of a body as they arrive.
+/// The lines of a body as they arrive. A line that lies within one received piece is lent from it,
+/// without a copy.
 pub struct Lines {
-    buffer: BytesMut,
-    /// This many bytes of the buffer contain no line end.
-    searched: usize,
-    most_bytes: usize,
+    /// The received piece.
+    piece: Bytes,
+    /// This many bytes of the piece have been read.
+    read_bytes: usize,
+    /// The beginning of a line that earlier pieces contained, and the line last returned if it was
+    /// assembled here.
+    partial: Vec<u8>,
+    max_line_bytes: usize,
 }
 
 /// Why no more lines are read.
@@ -21,48 +30,73 @@ pub enum LineFault {
     Body(Box<Problem>),
 }
 
+/// Where the next line ends.
+enum NextLine {
+    /// It lies in the piece, here.
+    InPiece(Range<usize>),
+    /// It is complete in `partial`.
+    Assembled,
+    /// Its end is still to be received.
+    Incomplete,
+}
+
 impl Lines {
     /// None read yet; each may have at most this many bytes.
-    pub fn up_to(most_bytes: usize) -> Lines {
-        Lines { buffer: BytesMut::new(), searched: 0, most_bytes }
+    pub fn up_to(max_line_bytes: usize) -> Lines {
+        Lines { piece: Bytes::new(), read_bytes: 0, partial: Vec::new(), max_line_bytes }
     }
 
-    /// The next line, without its end; `None` after the last.
+    /// The next line, without its end; `None` after the last. Charges the body for a line that
+    /// several pieces contain.
     ///
     /// # Errors
-    /// [`LineFault`].
-    pub async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, LineFault> {
-        loop {
-            if let Some(end) = self.buffer[self.searched..].iter().position(|&b| b == b'\n') {
-                let line = self.buffer.split_to(self.searched + end).freeze();
-                let _ = self.buffer.split_to(1);
-                self.searched = 0;
-                return self.within(line).map(Some);
+    /// [`LineFault`]. Nothing can be read after one.
+    pub async fn next(&mut self, body: &mut Body) -> Result<Option<&[u8]>, LineFault> {
+        self.partial.clear();
+        let line = loop {
+            match self.advance() {
+                NextLine::InPiece(range) => break &self.piece[range],
+                NextLine::Assembled => break self.partial.as_slice(),
+                NextLine::Incomplete => {}
             }
-            self.searched = self.buffer.len();
-            if self.searched > self.most_bytes {
+            if self.partial.len() > self.max_line_bytes {
                 return Err(self.too_long());
             }
-            let Some(chunk) = body.piece().await.map_err(LineFault::Body)? else {
-                let line = std::mem::take(&mut self.buffer).freeze();
-                self.searched = 0;
-                return if line.is_empty() { Ok(None) } else { self.within(line).map(Some) };
-            };
-            self.buffer.extend_from_slice(&chunk);
+            // A long line occupies memory like a body.
+            body.charge(self.partial.len()).map_err(LineFault::Body)?;
+            match body.piece().await.map_err(LineFault::Body)? {
+                Some(piece) => self.piece = piece,
+                None if self.partial.is_empty() => return Ok(None),
+                None => break self.partial.as_slice(),
+            }
+        };
+        if line.len() > self.max_line_bytes { Err(self.too_long()) } else { Ok(Some(line)) }
+    }
+
+    /// Reads on to the end of the line or of the piece.
+    fn advance(&mut self) -> NextLine {
+        let start = self.read_bytes;
+        let rest = &self.piece[start..];
+        let Some(length) = rest.iter().position(|&b| b == b'\n') else {
+            self.partial.extend_from_slice(rest);
+            (self.piece, self.read_bytes) = (Bytes::new(), 0);
+            return NextLine::Incomplete;
+        };
+        self.read_bytes += length + 1;
+        if self.partial.is_empty() {
+            return NextLine::InPiece(start..start + length);
         }
+        self.partial.extend_from_slice(&rest[..length]);
+        NextLine::Assembled
     }
 
-    /// Bytes buffered for further lines.
+    /// Bytes received of further lines.
     pub fn held_bytes(&self) -> usize {
-        self.buffer.len()
-    }
-
-    fn within(&self, line: Bytes) -> Result<Bytes, LineFault> {
-        if line.len() > self.most_bytes { Err(self.too_long()) } else { Ok(line) }
+        self.piece.len() - self.read_bytes
     }
 
     fn too_long(&self) -> LineFault {
-        let limit = self.most_bytes;
+        let limit = self.max_line_bytes;
         let problem = problem::TOO_LARGE.because(format!("the line is longer than {limit} bytes"));
         LineFault::Line(problem.limit(limit as u64))
     }
@@ -78,6 +112,42 @@ pub fn of_line(line: u64, problem: Box<Problem>) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines of these pieces, as [`Lines::next`] puts them together.
+    fn lines_of(pieces: &[&str]) -> Vec<String> {
+        let mut lines = Lines::up_to(1_000);
+        let mut found = Vec::new();
+        for piece in pieces {
+            lines.piece = Bytes::copy_from_slice(piece.as_bytes());
+            loop {
+                let line = match lines.advance() {
+                    NextLine::InPiece(range) => &lines.piece[range],
+                    NextLine::Assembled => lines.partial.as_slice(),
+                    NextLine::Incomplete => break,
+                };
+                found.push(String::from_utf8(line.to_vec()).unwrap());
+                lines.partial.clear();
+            }
+            assert_eq!(lines.held_bytes(), 0);
+        }
+        if !lines.partial.is_empty() {
+            found.push(String::from_utf8(lines.partial).unwrap());
+        }
+        found
+    }
+
+    #[test]
+    fn lines_do_not_depend_on_the_pieces_they_arrive_in() {
+        let body = "one\n\ntwo, longer\r\n \n\nlast";
+        let expected = ["one", "", "two, longer\r", " ", "", "last"];
+        assert_eq!(lines_of(&[body]), expected);
+        for first in 0..=body.len() {
+            for second in first..=body.len() {
+                let pieces = [&body[..first], &body[first..second], &body[second..]];
+                assert_eq!(lines_of(&pieces), expected, "{pieces:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_problem_says_its_line_and_stays_itself() {

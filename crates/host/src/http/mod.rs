@@ -39,6 +39,7 @@ pub use body::{Body, Source};
 
 use crate::access::{Gate, Principal};
 use crate::audit::Audit;
+use crate::backup::Backups;
 use crate::cluster::{ClusterKey, NodeName};
 use crate::figures::{self, Sources};
 use crate::identity::Caller;
@@ -48,6 +49,7 @@ use crate::limits::{Limits, Payer, SharedBucket};
 use crate::node::readiness::{self, Purpose};
 use crate::node::{Node, Views};
 use crate::otlp::Otlp;
+use crate::scrub::Scrubs;
 use crate::settings::ProcessConfig;
 use crate::stats::Stats;
 use crate::stats::family::Family;
@@ -83,6 +85,8 @@ const CHALLENGE: &str = r#"Bearer realm="wellspring", Basic realm="wellspring", 
 pub const JSON: &str = "application/json";
 /// One JSON document per line.
 pub const NDJSON: &str = "application/x-ndjson";
+/// Bytes.
+pub const OCTETS: &str = "application/octet-stream";
 /// Server-sent events.
 pub const SSE: &str = "text/event-stream";
 /// The encoding of HTML forms and OAuth.
@@ -112,6 +116,10 @@ pub struct Host {
     pub access: Arc<Gate>,
     /// The audit.
     pub(crate) audit: Audit,
+    /// Scheduled backups.
+    pub(crate) backups: Arc<Backups>,
+    /// Passes over every byte of all logs.
+    pub(crate) scrubs: Arc<Scrubs>,
     /// Export of figures and traces.
     pub otlp: Otlp,
     /// The figures.
@@ -209,6 +217,8 @@ impl Host {
             stats: &self.stats,
             is_ready: self.reasons(Purpose::Both).is_empty(),
             audit: &self.audit,
+            backups: &self.backups,
+            scrubs: &self.scrubs,
             otlp: &self.otlp,
             node: &self.node,
             tls: self.tls.as_deref(),

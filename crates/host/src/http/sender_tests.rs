@@ -106,7 +106,7 @@ async fn a_request_of_a_node_is_its_clients_and_passes_where_nodes_do() {
 }
 
 #[tokio::test]
-async fn who_says_it_is_a_node_and_is_not_gets_nothing() {
+async fn a_client_that_poses_as_a_node_is_refused() {
     let cluster = Cluster::new(Some(8));
     for target in ["/node", "/public", "/account"] {
         for value in [cluster.signed(target), HeaderValue::from_static("v1 rubbish")] {
@@ -132,7 +132,7 @@ async fn without_a_cluster_key_the_header_means_nothing() {
 }
 
 #[tokio::test]
-async fn accounts_are_as_new_as_a_request_asks_or_nobody_is_judged() {
+async fn accounts_are_as_fresh_as_a_request_demands_or_no_request_is_judged() {
     let cluster = Cluster::new(None);
     let at = |position: &str| [("wellspring-min-system-position", position.parse().unwrap())];
     let told = cluster.ask("/account?wait_ms=1", &at("1")).await;

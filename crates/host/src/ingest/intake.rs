@@ -373,7 +373,7 @@ mod tests {
     /// five.
     #[test]
     #[allow(clippy::disallowed_methods)]
-    fn whoever_waits_for_durability_is_always_woken() {
+    fn a_waiter_for_durability_is_always_woken() {
         use std::time::Duration;
         let dir = tempfile::tempdir().unwrap();
         let host = testing::host(dir.path(), &["--sync", "interval=60000"]);

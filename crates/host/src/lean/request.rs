@@ -15,7 +15,7 @@ use crate::http::body_memory::Charge;
 use crate::wire::problem::{self, Problem};
 use std::net::IpAddr;
 
-/// What is known of a request besides its head and its order.
+/// What is known of a request apart from its head and its order.
 struct RequestFacts {
     client: Option<IpAddr>,
     logged: Option<Box<AccessLogEntry>>,

@@ -42,7 +42,7 @@ const ACCEPT_PAUSE_US: u64 = 50_000;
 /// last answer instead of a reset.
 const LINGER_BYTES: usize = 64 << 20;
 
-/// What the loop needs besides its desk.
+/// What the loop needs apart from its desk.
 pub(super) struct Parts {
     /// `None` once the server is shutting down.
     pub(super) listener: Option<TcpListener>,

@@ -303,7 +303,7 @@ fn silent(stream: &mut TcpStream) {
 }
 
 #[test]
-fn who_waits_for_room_is_served_in_turn_and_hinders_nobody() {
+fn connections_that_wait_for_room_are_served_in_turn_and_delay_no_other() {
     let mut running = Running::start();
     let mut waiting: Vec<TcpStream> = (0..5)
         .map(|i| {
@@ -332,7 +332,7 @@ fn who_waits_for_room_is_served_in_turn_and_hinders_nobody() {
 }
 
 #[test]
-fn who_waits_for_room_is_not_read_and_may_go() {
+fn a_connection_that_waits_for_room_is_not_read_and_may_close() {
     let mut running = Running::start();
     let mut stream = running.connect();
     stream.set_nonblocking(true).unwrap();
@@ -361,7 +361,7 @@ fn who_waits_for_room_is_not_read_and_may_go() {
 }
 
 #[test]
-fn an_answer_to_a_client_that_is_gone_goes_to_nobody_else() {
+fn an_answer_to_a_client_that_left_reaches_no_other_client() {
     let mut running = Running::start();
     let mut stalled = ["gone", "there"].map(|body| {
         let mut stream = running.connect();

@@ -45,7 +45,7 @@ impl IngestAccount {
         self.accepted.minus(self.stored).minus(self.dropped)
     }
 
-    /// Gauges besides the amounts: name, description, value.
+    /// Gauges apart from the amounts: name, description, value.
     pub(crate) fn gauges(&self) -> [(&'static str, &'static str, f64); 4] {
         let figures = &self.figures;
         [

@@ -37,7 +37,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use views::{AttachedView, LogView};
 use wellspring_log::batcher::{self, Batcher};
-use wellspring_log::{Clock, Log, LogStats, Options};
+use wellspring_log::{Clock, HeadGate, Log, LogStats, Options};
 use wellspring_types::Position;
 
 /// Prefix of a dropped log's folder until its files are gone. No valid name starts with it.
@@ -136,6 +136,11 @@ impl Node {
     /// The cluster this node belongs to, if any.
     pub fn cluster(&self) -> Option<&Arc<Cluster>> {
         self.opening.cluster.as_ref()
+    }
+
+    /// What the heads of all logs pass when they move.
+    pub fn head_gate(&self) -> HeadGate {
+        self.opening.options.head_gate.clone()
     }
 
     /// The log of that name.

@@ -86,8 +86,8 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
             more => format!(", and {more} more segments are"),
         };
         let detail = format!(
-            "of {name}, {first}{more}; wellspring verify lists all damage. Restore the file, \
-             then restart"
+            "of {name}, {first}{more}; wellspring verify lists all damage. Stop the server, \
+             run `wellspring mend` with a backup, and restart"
         );
         let mut file = Vec::new();
         push_string(&mut file, &first.file);
@@ -110,7 +110,7 @@ pub(crate) fn detached(name: &str, reason: &str) -> Box<Problem> {
     problem::DETACHED.because(format!(
         "the copy of {name} on this node is detached: {reason}. If the shared log is right, \
          stop this node, run `wellspring journal reset-copy --log {name} --data` with its data \
-         folder, and start it again: it then fetches the log anew and keeps the old copy aside"
+         folder, and start it again: it then fetches the log again and keeps the old copy aside"
     ))
 }
 

@@ -30,7 +30,7 @@ const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// Time between two attempts to read the catalog.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Cluster state besides the logs.
+/// Cluster state apart from the logs.
 pub(super) struct SharedState {
     catalog: Mutex<Catalog>,
     /// Position of `system` that the logs of this node reflect, except those that cannot be opened.

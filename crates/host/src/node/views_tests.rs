@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_log::{Append, EncodedEvents};
 use wellspring_types::{Event, Query};
-use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const SEEN: &str = "Seen";
 
@@ -43,13 +43,13 @@ impl View for Tally {
         &self.0
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         // Repeating events after a snapshot changes nothing: each position counts once in these
         // tests.
         self.0.fetch_max(event.position(), Ordering::SeqCst);
     }
 
-    fn outcome(_: &impl Recorded) -> Option<()> {
+    fn outcome(_: &impl LogEvent) -> Option<()> {
         None
     }
 

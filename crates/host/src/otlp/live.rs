@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_decides_and_else_chance() {
+    fn the_callers_sampling_decision_counts_and_otherwise_chance_decides() {
         let none = HeaderMap::new();
         let off = HostConfig::for_tests(&[]).otlp;
         assert!(Otlp::open(&off).unwrap().begin(&headers(PARENT)).is_none());

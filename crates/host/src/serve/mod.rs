@@ -30,7 +30,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const BACKLOG: u32 = 4_096;
 /// Time between two calls of the faces' `tick`.
 const TICK: Duration = Duration::from_secs(1);
-/// Blocking threads of each serving thread, besides one per possible long read.
+/// Blocking threads of each serving thread, apart from one per possible long read.
 const BLOCKING_THREADS: usize = 64;
 /// Serves until a signal. `listened_with` describes the durability for the start message.
 ///
@@ -73,6 +73,8 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         tokio::spawn(async move { tell_refusals(&audited).await });
         log_watch::start(&host);
         cluster_watch::start(&host);
+        host.backups.start(&host.node, &host.clock, host.stopping.clone())?;
+        host.scrubs.start(&host.node, &host.clock, host.stopping.clone())?;
         host.node.join();
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");

@@ -4,6 +4,7 @@
 use crate::access::jwks_source::{ForeignSettings, Source};
 use crate::access::{self, Gate};
 use crate::audit::Audit;
+use crate::backup::Backups;
 use crate::cluster::{Cluster, ClusterKey, Engine};
 use crate::config::{FaceTerms, HostConfig};
 use crate::http::Host;
@@ -15,6 +16,7 @@ use crate::http::work::WorkRoom;
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::otlp::Otlp;
+use crate::scrub::Scrubs;
 use crate::settings::ProcessConfig;
 use crate::stats::Stats;
 use crate::tls::Tls;
@@ -25,7 +27,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
 use wellspring_log::storage::create_folder;
 
-/// Descriptors reserved for files and the rest, out of the process's limit, besides those of
+/// Descriptors reserved for files and the rest, out of the process's limit, apart from those of
 /// segments.
 const RESERVED_FDS: u64 = 512;
 /// Descriptors reserved for each existing segment: its file, its index, and half as many again for
@@ -112,6 +114,7 @@ pub(crate) fn open_with_key(
         mut limits,
         ingest,
         otlp,
+        backup,
     } = config;
     let data = &process.data;
     let tls = Tls::open(&tls)?;
@@ -156,6 +159,8 @@ pub(crate) fn open_with_key(
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,
         otlp: Otlp::open(&otlp)?,
+        scrubs: Arc::new(Scrubs::new(&backup)),
+        backups: Arc::new(Backups::open(backup)?),
         work: Arc::new(WorkRoom::new(&http, process.threads, &stats, &clock)),
         stats,
         routes,

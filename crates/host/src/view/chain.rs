@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_log::{Append, EncodedEvents, Log, ReadOptions};
 use wellspring_types::{Event, Position, Query, QueryItem};
-use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const LINKED: &str = "Linked";
 
@@ -127,7 +127,7 @@ impl View for Chain {
         &self.shown
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         self.number = read(event.data()).0;
     }
 
@@ -138,7 +138,7 @@ impl View for Chain {
         self.shown.position.store(position, Ordering::SeqCst);
     }
 
-    fn outcome(event: &impl Recorded) -> Option<u64> {
+    fn outcome(event: &impl LogEvent) -> Option<u64> {
         Some(read(event.data()).0)
     }
 

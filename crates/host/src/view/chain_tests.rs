@@ -209,7 +209,7 @@ fn decisions_on_events_of_ones_own_share_a_barrier() {
 }
 
 #[test]
-fn a_refusal_that_nobody_is_told_needs_no_durable_ground() {
+fn a_refusal_that_is_not_reported_needs_no_durable_event() {
     let dir = tempfile::tempdir().unwrap();
     let storage = SimulatedStorage::new(1);
     let (log, live) = open(&storage, dir.path(), ForeignLinks::AnyLink);

@@ -11,7 +11,7 @@
 
 use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
-use super::recorded::StoredRecord;
+use super::stored_record::StoredRecord;
 use super::{Live, lock};
 use std::time::Duration;
 use tokio::sync::oneshot;

@@ -1,7 +1,7 @@
 //! Folding: applies the log's events to the view, in order, each once.
 
-use super::recorded::StoredRecord;
 use super::snapshot::SnapshotOutcome;
+use super::stored_record::StoredRecord;
 use super::{Live, lock};
 use std::any::Any;
 use std::io;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wellspring_log::{Append, EncodedEvents, Log, Options};
 use wellspring_types::{Event, Query};
-use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -46,7 +46,7 @@ impl View for Fragile {
         &self.0
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         if event.event_type() == "Heavy" {
             std::thread::sleep(Duration::from_millis(250));
@@ -55,7 +55,7 @@ impl View for Fragile {
         self.0.folded.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn outcome(_: &impl Recorded) -> Option<()> {
+    fn outcome(_: &impl LogEvent) -> Option<()> {
         None
     }
 

@@ -15,10 +15,10 @@ mod execute;
 mod figures;
 mod fold;
 mod freshness;
-mod recorded;
 mod refusal;
 mod slot;
 mod snapshot;
+mod stored_record;
 
 pub use execute::{CommandResults, ExecuteError};
 pub(crate) use figures::Figures;

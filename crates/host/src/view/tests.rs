@@ -187,7 +187,7 @@ fn what_came_to_nothing_is_not_decided_against() {
 }
 
 #[test]
-fn what_others_append_is_seen_and_decided_anew() {
+fn foreign_appends_are_seen_and_the_command_is_decided_again() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::open(dir.path());
     runtime().block_on(async {
@@ -319,7 +319,7 @@ fn a_snapshot_is_used_and_a_bad_one_is_not() {
 }
 
 #[test]
-fn who_waits_for_a_view_that_has_ended_is_told() {
+fn waiters_for_a_view_that_has_ended_are_answered() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::open(dir.path());
     world.live.discard();

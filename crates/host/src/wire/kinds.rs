@@ -84,6 +84,10 @@ crate::kinds! {
         "The request names a history, or a position, that is not of this log: it was restored from a backup or created anew since the client saw it. Nothing was done.",
         "Decide what becomes of what was derived from the other history. Then start again from a position of this log (its history and head are in the problem), or from the beginning.",
         "position 858 is ahead of the log, whose head is 580: it belongs to another history, or to another log" r#""head":580,"position":858,"history":"4f1c09d2a87b4e6f""#;
+    SHARED_LOG 409 "shared-log" "The log is a copy of a shared log" Retry::No,
+        "A node holds a copy of each log; the logs themselves are in the database of the journal.",
+        "Back up the database that --journal names, and keep the cluster's key apart from it.",
+        "the log main is a copy of a shared log: back up the database that its journal is in";
     ID_REUSED 409 "event-id-reused" "The event id is already used" Retry::No,
         "Another event in the log has this id, with different content. Nothing was appended.",
         "Use a new id for a new event. A retry must send exactly the same event.",
@@ -154,7 +158,7 @@ crate::kinds! {
         "there are more than 100 headers" r#""limit":100"#;
     CORRUPT 500 "corrupt" "Stored data is damaged" Retry::No,
         "Bytes on disk differ from what was written. The server never answers with wrong or missing events instead.",
-        "Do not append. Run wellspring verify on the data folder and restore it from a backup.",
+        "Stop the server and run wellspring mend with a backup; wellspring verify lists all damage.",
         "main/00000000000000000001.seg is damaged at byte 4096: the checksum of a record is wrong" r#""file":"main/00000000000000000001.seg","offset":4096"#;
     IO 500 "storage-failure" "The storage failed" Retry::Same,
         "The device or the operating system reported an error while the server read or wrote.",
@@ -218,7 +222,7 @@ crate::kinds! {
         "this node does not reach the journal (connection refused); GET /v1/cluster tells operators why";
     DETACHED 503 "detached" "The copy of the log is detached" Retry::No,
         "The history of this node's copy differs from that of the shared log, or the shared log cannot be used. The copy can be read but accepts no events.",
-        "Find out which of the two is right. If it is the shared log: stop this node, run wellspring journal reset-copy, and start it again; it then fetches the log anew.",
+        "Find out which of the two is right. If it is the shared log: stop this node, run wellspring journal reset-copy, and start it again; it then fetches the log again.",
         "the copy of main on this node is detached: it holds an entry that the shared log does not have";
     LOG_CLOSED 503 "log-closed" "The log accepts no appends" Retry::Seconds(5),
         "After a device failure the log accepts no appends. It can be read.",
@@ -227,7 +231,7 @@ crate::kinds! {
     DAMAGED 503 "damaged" "Reads have found damaged data" Retry::No,
         "Reads have found bytes on disk that differ from what was written.",
         "Run wellspring verify on the data folder and restore it from a backup.",
-        "of main, 00000000000000000001.seg is damaged; wellspring verify lists all damage. Restore the file, then restart";
+        "of main, 00000000000000000001.seg is damaged; wellspring verify lists all damage. Stop the server, run `wellspring mend` with a backup, and restart";
     MAIN_DELETED 503 "main-deleted" "The log main has been deleted" Retry::No,
         "The log main was deleted, and with it everything that is answered from it.",
         "Create it again, empty, with PUT /v1/logs/main. The next start creates it, too.",

@@ -10,7 +10,7 @@
 //! - As many values as answers: successes in the service times, the others in the
 //!   failed ones; and every request sent became exactly one of answer, error or unanswered.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::histogram::{Histogram, LARGEST_NS};
 use crate::numbers::{count, duration, percent, quantile_name};
 use crate::result::{ErrorKind, Run};
@@ -21,7 +21,7 @@ pub(crate) const MEAN_TOLERANCE: f64 = 0.005;
 /// The quantiles compared with the mean.
 const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let mut found = Vec::new();
     let mut values = 0;
     for endpoint in figures.step.runs.iter().flat_map(|run| &run.endpoints) {
@@ -35,16 +35,21 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             let Some(histogram) = histogram else { continue };
             values += histogram.count();
             if let Some(what) = distribution(histogram) {
-                found.push(Said::stop(format!("{} times of {}: {what}.", kind, endpoint.name)));
+                found.push(StepFinding::stop(format!(
+                    "{} times of {}: {what}.",
+                    kind, endpoint.name
+                )));
             }
         }
     }
-    found.extend(figures.step.runs.iter().filter_map(counters).map(Said::stop));
+    found.extend(figures.step.runs.iter().filter_map(counters).map(StepFinding::stop));
     if values == 0 && found.is_empty() {
-        return Said::not_checked("No answer was measured, so there is no distribution to check.");
+        return StepFinding::not_checked(
+            "No answer was measured, so there is no distribution to check.",
+        );
     }
     let passed = "Means from the sum and from the buckets agree, quantiles fit the mean, and every request is accounted for.";
-    Said::worst(found, Said::passed(passed))
+    StepFinding::worst(found, StepFinding::passed(passed))
 }
 
 /// What is wrong with a distribution, if anything.
@@ -155,7 +160,7 @@ mod tests {
     use crate::result::{Outcome, Step};
     use proptest::prelude::*;
 
-    fn judged(step: &Step) -> Said {
+    fn judged(step: &Step) -> StepFinding {
         judge(&Figures::of(step).unwrap())
     }
 
@@ -177,9 +182,9 @@ mod tests {
         let mut step = build::closed(4).step();
         let service = &mut step.runs[0].endpoints[0].service;
         *service = forged(service, "sum_ns", service.sum_ns() as f64 * 1.02);
-        let said = judged(&step);
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("buckets"), "{}", said.sentence);
+        let finding = judged(&step);
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("buckets"), "{}", finding.sentence);
         let mut step = build::closed(4).step();
         let service = &mut step.runs[0].endpoints[0].service;
         *service = forged(service, "sum_ns", service.sum_ns() as f64 * 1.001);

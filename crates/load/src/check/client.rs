@@ -8,7 +8,7 @@
 //! | | or ≥ half of the largest latency, and ≥ 1 ms | note: the maximum may be the client's |
 //! | headroom | throughput against a built-in server that does nothing ÷ throughput measured < 2 | care; under 1.1 stop |
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{duration, percent, rate, significant};
 use crate::result::{Run, WorkerUse};
 
@@ -21,7 +21,7 @@ const RUN_DELAY_SHARE: f64 = 0.02;
 /// The least headroom against the null server.
 const HEADROOM: f64 = 2.0;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let workers: Vec<&WorkerUse> = figures
         .step
         .runs
@@ -30,7 +30,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         .filter(|worker| worker.wall_ns > 0)
         .collect();
     if workers.is_empty() {
-        return Said::not_checked("How busy the client's threads were is unknown.");
+        return StepFinding::not_checked("How busy the client's threads were is unknown.");
     }
     let busiest =
         largest(&workers, |worker| if worker.spin { 0.0 } else { share(worker.cpu_ns, worker) });
@@ -54,7 +54,7 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         "{busy} and spent {} of the time waiting for a processor; {tail}.",
         percent(delayed)
     );
-    Said::worst(found, Said::passed(capitalised(&passed)))
+    StepFinding::worst(found, StepFinding::passed(capitalised(&passed)))
 }
 
 fn capitalised(sentence: &str) -> String {
@@ -70,44 +70,47 @@ fn largest(workers: &[&WorkerUse], of: impl Fn(&WorkerUse) -> f64) -> f64 {
     workers.iter().map(|worker| of(worker)).fold(0.0, f64::max)
 }
 
-fn processor(busiest: f64) -> Option<Said> {
+fn processor(busiest: f64) -> Option<StepFinding> {
     if busiest <= BUSY_SHARE {
         return None;
     }
     let facts = format!("One client worker used {} of its processor", percent(busiest));
     Some(if busiest >= SATURATED_SHARE {
-        Said::stop(format!(
+        StepFinding::stop(format!(
             "{facts}: the client was the bottleneck, and latencies and throughput are its own. Use more workers or less load."
         ))
     } else {
-        Said::care(format!(
+        StepFinding::care(format!(
             "{facts}: it had little time to spare, so latencies are partly its own."
         ))
     })
 }
 
-fn waiting(delayed: f64) -> Option<Said> {
+fn waiting(delayed: f64) -> Option<StepFinding> {
     (delayed > RUN_DELAY_SHARE).then(|| {
-        Said::care(format!(
+        StepFinding::care(format!(
             "One client worker spent {} of the time waiting for a processor that another program was using.",
             percent(delayed)
         ))
     })
 }
 
-fn loop_lag(figures: &Figures<'_>, workers: &[&WorkerUse]) -> Option<Said> {
+fn loop_lag(figures: &Figures<'_>, workers: &[&WorkerUse]) -> Option<StepFinding> {
     let worst = workers.iter().max_by_key(|worker| worker.longest_loop_ns)?;
     let lag = worst.longest_loop_ns as f64;
     let facts = format!("One client worker did not poll its sockets for {}", duration(lag));
     if lag >= 0.01 * worst.wall_ns as f64 {
-        return Some(Said::care(format!(
+        return Some(StepFinding::care(format!(
             "{facts}, {} of its time: quantiles from p99 on may be the client's.",
             percent(share(worst.longest_loop_ns, worst))
         )));
     }
     let max = figures.total.latency().max_ns()? as f64;
     (lag >= 1e6 && lag >= max / 2.0).then(|| {
-        Said::note(format!("{facts}: the largest latency ({}) may be the client's.", duration(max)))
+        StepFinding::note(format!(
+            "{facts}: the largest latency ({}) may be the client's.",
+            duration(max)
+        ))
     })
 }
 
@@ -124,13 +127,13 @@ fn least_headroom(runs: &[Run]) -> Option<(f64, f64)> {
         .min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
 }
 
-fn judge_headroom((null, achieved): (f64, f64)) -> Option<Said> {
+fn judge_headroom((null, achieved): (f64, f64)) -> Option<StepFinding> {
     let ratio = null / achieved;
     if ratio >= HEADROOM {
         return None;
     }
     if ratio < 1.0 {
-        return Some(Said::stop(format!(
+        return Some(StepFinding::stop(format!(
             "Against a server that does nothing the client was measured at {}, less than the {} of this run ({} times). The two were measured one after the other: the machine may have been busy during the first, so what the client can do is not known. Measure again when nothing else runs.",
             rate(null),
             rate(achieved),
@@ -144,11 +147,11 @@ fn judge_headroom((null, achieved): (f64, f64)) -> Option<Said> {
         rate(achieved)
     );
     Some(if ratio < 1.1 {
-        Said::stop(format!(
+        StepFinding::stop(format!(
             "{facts}: the figures are those of this client and machine, not of the server."
         ))
     } else {
-        Said::care(format!("{facts}: part of the latency is the client's."))
+        StepFinding::care(format!("{facts}: part of the latency is the client's."))
     })
 }
 
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
     use crate::result::{Outcome, Step};
 
-    fn judged(change: impl Fn(&mut Step)) -> Said {
+    fn judged(change: impl Fn(&mut Step)) -> StepFinding {
         let mut step = build::closed(4).step();
         change(&mut step);
         judge(&Figures::of(&step).unwrap())
@@ -170,9 +173,9 @@ mod tests {
 
     #[test]
     fn a_client_with_time_to_spare_passes() {
-        let said = judged(|_| ());
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
-        assert!(said.sentence.contains("used 10.0%"), "{said:?}");
+        let finding = judged(|_| ());
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
+        assert!(finding.sentence.contains("used 10.0%"), "{finding:?}");
         let untried = judged(|step| step.runs[0].client.null_server_rate_per_s = None);
         assert_eq!(untried.outcome, Outcome::Passed);
         assert!(untried.sentence.contains("not measured"), "{untried:?}");
@@ -209,11 +212,11 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_client_is_seen_in_the_tail() {
-        let said = judged(|s| worker(s).longest_loop_ns = 2_000_000);
-        assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        let said = judged(|s| worker(s).longest_loop_ns = 150_000_000);
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("150 ms, 1.5% of its time"), "{said:?}");
+        let finding = judged(|s| worker(s).longest_loop_ns = 2_000_000);
+        assert_eq!(finding.outcome, Outcome::Note, "{finding:?}");
+        let finding = judged(|s| worker(s).longest_loop_ns = 150_000_000);
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(finding.sentence.contains("150 ms, 1.5% of its time"), "{finding:?}");
     }
 
     #[test]
@@ -228,9 +231,9 @@ mod tests {
 
     #[test]
     fn less_than_none_is_told_as_measured_and_not_as_what_the_client_can_do() {
-        let said = judged(|s| s.runs[0].client.null_server_rate_per_s = Some(3_960.0 * 0.7));
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("the machine may have been busy"), "{said:?}");
-        assert!(!said.sentence.contains("the figures are those of this client"), "{said:?}");
+        let finding = judged(|s| s.runs[0].client.null_server_rate_per_s = Some(3_960.0 * 0.7));
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("the machine may have been busy"), "{finding:?}");
+        assert!(!finding.sentence.contains("the figures are those of this client"), "{finding:?}");
     }
 }

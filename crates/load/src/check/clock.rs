@@ -6,7 +6,7 @@
 //! times the width of a bucket. A constant latency has neighbours within a
 //! bucket or two; a coarse clock leaves nothing in between.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::histogram::Histogram;
 use crate::numbers::{count, counted, duration};
 
@@ -17,23 +17,23 @@ const FEW_VALUES: usize = 20;
 /// The least distance between values, as a share of the median, that is coarse.
 const COARSE_SHARE: f64 = 0.01;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let latency = figures.total.latency();
     if latency.count() < FEWEST_ANSWERS {
-        return Said::not_checked(format!(
+        return StepFinding::not_checked(format!(
             "The clock check needs {FEWEST_ANSWERS} answers; there are {}.",
             count(latency.count())
         ));
     }
     let (distinct, step) = spacing(latency);
     match step {
-        Some(step) if distinct <= FEW_VALUES => Said::care(format!(
+        Some(step) if distinct <= FEW_VALUES => StepFinding::care(format!(
             "Below p90 the {} take only {}, about {} apart: the clock is too coarse, so quantiles are known only to that step.",
             counted(latency.count(), "latency", "latencies"),
             counted(distinct as u64, "value", "different values"),
             duration(step)
         )),
-        _ => Said::passed(format!(
+        _ => StepFinding::passed(format!(
             "Below p90 the latencies take {}.",
             counted(distinct as u64, "value", "different values")
         )),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::result::Outcome;
 
-    fn of(values: impl IntoIterator<Item = (u64, u64)>) -> Said {
+    fn of(values: impl IntoIterator<Item = (u64, u64)>) -> StepFinding {
         let mut step = build::closed(4).step();
         let mut histogram = Histogram::new();
         for (value, times) in values {
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn milliseconds_only_are_seen() {
-        let said = of([(1_000_000, 700), (2_000_000, 200), (3_000_000, 90), (7_000_000, 10)]);
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("2 different values, about 999 µs apart"), "{said:?}");
+        let finding = of([(1_000_000, 700), (2_000_000, 200), (3_000_000, 90), (7_000_000, 10)]);
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(finding.sentence.contains("2 different values, about 999 µs apart"), "{finding:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! exit code 99, and the verdict is at best "use with care", so that the last line of a failed run
 //! never reads "trusted".
 
-use super::figures::Said;
+use super::figures::StepFinding;
 use super::threshold::{Threshold, Truth};
 use crate::numbers::counted;
 use crate::result::{Report, ThresholdOutcome};
@@ -27,9 +27,9 @@ pub(super) fn outcomes(report: &Report, thresholds: &[Threshold]) -> Vec<Thresho
     .collect()
 }
 
-pub(super) fn judge(report: &Report, thresholds: &[Threshold]) -> Said {
+pub(super) fn judge(report: &Report, thresholds: &[Threshold]) -> StepFinding {
     if thresholds.is_empty() {
-        return Said::not_checked("No threshold was given (--fail-if).");
+        return StepFinding::not_checked("No threshold was given (--fail-if).");
     }
     let outcomes = outcomes(report, thresholds);
     let failed: Vec<String> = outcomes
@@ -42,14 +42,17 @@ pub(super) fn judge(report: &Report, thresholds: &[Threshold]) -> Said {
         .collect();
     let all = counted(outcomes.len() as u64, "threshold", "thresholds");
     if failed.is_empty() && !outcomes.is_empty() {
-        return Said::passed(format!("{all} passed."));
+        return StepFinding::passed(format!("{all} passed."));
     }
     let shown = failed.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = match failed.len().saturating_sub(3) {
         0 => String::new(),
         n => format!("; and {n} more"),
     };
-    Said::care(format!("{} of {all} failed, so the run failed: {shown}{more}.", failed.len()))
+    StepFinding::care(format!(
+        "{} of {all} failed, so the run failed: {shown}{more}.",
+        failed.len()
+    ))
 }
 
 #[cfg(test)]
@@ -95,12 +98,12 @@ mod tests {
         };
         assert_eq!(judge(&report, &[]).outcome, Outcome::NotChecked);
         let kept = parsed(&["p99>5ms", "failures>0"]);
-        assert_eq!(judge(&report, &kept), Said::passed("4 thresholds passed."));
+        assert_eq!(judge(&report, &kept), StepFinding::passed("4 thresholds passed."));
         let broken = parsed(&["rate<1000", "p99.999>1s"]);
-        let said = judge(&report, &broken);
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.starts_with("3 of 4 thresholds failed"), "{said:?}");
-        assert!(said.sentence.contains("rate<1000 at c=1: 990/s"), "{said:?}");
+        let finding = judge(&report, &broken);
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(finding.sentence.starts_with("3 of 4 thresholds failed"), "{finding:?}");
+        assert!(finding.sentence.contains("rate<1000 at c=1: 990/s"), "{finding:?}");
         let outcomes = outcomes(&report, &broken);
         assert_eq!(outcomes[1].measured, None);
         assert!(outcomes[1].failed && outcomes[0].failed && !outcomes[2].failed);

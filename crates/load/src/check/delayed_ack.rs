@@ -12,7 +12,7 @@
 //! and peak. With `--phases` the check uses the time from the first to the last byte, because that
 //! is where the second piece waits. It is a note: a server may have other reasons to take 40 ms.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::histogram::Histogram;
 use crate::numbers::{duration, percent};
 use crate::result::EndpointResult;
@@ -28,10 +28,10 @@ const SHARE: f64 = 0.05;
 /// How many times more answers the peak has than its surroundings.
 const STEEP: f64 = 4.0;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let endpoints = figures.step.merged_endpoints();
     if endpoints.iter().all(|endpoint| times(endpoint).count() < FEWEST) {
-        return Said::not_checked(format!(
+        return StepFinding::not_checked(format!(
             "Delayed acknowledgements show from {FEWEST} answers on, and there were fewer."
         ));
     }
@@ -39,15 +39,17 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let found = endpoints.iter().filter_map(|endpoint| {
         let peak = peak(times(endpoint))?;
         let of = if several { format!(" of {}", endpoint.name) } else { String::new() };
-        Some(Said::note(format!(
+        Some(StepFinding::note(format!(
             "{} of the answers{of} took about {}, and hardly any a little less than 40 ms: that is how long Linux delays an acknowledgement. The server probably writes an answer in two pieces, and Nagle's algorithm holds the second back until the first is acknowledged: set TCP_NODELAY on the server's connections, or write head and body at once.",
             percent(peak.share),
             duration(peak.middle_ns)
         )))
     });
-    Said::worst(
+    StepFinding::worst(
         found.collect(),
-        Said::passed("No peak of answers at 40 ms, where delayed acknowledgements would show."),
+        StepFinding::passed(
+            "No peak of answers at 40 ms, where delayed acknowledgements would show.",
+        ),
     )
 }
 
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
     use crate::result::Outcome;
 
-    fn judged(change: impl Fn(&mut EndpointResult)) -> Said {
+    fn judged(change: impl Fn(&mut EndpointResult)) -> StepFinding {
         let mut step = build::closed(4).step();
         change(&mut step.runs[0].endpoints[0]);
         judge(&Figures::of(&step).unwrap())
@@ -100,27 +102,27 @@ mod tests {
 
     #[test]
     fn a_peak_at_40_ms_is_noted_with_cause_and_remedy() {
-        let said = judged(|endpoint| endpoint.service = peaked(40_100, 1_000));
-        assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        assert!(said.sentence.starts_with("50.0% of the answers took about 42.1 ms"));
-        assert!(said.sentence.contains("TCP_NODELAY"), "{said:?}");
+        let finding = judged(|endpoint| endpoint.service = peaked(40_100, 1_000));
+        assert_eq!(finding.outcome, Outcome::Note, "{finding:?}");
+        assert!(finding.sentence.starts_with("50.0% of the answers took about 42.1 ms"));
+        assert!(finding.sentence.contains("TCP_NODELAY"), "{finding:?}");
     }
 
     #[test]
     fn peaks_elsewhere_spreads_and_single_answers_are_not() {
         for at_us in [5_000, 30_000, 55_000] {
-            let said = judged(|endpoint| endpoint.service = peaked(at_us, 1_000));
-            assert_eq!(said.outcome, Outcome::Passed, "{at_us}: {said:?}");
+            let finding = judged(|endpoint| endpoint.service = peaked(at_us, 1_000));
+            assert_eq!(finding.outcome, Outcome::Passed, "{at_us}: {finding:?}");
         }
-        let said = judged(|endpoint| {
+        let finding = judged(|endpoint| {
             endpoint.service = Histogram::new();
             (0..1_000).for_each(|i| endpoint.service.record(20_000_000 + i * 60_000));
         });
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
-        let said = judged(|endpoint| endpoint.service = peaked(40_100, 19));
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
-        let said = judged(|endpoint| endpoint.service = build::spread(10, 1.0));
-        assert_eq!(said.outcome, Outcome::NotChecked, "{said:?}");
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
+        let finding = judged(|endpoint| endpoint.service = peaked(40_100, 19));
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
+        let finding = judged(|endpoint| endpoint.service = build::spread(10, 1.0));
+        assert_eq!(finding.outcome, Outcome::NotChecked, "{finding:?}");
     }
 
     #[test]

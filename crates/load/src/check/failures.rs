@@ -9,7 +9,7 @@
 //! p99, so the figures need care; from one half on, they describe the failure and
 //! not the service.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{count, counted, percent};
 
 /// The share of failures from which the figures need care.
@@ -39,15 +39,15 @@ pub fn rule_of_three(n: u64) -> f64 {
     if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let counters = &figures.total.counters;
     let failures = counters.failures() + figures.unanswered;
     let n = counters.successes + failures;
     if n == 0 {
-        return Said::stop("No request completed or failed, so there is nothing to report.");
+        return StepFinding::stop("No request completed or failed, so there is nothing to report.");
     }
     if failures == 0 {
-        return Said::passed(format!(
+        return StepFinding::passed(format!(
             "None of {} failed; with 95% confidence, fewer than {} do (rule of three).",
             counted(n, "request", "requests"),
             percent(rule_of_three(n))
@@ -64,13 +64,13 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         percent(high)
     );
     match share {
-        share if share >= STOP_SHARE => {
-            Said::stop(format!("{facts}; the figures describe the failure, not the service."))
-        }
+        share if share >= STOP_SHARE => StepFinding::stop(format!(
+            "{facts}; the figures describe the failure, not the service."
+        )),
         share if share >= CARE_SHARE => {
-            Said::care(format!("{facts}; the latencies are those of the successes only."))
+            StepFinding::care(format!("{facts}; the latencies are those of the successes only."))
         }
-        _ => Said::note(format!("{facts}.")),
+        _ => StepFinding::note(format!("{facts}.")),
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(rule_of_three(2), 1.0);
     }
 
-    fn with(statuses_500: u64, timeouts: u64, unanswered: u64) -> Said {
+    fn with(statuses_500: u64, timeouts: u64, unanswered: u64) -> StepFinding {
         let mut step = build::closed(1).step();
         let counters = &mut step.runs[0].endpoints[0].counters;
         counters.statuses.insert(500, statuses_500);

@@ -5,43 +5,43 @@ use crate::result::{EndpointResult, ErrorKind, Outcome, Step};
 
 /// What a check says of one step, before its number and the step's name are put to it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct StepFinding {
     pub(super) outcome: Outcome,
     pub(super) sentence: String,
 }
 
-impl Said {
+impl StepFinding {
     pub(super) fn new(outcome: Outcome, sentence: impl Into<String>) -> Self {
-        Said { outcome, sentence: sentence.into() }
+        StepFinding { outcome, sentence: sentence.into() }
     }
 
     pub(super) fn passed(sentence: impl Into<String>) -> Self {
-        Said::new(Outcome::Passed, sentence)
+        StepFinding::new(Outcome::Passed, sentence)
     }
 
     pub(super) fn not_checked(sentence: impl Into<String>) -> Self {
-        Said::new(Outcome::NotChecked, sentence)
+        StepFinding::new(Outcome::NotChecked, sentence)
     }
 
     pub(super) fn note(sentence: impl Into<String>) -> Self {
-        Said::new(Outcome::Note, sentence)
+        StepFinding::new(Outcome::Note, sentence)
     }
 
     pub(super) fn care(sentence: impl Into<String>) -> Self {
-        Said::new(Outcome::Care, sentence)
+        StepFinding::new(Outcome::Care, sentence)
     }
 
     pub(super) fn stop(sentence: impl Into<String>) -> Self {
-        Said::new(Outcome::Stop, sentence)
+        StepFinding::new(Outcome::Stop, sentence)
     }
 
     /// The worst outcome of all, with every sentence that is at least a note,
     /// the worst first; `otherwise` if nothing was said.
-    pub(super) fn worst(mut said: Vec<Said>, otherwise: Said) -> Said {
-        said.sort_by_key(|one| std::cmp::Reverse(one.outcome));
-        let Some(first) = said.first() else { return otherwise };
-        let sentences: Vec<&str> = said.iter().map(|one| one.sentence.as_str()).collect();
-        Said { outcome: first.outcome, sentence: sentences.join(" ") }
+    pub(super) fn worst(mut findings: Vec<StepFinding>, otherwise: StepFinding) -> StepFinding {
+        findings.sort_by_key(|one| std::cmp::Reverse(one.outcome));
+        let Some(first) = findings.first() else { return otherwise };
+        let sentences: Vec<&str> = findings.iter().map(|one| one.sentence.as_str()).collect();
+        StepFinding { outcome: first.outcome, sentence: sentences.join(" ") }
     }
 }
 

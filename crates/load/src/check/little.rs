@@ -27,7 +27,7 @@
 //!
 //! In open loop users may be idle: only `X × S ÷ places ≤ 1.005` is checked.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{duration, percent, rate, significant};
 use crate::plan::Load;
 use crate::result::ErrorKind;
@@ -51,27 +51,27 @@ struct Shares {
     edge: f64,
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     if figures.answers() == 0 || figures.measured_ns == 0.0 {
-        return Said::not_checked("Little's law needs answers; there are none.");
+        return StepFinding::not_checked("Little's law needs answers; there are none.");
     }
     let shares = shares(figures);
-    let said = judge_shares(figures, &shares);
+    let finding = judge_shares(figures, &shares);
     match few_turns(figures, &shares) {
-        Some(few) if said.outcome < few.outcome => few,
-        _ => said,
+        Some(few) if finding.outcome < few.outcome => few,
+        _ => finding,
     }
 }
 
 /// In closed loop: whether users had so few turns that the last, unfinished one of each matters.
-fn few_turns(figures: &Figures<'_>, shares: &Shares) -> Option<Said> {
+fn few_turns(figures: &Figures<'_>, shares: &Shares) -> Option<StepFinding> {
     let cycles = figures.answers() as f64;
     let runs = figures.step.runs.len() as f64;
     let turns = cycles / (users(figures) as f64 * runs);
     if !figures.is_closed() || turns >= FEWEST_TURNS {
         return None;
     }
-    Some(Said::care(format!(
+    Some(StepFinding::care(format!(
         "Each user had about {} in a run ({} busy), and one more or less is chance: the throughput is known to about {}. Measure longer.",
         match significant(turns) {
             one if one == "1.00" => "1 turn".to_owned(),
@@ -82,9 +82,9 @@ fn few_turns(figures: &Figures<'_>, shares: &Shares) -> Option<Said> {
     )))
 }
 
-fn judge_shares(figures: &Figures<'_>, shares: &Shares) -> Said {
+fn judge_shares(figures: &Figures<'_>, shares: &Shares) -> StepFinding {
     if shares.edge > 0.25 {
-        return Said::not_checked(format!(
+        return StepFinding::not_checked(format!(
             "Little's law needs a longer run: the longest answer ({}) takes up {} of it.",
             duration(figures.longest_ns()),
             percent(shares.edge)
@@ -92,29 +92,29 @@ fn judge_shares(figures: &Figures<'_>, shares: &Shares) -> Said {
     }
     let facts = facts(figures, shares);
     if shares.busy > HIGHEST + shares.edge {
-        return Said::stop(format!(
+        return StepFinding::stop(format!(
             "{facts}; more than {} is impossible, so throughput and mean contradict each other.",
             percent(HIGHEST + shares.edge)
         ));
     }
     if !figures.is_closed() {
-        return Said::passed(format!("{facts}; in open loop some may be idle."));
+        return StepFinding::passed(format!("{facts}; in open loop some may be idle."));
     }
     if connections_hide_time(figures) {
-        return Said::passed(format!(
+        return StepFinding::passed(format!(
             "{facts}; the rest may be the opening of connections, which --phases would measure."
         ));
     }
     let accounted = shares.busy + shares.errors_and_opening + shares.edge;
     if accounted >= LOWEST {
-        return Said::passed(format!("{facts}, as Little's law asks."));
+        return StepFinding::passed(format!("{facts}, as Little's law asks."));
     }
     if accounted + shares.client >= LOWEST {
-        return Said::care(format!(
+        return StepFinding::care(format!(
             "{facts}; the client's own work took the rest, so the server could do more than this throughput."
         ));
     }
-    Said::stop(format!(
+    StepFinding::stop(format!(
         "{facts}; at least {} is needed, so time is missing and throughput and mean contradict each other.",
         percent(LOWEST)
     ))
@@ -203,8 +203,8 @@ mod tests {
     use crate::result::{Outcome, Phases, Step};
 
     fn outcome(step: &Step) -> (Outcome, String) {
-        let said = judge(&Figures::of(step).unwrap());
-        (said.outcome, said.sentence)
+        let finding = judge(&Figures::of(step).unwrap());
+        (finding.outcome, finding.sentence)
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use threshold::{Slo, SloOutcome, Threshold, ThresholdError};
 pub use verdict::verdict;
 
 use crate::result::{CheckId, Finding, Outcome, Report, Step};
-use figures::{Figures, Said};
+use figures::{Figures, StepFinding};
 
 /// Number and short name of every check, in their order.
 pub(crate) const NAMES: [(CheckId, &str); 19] = [
@@ -83,7 +83,7 @@ pub(crate) const NAMES: [(CheckId, &str); 19] = [
 ];
 
 /// A check that judges one step.
-type OfStep = fn(&Figures<'_>) -> Said;
+type OfStep = fn(&Figures<'_>) -> StepFinding;
 
 /// The checks that judge each step on its own.
 const OF_STEPS: [(u8, OfStep); 14] = [
@@ -108,16 +108,16 @@ const OF_STEPS: [(u8, OfStep); 14] = [
 /// report first, then the steps in their order. Every check has at least one finding.
 pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
     let mut findings = Vec::new();
-    let mut add = |check: u8, step: Option<&str>, said: Said| {
+    let mut add = |check: u8, step: Option<&str>, finding: StepFinding| {
         findings.push(Finding {
             check: CheckId(check),
             step: step.map(str::to_owned),
-            outcome: said.outcome,
-            sentence: said.sentence,
+            outcome: finding.outcome,
+            sentence: finding.sentence,
         });
     };
-    for (check, said) in of_report(report, thresholds) {
-        add(check, None, said);
+    for (check, finding) in of_report(report, thresholds) {
+        add(check, None, finding);
     }
     let shortest = scaling::shortest_ns(report);
     let judged: Vec<&Step> = judged(report).collect();
@@ -125,7 +125,11 @@ pub fn apply(report: &mut Report, thresholds: &[Threshold]) {
     for step in judged {
         let name = Some(step.name.as_str());
         let Some(figures) = Figures::of(step) else {
-            add(5, name, Said::stop("This step was not run, so there is nothing to report."));
+            add(
+                5,
+                name,
+                StepFinding::stop("This step was not run, so there is nothing to report."),
+            );
             continue;
         };
         for (check, judge) in OF_STEPS {
@@ -158,24 +162,24 @@ fn judged(report: &Report) -> impl Iterator<Item = &Step> {
 }
 
 /// The checks that judge the report as a whole.
-fn of_report(report: &Report, thresholds: &[Threshold]) -> Vec<(u8, Said)> {
-    let mut said = vec![
+fn of_report(report: &Report, thresholds: &[Threshold]) -> Vec<(u8, StepFinding)> {
+    let mut findings = vec![
         (11, sameness::within(report)),
         (14, decision::judge(report, thresholds)),
         (
             15,
-            Said::passed(
+            StepFinding::passed(
                 "Ratios in this report are computed from measured values, not from rounded ones.",
             ),
         ),
         (16, place::judge(report)),
     ];
     if report.steps.is_empty() {
-        said.push((5, Said::stop("The report has no step, so nothing was measured.")));
+        findings.push((5, StepFinding::stop("The report has no step, so nothing was measured.")));
     }
-    said.extend(repeats::interleaving(report).map(|said| (10, said)));
-    said.extend(scaling::superlinear(report).map(|said| (12, said)));
-    said
+    findings.extend(repeats::interleaving(report).map(|finding| (10, finding)));
+    findings.extend(scaling::superlinear(report).map(|finding| (12, finding)));
+    findings
 }
 
 #[cfg(test)]

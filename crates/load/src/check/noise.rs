@@ -10,7 +10,7 @@
 //! Pressure (the share of time in which some task waited for a processor) is a note from
 //! 25% on: client and server of one machine can cause it themselves.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{duration, percent};
 
 /// The largest share of all processors that other programs may use.
@@ -24,7 +24,7 @@ const CALIBRATION_DRIFT: f64 = 0.03;
 /// The share of time with waiting tasks from which it is worth a note.
 const PRESSURE_SHARE: f64 = 0.25;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let runs = &figures.step.runs;
     let worst = |of: &dyn Fn(&crate::result::Noise) -> Option<f64>| {
         runs.iter()
@@ -42,23 +42,25 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
 
     let mut found = Vec::new();
     if let Some(other) = other.filter(|other| *other > OTHER_CPU_SHARE) {
-        found
-            .push(Said::care(format!("Other programs used {} of all processors.", percent(other))));
+        found.push(StepFinding::care(format!(
+            "Other programs used {} of all processors.",
+            percent(other)
+        )));
     }
     if steal > STEAL_SHARE {
-        found.push(Said::care(format!(
+        found.push(StepFinding::care(format!(
             "The hypervisor took {} of the processor time.",
             percent(steal)
         )));
     }
     if throttled > THROTTLED_SHARE {
-        found.push(Said::care(format!(
+        found.push(StepFinding::care(format!(
             "The control group's limit paused its programs for {} of the time.",
             percent(throttled)
         )));
     }
     if let Some((drift, fastest, slowest)) = drift.filter(|drift| drift.0 > CALIBRATION_DRIFT) {
-        found.push(Said::care(format!(
+        found.push(StepFinding::care(format!(
             "The same piece of work took between {} and {} ({} apart): the machine did not keep its speed.",
             duration(fastest),
             duration(slowest),
@@ -66,20 +68,20 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         )));
     }
     if let Some(pressure) = pressure.filter(|pressure| *pressure > PRESSURE_SHARE) {
-        found.push(Said::note(format!(
+        found.push(StepFinding::note(format!(
             "Some task was waiting for a processor {} of the time.",
             percent(pressure)
         )));
     }
     if drift.is_none() && other.is_none() && pressure.is_none() {
-        return Said::worst(
+        return StepFinding::worst(
             found,
-            Said::not_checked(
+            StepFinding::not_checked(
                 "Neither the calibration nor the processor use of other programs is known.",
             ),
         );
     }
-    Said::worst(found, Said::passed(quiet(drift.map(|drift| drift.0), other, steal)))
+    StepFinding::worst(found, StepFinding::passed(quiet(drift.map(|drift| drift.0), other, steal)))
 }
 
 fn quiet(drift: Option<f64>, other: Option<f64>, steal: f64) -> String {
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
     use crate::result::{Noise, Outcome};
 
-    fn judged(change: impl Fn(&mut Noise)) -> Said {
+    fn judged(change: impl Fn(&mut Noise)) -> StepFinding {
         let mut step = build::closed(4).repeats(&[1.0, 1.0]).step();
         change(&mut step.runs[1].noise);
         judge(&Figures::of(&step).unwrap())
@@ -117,9 +119,9 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_passes() {
-        let said = judged(|_| ());
-        assert_eq!(said.outcome, Outcome::Passed);
-        assert!(said.sentence.contains("drifted by 0.50%"), "{said:?}");
+        let finding = judged(|_| ());
+        assert_eq!(finding.outcome, Outcome::Passed);
+        assert!(finding.sentence.contains("drifted by 0.50%"), "{finding:?}");
     }
 
     #[test]
@@ -132,20 +134,20 @@ mod tests {
             ("(4.0% apart)", |noise| noise.calibration_after_ns = 1_040_000),
         ];
         for (text, trip) in trips {
-            let said = judged(trip);
-            assert_eq!(said.outcome, Outcome::Care, "{text}");
-            assert!(said.sentence.contains(text), "{said:?}");
+            let finding = judged(trip);
+            assert_eq!(finding.outcome, Outcome::Care, "{text}");
+            assert!(finding.sentence.contains(text), "{finding:?}");
         }
         assert_eq!(judged(|noise| noise.cpu_pressure_share = Some(0.4)).outcome, Outcome::Note);
     }
 
     #[test]
     fn a_drift_between_runs_counts_as_well() {
-        let said = judged(|noise| {
+        let finding = judged(|noise| {
             noise.calibration_before_ns = 1_100_000;
             noise.calibration_after_ns = 1_100_000;
         });
-        assert_eq!(said.outcome, Outcome::Care);
+        assert_eq!(finding.outcome, Outcome::Care);
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //! stay right, which is worth a note. Where the client was late they measure the client:
 //! care, and from a whole median service time on, stop.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{count, counted, duration, percent, rate};
 use crate::plan::{Arrivals, Load};
 
@@ -34,15 +34,15 @@ enum Fault {
     Server(String),
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let Load::Open { rate_per_s, arrivals } = figures.settings().load else {
-        return Said::not_checked(
+        return StepFinding::not_checked(
             "Offered against achieved load applies to open loop; this was closed loop.",
         );
     };
     let open: Vec<_> = figures.step.runs.iter().filter_map(|run| run.open_loop.as_ref()).collect();
     if open.len() < figures.step.runs.len() || figures.measured_ns == 0.0 {
-        return Said::not_checked("The counts of due and sent requests are missing.");
+        return StepFinding::not_checked("The counts of due and sent requests are missing.");
     }
     let due: u64 = open.iter().map(|open| open.due).sum();
     let sent: u64 = open.iter().map(|open| open.sent).sum();
@@ -54,21 +54,26 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     let lateness_p99 =
         figures.total.lateness.as_ref().and_then(|lateness| lateness.quantile_ns(0.99));
     let Some(lateness_p99) = lateness_p99 else {
-        return Said::worst(
+        return StepFinding::worst(
             found,
-            Said::not_checked("The distribution of the lateness is missing."),
+            StepFinding::not_checked("The distribution of the lateness is missing."),
         );
     };
-    let passed = Said::passed(format!(
+    let passed = StepFinding::passed(format!(
         "{} offered, {} sent; p99 of the lateness is {}.",
         rate(rate_per_s),
         rate(achieved),
         duration(lateness_p99 as f64)
     ));
-    Said::worst(found, passed)
+    StepFinding::worst(found, passed)
 }
 
-fn schedule(figures: &Figures<'_>, rate_per_s: f64, arrivals: Arrivals, due: u64) -> Option<Said> {
+fn schedule(
+    figures: &Figures<'_>,
+    rate_per_s: f64,
+    arrivals: Arrivals,
+    due: u64,
+) -> Option<StepFinding> {
     let expected = rate_per_s * figures.measured_ns / 1e9;
     let chance = match arrivals {
         Arrivals::Constant => 2.0 * figures.step.runs.len() as f64,
@@ -76,7 +81,7 @@ fn schedule(figures: &Figures<'_>, rate_per_s: f64, arrivals: Arrivals, due: u64
     };
     let off = (due as f64 - expected).abs();
     (off > chance.max(expected * 0.01)).then(|| {
-        Said::care(format!(
+        StepFinding::care(format!(
             "{} asks for {} in the measured time, but {} were due: the schedule itself was off by {}.",
             rate(rate_per_s),
             counted(expected.round() as u64, "request", "requests"),
@@ -86,10 +91,10 @@ fn schedule(figures: &Figures<'_>, rate_per_s: f64, arrivals: Arrivals, due: u64
     })
 }
 
-fn never_sent(figures: &Figures<'_>, due: u64) -> Option<Said> {
+fn never_sent(figures: &Figures<'_>, due: u64) -> Option<StepFinding> {
     (figures.never_sent > 0).then(|| {
         let share = figures.never_sent as f64 / due.max(1) as f64;
-        Said::care(format!(
+        StepFinding::care(format!(
             "{} of {} due were never sent ({}), for none of {} became free: the rate offered was not reached.",
             count(figures.never_sent),
             counted(due, "request", "requests"),
@@ -99,7 +104,7 @@ fn never_sent(figures: &Figures<'_>, due: u64) -> Option<Said> {
     })
 }
 
-fn lateness(figures: &Figures<'_>) -> Option<Said> {
+fn lateness(figures: &Figures<'_>) -> Option<StepFinding> {
     let late = figures.total.lateness.as_ref()?.quantile_ns(0.99)? as f64;
     let median = figures.total.service.quantile_ns(0.5)? as f64;
     if late < median * LATENESS_SHARE {
@@ -111,13 +116,13 @@ fn lateness(figures: &Figures<'_>) -> Option<Said> {
         duration(median)
     );
     Some(match fault(figures, late) {
-        Fault::Server(why) => Said::note(format!(
+        Fault::Server(why) => StepFinding::note(format!(
             "{facts}: requests waited for a free connection: {why}; response times contain the waiting."
         )),
         Fault::Client(why) if late < median => {
-            Said::care(format!("{facts}: client-limited, {why}."))
+            StepFinding::care(format!("{facts}: client-limited, {why}."))
         }
-        Fault::Client(why) => Said::stop(format!(
+        Fault::Client(why) => StepFinding::stop(format!(
             "{facts}: client-limited, {why}; response times measure the client."
         )),
     })
@@ -195,7 +200,7 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::result::{Outcome, Step};
 
-    fn judged(step: &Step) -> Said {
+    fn judged(step: &Step) -> StepFinding {
         judge(&Figures::of(step).unwrap())
     }
 
@@ -210,8 +215,8 @@ mod tests {
 
     #[test]
     fn on_time_passes_and_closed_loop_is_not_asked() {
-        let said = judged(&build::open(1_000.0).step());
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
+        let finding = judged(&build::open(1_000.0).step());
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
         assert_eq!(judged(&build::closed(4).step()).outcome, Outcome::NotChecked);
     }
 
@@ -219,9 +224,9 @@ mod tests {
     fn a_stalled_server_is_not_held_against_the_client() {
         let mut step = late(800_000_000);
         step.runs[0].endpoints[0].service.record_n(1_000_000_000, 50);
-        let said = judged(&step);
-        assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("some answers took up to 1.00 s"), "{said:?}");
+        let finding = judged(&step);
+        assert_eq!(finding.outcome, Outcome::Note);
+        assert!(finding.sentence.contains("some answers took up to 1.00 s"), "{finding:?}");
     }
 
     #[test]
@@ -229,9 +234,9 @@ mod tests {
         let mut step = late(800_000_000);
         step.runs[0].endpoints[0].service.record_n(1_000_000_000, 50);
         step.runs[0].client.workers[0].longest_loop_ns = 950_000_000;
-        let said = judged(&step);
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("client-limited"), "{said:?}");
+        let finding = judged(&step);
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("client-limited"), "{finding:?}");
     }
 
     #[test]
@@ -239,9 +244,9 @@ mod tests {
         // 300 µs late at a median of 880 µs; loops of 200 µs explain it.
         assert_eq!(judged(&late(300_000)).outcome, Outcome::Care);
         // Late by 80 ms, while nothing took longer than 4 ms.
-        let said = judged(&late(80_000_000));
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("no answer took longer"), "{said:?}");
+        let finding = judged(&late(80_000_000));
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("no answer took longer"), "{finding:?}");
     }
 
     #[test]
@@ -250,11 +255,11 @@ mod tests {
         let open = step.runs[0].open_loop.as_mut().unwrap();
         open.sent -= 100;
         open.never_sent = 100;
-        let said = judged(&step);
-        assert_eq!(said.outcome, Outcome::Care);
+        let finding = judged(&step);
+        assert_eq!(finding.outcome, Outcome::Care);
         assert!(
-            said.sentence.contains("100 of 10,000 requests due were never sent (1.0%)"),
-            "{said:?}"
+            finding.sentence.contains("100 of 10,000 requests due were never sent (1.0%)"),
+            "{finding:?}"
         );
         let mut step = build::open(1_000.0).step();
         step.runs[0].open_loop.as_mut().unwrap().due = 9_800;
@@ -277,13 +282,13 @@ mod tests {
             step.runs[0].open_loop.as_mut().unwrap().waited_for_connection = Some(waited);
         };
         set(&mut step, 3);
-        let said = judged(&step);
-        assert!(said.outcome >= Outcome::Care, "{said:?}");
-        assert!(said.sentence.contains("3 requests found all"), "{said:?}");
+        let finding = judged(&step);
+        assert!(finding.outcome >= Outcome::Care, "{finding:?}");
+        assert!(finding.sentence.contains("3 requests found all"), "{finding:?}");
         let sent = step.runs[0].open_loop.as_ref().unwrap().sent;
         set(&mut step, sent / 50);
-        let said = judged(&step);
-        assert_eq!(said.outcome, Outcome::Note, "{said:?}");
-        assert!(said.sentence.contains("waited for a free connection"), "{said:?}");
+        let finding = judged(&step);
+        assert_eq!(finding.outcome, Outcome::Note, "{finding:?}");
+        assert!(finding.sentence.contains("waited for a free connection"), "{finding:?}");
     }
 }

@@ -2,23 +2,23 @@
 //! network between them. That is a note: the figures are right, but not those of use over a
 //! network.
 
-use super::figures::Said;
+use super::figures::StepFinding;
 use crate::result::Report;
 
-pub(super) fn judge(report: &Report) -> Said {
+pub(super) fn judge(report: &Report) -> StepFinding {
     match report.environment.target_is_local {
-        Some(false) => Said::passed("The server is on another machine than the client."),
+        Some(false) => StepFinding::passed("The server is on another machine than the client."),
         Some(true) => {
             let processors = match report.environment.cpus {
                 Some(1) => "its one processor".to_owned(),
                 Some(n) => format!("its {n} processors"),
                 None => "its processors".to_owned(),
             };
-            Said::note(format!(
+            StepFinding::note(format!(
                 "Client and server are on one machine and share {processors}; there is no network between them."
             ))
         }
-        None => Said::not_checked("Whether the server is on this machine is not known."),
+        None => StepFinding::not_checked("Whether the server is on this machine is not known."),
     }
 }
 
@@ -33,9 +33,9 @@ mod tests {
         let mut report = build::closed(1).report();
         assert_eq!(judge(&report).outcome, Outcome::Passed);
         report.environment.target_is_local = Some(true);
-        let said = judge(&report);
-        assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("its 2 processors"), "{said:?}");
+        let finding = judge(&report);
+        assert_eq!(finding.outcome, Outcome::Note);
+        assert!(finding.sentence.contains("its 2 processors"), "{finding:?}");
         report.environment.target_is_local = None;
         assert_eq!(judge(&report).outcome, Outcome::NotChecked);
     }

@@ -16,7 +16,7 @@
 //! whose repeats were made in blocks, one step after the other, are a note too: a drift of
 //! the machine then looks like a difference between steps. Interleaved runs share it.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::histogram::Histogram;
 use crate::numbers::{counted, duration, percent, rate};
 use crate::result::{Report, Run, Step};
@@ -64,16 +64,18 @@ pub(crate) fn minimum_detectable_effect(variation: f64, repeats: usize) -> Optio
     Some((two_sided + power) * variation * (2.0 / repeats as f64).sqrt())
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let runs = &figures.step.runs;
     if runs.len() < 2 {
-        return Said::note(
+        return StepFinding::note(
             "Measured once: its variation from run to run is unknown, so do not compare it (--repeat 5).",
         );
     }
     let throughput: Vec<f64> = runs.iter().map(Run::throughput_per_s).collect();
     let Some(of_throughput) = variation(&throughput) else {
-        return Said::not_checked("No run had a success, so there is no variation to speak of.");
+        return StepFinding::not_checked(
+            "No run had a success, so there is no variation to speak of.",
+        );
     };
     let medians = least_steady_medians(runs);
     let worst = of_throughput.max(medians.as_ref().map_or(0.0, |medians| medians.variation));
@@ -93,12 +95,15 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     );
     let effect = minimum_detectable_effect(worst, runs.len()).unwrap_or(f64::INFINITY);
     if worst > CARE_VARIATION {
-        return Said::care(format!(
+        return StepFinding::care(format!(
             "{facts}: the figures change from run to run, and differences under {} would not be detected.",
             percent(effect)
         ));
     }
-    Said::passed(format!("{facts}; differences under {} would not be detected.", percent(effect)))
+    StepFinding::passed(format!(
+        "{facts}; differences under {} would not be detected.",
+        percent(effect)
+    ))
 }
 
 /// The median latency of one endpoint in each run.
@@ -142,19 +147,19 @@ fn range(values: &[f64], write: fn(f64) -> String) -> String {
 
 /// Says of the whole report whether the repeats of its steps were interleaved; `None`
 /// for one step or one repeat, where there is nothing to interleave.
-pub(super) fn interleaving(report: &Report) -> Option<Said> {
+pub(super) fn interleaving(report: &Report) -> Option<StepFinding> {
     let repeated: Vec<&Step> = report.steps.iter().filter(|step| step.runs.len() > 1).collect();
     if repeated.len() < 2 {
         return None;
     }
     let blocks = repeated.iter().filter(|step| is_block(step)).count();
     Some(if blocks > 0 {
-        Said::note(format!(
+        StepFinding::note(format!(
             "The repeats of {blocks} of {} were made in blocks, not interleaved with those of other steps: a drift of the machine looks like a difference between steps.",
             counted(repeated.len() as u64, "step", "steps")
         ))
     } else {
-        Said::passed(
+        StepFinding::passed(
             "The repeats of the steps were interleaved, so a drift of the machine affects all of them alike.",
         )
     })
@@ -173,7 +178,7 @@ mod tests {
     use super::*;
     use crate::result::Outcome;
 
-    fn judged(factors: &[f64]) -> Said {
+    fn judged(factors: &[f64]) -> StepFinding {
         judge(&Figures::of(&build::closed(4).repeats(factors).step()).unwrap())
     }
 
@@ -211,17 +216,17 @@ mod tests {
     #[test]
     fn a_changing_mix_of_steady_endpoints_is_no_variation() {
         let step = mixed(&[4_900, 5_100, 4_950, 5_050, 4_980]);
-        let said = judge(&Figures::of(&step).unwrap());
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
+        let finding = judge(&Figures::of(&step).unwrap());
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
         let mut unsteady = step.clone();
         for (run, ns) in unsteady.runs.iter_mut().zip([3_000_000, 4_500_000, 2_000_000]) {
             let slow = &mut run.endpoints[1];
             slow.service = Histogram::new();
             slow.service.record_n(ns, 5_000);
         }
-        let said = judge(&Figures::of(&unsteady).unwrap());
-        assert_eq!(said.outcome, Outcome::Care, "{said:?}");
-        assert!(said.sentence.contains("median latency of slow "), "{said:?}");
+        let finding = judge(&Figures::of(&unsteady).unwrap());
+        assert_eq!(finding.outcome, Outcome::Care, "{finding:?}");
+        assert!(finding.sentence.contains("median latency of slow "), "{finding:?}");
     }
 
     #[test]
@@ -246,14 +251,14 @@ mod tests {
         for (at, run) in two.runs.iter_mut().enumerate() {
             run.order = at as u32 + 4;
         }
-        let said = interleaving(&build::report(vec![one.clone(), two.clone()])).unwrap();
-        assert_eq!(said.outcome, Outcome::Note);
+        let finding = interleaving(&build::report(vec![one.clone(), two.clone()])).unwrap();
+        assert_eq!(finding.outcome, Outcome::Note);
         for at in 0..3 {
             one.runs[at].order = at as u32 * 2 + 1;
             two.runs[at].order = at as u32 * 2 + 2;
         }
-        let said = interleaving(&build::report(vec![one.clone(), two])).unwrap();
-        assert_eq!(said.outcome, Outcome::Passed);
+        let finding = interleaving(&build::report(vec![one.clone(), two])).unwrap();
+        assert_eq!(finding.outcome, Outcome::Passed);
         assert_eq!(interleaving(&build::report(vec![one])), None);
     }
 }

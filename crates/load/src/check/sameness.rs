@@ -14,7 +14,7 @@
 //! workers, rate, think time) counts as one. If they differ in several, no difference
 //! between them can be put down to one of them.
 
-use super::figures::Said;
+use super::figures::StepFinding;
 use crate::numbers::counted;
 use crate::plan::{Load, Settings};
 use crate::result::{CheckId, Environment, Finding, Outcome, Report, Step};
@@ -28,17 +28,17 @@ pub fn comparable(a: &Report, b: &Report) -> Vec<Finding> {
     let mut found = environments(&a.environment, &b.environment);
     let pairs = pairs(a, b);
     if pairs.is_empty() {
-        found.push((None, Said::stop("The reports have no step in common.")));
+        found.push((None, StepFinding::stop("The reports have no step in common.")));
     }
     for (one, other) in &pairs {
         let different = settings(&one.settings, &other.settings);
-        found.extend(different.into_iter().map(|said| (Some(one.name.clone()), said)));
+        found.extend(different.into_iter().map(|finding| (Some(one.name.clone()), finding)));
     }
     let unmatched = a.steps.len() + b.steps.len() - 2 * pairs.len();
     if unmatched > 0 && !pairs.is_empty() {
         found.push((
             None,
-            Said::note(format!(
+            StepFinding::note(format!(
                 "{} in one report only and cannot be compared.",
                 match unmatched {
                     1 => "1 step is".to_owned(),
@@ -50,17 +50,17 @@ pub fn comparable(a: &Report, b: &Report) -> Vec<Finding> {
     if found.is_empty() {
         found.push((
             None,
-            Said::passed("Machine, client, load and requests are the same in both reports."),
+            StepFinding::passed("Machine, client, load and requests are the same in both reports."),
         ));
     }
-    found.sort_by_key(|(_, said)| std::cmp::Reverse(said.outcome));
+    found.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.outcome));
     found
         .into_iter()
-        .map(|(step, said)| Finding {
+        .map(|(step, finding)| Finding {
             check: CheckId(11),
             step,
-            outcome: said.outcome,
-            sentence: said.sentence,
+            outcome: finding.outcome,
+            sentence: finding.sentence,
         })
         .collect()
 }
@@ -82,20 +82,20 @@ fn differs<T: PartialEq + std::fmt::Display>(
     what: &str,
     a: Option<T>,
     b: Option<T>,
-) -> Option<Said> {
+) -> Option<StepFinding> {
     match (a, b) {
-        (Some(a), Some(b)) if a != b => Some(Said::new(
+        (Some(a), Some(b)) if a != b => Some(StepFinding::new(
             outcome,
             format!("The {what} differs: {a} in the first, {b} in the second."),
         )),
-        (Some(known), None) | (None, Some(known)) => {
-            Some(Said::not_checked(format!("The {what} is known in one report only ({known}).")))
-        }
+        (Some(known), None) | (None, Some(known)) => Some(StepFinding::not_checked(format!(
+            "The {what} is known in one report only ({known})."
+        ))),
         _ => None,
     }
 }
 
-fn environments(a: &Environment, b: &Environment) -> Vec<(Option<String>, Said)> {
+fn environments(a: &Environment, b: &Environment) -> Vec<(Option<String>, StepFinding)> {
     let processors = |e: &Environment| {
         let list: Vec<String> = e.allowed_cpus.iter().map(u32::to_string).collect();
         (!list.is_empty()).then(|| list.join(","))
@@ -131,10 +131,10 @@ fn environments(a: &Environment, b: &Environment) -> Vec<(Option<String>, Said)>
         differs(Outcome::Note, "git revision", a.git_revision.clone(), b.git_revision.clone()),
         differs(Outcome::Note, "set of notes", notes(a), notes(b)),
     ];
-    all.into_iter().flatten().map(|said| (None, said)).collect()
+    all.into_iter().flatten().map(|finding| (None, finding)).collect()
 }
 
-fn settings(a: &Settings, b: &Settings) -> Vec<Said> {
+fn settings(a: &Settings, b: &Settings) -> Vec<StepFinding> {
     use Outcome::{Care, Note, Stop};
     let stop = |s: &Settings| match (s.stop.requests, s.stop.duration_ms) {
         (Some(n), Some(ms)) => format!("{} or {ms} ms", counted(n, "request", "requests")),
@@ -162,12 +162,12 @@ fn settings(a: &Settings, b: &Settings) -> Vec<Said> {
         differs(Note, "seed", Some(a.seed), Some(b.seed)),
         differs(Note, "address", Some(&a.url), Some(&b.url)),
     ];
-    let mut said: Vec<Said> = all.into_iter().flatten().collect();
+    let mut findings: Vec<StepFinding> = all.into_iter().flatten().collect();
     // The hash speaks of what is sent; where only the name differs, nothing does.
     if a.workload_hash == b.workload_hash {
-        said.retain(|one| !one.sentence.starts_with("The workload differs"));
+        findings.retain(|one| !one.sentence.starts_with("The workload differs"));
     }
-    said
+    findings
 }
 
 fn load(settings: &Settings) -> String {
@@ -194,12 +194,12 @@ fn protocol(settings: &Settings) -> String {
 type Aspect<'a> = (&'a str, &'a dyn Fn(&Settings) -> String);
 
 /// Says whether the steps of one report differ in one thing only.
-pub(super) fn within(report: &Report) -> Said {
+pub(super) fn within(report: &Report) -> StepFinding {
     let Some((first, rest)) = report.steps.split_first() else {
-        return Said::not_checked("The report has no step.");
+        return StepFinding::not_checked("The report has no step.");
     };
     if rest.is_empty() {
-        return Said::passed("One step, so there is nothing within this report to compare.");
+        return StepFinding::passed("One step, so there is nothing within this report to compare.");
     }
     let differ = |of: &dyn Fn(&Settings) -> String| {
         rest.iter().any(|step| of(&step.settings) != of(&first.settings))
@@ -224,13 +224,13 @@ pub(super) fn within(report: &Report) -> Said {
         aspects.iter().filter(|(_, of)| differ(of)).map(|(name, _)| *name).collect();
     let steps = counted(report.steps.len() as u64, "step", "steps");
     match different.as_slice() {
-        [] => Said::passed(format!("The {steps} were measured in the same way.")),
-        [one] => Said::passed(format!("The {steps} differ in {one} only.")),
+        [] => StepFinding::passed(format!("The {steps} were measured in the same way.")),
+        [one] => StepFinding::passed(format!("The {steps} differ in {one} only.")),
         // Another workload usually has an address of its own: one thing, two names.
         ["what is sent", "the address"] => {
-            Said::passed(format!("The {steps} differ in what is sent and to which address."))
+            StepFinding::passed(format!("The {steps} differ in what is sent and to which address."))
         }
-        [start @ .., last] => Said::care(format!(
+        [start @ .., last] => StepFinding::care(format!(
             "The {steps} differ in {} and {last}: a difference between them cannot be put down to one of these.",
             start.join(", ")
         )),
@@ -320,9 +320,9 @@ mod tests {
         let mut ladder = build::report(vec![build::closed(1).step(), build::closed(16).step()]);
         assert_eq!(within(&ladder).outcome, Outcome::Passed);
         ladder.steps[1].settings.protocol = Protocol::Http2;
-        let said = within(&ladder);
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("the amount of load and the protocol"), "{said:?}");
+        let finding = within(&ladder);
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(finding.sentence.contains("the amount of load and the protocol"), "{finding:?}");
         ladder.steps[1].settings.connections = 1;
         assert_eq!(within(&ladder).outcome, Outcome::Passed, "a sweep over the protocol");
     }

@@ -9,7 +9,7 @@
 //!   × 1.05`. More means that something else changed, such as a cache, a clock speed or a server
 //!   that was still warming up.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{count, counted, duration, rate, significant};
 use crate::plan::Load;
 use crate::result::{Report, Step};
@@ -23,12 +23,14 @@ pub(super) fn shortest_ns(report: &Report) -> Option<f64> {
 }
 
 /// The implied latency of one step against the shortest answer of all.
-pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
+pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> StepFinding {
     let Load::Closed { think_max_us, .. } = figures.settings().load else {
-        return Said::not_checked("Implied latency applies to closed loop; this was open loop.");
+        return StepFinding::not_checked(
+            "Implied latency applies to closed loop; this was open loop.",
+        );
     };
     let (Some(shortest), true) = (shortest_ns, figures.answers() > 0) else {
-        return Said::not_checked("Implied latency needs answers; there are none.");
+        return StepFinding::not_checked("Implied latency needs answers; there are none.");
     };
     let users = figures.places() as f64;
     let answers = figures.answers() as f64;
@@ -45,17 +47,17 @@ pub(super) fn implied(figures: &Figures<'_>, shortest_ns: Option<f64>) -> Said {
         duration(implied)
     );
     if most < shortest {
-        Said::stop(format!(
+        StepFinding::stop(format!(
             "{facts}, but the shortest of all took {}: so many answers are impossible.",
             duration(shortest)
         ))
     } else {
-        Said::passed(format!("{facts}; the shortest of all took {}.", duration(shortest)))
+        StepFinding::passed(format!("{facts}; the shortest of all took {}.", duration(shortest)))
     }
 }
 
 /// Superlinear scaling between the steps of a report; `None` if there are no two to compare.
-pub(super) fn superlinear(report: &Report) -> Option<Said> {
+pub(super) fn superlinear(report: &Report) -> Option<StepFinding> {
     let mut rungs: Vec<(u64, f64, &Step)> = report
         .steps
         .iter()
@@ -76,7 +78,7 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
         compared += 1;
         let (growth, allowed) = (fast / slow, more as f64 / users as f64);
         if growth > allowed * SUPERLINEAR {
-            found.push(Said::care(format!(
+            found.push(StepFinding::care(format!(
                 "From {} to {} throughput grew {} times, from {} to {}, though there were only {} times the users: something other than the load changed.",
                 count(users),
                 counted(more, "user", "users"),
@@ -88,9 +90,9 @@ pub(super) fn superlinear(report: &Report) -> Option<Said> {
         }
     }
     (compared > 0).then(|| {
-        Said::worst(
+        StepFinding::worst(
             found,
-            Said::passed("Throughput grows from step to step by no more than the users."),
+            StepFinding::passed("Throughput grows from step to step by no more than the users."),
         )
     })
 }
@@ -116,9 +118,12 @@ mod tests {
         assert_eq!(superlinear(&ladder).unwrap().outcome, Outcome::Passed);
         let faster = build::closed(4).repeats(&[1.2]).step();
         let mut ladder = build::report(vec![build::closed(1).step(), faster]);
-        let said = superlinear(&ladder).unwrap();
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("From 1 to 4 users throughput grew 4.80 times"), "{said:?}");
+        let finding = superlinear(&ladder).unwrap();
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(
+            finding.sentence.contains("From 1 to 4 users throughput grew 4.80 times"),
+            "{finding:?}"
+        );
         ladder.steps[1].settings.workload_hash = "other".into();
         assert_eq!(superlinear(&ladder), None, "another workload");
         assert_eq!(superlinear(&build::closed(4).report()), None);
@@ -129,9 +134,9 @@ mod tests {
         let step = build::closed(4).step();
         let figures = Figures::of(&step).unwrap();
         assert_eq!(implied(&figures, figures.shortest_ns()).outcome, Outcome::Passed);
-        let said = implied(&figures, Some(1_100_000.0));
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("leave 1.01 ms for each answer"), "{said:?}");
+        let finding = implied(&figures, Some(1_100_000.0));
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("leave 1.01 ms for each answer"), "{finding:?}");
         // Think time leaves less.
         let mut thinking = step.clone();
         thinking.runs[0].think_ns = 2 * build::RUN_NS;

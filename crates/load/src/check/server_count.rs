@@ -7,11 +7,11 @@
 //! to everything sent, the server handled requests whose answers were lost on the way: a note.
 //! Beyond that another client asked it too: care. Fewer than the client's successes: stop.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{count, counted};
 use crate::result::Run;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let places = figures.places();
     let mut found = Vec::new();
     let mut counted_runs = 0u64;
@@ -23,18 +23,20 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         found.extend(judge_run(run, there, by, places));
     }
     match counted_runs {
-        0 => Said::not_checked("The server's own count of requests is unknown."),
+        0 => StepFinding::not_checked("The server's own count of requests is unknown."),
         n => {
             let runs = counted(n, "run", "runs");
-            Said::worst(
+            StepFinding::worst(
                 found,
-                Said::passed(format!("The server's own count agrees with the client's in {runs}.")),
+                StepFinding::passed(format!(
+                    "The server's own count agrees with the client's in {runs}."
+                )),
             )
         }
     }
 }
 
-fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
+fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<StepFinding> {
     let edge = places + 2;
     let counters = run.total()?.counters;
     let answers = counters.statuses.values().sum::<u64>() + run.warmup_requests;
@@ -50,7 +52,7 @@ fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
         counted(answers, "answer", "answers")
     );
     if there.saturating_add(edge) < successes {
-        return Some(Said::stop(format!(
+        return Some(StepFinding::stop(format!(
             "{facts}: {} were answered by something else.",
             count(successes - there)
         )));
@@ -59,9 +61,9 @@ fn judge_run(run: &Run, there: u64, by: &str, places: u64) -> Option<Said> {
         return None;
     }
     Some(if there <= sent.max(answers + run.unanswered) + edge {
-        Said::note(format!("{facts}: it handled requests whose answers did not arrive."))
+        StepFinding::note(format!("{facts}: it handled requests whose answers did not arrive."))
     } else {
-        Said::care(format!("{facts}: others asked it at the same time."))
+        StepFinding::care(format!("{facts}: others asked it at the same time."))
     })
 }
 
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
     use crate::result::{ErrorKind, Outcome, ServerUse};
 
-    fn with(there: Option<u64>) -> Said {
+    fn with(there: Option<u64>) -> StepFinding {
         let mut step = build::closed(4).step();
         let run = &mut step.runs[0];
         // 39,600 successes, 100 failed answers, 50 timeouts; 1,000 more in the warm-up, 10 of them

@@ -10,7 +10,7 @@
 //! figure describes it.
 
 use super::clock;
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use super::modes;
 use super::series::{Change, Trend, change_point, median, trend};
 use crate::numbers::{counted, duration, percent, rate};
@@ -32,7 +32,7 @@ struct Series {
     grouped: usize,
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let runs = &figures.step.runs;
     let long: Vec<&Run> = runs.iter().filter(|run| full(run).len() >= FEWEST_SLICES).collect();
     let typical = if has_several_endpoints(runs) { Typical::Mean } else { Typical::Median };
@@ -50,17 +50,17 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     found.extend(groups(figures));
     if long.is_empty() {
         let longest = runs.iter().map(|run| full(run).len()).max().unwrap_or(0);
-        return Said::worst(
+        return StepFinding::worst(
             found,
-            Said::not_checked(format!(
+            StepFinding::not_checked(format!(
                 "Change over time needs a run of {FEWEST_SLICES} seconds, and the longest had {longest}."
             )),
         );
     }
     let slices = full(long[0]).len();
-    Said::worst(
+    StepFinding::worst(
         found,
-        Said::passed(format!(
+        StepFinding::passed(format!(
             "Over {} neither throughput nor {} changed or drifted.",
             counted(slices as u64, "second", "seconds"),
             typical.name()
@@ -68,13 +68,13 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
     )
 }
 
-fn in_run(figures: &Figures<'_>, run: &Run, what: &str) -> Said {
+fn in_run(figures: &Figures<'_>, run: &Run, what: &str) -> StepFinding {
     if figures.step.runs.len() > 1 {
-        Said::care(format!("Run {}: {what}", run.order))
+        StepFinding::care(format!("Run {}: {what}", run.order))
     } else {
         let mut letters = what.chars();
         let first = letters.next().into_iter().flat_map(char::to_uppercase);
-        Said::care(first.chain(letters).collect::<String>())
+        StepFinding::care(first.chain(letters).collect::<String>())
     }
 }
 
@@ -204,7 +204,7 @@ fn silent_seconds(run: &Run) -> Option<String> {
 }
 
 /// Two groups within an endpoint: that endpoints differ from each other is no news.
-fn groups(figures: &Figures<'_>) -> Vec<Said> {
+fn groups(figures: &Figures<'_>) -> Vec<StepFinding> {
     let endpoints = figures.step.merged_endpoints();
     let several = endpoints.len() > 1;
     let found = endpoints.iter().filter_map(|endpoint| {
@@ -215,7 +215,7 @@ fn groups(figures: &Figures<'_>) -> Vec<Said> {
         }
         let groups = modes::two_groups(latency)?;
         let of = if several { format!(" of {}", endpoint.name) } else { String::new() };
-        Some(Said::note(format!(
+        Some(StepFinding::note(format!(
             "The latencies{of} fall into two groups, {} around {} and {} around {}: no single figure describes both.",
             percent(groups.fast_share),
             duration(groups.fast_ns),
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::result::{Outcome, Step};
 
-    fn judged(seconds: u64, change: impl Fn(&mut Step)) -> Said {
+    fn judged(seconds: u64, change: impl Fn(&mut Step)) -> StepFinding {
         let mut step = build::closed(4).seconds(seconds).step();
         change(&mut step);
         judge(&Figures::of(&step).unwrap())
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn a_steady_run_passes_and_a_short_one_is_not_judged() {
         for seconds in [10, 30, 60, 700] {
-            let said = judged(seconds, |_| ());
-            assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
+            let finding = judged(seconds, |_| ());
+            assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
         }
         assert_eq!(judged(9, |_| ()).outcome, Outcome::NotChecked);
         // The last, shorter slice does not count.
@@ -255,29 +255,29 @@ mod tests {
     #[test]
     fn a_drop_is_found_and_placed() {
         for (seconds, at) in [(10, 5), (30, 20), (1_300, 801)] {
-            let said = judged(seconds, |step| {
+            let finding = judged(seconds, |step| {
                 for slice in &mut step.runs[0].slices[at..] {
                     slice.successes = slice.successes * 7 / 10;
                 }
             });
-            assert_eq!(said.outcome, Outcome::Care);
+            assert_eq!(finding.outcome, Outcome::Care);
             assert!(
-                said.sentence.starts_with(&format!("After {at} seconds the throughput")),
-                "{said:?}"
+                finding.sentence.starts_with(&format!("After {at} seconds the throughput")),
+                "{finding:?}"
             );
-            assert!(said.sentence.contains("(−30."), "{said:?}");
+            assert!(finding.sentence.contains("(−30."), "{finding:?}");
         }
     }
 
     #[test]
     fn a_rise_is_called_a_rise() {
-        let said = judged(20, |step| {
+        let finding = judged(20, |step| {
             for (i, slice) in step.runs[0].slices.iter_mut().enumerate() {
                 slice.p50_ns += i as u64 * 30_000;
             }
         });
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("median rose steadily by"), "{said:?}");
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(finding.sentence.contains("median rose steadily by"), "{finding:?}");
     }
 
     #[test]
@@ -303,12 +303,12 @@ mod tests {
 
     #[test]
     fn small_changes_do_not_matter() {
-        let said = judged(30, |step| {
+        let finding = judged(30, |step| {
             for slice in &mut step.runs[0].slices[15..] {
                 slice.successes = slice.successes * 97 / 100;
             }
         });
-        assert_eq!(said.outcome, Outcome::Passed, "{said:?}");
+        assert_eq!(finding.outcome, Outcome::Passed, "{finding:?}");
     }
 
     #[test]
@@ -322,18 +322,21 @@ mod tests {
 
     #[test]
     fn a_second_of_silence_is_named() {
-        let said = judged(20, |step| step.runs[0].slices[7].successes = 0);
-        assert_eq!(said.outcome, Outcome::Care);
-        assert!(said.sentence.contains("In 1 of 20 seconds not one request succeeded"), "{said:?}");
+        let finding = judged(20, |step| step.runs[0].slices[7].successes = 0);
+        assert_eq!(finding.outcome, Outcome::Care);
+        assert!(
+            finding.sentence.contains("In 1 of 20 seconds not one request succeeded"),
+            "{finding:?}"
+        );
     }
 
     #[test]
     fn two_groups_are_a_note() {
-        let said = judged(20, |step| {
+        let finding = judged(20, |step| {
             let service = &mut step.runs[0].endpoints[0].service;
             service.merge(&build::spread(80_000, 30.0));
         });
-        assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("two groups, 49.7% around"), "{said:?}");
+        assert_eq!(finding.outcome, Outcome::Note);
+        assert!(finding.sentence.contains("two groups, 49.7% around"), "{finding:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! C4: a quantile `q` of `n` answers is printed only if `n × (1 − q) ≥ 10`, that is if at least
 //! ten answers lie beyond it. With fewer, it is mostly chance which value it is.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::histogram::Histogram;
 use crate::numbers::{count, counted, quantile_name};
 
@@ -16,12 +16,12 @@ const NEEDS: [(f64, u64); 7] = [
     (0.5, 20),
 ];
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let merged = figures.step.merged_endpoints();
     let few = merged.iter().min_by_key(|endpoint| endpoint.latency().count());
     let whole = figures.total.latency();
     let Some(highest) = highest(whole) else {
-        return Said::care(format!(
+        return StepFinding::care(format!(
             "{}: even the median needs 20, so no quantile is printed.",
             answered(whole.count())
         ));
@@ -38,15 +38,15 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             self::highest(few.latency())
                 .map_or("too few for any".into(), |q| format!("enough up to {}", quantile_name(q)))
         );
-        return Said::note(sentence + ".");
+        return StepFinding::note(sentence + ".");
     }
     if highest < 0.99 {
-        return Said::note(format!(
+        return StepFinding::note(format!(
             "{sentence}; p99 needs {} and is not printed.",
             count(Histogram::values_needed(0.99))
         ));
     }
-    Said::passed(sentence + ".")
+    StepFinding::passed(sentence + ".")
 }
 
 fn answered(n: u64) -> String {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::result::Outcome;
 
-    fn with(count: u64) -> Said {
+    fn with(count: u64) -> StepFinding {
         let mut step = build::closed(1).step();
         step.runs[0].endpoints[0].service = build::spread(count, 1.0);
         judge(&Figures::of(&step).unwrap())
@@ -93,8 +93,11 @@ mod tests {
         rare.name = "POST /order".into();
         rare.service = build::spread(50, 1.0);
         step.runs[0].endpoints.push(rare);
-        let said = judge(&Figures::of(&step).unwrap());
-        assert_eq!(said.outcome, Outcome::Note);
-        assert!(said.sentence.contains("POST /order had 50 answers, enough up to p75"), "{said:?}");
+        let finding = judge(&Figures::of(&step).unwrap());
+        assert_eq!(finding.outcome, Outcome::Note);
+        assert!(
+            finding.sentence.contains("POST /order had 50 answers, enough up to p75"),
+            "{finding:?}"
+        );
     }
 }

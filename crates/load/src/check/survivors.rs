@@ -9,7 +9,7 @@
 //! - *Warm-up*: requests of it that got no answer need care, and stop if nothing else was answered.
 //! - *Early end*: a run that could not go on needs care, an interrupted one is a note.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{counted, duration, quantile_name};
 use crate::result::{ErrorKind, Finish};
 
@@ -24,12 +24,12 @@ pub(crate) fn is_lower_bound(q: f64, answered: u64, missing: u64) -> bool {
     missing > 0 && missing as f64 >= (1.0 - q) * (answered + missing) as f64 - 1e-6
 }
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let mut found = Vec::new();
     found.extend(silence(figures));
     found.extend(lower_bounds(figures));
     if figures.unanswered > 0 {
-        found.push(Said::care(format!(
+        found.push(StepFinding::care(format!(
             "{} still unanswered when the run ended.",
             match figures.unanswered {
                 1 => "1 request was".to_owned(),
@@ -42,47 +42,51 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         let sentence =
             format!("{} of the warm-up got no answer.", counted(of_warmup, "request", "requests"));
         let nothing_else = figures.answers() == 0;
-        found.push(if nothing_else { Said::stop(sentence) } else { Said::care(sentence) });
+        found.push(if nothing_else {
+            StepFinding::stop(sentence)
+        } else {
+            StepFinding::care(sentence)
+        });
     }
     found.extend(figures.step.runs.iter().filter_map(|run| match &run.finish {
         Finish::Time | Finish::Count => None,
         Finish::Interrupted => {
-            Some(Said::note(format!("Run {} was interrupted by the user.", run.order)))
+            Some(StepFinding::note(format!("Run {} was interrupted by the user.", run.order)))
         }
         Finish::Aborted(why) => {
-            Some(Said::care(format!("Run {} could not go on: {why}.", run.order)))
+            Some(StepFinding::care(format!("Run {} could not go on: {why}.", run.order)))
         }
     }));
-    Said::worst(
+    StepFinding::worst(
         found,
-        Said::passed(
+        StepFinding::passed(
             "Every request was answered or ended in an error before the run did, and answers came until the end.",
         ),
     )
 }
 
-fn silence(figures: &Figures<'_>) -> Option<Said> {
+fn silence(figures: &Figures<'_>) -> Option<StepFinding> {
     let longest = figures.step.runs.iter().map(|run| run.silent_tail_ns).max()? as f64;
     let usual = figures.total.service.quantile_ns(0.99).unwrap_or(0) as f64;
     let rest =
         if figures.answers() > 0 { ", and what is reported was measured before" } else { "" };
     (longest > SHORTEST_SILENCE_NS.max(3.0 * usual)).then(|| {
-        Said::stop(format!(
+        StepFinding::stop(format!(
             "No answer came in the last {} while requests were waiting: the server had stopped{rest}.",
             duration(longest)
         ))
     })
 }
 
-fn lower_bounds(figures: &Figures<'_>) -> Option<Said> {
+fn lower_bounds(figures: &Figures<'_>) -> Option<StepFinding> {
     let (answered, missing) = (figures.answers(), figures.missing());
     let lowest = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999]
         .into_iter()
         .find(|q| is_lower_bound(*q, answered, missing))?;
     let outcome = match lowest {
-        q if q <= 0.5 => Said::stop,
-        q if q <= 0.99 => Said::care,
-        _ => Said::note,
+        q if q <= 0.5 => StepFinding::stop,
+        q if q <= 0.99 => StepFinding::care,
+        _ => StepFinding::note,
     };
     let parts = [
         (figures.unanswered, "unanswered"),
@@ -108,13 +112,13 @@ mod tests {
     use super::*;
     use crate::result::{Outcome, Run, Step};
 
-    fn judged(step: Step, change: impl Fn(&mut Run)) -> Said {
+    fn judged(step: Step, change: impl Fn(&mut Run)) -> StepFinding {
         let mut step = step;
         change(&mut step.runs[0]);
         judge(&Figures::of(&step).unwrap())
     }
 
-    fn closed(change: impl Fn(&mut Run)) -> Said {
+    fn closed(change: impl Fn(&mut Run)) -> StepFinding {
         judged(build::closed(4).step(), change)
     }
 
@@ -130,13 +134,13 @@ mod tests {
 
     #[test]
     fn a_frozen_server_stops() {
-        let said = closed(|run| {
+        let finding = closed(|run| {
             run.silent_tail_ns = 3_000_000_000;
             run.unanswered = 4;
         });
-        assert_eq!(said.outcome, Outcome::Stop);
-        assert!(said.sentence.contains("in the last 3.00 s"), "{said:?}");
-        assert!(said.sentence.contains("4 requests were still unanswered"), "{said:?}");
+        assert_eq!(finding.outcome, Outcome::Stop);
+        assert!(finding.sentence.contains("in the last 3.00 s"), "{finding:?}");
+        assert!(finding.sentence.contains("4 requests were still unanswered"), "{finding:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! processor. One request for all, or each more than a hundred times, is a note. Answers that say
 //! that they came from a cache (`Age` above 0, `X-Cache: HIT`, status 304) need care from 10% on.
 
-use super::figures::{Figures, Said};
+use super::figures::{Figures, StepFinding};
 use crate::numbers::{count, counted, percent};
 
 /// The share of answers from a cache from which the figures need care.
@@ -12,7 +12,7 @@ const CACHED_SHARE: f64 = 0.10;
 /// How often each request may be sent before that is worth a note.
 const OFTEN: u64 = 100;
 
-pub(super) fn judge(figures: &Figures<'_>) -> Said {
+pub(super) fn judge(figures: &Figures<'_>) -> StepFinding {
     let runs = || figures.step.runs.iter().filter_map(|run| Some(run.total()?.counters));
     // Repeats send the same again: the largest run tells how many there are.
     let largest = runs()
@@ -29,14 +29,18 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
             counted(answers, "answer", "answers"),
             percent(share)
         );
-        found.push(if share >= CACHED_SHARE { Said::care(sentence) } else { Said::note(sentence) });
+        found.push(if share >= CACHED_SHARE {
+            StepFinding::care(sentence)
+        } else {
+            StepFinding::note(sentence)
+        });
     }
     match largest {
-        Some((1, sent)) if sent > 1 => found.push(Said::note(format!(
+        Some((1, sent)) if sent > 1 => found.push(StepFinding::note(format!(
             "All {} were the same, so caches may answer better than they would in use.",
             counted(figures.total.counters.sent, "request", "requests")
         ))),
-        Some((distinct, sent)) if distinct > 0 && sent / distinct > OFTEN => found.push(Said::note(format!(
+        Some((distinct, sent)) if distinct > 0 && sent / distinct > OFTEN => found.push(StepFinding::note(format!(
             "{} were sent, each about {} times, so caches may answer better than they would in use.",
             counted(distinct, "different request", "different requests"),
             count(sent / distinct)
@@ -48,15 +52,15 @@ pub(super) fn judge(figures: &Figures<'_>) -> Said {
         None => "whether answers came from a cache was not looked at",
     };
     match largest {
-        None => Said::worst(
+        None => StepFinding::worst(
             found,
-            Said::not_checked(format!(
+            StepFinding::not_checked(format!(
                 "How many different requests were sent is not known; {cached}."
             )),
         ),
-        Some((distinct, sent)) => Said::worst(
+        Some((distinct, sent)) => StepFinding::worst(
             found,
-            Said::passed(format!(
+            StepFinding::passed(format!(
                 "{} of {} were different; {cached}.",
                 count(distinct),
                 counted(sent, "request", "requests")
@@ -71,7 +75,7 @@ mod tests {
     use super::*;
     use crate::result::Outcome;
 
-    fn with(distinct: Option<u64>, hits: Option<u64>) -> Said {
+    fn with(distinct: Option<u64>, hits: Option<u64>) -> StepFinding {
         let mut step = build::closed(1).repeats(&[1.0, 1.0]).step();
         for run in &mut step.runs {
             let counters = &mut run.endpoints[0].counters;

@@ -5,7 +5,7 @@ use super::effect::MetricComparison;
 use super::figures::Metric;
 use super::interleave::{Design, pairs_by_time};
 use super::mismatch::{Mismatch, Weight};
-use super::{Options, StepComparison, Unlike, sides};
+use super::{MismatchPolicy, Options, StepComparison, sides};
 use crate::numbers::{counted, percent};
 use crate::result::{CheckId, Finding, Finish, Outcome, Report, Run, Step, Verdict as Trust};
 use crate::table::visible;
@@ -270,14 +270,14 @@ fn equality(mismatches: &[Mismatch], options: &Options, findings: &mut Vec<Findi
         say(Outcome::Passed, "Workload, settings and environment are the same.".into());
     }
     if !settings.is_empty() {
-        match options.unlike {
-            Unlike::Refuse => say(
+        match options.mismatch_policy {
+            MismatchPolicy::Refuse => say(
                 Outcome::Stop,
                 format!(
                     "The settings differ, so the figures answer different questions: {settings}. Measure both with the same settings, or compare them anyway with --force."
                 ),
             ),
-            Unlike::Compare => say(
+            MismatchPolicy::Compare => say(
                 Outcome::Care,
                 format!("The comparison was forced although the settings differ: {settings}."),
             ),

@@ -108,21 +108,21 @@ pub struct Options {
     /// How often the runs are dealt anew for the bootstrap intervals.
     pub resamples: u32,
     /// What to do with steps whose settings differ.
-    pub unlike: Unlike,
+    pub mismatch_policy: MismatchPolicy,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { seed: 1, resamples: 2_000, unlike: Unlike::Refuse }
+        Options { seed: 1, resamples: 2_000, mismatch_policy: MismatchPolicy::Refuse }
     }
 }
 
 /// What to do with steps whose settings differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlike {
+pub enum MismatchPolicy {
     /// Show both figures and conclude nothing.
     Refuse,
-    /// Compare all the same; the report says that this was forced.
+    /// Compare them nevertheless; the report says that this was forced.
     Compare,
 }
 
@@ -192,7 +192,7 @@ pub fn compare_reports(a: &Report, b: &Report, options: &Options) -> Comparison 
                 .map(|m| m.what.as_str())
                 .collect();
             let mut step = by_time(&step_a.name, &step_a.runs, &step_b.runs, options);
-            if !differing.is_empty() && options.unlike == Unlike::Refuse {
+            if !differing.is_empty() && options.mismatch_policy == MismatchPolicy::Refuse {
                 refuse(&mut step, format!("the settings differ: {}", differing.join(", ")));
             }
             step

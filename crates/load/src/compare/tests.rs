@@ -116,8 +116,11 @@ fn other_settings_are_refused_unless_forced() {
             ("git revision", WhatDiffers)
         ]
     );
-    let forced =
-        compare_reports(&old, &new, &Options { unlike: Unlike::Compare, ..Options::default() });
+    let forced = compare_reports(
+        &old,
+        &new,
+        &Options { mismatch_policy: MismatchPolicy::Compare, ..Options::default() },
+    );
     assert_eq!(forced.steps[0].metrics[0].verdict, Verdict::Faster);
     assert!(sentences(&forced, Outcome::Care).contains("forced"));
     assert!(sentences(&forced, Outcome::Care).contains("kernel (unknown against Linux 7)"));

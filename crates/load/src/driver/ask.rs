@@ -42,26 +42,27 @@ impl std::fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-type Kept = Arc<Mutex<Option<OwnedAnswer>>>;
+/// The answer, once it has arrived.
+type AnswerCell = Arc<Mutex<Option<OwnedAnswer>>>;
 
-struct Once {
+struct SingleRequest {
     request: OwnedRequest,
-    kept: Kept,
+    answer: AnswerCell,
 }
 
-struct OnceWorkload {
+struct SingleRequestWorkload {
     request: OwnedRequest,
-    kept: Kept,
-    sent: Sent,
+    answer: AnswerCell,
+    state: SendState,
 }
 
 #[derive(PartialEq, Eq)]
-enum Sent {
-    No,
-    Yes,
+enum SendState {
+    Unsent,
+    Sent,
 }
 
-impl Source for Once {
+impl Source for SingleRequest {
     fn endpoints(&self) -> Vec<Endpoint> {
         let needs = Needs { head: true, body: true };
         vec![Endpoint { name: self.name(), needs }]
@@ -76,17 +77,17 @@ impl Source for Once {
     }
 
     fn workload(&self, _worker: u32, _workers: u32, _seed: u64) -> Box<dyn Workload> {
-        let (request, kept) = (self.request.clone(), Arc::clone(&self.kept));
-        Box::new(OnceWorkload { request, kept, sent: Sent::No })
+        let (request, answer) = (self.request.clone(), Arc::clone(&self.answer));
+        Box::new(SingleRequestWorkload { request, answer, state: SendState::Unsent })
     }
 }
 
-impl Workload for OnceWorkload {
+impl Workload for SingleRequestWorkload {
     fn next(&mut self, _user: u32) -> Next<'_> {
-        if self.sent == Sent::Yes {
+        if self.state == SendState::Sent {
             return Next::Done;
         }
-        self.sent = Sent::Yes;
+        self.state = SendState::Sent;
         Next::Send(self.request.borrowed(0, None))
     }
 
@@ -96,7 +97,7 @@ impl Workload for OnceWorkload {
         };
         let headers = answer.head.0.iter().map(owned).collect();
         let answer = OwnedAnswer { status: answer.status, headers, body: answer.body.to_vec() };
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         Judgement::Success
     }
 
@@ -114,8 +115,8 @@ pub fn ask(
     timeout_ms: u64,
     request: OwnedRequest,
 ) -> Result<OwnedAnswer, AskError> {
-    let kept = Kept::default();
-    let source = Once { request, kept: Arc::clone(&kept) };
+    let cell = AnswerCell::default();
+    let source = SingleRequest { request, answer: Arc::clone(&cell) };
     let settings = Settings {
         url: target.url(),
         workload: source.name(),
@@ -137,7 +138,7 @@ pub fn ask(
     let plan = Plan { settings, target, source, pin: false, tls: tls.clone() };
     let stop = Arc::new(AtomicBool::new(false));
     let measured = run(&plan, &stop, &mut Unobserved).map_err(AskError::Run)?;
-    let answer = kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let answer = cell.lock().unwrap_or_else(PoisonError::into_inner).take();
     answer.ok_or_else(|| {
         let errors = measured.run.endpoints.first().map(|e| &e.counters.errors);
         let kind = errors.and_then(|errors| errors.keys().next().copied());

@@ -8,7 +8,7 @@ mod server_count;
 mod server_watch;
 
 pub use ask::{AskError, OwnedAnswer, ask};
-pub use search::{Held, Search, SearchEnd, SearchStep};
+pub use search::{ProbeOutcome, Search, SearchEnd, SearchStep};
 pub use server_count::ServerCount;
 
 use crate::engine::{Observer, RunError, run};

@@ -83,10 +83,10 @@ impl Search {
     }
 
     /// Tells how `rate_per_s` went.
-    pub fn tell(&mut self, rate_per_s: f64, held: Held) {
+    pub fn tell(&mut self, rate_per_s: f64, outcome: ProbeOutcome) {
         self.probes += 1;
-        match held {
-            Held::Yes => {
+        match outcome {
+            ProbeOutcome::Holds => {
                 // A failure at this very rate, once, was a disturbance.
                 if self.fails.is_some_and(|fails| fails <= rate_per_s) {
                     self.fails = None;
@@ -94,8 +94,8 @@ impl Search {
                 self.doubted = false;
                 self.holds = Some(self.holds.map_or(rate_per_s, |before| before.max(rate_per_s)));
             }
-            Held::No if self.doubted => self.doubted = false,
-            Held::No => {
+            ProbeOutcome::Fails if self.doubted => self.doubted = false,
+            ProbeOutcome::Fails => {
                 self.doubted = true;
                 self.fails = Some(rate_per_s);
             }
@@ -125,13 +125,13 @@ impl Search {
     }
 }
 
-/// Whether the condition held at a rate.
+/// How one probe of a search went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum ProbeOutcome {
     /// It held, and the rate was kept.
-    Yes,
+    Holds,
     /// It did not, or the rate could not be kept.
-    No,
+    Fails,
 }
 
 /// To three significant digits: rates that people read.
@@ -155,15 +155,15 @@ mod tests {
     fn searched(limit: f64, capacity: f64, ceiling: f64, mut disturbed: u32) -> Search {
         let mut search = Search::new(ceiling, 1.05);
         while let SearchStep::Try(rate) = search.next(capacity) {
-            let held = if rate > limit {
-                Held::No
+            let outcome = if rate > limit {
+                ProbeOutcome::Fails
             } else if disturbed > 0 {
                 disturbed -= 1;
-                Held::No
+                ProbeOutcome::Fails
             } else {
-                Held::Yes
+                ProbeOutcome::Holds
             };
-            search.tell(rate, held);
+            search.tell(rate, outcome);
         }
         search
     }
@@ -207,7 +207,8 @@ mod tests {
         // Fails every other time, wherever it is.
         for probe in 0.. {
             let SearchStep::Try(rate) = search.next(10.0) else { break };
-            search.tell(rate, if probe % 2 == 0 { Held::No } else { Held::Yes });
+            search
+                .tell(rate, if probe % 2 == 0 { ProbeOutcome::Fails } else { ProbeOutcome::Holds });
         }
         assert_eq!(search.end(10.0), Some(SearchEnd::TooMany(MOST_PROBES)));
     }

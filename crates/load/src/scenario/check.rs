@@ -1,6 +1,6 @@
 //! What an answer must be like besides its status.
 
-use super::pointer::{Found, Pointer, text_of};
+use super::pointer::{Pointer, PointerMatch, text_of};
 use crate::workload::Head;
 use serde_json::Value;
 
@@ -48,9 +48,9 @@ impl Check {
     pub(crate) fn holds(&self, head: &Head<'_>, body: &[u8]) -> bool {
         match self {
             Check::Json(pointer, test) => match pointer.find(body) {
-                Found::NotJson => false,
-                Found::Nothing => *test == Test::Missing,
-                Found::Value(raw) => match test {
+                PointerMatch::NotJson => false,
+                PointerMatch::Nothing => *test == Test::Missing,
+                PointerMatch::Value(raw) => match test {
                     Test::Exists => true,
                     Test::Missing => false,
                     test => serde_json::from_str(raw.get()).is_ok_and(|value| test.holds(&value)),
@@ -219,7 +219,7 @@ impl std::fmt::Display for Test {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Capture {
     pub(crate) name: String,
-    pub(crate) from: From,
+    pub(crate) source: CaptureSource,
     /// Only what stands between these two texts; an empty one is the beginning or the end.
     pub(crate) between: Option<(String, String)>,
     /// Whether an answer without it is still a success.
@@ -232,7 +232,7 @@ pub(crate) struct Capture {
 
 /// Where a [`Capture`] looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum From {
+pub(crate) enum CaptureSource {
     Json(Pointer),
     Header(String),
     Body,
@@ -242,15 +242,15 @@ impl Capture {
     /// Puts the value into `into`; `false` if it is not there.
     pub(crate) fn take(&self, head: &Head<'_>, body: &[u8], into: &mut String) -> bool {
         into.clear();
-        match &self.from {
-            From::Json(pointer) => match pointer.find(body) {
-                Found::Value(value) => self.cut(text_of(value).as_bytes(), into),
-                Found::Nothing | Found::NotJson => false,
+        match &self.source {
+            CaptureSource::Json(pointer) => match pointer.find(body) {
+                PointerMatch::Value(value) => self.cut(text_of(value).as_bytes(), into),
+                PointerMatch::Nothing | PointerMatch::NotJson => false,
             },
-            From::Header(name) => {
+            CaptureSource::Header(name) => {
                 head.get(name).is_some_and(|text| self.cut(text.as_bytes(), into))
             }
-            From::Body => self.cut(body, into),
+            CaptureSource::Body => self.cut(body, into),
         }
     }
 
@@ -274,10 +274,10 @@ impl Capture {
 impl std::fmt::Display for Capture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} can be captured from ", self.name)?;
-        match &self.from {
-            From::Json(pointer) => write!(f, "{:?}", pointer.to_string())?,
-            From::Header(name) => write!(f, "header {name:?}")?,
-            From::Body => f.write_str("the body")?,
+        match &self.source {
+            CaptureSource::Json(pointer) => write!(f, "{:?}", pointer.to_string())?,
+            CaptureSource::Header(name) => write!(f, "header {name:?}")?,
+            CaptureSource::Body => f.write_str("the body")?,
         }
         match &self.between {
             Some((after, before)) => write!(f, " between {after:?} and {before:?}"),
@@ -349,11 +349,11 @@ mod tests {
     fn values_are_taken_from_wherever_they_stand() {
         let head = Head(vec![(Cow::Borrowed("Location"), Cow::Borrowed("http://h/orders/7?x"))]);
         let body = br#"{"id":42,"t":"<b>x</b>"}"#;
-        let take = |from, between: Option<(&str, &str)>| {
+        let take = |source, between: Option<(&str, &str)>| {
             let between = between.map(|(a, b)| (a.to_owned(), b.to_owned()));
             let capture = Capture {
                 name: "n".into(),
-                from,
+                source,
                 between,
                 optional: false,
                 setup: None,
@@ -362,16 +362,16 @@ mod tests {
             let mut into = "old".to_owned();
             capture.take(&head, body, &mut into).then_some(into)
         };
-        let pointer = |text| From::Json(Pointer::parse(text).unwrap());
+        let pointer = |text| CaptureSource::Json(Pointer::parse(text).unwrap());
         assert_eq!(take(pointer("/id"), None).as_deref(), Some("42"));
         assert_eq!(take(pointer("/t"), Some(("<b>", "</b>"))).as_deref(), Some("x"));
         assert_eq!(take(pointer("/no"), None), None);
-        let header = || From::Header("location".into());
+        let header = || CaptureSource::Header("location".into());
         assert_eq!(take(header(), Some(("/orders/", "?"))).as_deref(), Some("7"));
         assert_eq!(take(header(), Some(("/orders/", ""))).as_deref(), Some("7?x"));
         assert_eq!(take(header(), Some(("/users/", ""))), None);
-        assert_eq!(take(From::Body, Some(("\"id\":", ","))).as_deref(), Some("42"));
-        assert_eq!(take(From::Body, Some(("\"id\":", "!"))), None);
+        assert_eq!(take(CaptureSource::Body, Some(("\"id\":", ","))).as_deref(), Some("42"));
+        assert_eq!(take(CaptureSource::Body, Some(("\"id\":", "!"))), None);
     }
 
     proptest! {

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_refused_with_a_guess() {
+    fn unknown_keys_are_refused_with_the_nearest_known_one() {
         let node = parse("name = \"a\"\nwieght = 3\n").unwrap();
         let mut fields = Fields::of(&node, "step 1").unwrap();
         fields.take("name");

@@ -1,6 +1,6 @@
 //! A scenario's requests, compiled.
 
-use super::check::{Capture, Check, From};
+use super::check::{Capture, CaptureSource, Check};
 use super::statuses::Statuses;
 use super::template::Template;
 use super::value::Value;
@@ -99,7 +99,7 @@ impl RequestPlan {
     /// What must be kept of its answers.
     pub(crate) fn needs(&self) -> Needs {
         let head_check = |check: &Check| !check.needs_body();
-        let head_capture = |capture: &Capture| matches!(capture.from, From::Header(_));
+        let head_capture = |capture: &Capture| matches!(capture.source, CaptureSource::Header(_));
         Needs {
             head: self.checks.iter().any(head_check) || self.captures.iter().any(head_capture),
             body: !self.checks.iter().all(head_check) || !self.captures.iter().all(head_capture),

@@ -14,7 +14,7 @@ pub(crate) struct Pointer {
 
 /// What a pointer led to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Found<'b> {
+pub(crate) enum PointerMatch<'b> {
     /// This value, as it stands in the body.
     Value(&'b RawValue),
     /// Nothing is there.
@@ -47,11 +47,13 @@ impl Pointer {
 
     /// The value it leads to in `body`. All of the body is read: what follows
     /// the value must be JSON too. Of equal keys the last counts.
-    pub(crate) fn find<'b>(&self, body: &'b [u8]) -> Found<'b> {
+    pub(crate) fn find<'b>(&self, body: &'b [u8]) -> PointerMatch<'b> {
         let mut reader = serde_json::Deserializer::from_slice(body);
         match (Walk { left: &self.tokens }).deserialize(&mut reader) {
-            Ok(found) if reader.end().is_ok() => found.map_or(Found::Nothing, Found::Value),
-            _ => Found::NotJson,
+            Ok(found) if reader.end().is_ok() => {
+                found.map_or(PointerMatch::Nothing, PointerMatch::Value)
+            }
+            _ => PointerMatch::NotJson,
         }
     }
 }
@@ -83,17 +85,17 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         match self.left {
             [] => serde::Deserialize::deserialize(reader).map(Some),
-            [token, left @ ..] => reader.deserialize_any(Inside { token, left }),
+            [token, left @ ..] => reader.deserialize_any(MemberVisitor { token, left }),
         }
     }
 }
 
-struct Inside<'p> {
+struct MemberVisitor<'p> {
     token: &'p str,
     left: &'p [String],
 }
 
-impl Inside<'_> {
+impl MemberVisitor<'_> {
     /// The index in a list, if the token is one (no sign, no leading zeros).
     fn index(&self) -> Option<usize> {
         let digits = !self.token.is_empty() && self.token.bytes().all(|b| b.is_ascii_digit());
@@ -102,7 +104,7 @@ impl Inside<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Inside<'_> {
+impl<'de> Visitor<'de> for MemberVisitor<'_> {
     type Value = Option<&'de RawValue>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,9 +191,9 @@ mod tests {
 
     fn find(pointer: &str, body: &str) -> Option<String> {
         match Pointer::parse(pointer).unwrap().find(body.as_bytes()) {
-            Found::Value(value) => Some(text_of(value).into_owned()),
-            Found::Nothing => None,
-            Found::NotJson => panic!("{body} is JSON"),
+            PointerMatch::Value(value) => Some(text_of(value).into_owned()),
+            PointerMatch::Nothing => None,
+            PointerMatch::NotJson => panic!("{body} is JSON"),
         }
     }
 
@@ -232,9 +234,9 @@ mod tests {
     fn what_is_not_json_is_said_to_be_so() {
         let pointer = Pointer::parse("/a").unwrap();
         for body in ["", "{\"a\":1", "{\"a\":1} x", "<html>", "{\"a\":1,}"] {
-            assert!(matches!(pointer.find(body.as_bytes()), Found::NotJson), "{body}");
+            assert!(matches!(pointer.find(body.as_bytes()), PointerMatch::NotJson), "{body}");
         }
-        assert!(matches!(pointer.find(b"\xff"), Found::NotJson));
+        assert!(matches!(pointer.find(b"\xff"), PointerMatch::NotJson));
         assert!(Pointer::parse("a").unwrap_err().contains("expected a JSON Pointer"));
         assert!(Pointer::parse("/a~2").unwrap_err().contains("~0"));
     }
@@ -252,7 +254,7 @@ mod tests {
             if let Ok(parsed) = Pointer::parse(&pointer) {
                 let expected = body.pointer(&pointer).cloned();
                 let found = match parsed.find(text.as_bytes()) {
-                    Found::Value(raw) => Some(serde_json::from_str::<Value>(raw.get()).unwrap()),
+                    PointerMatch::Value(raw) => Some(serde_json::from_str::<Value>(raw.get()).unwrap()),
                     _ => None,
                 };
                 prop_assert_eq!(found, expected);

@@ -16,11 +16,11 @@ pub(crate) struct ScenarioWorkload {
     seed: u64,
     /// By number; users of other workers are `None`.
     users: Vec<Option<Box<User>>>,
-    own: Own,
+    worker: WorkerState,
 }
 
 /// What belongs to one worker and all its users.
-struct Own {
+struct WorkerState {
     worker: u32,
     workers: u32,
     /// By slot; `None` where values are the users' own.
@@ -28,8 +28,8 @@ struct Own {
     counters: Counters,
     /// By table: how many rows this worker has dealt.
     dealt: Vec<u64>,
-    /// By request: where it is laid out.
-    laid: Vec<Laid>,
+    /// By request: its parts.
+    buffers: Vec<RequestBuffer>,
     distinct: Distinct,
     run: String,
     captured: String,
@@ -42,7 +42,7 @@ struct User {
     step: usize,
     /// Requests of the step that have been answered; 0 before a step is chosen.
     done: u16,
-    /// The request that was made last.
+    /// The request that was prepared last.
     request: u16,
     slots: Vec<Option<String>>,
     rows: Vec<u32>,
@@ -57,7 +57,7 @@ struct Pool {
 }
 
 /// A request's parts, kept from one time to the next so that nothing is allocated.
-struct Laid {
+struct RequestBuffer {
     constant: bool,
     path: String,
     headers: Vec<(String, String)>,
@@ -91,7 +91,7 @@ impl Pool {
     }
 }
 
-impl Laid {
+impl RequestBuffer {
     fn new(plan: &RequestPlan) -> Self {
         let text = |template: &super::template::Template| {
             template.constant().unwrap_or_default().to_owned()
@@ -101,7 +101,7 @@ impl Laid {
             Body::Bytes(bytes) => bytes.clone(),
             Body::Text(template) => text(template).into_bytes(),
         };
-        Laid {
+        RequestBuffer {
             constant: plan.is_constant(),
             path: text(&plan.path),
             headers,
@@ -161,18 +161,18 @@ impl ScenarioWorkload {
         let pool = |(slot, first): (&super::names::Slot, &Vec<String>)| {
             slot.keep.map(|most| Pool::new(most, first))
         };
-        let own = Own {
+        let worker = WorkerState {
             worker,
             workers: workers.max(1),
             pools: shared.slots.iter().zip(&shared.first_kept).map(pool).collect(),
             counters: Counters::new(&shared.counter_starts, worker, workers),
             dealt: vec![0; shared.tables.len()],
-            laid: shared.requests.iter().map(Laid::new).collect(),
+            buffers: shared.requests.iter().map(RequestBuffer::new).collect(),
             distinct: Distinct::new(),
             run: run_text(shared.clock),
             captured: String::new(),
         };
-        ScenarioWorkload { shared, seed, users: Vec::new(), own }
+        ScenarioWorkload { shared, seed, users: Vec::new(), worker }
     }
 
     /// Makes room for a user that has not been seen.
@@ -196,7 +196,7 @@ impl ScenarioWorkload {
     }
 }
 
-impl Own {
+impl WorkerState {
     /// The number of the next row of a table that is dealt to workers.
     fn next_row(&self, table: usize) -> u64 {
         u64::from(self.worker) + self.dealt[table] * u64::from(self.workers)
@@ -304,48 +304,49 @@ impl Own {
     }
 
     /// Chooses and lays out the user's next request; its number.
-    fn make(&mut self, shared: &Shared, number: u32, user: &mut User) -> Made {
+    fn prepare(&mut self, shared: &Shared, number: u32, user: &mut User) -> PreparedRequest {
         if user.done == 0 {
             match self.choose(shared, user) {
                 Choice::Step(step) => user.step = step,
-                Choice::NotNow(step) => return Made::Failed(shared.steps[step].first),
-                Choice::Never => return Made::Nothing,
+                Choice::NotNow(step) => return PreparedRequest::Failed(shared.steps[step].first),
+                Choice::Never => return PreparedRequest::Nothing,
             }
             if self.begin(shared, number, user).is_err() {
-                return Made::Failed(shared.steps[user.step].first);
+                return PreparedRequest::Failed(shared.steps[user.step].first);
             }
         }
         let request = shared.steps[user.step].first + user.done;
         user.request = request;
         let at = usize::from(request);
-        if self.laid[at].constant {
-            if !self.laid[at].counted {
-                self.laid[at].counted = true;
+        if self.buffers[at].constant {
+            if !self.buffers[at].counted {
+                self.buffers[at].counted = true;
                 self.distinct.add(crate::random::mix(u64::from(request) + 1));
             }
-            return Made::Request(request);
+            return PreparedRequest::Ready(request);
         }
-        let mut laid = std::mem::replace(&mut self.laid[at], Laid::empty());
-        let filled = laid.fill(&shared.requests[at], &mut self.moment(shared, number, user, None));
-        self.laid[at] = laid;
+        let mut buffer = std::mem::replace(&mut self.buffers[at], RequestBuffer::empty());
+        let filled =
+            buffer.fill(&shared.requests[at], &mut self.moment(shared, number, user, None));
+        self.buffers[at] = buffer;
         match filled {
             Ok(mut hash) => {
                 hash.add(&request.to_le_bytes());
                 self.distinct.add(hash.finish());
-                Made::Request(request)
+                PreparedRequest::Ready(request)
             }
             Err(_) => {
                 user.done = 0;
-                Made::Failed(request)
+                PreparedRequest::Failed(request)
             }
         }
     }
 }
 
-impl Laid {
+impl RequestBuffer {
     /// Stands in while the real one is being filled; allocates nothing.
     fn empty() -> Self {
-        Laid {
+        RequestBuffer {
             constant: false,
             path: String::new(),
             headers: Vec::new(),
@@ -356,8 +357,9 @@ impl Laid {
     }
 }
 
-enum Made {
-    Request(u16),
+/// The outcome of preparing a request.
+enum PreparedRequest {
+    Ready(u16),
     Failed(u16),
     Nothing,
 }
@@ -389,21 +391,21 @@ impl Workload for ScenarioWorkload {
     fn next(&mut self, user: u32) -> Next<'_> {
         self.meet(user);
         let Some(mut state) = self.users[user as usize].take() else { return Next::Done };
-        let made = self.own.make(&self.shared, user, &mut state);
+        let prepared = self.worker.prepare(&self.shared, user, &mut state);
         self.users[user as usize] = Some(state);
-        match made {
-            Made::Nothing => Next::Done,
-            Made::Failed(endpoint) => Next::Failed { endpoint },
-            Made::Request(request) => {
-                let laid = &self.own.laid[usize::from(request)];
+        match prepared {
+            PreparedRequest::Nothing => Next::Done,
+            PreparedRequest::Failed(endpoint) => Next::Failed { endpoint },
+            PreparedRequest::Ready(request) => {
+                let buffer = &self.worker.buffers[usize::from(request)];
                 let plan = &self.shared.requests[usize::from(request)];
                 Next::Send(Request {
                     endpoint: request,
-                    fixed: laid.constant.then_some(u32::from(request)),
+                    fixed: buffer.constant.then_some(u32::from(request)),
                     method: &plan.method,
-                    path: &laid.path,
-                    headers: &laid.headers,
-                    body: laid.body(plan),
+                    path: &buffer.path,
+                    headers: &buffer.headers,
+                    body: buffer.body(plan),
                 })
             }
         }
@@ -427,11 +429,11 @@ impl Workload for ScenarioWorkload {
             Ok(()) => {}
         }
         for (number, capture) in plan.captures.iter().enumerate() {
-            if capture.take(&answer.head, answer.body, &mut self.own.captured) {
+            if capture.take(&answer.head, answer.body, &mut self.worker.captured) {
                 let Some(slot) = capture.slot.map(usize::from) else { continue };
-                put(&mut state.slots[slot], &self.own.captured);
-                if let Some(pool) = &mut self.own.pools[slot] {
-                    pool.put(&self.own.captured);
+                put(&mut state.slots[slot], &self.worker.captured);
+                if let Some(pool) = &mut self.worker.pools[slot] {
+                    pool.put(&self.worker.captured);
                 }
             } else if !capture.optional {
                 return failed(plan.checks.len() + number);
@@ -450,7 +452,7 @@ impl Workload for ScenarioWorkload {
     }
 
     fn distinct_requests(&self) -> Option<u64> {
-        Some(self.own.distinct.estimate())
+        Some(self.worker.distinct.estimate())
     }
 
     fn check_text(&self, check: u16) -> String {

@@ -60,7 +60,7 @@ fn an_open_loop_keeps_its_rate_over_streams() {
 }
 
 #[test]
-fn connections_that_are_not_kept_are_made_anew_without_losses() {
+fn connections_without_keep_alive_are_reopened_without_losses() {
     let server = NullServer::start(None).unwrap();
     for streams in [1, 3] {
         let mut plan = to(server.address());

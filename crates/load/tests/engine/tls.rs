@@ -45,7 +45,7 @@ fn both_protocols_are_spoken_over_tls_when_any_certificate_is_accepted() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_is_refused_with_the_reason() {
+fn an_untrusted_certificate_is_refused_with_the_reason() {
     let mut plan = over_tls(serve(&["h2"], Manner::Well), Protocol::Http2);
     plan.tls = TlsTerms::default();
     match try_run(&plan) {
@@ -81,7 +81,7 @@ fn a_server_without_tls_is_named_as_such() {
 }
 
 #[test]
-fn connections_made_anew_shake_hands_anew() {
+fn reopened_connections_shake_hands_again() {
     let mut plan = over_tls(serve(&[], Manner::Well), Protocol::Http1);
     plan.settings.keep_alive = false;
     plan.settings.stop = Stop { requests: Some(12), duration_ms: None };

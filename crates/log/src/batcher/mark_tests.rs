@@ -226,7 +226,7 @@ fn closing_stores_what_a_task_waits_for_or_says_that_it_will_not() {
 }
 
 #[test]
-fn a_sink_that_panics_tells_who_waits() {
+fn a_sink_that_panics_notifies_the_waiters() {
     struct Panics;
     impl Sink for Panics {
         fn store(&mut self, _: &[&[u8]]) -> SinkOutcome {

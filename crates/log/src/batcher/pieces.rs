@@ -62,13 +62,13 @@ pub(super) fn joined(pieces: &[Piece]) -> Option<(Piece, usize)> {
     for next in rest {
         let bytes = joined.bytes() + next.bytes();
         let events = joined.events + next.events;
-        // The pieces of a part are adjacent.
         if next.part != joined.part
             || bytes > HANDED_OVER_BYTES
             || events as usize > HANDED_OVER_EVENTS
         {
             break;
         }
+        debug_assert_eq!(joined.at.end, next.at.start, "the pieces of a part are adjacent");
         joined.at.end = next.at.end;
         joined.events = events;
         count += 1;

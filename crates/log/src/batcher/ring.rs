@@ -113,6 +113,7 @@ impl Writer {
     /// Reserves `len` contiguous bytes, at most [`longest`](Self::longest).
     #[inline]
     pub(super) fn reserve(&mut self, len: usize) -> Result<Reservation<'_>, NoRoom> {
+        debug_assert!(len <= self.longest(), "a frame fits before or after the content");
         let (len, capacity) = (len as u64, self.ring.capacity);
         let before_end = capacity - (self.tail & (capacity - 1));
         let at = if len <= before_end { self.tail } else { self.tail + before_end };
@@ -172,8 +173,10 @@ impl Reader {
 
     /// Observes what has been published; [`parts`](Self::parts) returns all of it. Returns its end.
     pub(super) fn observe(&mut self) -> u64 {
-        self.tail_seen = self.ring.written.tail.load(Ordering::Acquire);
-        self.tail_seen
+        let tail = self.ring.written.tail.load(Ordering::Acquire);
+        debug_assert!(tail >= self.tail_seen, "places only grow");
+        self.tail_seen = tail;
+        tail
     }
 
     /// Whether anything observed has not been released.

@@ -352,9 +352,9 @@ impl Sink for NobodyStores {
 }
 
 /// Each attempt wakes the waiters, which request a flush again; the pause between attempts must
-/// hold all the same.
+/// hold nevertheless.
 #[test]
-fn who_waits_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
+fn a_waiter_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
     let attempts = Arc::<AtomicU64>::default();
     let clock = Arc::new(SystemClock);
     let sink = NobodyStores(Arc::clone(&attempts));

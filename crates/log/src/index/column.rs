@@ -58,6 +58,7 @@ pub(super) fn get(
     block: &mut ColumnBlock,
     what: &'static str,
 ) -> Result<u32, IndexError> {
+    debug_assert!(matches!(width, 1 | 2 | 4), "no number crosses the end of a block");
     let at = rel as usize * width;
     let (number, at) = ((at / BLOCK_NUMBERS_BYTES) as u64, at % BLOCK_NUMBERS_BYTES);
     if block.bytes.is_empty() || block.number != number {

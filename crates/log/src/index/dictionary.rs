@@ -68,6 +68,7 @@ impl DictionaryWriter {
         } else {
             shared = self.previous.iter().zip(term).take_while(|(a, b)| a == b).count();
         }
+        debug_assert!(u8::try_from(term.len()).is_ok(), "a length takes one byte");
         self.block.push(shared as u8);
         self.block.push((term.len() - shared) as u8);
         self.block.extend_from_slice(&term[shared..]);

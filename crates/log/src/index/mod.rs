@@ -25,6 +25,7 @@ mod loaded;
 mod matching;
 mod merge;
 mod resolve;
+mod scrub;
 mod sealed;
 mod sealed_filter;
 mod sealed_list;

@@ -178,6 +178,21 @@ impl SealedIndex {
         dictionary.scan(&*self.file)
     }
 
+    /// All pairs of a type and a tag that have a list, and of two common tags.
+    pub(super) fn scan_pairs(&self) -> Result<DictionaryScan<'_>, IndexError> {
+        self.pairs.scan(&*self.file)
+    }
+
+    /// Reads and checks the whole filter, as it is in the file.
+    pub(super) fn check_filter(&self) -> Result<(), IndexError> {
+        self.filter.check(&*self.file)
+    }
+
+    /// Size of a section.
+    pub(super) fn section_bytes(&self, part: Part) -> u64 {
+        self.header.section(part).len
+    }
+
     /// An upper bound of its filter's number of keys.
     pub(super) fn filter_keys_bound(&self) -> usize {
         self.filter.keys_bound()

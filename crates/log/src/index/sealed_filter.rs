@@ -95,6 +95,31 @@ impl SealedFilter {
         Ok(OpenFilter::ByBlock { filter: self, file, keyed })
     }
 
+    /// Reads and checks all of it, whatever of it is in memory.
+    pub(super) fn check(&self, file: &dyn ReadAt) -> Result<(), IndexError> {
+        const CHUNK_BLOCKS: usize = 1 << 10;
+        let len = usize::try_from(self.section.len).map_err(|_| self.damaged())?;
+        if self.layout == FilterLayout::V1 {
+            let bytes = read(file, self.section.offset, len, "filter")?;
+            let is_whole = crc32c::crc32c(&bytes) == self.section.crc;
+            return if is_whole { Ok(()) } else { Err(self.damaged()) };
+        }
+        let mut head = [0; HEAD_BYTES];
+        read_into(file, self.section.offset, &mut head, "filter")?;
+        filter::keyed_of(&head).ok_or_else(|| self.damaged())?;
+        let mut at = HEAD_BYTES;
+        while at < len {
+            let bytes = (len - at).min(CHUNK_BLOCKS * BLOCK_BYTES);
+            let blocks = read(file, self.section.offset + at as u64, bytes, "filter")?;
+            let (blocks, rest) = blocks.as_chunks::<BLOCK_BYTES>();
+            if !rest.is_empty() || !blocks.iter().all(filter::is_whole) {
+                return Err(self.damaged());
+            }
+            at += bytes;
+        }
+        Ok(())
+    }
+
     fn damaged(&self) -> IndexError {
         IndexError::Damaged { what: "filter", offset: self.section.offset }
     }

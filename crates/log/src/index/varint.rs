@@ -26,6 +26,7 @@ pub(super) fn take(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 /// Appends strictly ascending numbers: the first unchanged, then each gap minus one.
 pub(super) fn put_ascending(out: &mut Vec<u8>, values: &[u32]) {
+    debug_assert!(values.is_sorted_by(|a, b| a < b), "numbers ascend strictly");
     let mut previous = None;
     for &value in values {
         put(out, u64::from(previous.map_or(value, |previous: u32| value - previous - 1)));

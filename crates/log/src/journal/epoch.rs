@@ -67,6 +67,30 @@ pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenE
     Ok(epoch)
 }
 
+/// Checks that the file holds the epoch that this process has claimed, and writes it again if not.
+///
+/// # Errors
+/// An error of the file system.
+pub(crate) fn keep_epoch(storage: &dyn Storage, epoch: u64) -> io::Result<EpochFile> {
+    let text = format!("{epoch:0width$}\n", width = EPOCH_BYTES - 1);
+    let written = read(storage)?;
+    let holds = written.as_deref().and_then(|text| text.trim().parse::<u64>().ok());
+    if holds == Some(epoch) {
+        return Ok(EpochFile::Sound);
+    }
+    replace_file(storage, EPOCH_FILE, text.as_bytes())?;
+    Ok(EpochFile::Mended)
+}
+
+/// What [`keep_epoch`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EpochFile {
+    /// The right epoch.
+    Sound,
+    /// Another one; it was written again.
+    Mended,
+}
+
 fn read(storage: &dyn Storage) -> io::Result<Option<String>> {
     let file = match storage.open(EPOCH_FILE) {
         Ok(file) => file,
@@ -107,6 +131,18 @@ mod tests {
             assert!(claim_epoch(&folder(text), 0).is_err(), "{text:?}");
         }
         assert!(claim_epoch(&SimulatedStorage::new(1), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_damaged_epoch_is_written_again_by_the_process_that_claimed_it() {
+        let storage = folder("00000000000000000007\n");
+        assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Sound);
+        for text in ["00000000000000000006\n", "garbage", ""] {
+            let storage = folder(text);
+            assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Mended, "{text:?}");
+            assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Sound);
+            assert_eq!(claim_epoch(&storage, 0).unwrap(), 8);
+        }
     }
 
     #[test]

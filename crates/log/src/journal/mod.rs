@@ -13,14 +13,14 @@ mod next_segment;
 mod segment_writer;
 mod shared;
 
-pub(crate) use epoch::{claim_epoch, was_claimed};
+pub(crate) use epoch::{EpochFile, claim_epoch, keep_epoch, was_claimed};
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
 pub(crate) use shared::{
     Confirmations, CopyIdentity, Order, Origin, SharedCounters, SharedJournal,
 };
 
-use crate::batch::BatchHeader;
+use crate::batch::{BATCH_HEADER_BYTES, BatchHeader, seal};
 use crate::role::Role;
 use crate::shared::rule::AcceptedBatch;
 use crate::shared::{Place, PlacedEntry, SharedLogError};
@@ -172,14 +172,13 @@ impl JournalBatch {
 
     /// Its records, stamped.
     pub(crate) fn body(&self) -> &[u8] {
-        &self.bytes[crate::batch::BATCH_HEADER_BYTES..]
+        &self.bytes[BATCH_HEADER_BYTES..]
     }
 
     /// Completes the header with the fields that only the journal knows.
     pub(crate) fn seal(&mut self, salt: u64, known: &SealedBy) -> u32 {
-        use crate::batch::{BATCH_HEADER_BYTES, zero_slices};
         let body = &self.bytes[BATCH_HEADER_BYTES..];
-        let mut header = BatchHeader {
+        let header = BatchHeader {
             first: self.first,
             count: self.count,
             body_bytes: body.len() as u32,
@@ -191,18 +190,7 @@ impl JournalBatch {
             synced_to: known.synced_to,
             place: known.place,
         };
-        // The zero slices that touch the header are counted with a header in place. Writing the
-        // count itself makes no difference: the magic alone keeps the first slice from being zero,
-        // and a second header slice is counted as written below.
-        loop {
-            let encoded = header.encode(salt);
-            self.bytes[..BATCH_HEADER_BYTES].copy_from_slice(&encoded);
-            let slices = zero_slices(&self.bytes, u64::from(self.offset));
-            if slices == header.zero_slices {
-                return crate::record::read_u32(&encoded, 4);
-            }
-            header.zero_slices = slices;
-        }
+        seal(&mut self.bytes, u64::from(self.offset), header, salt)
     }
 }
 

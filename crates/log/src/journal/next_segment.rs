@@ -8,9 +8,8 @@
 
 use super::JournalError;
 use super::segment_writer::{extend_with_zeros, is_full};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name};
 use crate::storage::{Storage, StorageFile};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
@@ -90,7 +89,7 @@ impl NextSegment {
         epoch: u64,
         source: Option<SegmentSource>,
     ) -> Result<BegunSegment, JournalError> {
-        let salt = RandomState::new().hash_one((base, epoch));
+        let salt = draw_salt();
         let header = SegmentHeader { base, salt, epoch, source };
         let name = segment_name(base);
         let written =

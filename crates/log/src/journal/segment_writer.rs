@@ -10,11 +10,10 @@ use super::{JournalBatch, JournalError, SealedBy};
 use crate::batch::BATCH_HEADER_BYTES;
 use crate::histogram::{self, Recorder};
 use crate::options::{Clock, Options};
-use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, segment_name};
+use crate::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, draw_salt, segment_name};
 use crate::segments::Segments;
 use crate::shared::Place;
 use crate::storage::{Storage, StorageFile, write_under};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
@@ -76,7 +75,7 @@ pub(crate) fn create_segment(
     epoch: u64,
     source: Option<SegmentSource>,
 ) -> io::Result<(Arc<dyn StorageFile>, SegmentHeader)> {
-    let salt = RandomState::new().hash_one((base, epoch));
+    let salt = draw_salt();
     let header = SegmentHeader { base, salt, epoch, source };
     let name = segment_name(base);
     let temporary = format!("{name}.tmp");

@@ -2,8 +2,8 @@
 
 use super::{OpenedLog, RecoveredSegments, io_error};
 use crate::error::OpenError;
-use crate::extent::DurableEnd;
 use crate::feed::Feed;
+use crate::head_gate::DurableEnd;
 use crate::journal::{Confirmations, Journal, Resume, SegmentWriter, SharedCounters};
 use crate::lease::Leases;
 use crate::options::{Driver, Options};

@@ -439,6 +439,7 @@ impl Sequencer {
         self.counters.batch_events.record(batch.count.into());
         self.counters.batch_bytes.record(batch.bytes.len() as u64);
         self.counters.last_recorded_at_us.store(batch.recorded_at_us, Ordering::Relaxed);
+        debug_assert!(batch.segment_base >= committer.segment_base, "segments come in order");
         if batch.segment_base != committer.segment_base {
             if let Some(segment) = self.segments.find(committer.segment_base) {
                 self.sealer.seal((segment, committer.segment_end));
@@ -464,7 +465,7 @@ impl Sequencer {
         }
     }
 
-    /// Why the log takes no appends any more, if so.
+    /// Why the log no longer accepts appends; `None` while it does.
     pub(crate) fn closed_reason(&self) -> Option<String> {
         lock(&self.staging).closed.clone()
     }
@@ -481,6 +482,7 @@ impl Sequencer {
         assert_eq!(in_flight.last, batch.last(), "batches are settled in order");
         staging.staged_bytes -= in_flight.body_bytes;
         staging.ingest_bytes -= in_flight.ingest_bytes;
+        debug_assert!(staging.ingest_bytes <= staging.staged_bytes);
         staging.forget_before(batch.segment_base);
         self.mark.set_full(false);
         staging.keep_buffer(batch.bytes);

@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | full | `StorageFull` | `StorageFull` | continues; the next append checks whether there is room |
 //! | retry | `Unavailable` | `Unavailable` | continues |
-//! | refused | `Closed` | `Closed` | takes no appends until it is opened again |
-//! | unknown | `Unknown` | `Closed` | takes no appends until it is opened again |
+//! | refused | `Closed` | `Closed` | refuses appends until it is opened again |
+//! | unknown | `Unknown` | `Closed` | refuses appends until it is opened again |
 //!
 //! A request that waits for a position of the batch gets the batch's outcome. Unsettled batches
 //! that were offered before it stay.

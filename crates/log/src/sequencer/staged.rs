@@ -142,6 +142,7 @@ impl StagedMark {
 
     /// Requires the staging lock; called after everything from `next` on has been discarded.
     pub(super) fn set_back(&self, next: Position) {
+        debug_assert!(next <= self.next.load(Relaxed), "a setback assigns no positions");
         self.next.store(next, Release);
         self.setbacks.fetch_add(1, Release);
     }
@@ -182,6 +183,8 @@ impl Staging {
                 && !context.small_batches
         });
         if !joins {
+            let before = self.queue.back().map(|gathering| gathering.batch.last());
+            debug_assert!(before.is_none_or(|last| last + 1 == self.next), "batches are dense");
             let spare = self.spare.pop().unwrap_or_default();
             let offset = self.tail.end as u32;
             self.queue.push_back(Gathering::new(self.tail.base, offset, self.next, spare));
@@ -190,6 +193,7 @@ impl Staging {
     }
 
     fn begin_segment(&mut self, context: &StagingContext<'_>) {
+        debug_assert!(self.next > self.tail.base, "no segment is left without events");
         let writer = ActiveWriter::new(self.next);
         let index = SegmentIndex::Active(Arc::clone(writer.index()));
         let storage = Arc::clone(context.storage);
@@ -268,6 +272,8 @@ impl Staging {
         batch.recorded_at_us = self.recorded_at_us;
         self.staged_bytes += records.len();
         assert_eq!(batch.last() + 1, self.next, "positions are dense within a batch");
+        debug_assert_eq!(batch.segment_base, self.tail.base, "requests join the last segment");
+        debug_assert_eq!(batch.end(), self.tail.end, "nothing is staged after the last batch");
     }
 
     /// Keeps the buffer of a committed batch for reuse.
@@ -298,6 +304,8 @@ impl Staging {
             end: batch.end,
             next: batch.last + 1,
         });
+        debug_assert!(self.queue.is_empty(), "what was never offered is discarded first");
+        debug_assert!((to.segment_base..=self.next).contains(&to.next), "positions are taken back");
         while self.tail.base != to.segment_base {
             // Segments are staged before the journal creates their files, and kept until a later
             // one has a durable batch.

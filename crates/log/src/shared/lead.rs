@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_claims_after_a_silence_drawn_anew() {
+    fn a_follower_claims_after_a_silence_of_newly_drawn_length() {
         let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 50);
         let mut drawn = std::collections::BTreeSet::new();
         let mut now = 50;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_stopped_listens_before_it_claims() {
+    fn a_node_that_was_paused_listens_before_it_claims() {
         let mut timer = LeadTimer::new(Claims::BySilence, TIMEOUT, 1, 0);
         let late = 10 * TIMEOUT;
         assert_eq!(wait(&mut timer, late, Following), TIMEOUT / 4);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn who_resigned_does_not_claim_for_two_timeouts_unless_another_leads() {
+    fn a_resigned_leader_does_not_claim_for_two_timeouts_unless_another_leads() {
         for engine in [None, Some(ThisNode)] {
             let mut timer = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
             timer.began_to_lead(0);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_claims_untold_a_silence_is_borne_for_ever() {
+    fn where_the_engine_elects_no_silence_leads_to_a_claim() {
         let mut timer = LeadTimer::new(WhenTold, TIMEOUT, 1, 0);
         let late = TIMEOUT * 1000;
         for state in [Following, FollowingFormerSelf] {

@@ -125,7 +125,7 @@ fn rot_in_a_sealed_segment_is_an_error_of_the_read_that_meets_it() {
 }
 
 #[test]
-fn an_index_made_anew_is_counted() {
+fn a_rebuilt_index_is_counted() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     for _ in 0..40 {
@@ -150,7 +150,7 @@ fn an_index_made_anew_is_counted() {
 }
 
 #[test]
-fn a_damaged_or_missing_index_is_made_anew() {
+fn a_damaged_or_missing_index_is_rebuilt() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     for i in 0..200 {

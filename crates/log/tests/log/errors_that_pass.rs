@@ -181,7 +181,7 @@ fn an_index_of_another_segment_is_not_used() {
 }
 
 #[test]
-fn a_damaged_index_is_made_anew_once_and_its_file_replaced() {
+fn a_damaged_index_is_rebuilt_once_and_its_file_replaced() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     fill(&log, 200);
@@ -210,7 +210,7 @@ fn a_damaged_index_is_made_anew_once_and_its_file_replaced() {
 }
 
 #[test]
-fn a_full_disk_that_has_room_again_is_noticed_though_nobody_appends() {
+fn a_full_disk_with_room_again_is_noticed_without_an_append() {
     let storage = SimulatedStorage::new(1);
     let log = open(&storage, small_segments()).unwrap();
     fill(&log, 3);

@@ -25,6 +25,7 @@ mod merged_indexes;
 mod opening;
 mod oracle;
 mod recovery;
+mod scrub;
 mod setbacks;
 mod shared;
 mod shared_closing;

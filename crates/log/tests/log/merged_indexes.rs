@@ -142,7 +142,7 @@ fn indexes_that_a_crash_left_beside_the_merged_one_are_removed() {
 }
 
 #[test]
-fn a_damaged_merged_index_is_made_anew() {
+fn a_damaged_merged_index_is_rebuilt() {
     let (files, all) = merged();
     let name = files.keys().find(|name| name.ends_with(".idx")).unwrap().clone();
     let len = files[&name].len();
@@ -182,7 +182,7 @@ fn a_segment_of_a_merged_index_that_is_another_is_noticed() {
 }
 
 #[test]
-fn a_segment_that_lost_its_end_is_not_counted_short_when_the_merged_index_is_made_anew() {
+fn a_segment_that_lost_its_end_is_not_counted_short_when_the_merged_index_is_rebuilt() {
     let (mut files, all) = merged();
     let segments: Vec<String> = files.keys().filter(|n| n.ends_with(".seg")).cloned().collect();
     let segment = files.get_mut(&segments[1]).unwrap();

@@ -188,7 +188,7 @@ fn on_a_full_disk_what_fits_is_stored_although_what_follows_does_not() {
 }
 
 #[test]
-fn a_panic_in_the_journal_closes_the_log_and_answers_who_waits() {
+fn a_panic_in_the_journal_closes_the_log_and_answers_the_waiters() {
     let (log, storage, first) = at_the_device(keyed("k", "a"));
     let (_, retry) = stage(&log, keyed("k", "a"));
     let (_, behind) = stage(&log, append(&[event("b", 10)]));

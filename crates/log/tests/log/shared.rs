@@ -119,7 +119,7 @@ pub fn bodies(storage: &SimulatedStorage) -> Vec<(String, Vec<Vec<u8>>)> {
 }
 
 #[test]
-fn a_disk_that_is_full_when_the_log_is_founded_detaches_nobody() {
+fn a_full_disk_at_the_founding_of_a_log_detaches_no_node() {
     let world = SimulatedLog::by_hand(1);
     let storage = SimulatedStorage::new(1);
     let options = Options { driver: Driver::Turns { seed: 1 }, ..small_segments() };

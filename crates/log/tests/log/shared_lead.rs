@@ -80,7 +80,7 @@ fn taken(answer: &Answer) -> Option<Result<Appended, AppendError>> {
 }
 
 #[test]
-fn where_claims_are_made_when_told_nobody_leads_untold_and_an_idle_leader_offers_nothing() {
+fn where_the_engine_elects_no_node_claims_by_itself_and_an_idle_leader_offers_nothing() {
     let mut nodes = Nodes::new(3, Claims::WhenTold);
     nodes.pass(10);
     assert_eq!(nodes.leading(), [] as [usize; 0]);
@@ -125,7 +125,7 @@ fn a_leader_that_was_told_steps_down_only_if_what_it_offers_does_not_come_back()
 }
 
 #[test]
-fn who_resigns_refuses_what_is_staged_and_what_was_offered_is_told_when_it_arrives() {
+fn a_resigning_leader_refuses_staged_appends_and_answers_offered_ones_on_arrival() {
     for claims in [Claims::BySilence, Claims::WhenTold] {
         let nodes = Nodes::new(1, claims);
         nodes.lead(0);
@@ -162,7 +162,7 @@ fn who_resigns_refuses_what_is_staged_and_what_was_offered_is_told_when_it_arriv
 }
 
 #[test]
-fn a_claim_that_was_given_up_leads_nobody_when_it_arrives_after_all() {
+fn an_abandoned_claim_that_arrives_late_makes_no_node_lead() {
     let nodes = Nodes::new(2, Claims::WhenTold);
     nodes.lead(0);
     nodes.world.disconnect(1);
@@ -180,7 +180,7 @@ fn a_claim_that_was_given_up_leads_nobody_when_it_arrives_after_all() {
 }
 
 #[test]
-fn who_resigned_lets_another_lead_and_leads_again_if_nobody_does() {
+fn a_resigned_leader_lets_another_lead_and_leads_again_if_none_does() {
     let nodes = Nodes::new(2, Claims::BySilence);
     nodes.lead(0);
     nodes.logs[0].resign();

@@ -103,7 +103,7 @@ fn leader(logs: &[Log]) -> (usize, u64) {
 /// The checksums are right, but it is not a batch: its writer has a bug or is newer. Every node
 /// that read it panicked, again at every opening.
 #[test]
-fn a_batch_that_holds_no_records_detaches_who_reads_it() {
+fn a_batch_without_records_detaches_the_node_that_reads_it() {
     let good = {
         let world = SimulatedLog::immediate();
         let log = open_node(&world, &SimulatedStorage::new(1), 1);
@@ -290,7 +290,7 @@ impl Wake for RoleWatcher {
 }
 
 #[test]
-fn who_waits_for_a_lease_may_look_at_the_log_when_the_lead_ends() {
+fn a_waiter_for_a_lease_may_read_the_log_when_the_lead_ends() {
     let world = SimulatedLog::immediate();
     let logs: Vec<Log> = (0..2).map(|n| open_node(&world, &SimulatedStorage::new(n), n)).collect();
     let (leads, _) = leader(&logs);
@@ -402,7 +402,7 @@ impl Wake for TurnWaker {
 
 /// Waiters for a role, a place or an answer were woken while the committer was locked.
 #[test]
-fn who_is_woken_by_a_log_may_give_it_a_turn() {
+fn a_waker_may_give_its_log_a_turn() {
     let world = SimulatedLog::immediate();
     let clock = Arc::<HandClock>::default();
     let engine = Box::new(world.connect(1));

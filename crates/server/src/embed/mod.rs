@@ -22,9 +22,9 @@ pub use wellspring_host::view::{CommandResults, ExecuteError, Live, NotFresh, Vi
 pub use wellspring_host::wire::problem::{Kind, Problem, Retry, kinds};
 pub use wellspring_log::{AppendError, Appended, CommitOn, RequestKey, TooManyWaiters};
 pub use wellspring_types::{Event, Position, Query, QueryItem};
-pub use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
+pub use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
-/// The contract of a route besides the format of its body: parameters, path segments, headers,
+/// The contract of a route apart from the format of its body: parameters, path segments, headers,
 /// media types, and common problems.
 pub mod contract {
     pub use wellspring_host::http::contract::{

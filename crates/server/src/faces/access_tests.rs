@@ -252,7 +252,7 @@ async fn every_route_asks_for_its_role_and_for_no_more() {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_without_a_credential_that_counts() {
+async fn no_request_is_admitted_without_a_valid_credential() {
     let server = Server::start(&["--dev-endpoints"]).await;
     let bad = bad_credentials(&server).await;
     for route in every_route() {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_knows_its_methods_and_a_reserved_word_is_none() {
+    fn a_code_has_its_methods_and_a_reserved_word_is_not_a_code() {
         let router = routes(false);
         for path in ["/Yci", "/Yci.qr"] {
             match router.find("POST", path) {

@@ -156,7 +156,7 @@ fn heads_beyond_the_limit_and_deep_json_are_refused_and_cost_no_memory() {
 }
 
 #[test]
-fn answers_that_nobody_reads_stay_within_the_memory_of_bodies() {
+fn unread_answers_stay_within_the_memory_of_bodies() {
     let server = Server::start_with(&["--body-memory-bytes", "67108864", "--max-long-reads", "2"]);
     let mut client = server.client();
     let event = json!({"type": "T", "tags": [], "data": "x".repeat(50_000)});

@@ -54,7 +54,7 @@ fn without_accounts_everybody_is_an_admin_and_the_first_ends_that() {
 }
 
 #[test]
-fn of_many_who_would_be_the_first_one_is() {
+fn of_many_first_registrations_one_succeeds() {
     for _ in 0..3 {
         let server = Server::start();
         let statuses: Vec<u16> = std::thread::scope(|scope| {

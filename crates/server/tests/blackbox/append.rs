@@ -100,6 +100,19 @@ fn bulk_tells_the_bad_line_and_keeps_what_came_before() {
     assert!(problem.to_string().contains(&durable.to_string()), "the answer tells: {problem}");
 }
 
+/// Longer than any line may be, over HTTP in several pieces.
+#[test]
+fn a_blank_line_that_is_too_long_does_not_hide_the_lines_after_it() {
+    let server = Server::start();
+    let mut body = " ".repeat(4 << 20);
+    body.push('\n');
+    body.push_str(r#"{"type":"Line","tags":[],"data":1}"#);
+    let headers = [("Content-Type", "application/x-ndjson")];
+    let answer = server.client().call("POST", "/v1/append", &headers, body.as_bytes()).unwrap();
+    let problem = answer.problem(413);
+    assert_eq!((&problem["line"], &problem["durable_lines"]), (&json!(1), &json!(0)), "{problem}");
+}
+
 #[test]
 fn binary_data_ids_and_metadata_come_back() {
     let server = Server::start();

@@ -86,7 +86,7 @@ fn short(event: &Value) -> String {
 }
 
 #[test]
-fn changes_logins_and_refusals_are_kept_with_who_it_was() {
+fn changes_logins_and_refusals_are_recorded_with_the_caller() {
     let closed = Closed::start(&[]);
     closed.call("PUT /v1/logs/orders", &closed.admin, &Value::Null).expect(201);
     let (id, key) = closed.key(json!({"role": "writer", "log": "orders"}));

@@ -230,7 +230,7 @@ fn the_dialect_refuses_too_many_different_items_while_it_parses_them() {
 }
 
 #[test]
-fn an_index_found_damaged_is_made_anew_by_threads_that_do_not_serve() {
+fn a_damaged_index_is_rebuilt_by_threads_that_do_not_serve() {
     let dir = tempfile::tempdir().unwrap();
     let flags = ["--threads", "1", "--segment-bytes", "1000000"];
     let fill = |client: &mut Client| {

@@ -6,7 +6,7 @@
 //! `rebound.example` its first answer is the page of an attacker, and everything else goes to the
 //! server.
 //!
-//! Without Chromium the tests say so and pass, unless `WELLSPRING_REQUIRE_CHROMIUM` is set.
+//! Without Chromium the tests say so and pass, unless `WELLSPRING_TEST_REQUIRE_CHROMIUM` is set.
 
 use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(150);
 
 /// The path of the browser; `None` if it is not installed.
 fn chromium() -> Option<PathBuf> {
-    let named = std::env::var_os("WELLSPRING_CHROMIUM").map(PathBuf::from);
+    let named = std::env::var_os("WELLSPRING_TEST_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let mut all = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
     let found = named.or_else(|| all.find(|path| path.is_file()));
     if found.is_none() {
-        let required = std::env::var_os("WELLSPRING_REQUIRE_CHROMIUM").is_some();
-        assert!(!required, "WELLSPRING_REQUIRE_CHROMIUM is set, and there is no Chromium");
+        let required = std::env::var_os("WELLSPRING_TEST_REQUIRE_CHROMIUM").is_some();
+        assert!(!required, "WELLSPRING_TEST_REQUIRE_CHROMIUM is set, and there is no Chromium");
         eprintln!(
             "SKIPPED: there is no Chromium (apt-get install chromium), so no browser was asked"
         );

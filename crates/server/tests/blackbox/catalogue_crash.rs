@@ -2,7 +2,7 @@
 //! answered is stored once; each that was not is retried under its key until it is answered, and is
 //! stored once.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12).
+//! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12).
 
 use crate::catalogue_client::*;
 use crate::client::Client;

@@ -135,7 +135,7 @@ fn nonsense() -> Vec<Value> {
 }
 
 #[test]
-fn nobody_appends_events_of_the_catalogue_without_the_setting() {
+fn events_of_the_catalogue_are_refused_without_the_setting() {
     let server = Server::start();
     let mut client = server.client();
     begin(&mut client);

@@ -222,7 +222,7 @@ fn one_sku_and_one_topic_are_added_once_however_many_ask_at_once() {
 }
 
 #[test]
-fn of_many_who_change_what_they_have_seen_one_does() {
+fn of_many_changes_of_the_same_version_one_succeeds() {
     let server = Server::start();
     let mut client = server.client();
     let id = add(&mut client, &new_item("Seen", "1.00", 0));

@@ -98,7 +98,7 @@ fn what_is_written_is_found_ranked_and_marked() {
 }
 
 #[test]
-fn an_answered_write_is_found_by_who_asks_for_it() {
+fn an_answered_write_is_found_by_a_read_that_requires_it() {
     let server = Server::start();
     let (mut client, mut other) = (server.client(), server.client());
     ready(&mut client, "q=a");

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_server_alone_says_so_and_nobody_else_can_lead() {
+fn a_single_server_says_so_and_no_other_node_can_lead() {
     let server = Server::start();
     let (url, mut client) = (server.url(), server.client());
     let cluster = client.get("/v1/cluster").unwrap().expect(200);
@@ -75,8 +75,8 @@ impl Demo {
             let why = String::from_utf8_lossy(&failed.stderr).into_owned();
             assert!(failed.status.code() == Some(69) && why.contains("not installed"), "{why}");
             let required =
-                std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
-            assert!(!required, "WELLSPRING_ENGINES=required, but {why}");
+                std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+            assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {why}");
             eprintln!("SKIPPED: {why}");
             return None;
         }

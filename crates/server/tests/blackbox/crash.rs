@@ -2,7 +2,7 @@
 //! stored, in place and unchanged; every other request is stored as a whole or not at all;
 //! positions stay dense.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 24).
+//! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 24).
 
 use crate::client::Client;
 use crate::server::Server;
@@ -128,7 +128,7 @@ fn run_cycle(dir: &Path, cycle: usize, ledgers: &mut Vec<Ledger>) {
 
 #[test]
 fn killed_under_load_again_and_again_nothing_acknowledged_is_lost() {
-    let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
+    let cycles = std::env::var("WELLSPRING_TEST_CRASH_CYCLES");
     let cycles = cycles.map_or(24, |text| text.parse().expect("a number of cycles"));
     let mut durable = 0;
     // A new folder now and then: every cycle reads everything back.

@@ -43,7 +43,7 @@ const LINES: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn an_open_server_is_asked_under_its_own_name_whoever_asks() {
+fn an_open_server_answers_only_under_its_own_names() {
     for lean in BOTH_LOOPS {
         let server = Server::start_with(&lean);
         let link = json!({"url": "https://example.com/x", "alias": "abc"});

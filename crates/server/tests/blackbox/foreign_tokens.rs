@@ -106,7 +106,7 @@ fn a_token_may_what_it_says_and_no_account_is_looked_up() {
 }
 
 #[test]
-fn without_an_account_nobody_else_is_let_in() {
+fn a_server_with_an_issuer_and_no_account_is_not_open() {
     let dir = tempfile::tempdir().unwrap();
     let server = with_file(dir.path(), &[ed_jwk(1, "e")], &[]);
     let mut client = server.client();

@@ -1,7 +1,7 @@
 //! The server is killed again and again on one folder while clients write to a graph. What was
 //! answered with 200 is stored once; anything else is stored as a whole or not at all.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12).
+//! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12).
 
 use crate::graph_client::*;
 use crate::ingest_crash::cycles;

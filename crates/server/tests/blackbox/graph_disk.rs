@@ -90,7 +90,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_full_disk_is_told_to_who_commits_and_nothing_half_stays() {
+fn a_full_disk_is_reported_to_the_committing_client_and_leaves_no_partial_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::start(dir.path(), &[]) else {
         println!("not tested: this system lets nobody mount a small disk");

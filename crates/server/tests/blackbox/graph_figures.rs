@@ -80,7 +80,7 @@ fn what_happens_to_graphs_is_counted() {
 }
 
 #[test]
-fn a_graph_that_nobody_asks_for_is_nowhere_and_an_empty_one_folds_nothing() {
+fn an_unused_graph_is_not_opened_and_an_empty_one_folds_nothing() {
     let server = Server::start();
     let mut client = server.client();
     let views = |client: &mut Client| {

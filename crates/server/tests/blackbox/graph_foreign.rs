@@ -225,7 +225,7 @@ fn nonsense_that_others_append_changes_nothing_and_forbids_nothing() {
 }
 
 #[test]
-fn what_others_append_overtakes_who_read_it() {
+fn foreign_appends_overtake_transactions_that_read_their_subject() {
     let server = Server::start();
     let mut client = GraphClient::at(server.address);
     prepare(&mut client);
@@ -242,7 +242,7 @@ fn what_others_append_overtakes_who_read_it() {
 }
 
 #[test]
-fn clients_and_others_who_take_the_same_ids_harm_nobody() {
+fn clients_that_use_the_same_ids_do_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_in(dir.path(), &[]);
     let (clients, times) = (8, size(60, 2_000));

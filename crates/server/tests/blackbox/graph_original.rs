@@ -148,7 +148,7 @@ fn refused(answer: &crate::client::Answer, status: u16, code_of_neo4j: &str) {
 }
 
 #[test]
-fn who_shows_nothing_or_the_wrong_thing_is_told_as_by_neo4j() {
+fn missing_and_wrong_credentials_are_answered_as_by_neo4j() {
     const UNAUTHORIZED: &str = "Neo.ClientError.Security.Unauthorized";
     let closed = Closed::start();
     let token = closed.add("ann", &["writer"]);
@@ -242,7 +242,7 @@ fn a_role_for_one_log_is_none_for_another() {
 }
 
 #[test]
-fn a_transaction_ends_with_its_account_whoever_has_the_name_later() {
+fn a_transaction_ends_with_its_account_even_if_the_name_is_used_again() {
     let closed = Closed::start();
     let address = closed.server.address;
     let shown = |token: &str| GraphClient::at(address).showing(&format!("Bearer {token}"));

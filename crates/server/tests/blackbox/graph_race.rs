@@ -189,7 +189,7 @@ fn a_sum_beside_transfers_never_varies() {
 }
 
 #[test]
-fn no_two_leave_who_may_only_leave_if_another_stays() {
+fn of_two_that_may_leave_only_if_the_other_stays_one_stays() {
     let server = Server::start();
     let mut client = GraphClient::at(server.address);
     let wards = size(40, 1_000) as u64;

@@ -278,7 +278,7 @@ fn open_transactions_are_as_recorded() {
 }
 
 #[test]
-fn who_shows_no_or_wrong_credentials_is_told_as_recorded() {
+fn missing_and_wrong_credentials_are_answered_as_recorded() {
     let closed = Closed::start();
     let mut client = GraphClient::at(closed.server.address);
     let mut refused = |authorization: Option<&str>| {

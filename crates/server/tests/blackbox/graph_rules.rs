@@ -114,7 +114,7 @@ fn overtaken(client: &mut GraphClient) -> u64 {
 }
 
 #[test]
-fn who_reads_much_and_writes_a_little_comes_to_an_end_beside_those_who_write_that() {
+fn a_transaction_that_reads_much_and_writes_little_finishes_beside_writers() {
     let server = Server::start();
     let mut client = GraphClient::at(server.address);
     client.run("CREATE INDEX FOR (p:P) ON (p.k)", json!({}));

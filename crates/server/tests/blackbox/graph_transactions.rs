@@ -104,7 +104,7 @@ fn a_transaction_that_was_rolled_back_or_committed_is_over() {
 }
 
 #[test]
-fn a_transaction_that_nobody_asks_for_is_forgotten() {
+fn an_idle_transaction_is_rolled_back_and_forgotten() {
     let (_server, mut client) = prepared(&["--graph-transaction-timeout-ms", "1000"]);
     let [kept, left] = [(); 2].map(|()| client.begin("CREATE (:N)", json!({})));
     let begun = Instant::now();

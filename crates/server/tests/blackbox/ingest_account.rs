@@ -246,7 +246,7 @@ fn drop_log(client: &mut Client, log: &str) {
 }
 
 #[test]
-fn a_log_made_anew_has_an_account_of_its_own() {
+fn a_log_created_again_has_an_account_of_its_own() {
     for lean in BOTH_LOOPS {
         let server = Server::start_with(&[&["--dev-endpoints"], &lean[..]].concat());
         let mut admin = server.client();

@@ -5,7 +5,7 @@
 //! events of each connection may be missing, those answered within the loss window before the kill;
 //! events answered as durable are stored.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
+//! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
 
 use crate::done::StopSignal;
 use crate::numbered::{Fate, HABITS, Habit, Ledger, ends, prefixes, push_until_cut, read_after};
@@ -27,7 +27,7 @@ const FOLDER_CYCLES: usize = 4;
 
 /// Crash cycles of a test.
 pub(crate) fn cycles() -> usize {
-    let cycles = std::env::var("WELLSPRING_CRASH_CYCLES");
+    let cycles = std::env::var("WELLSPRING_TEST_CRASH_CYCLES");
     cycles.map_or(12, |text| text.parse().expect("a number of cycles"))
 }
 

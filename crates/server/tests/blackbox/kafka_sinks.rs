@@ -1,9 +1,9 @@
 //! Kafka sinks with the real binary and real brokers: consumers with `read_committed` see every
 //! event once, whatever is killed.
 //!
-//! `WELLSPRING_TRIAL=full` makes the first test the full trial: a million events, 20 kills of the
-//! server and 5 of the broker (`WELLSPRING_TRIAL=full cargo test -p wellspring-server --features
-//! kafka --test blackbox kafka_sinks`).
+//! `WELLSPRING_TEST_TRIAL=full` makes the first test the full trial: a million events, 20 kills of
+//! the server and 5 of the broker (`WELLSPRING_TEST_TRIAL=full cargo test -p wellspring-server
+//! --features kafka --test blackbox kafka_sinks`).
 
 use crate::client::Client;
 use crate::server::Server;
@@ -20,7 +20,7 @@ use wellspring_kafka::testing::{self, Broker};
 use wellspring_kafka::{Cluster as _, FaultKind, KafkaCluster, NewTopic};
 
 pub fn is_full() -> bool {
-    std::env::var("WELLSPRING_TRIAL").is_ok_and(|value| value == "full")
+    std::env::var("WELLSPRING_TEST_TRIAL").is_ok_and(|value| value == "full")
 }
 
 pub fn topic(broker: &Broker, name: &str, partitions: i32) -> KafkaCluster {

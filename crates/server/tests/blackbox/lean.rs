@@ -343,7 +343,7 @@ fn a_client_that_does_not_read_is_not_read_either_and_loses_nothing() {
 }
 
 #[test]
-fn header_bombs_are_refused_and_hurt_nobody() {
+fn header_bombs_are_refused_and_do_no_harm() {
     let server = server(true, &[]);
     let many: String = (0..65).map(|i| format!("X-{i}: y\r\n")).collect();
     let long = format!("X: {}\r\n", "y".repeat(70_000));

@@ -150,7 +150,7 @@ fn bytes_that_came_and_went_are_owed_by_their_address() {
 }
 
 #[test]
-fn who_reads_too_much_reads_no_more_for_a_while_and_everything_else_goes_on() {
+fn a_client_over_its_read_quota_is_refused_for_a_while_and_all_else_continues() {
     let server = server(true, &["--read-ms-per-second-per-address", "1"]);
     let mut client = server.client();
     for _ in 0..5 {

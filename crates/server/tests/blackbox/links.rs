@@ -272,7 +272,7 @@ fn both_ways_to_serve_a_redirect_say_the_same() {
 }
 
 #[test]
-fn who_clicked_is_counted_and_no_address_is_kept() {
+fn visitors_are_counted_and_no_address_is_stored() {
     const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
     const GOOGLEBOT: &str =
         "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";

@@ -5,7 +5,7 @@
 //! answered within the loss window before the kill. The clicks of each user are distinguished by
 //! their referrer.
 //!
-//! `WELLSPRING_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
+//! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
 
 use crate::client::Client;
 use crate::done::StopSignal;

@@ -8,6 +8,7 @@ mod account;
 mod accounts;
 mod append;
 mod audit;
+mod backups;
 mod bench;
 mod bench_reports;
 mod bounded_work;

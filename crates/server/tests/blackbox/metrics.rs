@@ -188,7 +188,7 @@ fn subscriptions_and_connections_come_and_go() {
 }
 
 #[test]
-fn figures_only_grow_and_a_restart_begins_anew() {
+fn figures_only_grow_and_a_restart_begins_at_zero() {
     let mut server = Server::start();
     let mut client = server.client();
     happen(&mut client);

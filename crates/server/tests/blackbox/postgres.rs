@@ -62,8 +62,8 @@ fn or_skip<T>(test: &str, server: Result<T, &str>) -> Option<T> {
         Ok(server) => return Some(server),
         Err(why) => why,
     };
-    let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
-    assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
+    let required = std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+    assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {test} cannot run: {why}");
     // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
     None

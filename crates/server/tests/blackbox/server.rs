@@ -83,7 +83,6 @@ impl Server {
                 .args(["--listen", &address.to_string()])
                 .args(flags)
                 .env_remove("WELLSPRING_URL")
-                .env_remove("WELLSPRING_TEST_JOURNAL")
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())

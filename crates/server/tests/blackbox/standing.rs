@@ -62,7 +62,7 @@ fn a_command_begun_before_its_sender_was_disabled_does_nothing() {
 }
 
 #[test]
-fn who_was_let_in_because_there_were_no_accounts_makes_none_of_them() {
+fn a_request_admitted_while_there_were_no_accounts_creates_none() {
     let server = Server::start();
     let (eve, late) =
         (json!({"name": "eve", "roles": ["admin"]}).to_string(), json!({"events": []}));
@@ -78,7 +78,7 @@ fn who_was_let_in_because_there_were_no_accounts_makes_none_of_them() {
 }
 
 #[test]
-fn a_bulk_takes_no_more_lines_of_who_has_been_disabled() {
+fn a_bulk_accepts_no_more_lines_once_the_account_is_disabled() {
     let closed = Closed::start();
     let bob = closed.add("bob", &["writer"]);
     let mut client = closed.client();
@@ -98,7 +98,7 @@ fn a_bulk_takes_no_more_lines_of_who_has_been_disabled() {
 }
 
 #[test]
-fn a_page_of_somebody_else_rotates_nothing_with_the_password_a_browser_remembers() {
+fn a_foreign_page_rotates_nothing_with_the_password_a_browser_remembers() {
     let closed = Closed::start();
     let pair = base64::engine::general_purpose::STANDARD.encode(format!("root:{PASSWORD}"));
     let basic = format!("Basic {pair}");

@@ -136,7 +136,7 @@ fn http2_is_chosen_by_alpn_and_serves_many_streams() {
 }
 
 #[test]
-fn who_does_not_speak_tls_is_told_and_costs_nobody_anything() {
+fn a_client_without_tls_is_told_so_and_delays_no_other() {
     let ground = Ground::new();
     let server = ground.start(&[]);
     let mut client = ground.client(&server);

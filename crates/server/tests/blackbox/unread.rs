@@ -135,7 +135,7 @@ fn a_stream_whose_end_is_not_read_counts_as_a_long_read_until_it_is() {
 }
 
 #[test]
-fn a_subscription_that_owes_shows_signs_of_life_and_keeps_nobody_from_stopping() {
+fn a_throttled_subscription_sends_heartbeats_and_does_not_delay_a_stop() {
     let flags = ["--bytes-per-second-per-address", "1000", "--heartbeat-ms", "300"];
     let mut server = Server::start_with(&flags);
     let mut live = server.client();

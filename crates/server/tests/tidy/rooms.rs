@@ -69,7 +69,7 @@ const FLOORS: &[&[&str]] = &[
     &["tls"],
     &["types", "load", "kafka"],
     &["json", "log", "graph", "load-tools"],
-    &["views", "cypher", "journals/postgres", "connectors"],
+    &["views", "cypher", "journals/postgres", "connectors", "backup"],
     &["host"],
     &[
         "cli",

@@ -41,7 +41,7 @@ pub(crate) fn pages(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy();
         if path.is_dir() {
-            if !["target", "data"].contains(&&*name) && !name.starts_with('.') {
+            if !["target", "data", "node_modules"].contains(&&*name) && !name.starts_with('.') {
                 pages(&path, found);
             }
         } else if name.ends_with(".md") {

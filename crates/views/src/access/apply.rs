@@ -4,7 +4,7 @@
 use super::event::{Fact, KeyData, Tokens};
 use super::state::{Access, Account, Key, State};
 use super::{AccountName, KeyId};
-use crate::view::Recorded;
+use crate::view::LogEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn is_remembered(until_us: u64, now_us: u64) -> bool {
 }
 
 impl Access {
-    pub(super) fn fold(&mut self, event: &impl Recorded) {
+    pub(super) fn fold(&mut self, event: &impl LogEvent) {
         let fact = Fact::of(event.event_type(), event.tags(), event.data());
         let (position, at_us) = (event.position(), event.recorded_at_us());
         self.update(|state| {

@@ -14,7 +14,7 @@ use super::{
     MAX_REVOKED, PasswordHash, SecretDigest, TokenId,
 };
 use crate::links::MAX_TIME_US;
-use crate::view::{Decision, Recorded, Ticket};
+use crate::view::{Decision, LogEvent, Ticket};
 use std::fmt;
 use std::sync::Arc;
 use wellspring_types::{Event, QueryItem};
@@ -267,7 +267,7 @@ fn fact(event: &Event) -> Option<Fact> {
 }
 
 /// The outcome that an event records.
-pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
+pub(super) fn outcome(event: &impl LogEvent) -> Option<Outcome> {
     match Fact::of(event.event_type(), event.tags(), event.data())? {
         Fact::Added(name, _) => Some(Outcome::AccountAdded(name)),
         Fact::PasswordSet(name, _)

@@ -42,11 +42,13 @@ impl TokenGenerations {
         if to > self.signs {
             *self = TokenGenerations { signs: to, oldest: to - 1 };
         }
+        debug_assert!(self.are_sound());
     }
 
     /// Stops generations before this one from verifying. The signing generation always verifies.
     pub(super) fn retire(&mut self, before: u64) {
         self.oldest = self.oldest.max(before.min(self.signs));
+        debug_assert!(self.are_sound());
     }
 
     /// Whether a fold can produce these values.

@@ -28,7 +28,7 @@ pub use role::{Grant, Grants, GrantsFault, MAX_GRANTS, Role};
 pub use secret::{PasswordHash, SecretDigest};
 pub use state::{Access, Account, Folded, Key, State};
 
-use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use crate::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Query;
@@ -68,11 +68,11 @@ impl View for Access {
         &self.folded
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         self.fold(event);
     }
 
-    fn outcome(event: &impl Recorded) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
         decide::outcome(event)
     }
 

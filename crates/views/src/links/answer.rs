@@ -28,7 +28,7 @@ pub struct Details {
     pub tags: Vec<String>,
     /// Clicks, including those of bots.
     pub clicks: u64,
-    /// Visitors, each counted once a day; excludes bots; estimated (±2.3 %) above 64 a day.
+    /// Visitors, each counted once a day; excludes bots; estimated (±2.3%) above 64 a day.
     pub visitors: u64,
     /// Clicks of bots.
     pub bots: u64,

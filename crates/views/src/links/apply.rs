@@ -6,12 +6,12 @@ use super::event::{ChangedData, ClickedData, CreatedData, Fact};
 use super::record::{Record, Status};
 use super::state::{CodeOrder, Links};
 use super::{Code, MAX_TAG_BYTES, MAX_TAGS, MAX_TIME_US, url};
-use crate::view::Recorded;
+use crate::view::LogEvent;
 use std::borrow::Cow;
 use wellspring_types::valid::check_text;
 
 impl Links {
-    pub(super) fn fold(&mut self, event: &impl Recorded) {
+    pub(super) fn fold(&mut self, event: &impl LogEvent) {
         match Fact::of(event.event_type(), event.tags(), event.data()) {
             Some(Fact::Clicked(code, click)) => self.clicked(event, code, &click),
             Some(Fact::Created(code, created)) => self.created(event, code, created),
@@ -25,7 +25,7 @@ impl Links {
         }
     }
 
-    fn created(&mut self, event: &impl Recorded, code: Code, created: CreatedData<'_>) {
+    fn created(&mut self, event: &impl LogEvent, code: Code, created: CreatedData<'_>) {
         let position = event.position();
         let fine = tags_are_fine(&created.tags) && time_is_fine(created.expires_at_us);
         if self.folded.find(code).is_some() || !fine {
@@ -47,7 +47,7 @@ impl Links {
         self.insert(&record, created.number);
     }
 
-    fn changed(&mut self, event: &impl Recorded, code: Code, changed: ChangedData<'_>) {
+    fn changed(&mut self, event: &impl LogEvent, code: Code, changed: ChangedData<'_>) {
         let ChangedData { url, enabled, expires_at_us, tags } = changed;
         let fine = tags.as_ref().is_none_or(|tags| tags_are_fine(tags))
             && time_is_fine(expires_at_us.flatten());
@@ -70,7 +70,7 @@ impl Links {
     }
 
     /// Changes a link that exists, is not deleted and has not applied this event.
-    fn update(&mut self, event: &impl Recorded, code: Code, change: impl FnOnce(&mut Record)) {
+    fn update(&mut self, event: &impl LogEvent, code: Code, change: impl FnOnce(&mut Record)) {
         let Some(link) = self.folded.find(code) else { return };
         let Some(mut record) = self.folded.record(link) else { return };
         if record.status != Status::Deleted && event.position() > record.changed {
@@ -84,7 +84,7 @@ impl Links {
         }
     }
 
-    fn clicked(&mut self, event: &impl Recorded, code: Code, click: &ClickedData<'_>) {
+    fn clicked(&mut self, event: &impl LogEvent, code: Code, click: &ClickedData<'_>) {
         let Some(link) = self.folded.find_near(&mut self.recent, code) else { return };
         let clicks = match self.folded.clicks(link) {
             Some(clicks) => clicks,

@@ -117,6 +117,7 @@ impl Detail {
         } else if let Some(visitor) = parse_visitor(&click.visitor) {
             self.today.add(visitor);
         }
+        debug_assert!(self.bots <= self.total);
         self.add_agent(&click.agent);
         match click.referrer.as_deref().filter(|host| host.len() <= MAX_REFERRER_BYTES) {
             Some(host) => self.referrers.add(host),

@@ -10,7 +10,7 @@ use super::record::Status;
 use super::state::{CodeOrder, Folded};
 use super::url::{self, UrlFault};
 use super::{Code, TargetRule, digest};
-use crate::view::{Decision, Recorded, Ticket};
+use crate::view::{Decision, LogEvent, Ticket};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -204,7 +204,7 @@ pub(super) fn remember(outcome: Outcome) -> Option<Event> {
     }
 }
 
-pub(super) fn outcome(event: &impl Recorded) -> Option<Outcome> {
+pub(super) fn outcome(event: &impl LogEvent) -> Option<Outcome> {
     if event.event_type() == FOUND {
         let code = event.tags().find_map(|tag| tag.strip_prefix(LINK_TAG))?;
         return Code::parse(code.as_bytes()).map(Outcome::Existing);

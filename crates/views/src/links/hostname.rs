@@ -59,7 +59,7 @@ impl fmt::Display for HostFault {
             ),
             HostFault::Address => write!(
                 f,
-                "has a host like an IP address, but is none; write it as 192.0.2.1 or [2001:db8::1]"
+                "has a host like an IP address that is not valid; write it as 192.0.2.1 or [2001:db8::1]"
             ),
         }
     }

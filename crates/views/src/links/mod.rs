@@ -38,7 +38,7 @@ pub use state::{Folded, Links, Lookup, RecentLink};
 pub use target_rule::{TargetRule, TargetVerdict};
 pub use url::{MAX_URL_CHARS, Target, UrlFault};
 
-use crate::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use crate::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::{Event, Query};
@@ -82,11 +82,11 @@ impl View for Links {
         &self.folded
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         self.fold(event);
     }
 
-    fn outcome(event: &impl Recorded) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
         decide::outcome(event)
     }
 

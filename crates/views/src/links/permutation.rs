@@ -55,6 +55,7 @@ fn round(half: u64, key: u64, range: u64) -> u64 {
 /// `x + y` modulo `range`, both below it.
 #[inline]
 fn add(x: u64, y: u64, range: u64) -> u64 {
+    debug_assert!(x < range && y < range);
     let sum = x + y;
     if sum >= range { sum - range } else { sum }
 }
@@ -62,6 +63,7 @@ fn add(x: u64, y: u64, range: u64) -> u64 {
 /// `x - y` modulo `range`, both below it.
 #[inline]
 fn subtract(x: u64, y: u64, range: u64) -> u64 {
+    debug_assert!(x < range && y < range);
     if x >= y { x - y } else { x + range - y }
 }
 

@@ -50,7 +50,10 @@ impl Places {
         } else {
             // A first record is of exact size, so it may not fill its class.
             match fits.checked_sub(1) {
-                Some(smaller) => smaller,
+                Some(smaller) => {
+                    debug_assert!(size(smaller) < record.words(), "no later record overlaps");
+                    smaller
+                }
                 None => return,
             }
         };

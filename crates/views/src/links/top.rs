@@ -35,6 +35,7 @@ impl FrequentNames {
             self.entries.push(Entry { name: name.into(), count: 1, excess: 0 });
             return;
         }
+        debug_assert!(self.entries.len() == PLACES, "an entry is replaced only if all are taken");
         // The rarest entry; of several, the last.
         let rarest = self.entries.iter_mut().rev().min_by_key(|entry| entry.count);
         if let Some(entry) = rarest {

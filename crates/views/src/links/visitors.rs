@@ -1,6 +1,6 @@
 //! The number of distinct visitors in a day, in bounded memory: exact while they are few, then
 //! estimated by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007) with 2048 registers, whose
-//! standard error is 1.04/√2048 = 2.3 %.
+//! standard error is 1.04/√2048 = 2.3%.
 
 /// Maximum number of visitors in a day that are counted exactly.
 pub(super) const FEW: usize = 64;
@@ -67,6 +67,7 @@ impl Visitors {
 }
 
 fn note(registers: &mut [u8], hash: u64) {
+    debug_assert_eq!(registers.len(), REGISTERS);
     let register = (hash >> (64 - REGISTER_BITS)) as usize;
     let run = (hash << REGISTER_BITS).leading_zeros().min(64 - REGISTER_BITS) as u8 + 1;
     registers[register] = registers[register].max(run);

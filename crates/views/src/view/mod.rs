@@ -23,7 +23,7 @@ use std::io;
 use wellspring_types::{Event, Position, Query, QueryItem};
 
 /// An event as it is stored in the log.
-pub trait Recorded {
+pub trait LogEvent {
     /// Its position.
     fn position(&self) -> Position;
     /// When it was recorded, µs since 1970 UTC; never decreases along positions.
@@ -152,7 +152,7 @@ pub trait View: Sized + Send + 'static {
     fn folded(&self) -> &std::sync::Arc<Self::Folded>;
 
     /// Folds the next event. Ignores invalid events: any client may append to a log.
-    fn apply(&mut self, event: &impl Recorded);
+    fn apply(&mut self, event: &impl LogEvent);
 
     /// Makes the applied events visible to readers, before they are told that everything up to
     /// `position` is folded. Needed only if readers see versions of the state. After reading a
@@ -160,7 +160,7 @@ pub trait View: Sized + Send + 'static {
     fn publish(&mut self, _position: Position) {}
 
     /// The outcome of the command that an event came from, for a retry of that command.
-    fn outcome(event: &impl Recorded) -> Option<Self::Outcome>;
+    fn outcome(event: &impl LogEvent) -> Option<Self::Outcome>;
 
     /// An event that preserves the outcome of a command without events, so that a retry with the
     /// same key gets the same answer. The fold ignores it; [`outcome`](Self::outcome) reads it.

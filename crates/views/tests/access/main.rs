@@ -7,7 +7,7 @@ mod properties;
 
 use wellspring_types::{Event, Position};
 use wellspring_views::access::{AccountName, Grant, Grants, KeyId, Label, PasswordHash, Role};
-use wellspring_views::view::Recorded;
+use wellspring_views::view::LogEvent;
 
 /// An event as a log stores it.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ struct Entry {
     event: Event,
 }
 
-impl Recorded for Entry {
+impl LogEvent for Entry {
     fn position(&self) -> Position {
         self.position
     }

@@ -1,7 +1,7 @@
 //! A log in memory that checks conditions by scanning.
 
 use wellspring_types::{AppendCondition, Event, Position};
-use wellspring_views::view::Recorded;
+use wellspring_views::view::LogEvent;
 
 /// An event as it was appended.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ pub(crate) struct Entry {
     pub(crate) event: Event,
 }
 
-impl Recorded for Entry {
+impl LogEvent for Entry {
     fn position(&self) -> Position {
         self.position
     }

@@ -129,7 +129,7 @@ struct CachedPath {
     memo: Memo,
 }
 
-/// What a head asks for besides the word.
+/// What a head asks for apart from the word.
 struct Conditions {
     /// Entity tags that the client has.
     if_none_match: Option<Box<[u8]>>,

@@ -141,12 +141,12 @@ mod tests {
     use super::*;
     use crate::view::Catalogue;
     use wellspring_types::Position;
-    use wellspring_views::view::{Recorded, View};
+    use wellspring_views::view::{LogEvent, View};
 
     /// An added topic, whose number is its index.
     struct AddedTopic(Position, String);
 
-    impl Recorded for AddedTopic {
+    impl LogEvent for AddedTopic {
         fn position(&self) -> Position {
             self.0
         }

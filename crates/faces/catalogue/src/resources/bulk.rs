@@ -93,7 +93,7 @@ impl Bulk<'_> {
                 Err(LineFault::Body(problem)) => return self.break_off(problem).await,
             };
             if !line.iter().all(u8::is_ascii_whitespace) {
-                match self.read(&line) {
+                match self.read(line) {
                     Ok(command) => self.batch.push(command),
                     Err(problem) => return self.stop_at_line(problem).await,
                 }

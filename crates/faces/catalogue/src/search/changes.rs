@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_ends_a_pause_and_the_end_ends_everything() {
+    fn a_waiter_ends_a_pause_and_the_end_ends_everything() {
         let changes = Changes::default();
         changes.want();
         assert_eq!(changes.pause(Duration::from_secs(60)), IndexerCall::Wanted);

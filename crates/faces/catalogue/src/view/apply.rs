@@ -6,7 +6,7 @@ use super::item::Item;
 use super::rules;
 use super::state::{Folded, State, Topic};
 use wellspring_types::Position;
-use wellspring_views::view::Recorded;
+use wellspring_views::view::LogEvent;
 
 /// The change made by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum AppliedChange {
     Item(ItemId),
 }
 
-pub(super) fn apply(folded: &Folded, event: &impl Recorded) {
+pub(super) fn apply(folded: &Folded, event: &impl LogEvent) {
     let Some(fact) = Fact::of(event.event_type(), event.tags(), event.data()) else { return };
     let mut state = folded.write();
     let applied = state.apply(&fact, event.position(), event.recorded_at_us());

@@ -32,7 +32,7 @@ use staged::StagedChanges;
 use std::io;
 use std::sync::Arc;
 use wellspring_types::{Event, Position, Query};
-use wellspring_views::view::{ConditionStart, Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{ConditionStart, Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The view's writing side.
 pub(crate) struct Catalogue {
@@ -63,11 +63,11 @@ impl View for Catalogue {
         &self.folded
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         apply::apply(&self.folded, event);
     }
 
-    fn outcome(event: &impl Recorded) -> Option<Outcome> {
+    fn outcome(event: &impl LogEvent) -> Option<Outcome> {
         Some(match Fact::of(event.event_type(), event.tags(), event.data())? {
             Fact::TopicAdded(fact) | Fact::TopicRenamed(fact) => Outcome::Topic(fact.topic),
             Fact::ItemAdded(fact) => Outcome::Added(fact.item),

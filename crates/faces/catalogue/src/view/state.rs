@@ -231,7 +231,7 @@ impl Folded {
         self.changed_at.store(state.changed_at, Ordering::Release);
     }
 
-    /// Registers a listener for items added or described anew, called on the fold's thread.
+    /// Registers a listener for items added or with a new description, called on the fold's thread.
     #[cfg(feature = "search")]
     pub(crate) fn listen(&self, listener: ChangesListener) {
         self.listeners.add(listener);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use wellspring_connectors::Cursor;
 use wellspring_types::{Event, Position};
-use wellspring_views::view::{Recorded, event, json};
+use wellspring_views::view::{LogEvent, event, json};
 
 /// A connector was created or redefined.
 const DEFINED: &str = "ConnectorDefined";
@@ -117,7 +117,7 @@ pub(crate) fn advanced(key: &ConnectorKey, cursor: Cursor) -> Event {
 }
 
 /// The content of an event, and its connector.
-pub(super) fn read(event: &impl Recorded) -> Option<(ConnectorKey, Change)> {
+pub(super) fn read(event: &impl LogEvent) -> Option<(ConnectorKey, Change)> {
     let key = event.tags().find_map(ConnectorKey::of_tag)?;
     let data = event.data();
     let change = match event.event_type() {

@@ -13,7 +13,7 @@ pub(crate) use state::{Connector, ConnectorKey, ConnectorKind, Connectors, Origi
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellspring_types::Query;
-use wellspring_views::view::{Decision, Recorded, SnapshotFault, Ticket, View};
+use wellspring_views::view::{Decision, LogEvent, SnapshotFault, Ticket, View};
 
 /// The fold, shared with its readers.
 #[derive(Debug, Default)]
@@ -53,13 +53,13 @@ impl View for ConnectorView {
         &self.0
     }
 
-    fn apply(&mut self, event: &impl Recorded) {
+    fn apply(&mut self, event: &impl LogEvent) {
         let Some(change) = event::read(event) else { return };
         let mut connectors = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         connectors.apply(change, event.position());
     }
 
-    fn outcome(_: &impl Recorded) -> Option<Outcome> {
+    fn outcome(_: &impl LogEvent) -> Option<Outcome> {
         Some(Outcome::Changed)
     }
 

@@ -11,7 +11,7 @@ struct LoggedEvent {
     event: Event,
 }
 
-impl Recorded for LoggedEvent {
+impl LogEvent for LoggedEvent {
     fn position(&self) -> u64 {
         self.position
     }
@@ -95,7 +95,7 @@ fn told_a_lot() -> History {
 }
 
 #[test]
-fn folding_anew_from_any_snapshot_gives_the_same_and_twice_changes_nothing() {
+fn folding_from_any_snapshot_gives_the_same_and_folding_twice_changes_nothing() {
     let whole = told_a_lot();
     for cut in 0..=whole.events.len() {
         // A snapshot with more than its position says: everything after it is applied again.

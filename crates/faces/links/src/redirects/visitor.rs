@@ -1,7 +1,7 @@
-//! Visitors as hashes that tell who came twice in a day, and nothing else.
+//! Visitors as hashes that identify repeated visits within a day, and nothing else.
 //!
-//! The key of the hash is generated anew each UTC day and the old one is overwritten: from then on
-//! nobody can tell which address a hash was made of. It is stored in the data folder, so that a
+//! Each UTC day a new key of the hash is generated and the old one overwritten: from then on no
+//! address can be recovered from a hash. It is stored in the data folder, so that a
 //! restart counts no visitor twice.
 //!
 //! The nodes of a cluster must give a visitor the same name, so there the keys are derived from the
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn midnight_replaces_the_key_on_disk_though_nobody_visits() {
+    fn midnight_replaces_the_key_on_disk_without_a_visit() {
         let dir = tempfile::tempdir().unwrap();
         let midnight_us = 20_000 * DAY_US;
         let keys = VisitorKeys::open(dir.path(), midnight_us - 50_000).unwrap();

@@ -12,7 +12,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn a_url_says_who_where_and_which_database() {
+fn a_url_names_user_server_and_database() {
     let options =
         parsed("postgres://ann:p%40ss%25@127.0.0.1:6000,[::1]/events?schema=ws&connect_timeout=9");
     assert_eq!(options.user, "ann");

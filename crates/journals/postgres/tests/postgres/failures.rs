@@ -9,7 +9,7 @@ const WAITS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = ";
 
 #[test]
-fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_made_anew() {
+fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_reopened() {
     let Some(server) = server("failures::a_connection_that_dies_within_a_statement") else {
         return;
     };
@@ -35,8 +35,8 @@ fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_m
 }
 
 #[test]
-fn a_reading_connection_that_dies_is_made_anew() {
-    let Some(server) = server("failures::a_reading_connection_that_dies_is_made_anew") else {
+fn a_reading_connection_that_dies_is_reopened() {
+    let Some(server) = server("failures::a_reading_connection_that_dies_is_reopened") else {
         return;
     };
     let log = new_log("reads");

@@ -1,5 +1,5 @@
 //! Tests with a real server, started by `test-servers/postgres.sh`. Without PostgreSQL they report
-//! that and pass, unless `WELLSPRING_ENGINES=required`.
+//! that and pass, unless `WELLSPRING_TEST_ENGINES=required`.
 
 #![allow(clippy::disallowed_methods)] // tests may read the time and start threads
 

@@ -62,8 +62,8 @@ fn shared() -> &'static Result<Server, String> {
 
 /// Skips a test that needs PostgreSQL, with a visible message.
 fn skip(test: &str, why: &str) {
-    let required = std::env::var("WELLSPRING_ENGINES").is_ok_and(|value| value == "required");
-    assert!(!required, "WELLSPRING_ENGINES=required, but {test} cannot run: {why}");
+    let required = std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+    assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {test} cannot run: {why}");
     // Bypasses the capture of the tests' output.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {why}");
 }

@@ -1,6 +1,6 @@
 //! What is expected of an answer, and what is captured from it.
 
-use super::super::check::{Capture, Check, From, KINDS, Test};
+use super::super::check::{Capture, CaptureSource, Check, KINDS, Test};
 use super::super::document::{Fields, Kind, Node};
 use super::super::error::ScenarioError;
 use super::super::names::{Names, Scope, check_name};
@@ -177,15 +177,15 @@ fn value(node: &Node, names: &mut Names) -> Result<Value, String> {
     })
 }
 
-/// A capture as written, before it has a place among the values.
-pub(crate) struct Written {
+/// A capture as the scenario declares it, before it has a place among the values.
+pub(crate) struct CaptureDeclaration {
     pub(crate) capture: Capture,
     pub(crate) keep: Option<u32>,
     pub(crate) line: u32,
 }
 
 /// Reads `capture = {…}`.
-pub(crate) fn captures(fields: &mut Fields<'_>) -> Result<Vec<Written>, ScenarioError> {
+pub(crate) fn captures(fields: &mut Fields<'_>) -> Result<Vec<CaptureDeclaration>, ScenarioError> {
     let place = fields.inside("capture");
     let read = |(name, node): &(String, Node)| {
         let place = format!("{place} {name:?}");
@@ -195,20 +195,20 @@ pub(crate) fn captures(fields: &mut Fields<'_>) -> Result<Vec<Written>, Scenario
     fields.entries("capture")?.iter().map(read).collect()
 }
 
-fn capture(name: &str, node: &Node, place: &str) -> Result<Written, ScenarioError> {
+fn capture(name: &str, node: &Node, place: &str) -> Result<CaptureDeclaration, ScenarioError> {
     let pointer =
         |text: &str| Pointer::parse(text).map_err(|why| ScenarioError::at(node.line, place, why));
-    let of = |from, between, optional| Capture {
+    let of = |source, between, optional| Capture {
         name: name.to_owned(),
-        from,
+        source,
         between,
         optional,
         setup: None,
         slot: None,
     };
     if let Kind::Text(text) = &node.kind {
-        let capture = of(From::Json(pointer(text)?), None, false);
-        return Ok(Written { capture, keep: None, line: node.line });
+        let capture = of(CaptureSource::Json(pointer(text)?), None, false);
+        return Ok(CaptureDeclaration { capture, keep: None, line: node.line });
     }
     if !matches!(node.kind, Kind::Table(_)) {
         return Err(ScenarioError::at(
@@ -221,16 +221,16 @@ fn capture(name: &str, node: &Node, place: &str) -> Result<Written, ScenarioErro
         ));
     }
     let mut fields = Fields::of(node, place)?;
-    let from = match (fields.text("json")?, fields.text("header")?) {
+    let source = match (fields.text("json")?, fields.text("header")?) {
         (Some(_), Some(_)) => return Err(fields.error("json and header cannot stand together")),
-        (Some(text), None) => From::Json(pointer(text)?),
+        (Some(text), None) => CaptureSource::Json(pointer(text)?),
         (None, Some(header)) => {
-            From::Header(parts::any_header_name(header).map_err(|why| fields.error(why))?)
+            CaptureSource::Header(parts::any_header_name(header).map_err(|why| fields.error(why))?)
         }
-        (None, None) => From::Body,
+        (None, None) => CaptureSource::Body,
     };
     let (after, before) = (fields.text("after")?, fields.text("before")?);
-    if from == From::Body && after.is_none() && before.is_none() {
+    if source == CaptureSource::Body && after.is_none() && before.is_none() {
         return Err(fields.error(
             "expected where to find it: json = \"/pointer\", header = \"name\", or after = \"…\" and before = \"…\"",
         ));
@@ -244,7 +244,7 @@ fn capture(name: &str, node: &Node, place: &str) -> Result<Written, ScenarioErro
     let optional = fields.boolean("optional")?.unwrap_or(false);
     let keep = keep(&mut fields)?;
     fields.finish()?;
-    Ok(Written { capture: of(from, between, optional), keep, line: node.line })
+    Ok(CaptureDeclaration { capture: of(source, between, optional), keep, line: node.line })
 }
 
 /// `keep = true` or how many.

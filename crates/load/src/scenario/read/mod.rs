@@ -9,7 +9,7 @@ mod request;
 pub(crate) use files::{Files, read as read_file};
 pub(crate) use request::origin_of;
 
-use super::check::{Capture, From};
+use super::check::{Capture, CaptureSource};
 use super::document::{self, Fields, Kind, Node};
 use super::error::ScenarioError;
 use super::file::{Options, Scenario, Suggested};
@@ -288,7 +288,7 @@ impl Reader<'_> {
         let mut request = self.request(&mut fields, Scope::Setup, Some("login"))?;
         request.captures.push(Capture {
             name: names::LOGIN_TOKEN.into(),
-            from: From::Json(pointer),
+            source: CaptureSource::Json(pointer),
             between: None,
             optional: false,
             setup: Some(0),
@@ -310,7 +310,7 @@ impl Reader<'_> {
         }
         let place = |at: Option<usize>| at.and_then(|at| u16::try_from(at).ok());
         let mut captures = Vec::new();
-        for expect::Written { mut capture, keep, .. } in written {
+        for expect::CaptureDeclaration { mut capture, keep, .. } in written {
             let slot = self.names.slots.iter().position(|slot| slot.name == capture.name);
             if scope == Scope::Setup {
                 capture.setup =

@@ -74,7 +74,7 @@ fn children<'d>(node: &'d Node, key: &str) -> &'d [Node] {
     }
 }
 
-fn captured_by(node: &Node) -> Result<Vec<expect::Written>, ScenarioError> {
+fn captured_by(node: &Node) -> Result<Vec<expect::CaptureDeclaration>, ScenarioError> {
     match &node.kind {
         Kind::Table(_) => expect::captures(&mut Fields::of(node, "")?),
         _ => Ok(Vec::new()),
@@ -89,7 +89,7 @@ fn add_setup(names: &mut Names, name: &str, line: u32) -> Result<(), ScenarioErr
     Ok(())
 }
 
-fn add_slot(names: &mut Names, written: &expect::Written) -> Result<(), ScenarioError> {
+fn add_slot(names: &mut Names, written: &expect::CaptureDeclaration) -> Result<(), ScenarioError> {
     add(names, &written.capture.name, written.keep, written.line)
 }
 

@@ -57,7 +57,7 @@ fn offers_land_at_once_and_every_node_sees_them_in_one_order() {
 }
 
 #[test]
-fn whoever_got_nothing_is_woken_when_there_is_something() {
+fn a_reader_that_got_nothing_is_woken_by_the_next_entry() {
     let log = SimulatedLog::immediate();
     let mut reader = log.connect(1);
     reader.follow(Place(0));
@@ -201,7 +201,7 @@ fn what_was_dropped_or_forgotten_is_gone() {
 }
 
 #[test]
-fn who_is_elected_is_what_it_was_told() {
+fn the_elected_node_is_reported_as_set() {
     let settings = Settings { elects: true, ..Settings::default() };
     let log = SimulatedLog::by_hand(1).with(settings);
     let (a, b) = (log.connect(1), log.connect(2));

@@ -104,7 +104,7 @@ fn a_connection_serves_request_after_request_however_answers_are_delimited() {
 }
 
 #[test]
-fn connections_that_the_receiver_closes_are_made_anew_at_once() {
+fn connections_that_the_receiver_closes_are_reopened_at_once() {
     let bench = Bench::new();
     bench.append_keys(&["a"; 50]);
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";

@@ -17,7 +17,7 @@ struct StoredFact {
     event: Event,
 }
 
-impl Recorded for StoredFact {
+impl LogEvent for StoredFact {
     fn position(&self) -> Position {
         self.position
     }

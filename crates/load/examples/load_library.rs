@@ -1,4 +1,4 @@
-//! The load tester as a library: `cargo run --release --example embedded -- URL [connections]
+//! The load tester as a library: `cargo run --release --example load_library -- URL [connections]
 //! [seconds] [rate]`.
 //!
 //! By environment: `STREAMS=n` speaks HTTP/2 with so many streams on each connection (in clear or,

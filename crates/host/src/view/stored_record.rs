@@ -2,12 +2,12 @@
 
 use wellspring_log::RecordView;
 use wellspring_types::Position;
-use wellspring_views::view::Recorded;
+use wellspring_views::view::LogEvent;
 
 /// A record of the log.
 pub(super) struct StoredRecord<'a>(pub(super) RecordView<'a>);
 
-impl Recorded for StoredRecord<'_> {
+impl LogEvent for StoredRecord<'_> {
     fn position(&self) -> Position {
         self.0.position()
     }

@@ -1,0 +1,96 @@
+"""A client of the Wellspring event store.
+
+from wellspring import Client, NewEvent, matching, unless_exists
+
+log = Client("http://127.0.0.1:4000").log("main")
+claimed = matching(["UsernameClaimed"], ["username:ada"])
+log.append([NewEvent("UsernameClaimed", {"user": 1}, ["username:ada"])], unless_exists(claimed))
+"""
+
+from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
+from .client import Client
+from .cursor import Cursor, Place
+from .errors import (
+    AnotherHistory,
+    ConditionFailed,
+    Conflict,
+    Forbidden,
+    Invalid,
+    LeaseHeld,
+    LeaseLost,
+    NotFound,
+    OutcomeUnknown,
+    ServerFault,
+    Unauthenticated,
+    Unavailable,
+    Untrusted,
+    WellspringError,
+)
+from .events import (
+    ALL,
+    Condition,
+    Event,
+    Json,
+    NewEvent,
+    Projection,
+    Query,
+    QueryItem,
+    any_of,
+    matching,
+    projection,
+    unless_changed,
+    unless_exists,
+)
+from .leases import Fence, Lease
+from .links import Link, LinkDetails, Links, LinkStats
+from .log import Log
+from .retry import NO_RETRY, RetryPolicy
+from .subscription import Subscription
+
+__all__ = [
+    "ALL",
+    "NO_RETRY",
+    "Accepted",
+    "AnotherHistory",
+    "Appended",
+    "BulkAppended",
+    "Client",
+    "Condition",
+    "ConditionFailed",
+    "Conflict",
+    "Cursor",
+    "Event",
+    "Fence",
+    "Forbidden",
+    "Invalid",
+    "Json",
+    "Lease",
+    "LeaseHeld",
+    "LeaseLost",
+    "Link",
+    "LinkDetails",
+    "LinkStats",
+    "Links",
+    "Log",
+    "LogInfo",
+    "NewEvent",
+    "NotFound",
+    "OutcomeUnknown",
+    "Place",
+    "Projected",
+    "Projection",
+    "Query",
+    "QueryItem",
+    "RetryPolicy",
+    "ServerFault",
+    "Subscription",
+    "Unauthenticated",
+    "Unavailable",
+    "Untrusted",
+    "WellspringError",
+    "any_of",
+    "matching",
+    "projection",
+    "unless_changed",
+    "unless_exists",
+]

@@ -1,0 +1,158 @@
+"""Events, and the words of a request: queries, conditions and projections, as on the wire."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from .cursor import Cursor
+
+Json = Any
+"""Anything that `json.dumps` takes, except NaN and infinities."""
+
+
+@dataclass(frozen=True)
+class NewEvent:
+    """An event to be appended. Its data are JSON, or bytes."""
+
+    type: str
+    data: Json | bytes = None
+    tags: Iterable[str] = ()
+    id: str | None = None
+    metadata: Mapping[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as the server takes it."""
+        sent: dict[str, Any] = {"type": self.type, "tags": _texts(self.tags, "tags")}
+        if isinstance(self.data, (bytes, bytearray, memoryview)):
+            sent["data_base64"] = base64.b64encode(self.data).decode("ascii")
+        else:
+            sent["data"] = self.data
+        if self.id is not None:
+            sent["id"] = str(self.id)
+        if self.metadata is not None:
+            sent["metadata"] = dict(self.metadata)
+        return sent
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a log."""
+
+    position: int
+    type: str
+    tags: tuple[str, ...]
+    data: Json | bytes
+    recorded_at: str
+    id: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    history: str | None = None
+
+    @property
+    def cursor(self) -> Cursor:
+        """The place right after this event: save it once the event is processed."""
+        return Cursor(self.position, self.history)
+
+    @staticmethod
+    def of_json(found: Mapping[str, Any], history: str | None) -> Event:
+        """The event as the server shows it."""
+        encoded = found.get("data_base64")
+        return Event(
+            position=found["position"],
+            type=found["type"],
+            tags=tuple(found.get("tags", ())),
+            data=found.get("data") if encoded is None else base64.b64decode(encoded),
+            recorded_at=found.get("recorded_at", ""),
+            id=found.get("id"),
+            metadata=dict(found.get("metadata") or {}),
+            history=history,
+        )
+
+
+class QueryItem(TypedDict, total=False):
+    """Matches an event that has one of the types (if any are given) and all of the tags."""
+
+    types: list[str]
+    tags: list[str]
+
+
+class Query(TypedDict):
+    """Matches what one of its items matches; without items, every event."""
+
+    items: list[QueryItem]
+
+
+class Condition(TypedDict, total=False):
+    """What must hold for an append, else `ConditionFailed`."""
+
+    failIfEventsMatch: Query
+    after: int
+    failIfExists: Query
+
+
+class Projection(TypedDict, total=False):
+    """A reducer over the events of a query, run by the server."""
+
+    query: Query
+    reduce: Any
+    init: Any
+
+
+ALL: Query = {"items": []}
+"""Matches every event."""
+
+
+def matching(types: Iterable[str] = (), tags: Iterable[str] = ()) -> Query:
+    """Matches events that have one of the types (if any are given) and all of the tags."""
+    item: QueryItem = {}
+    if types := _texts(types, "types"):
+        item["types"] = types
+    if tags := _texts(tags, "tags"):
+        item["tags"] = tags
+    return {"items": [item] if item else []}
+
+
+def any_of(*queries: Query) -> Query:
+    """Matches what one of the queries matches."""
+    if any(not query["items"] for query in queries):
+        return ALL
+    return {"items": [item for query in queries for item in query["items"]]}
+
+
+def unless_exists(query: Query) -> Condition:
+    """A condition that fails if any event matches the query."""
+    return {"failIfExists": query}
+
+
+def unless_changed(query: Query, after: int) -> Condition:
+    """A condition that fails if any event after this position matches the query."""
+    return {"failIfEventsMatch": query, "after": after}
+
+
+_UNSET: Any = object()
+
+
+def projection(
+    reduce: Any,
+    types: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    *,
+    query: Query | None = None,
+    init: Any = _UNSET,
+) -> Projection:
+    """A reducer over the events with one of the types and all of the tags, or of a whole query.
+
+    `reduce` is `"count"`, `{"last": "/pointer"}` and so on, as the server's manual lists them.
+    """
+    made: Projection = {"query": query or matching(types, tags), "reduce": reduce}
+    if init is not _UNSET:
+        made["init"] = init
+    return made
+
+
+def _texts(texts: Iterable[str], name: str) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError(f"{name} must be a list of texts, not one text")
+    return list(texts)

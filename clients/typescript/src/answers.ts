@@ -1,0 +1,79 @@
+/** What a log answers, and the options of what it is asked. */
+
+import type { Place } from "./cursor.js";
+import type { Condition } from "./events.js";
+import type { Fence } from "./leases.js";
+
+/** Events that are on disk: the positions of the first and the last, and the head. */
+export interface Appended {
+  first: number;
+  last: number;
+  head: number;
+  /** Whether this is the answer to an earlier attempt. */
+  replayed: boolean;
+}
+
+/** Events that are in the server's memory, and on disk within milliseconds. */
+export interface Accepted {
+  accepted: number;
+}
+
+/** Events appended in batches; `first` and `last` are undefined if there were none. */
+export interface BulkAppended {
+  events: number;
+  first: number | undefined;
+  last: number | undefined;
+  /** Whether all of them had been appended by an earlier attempt. */
+  replayed: boolean;
+}
+
+/** States, the position they reflect, and the condition that protects a decision on them. */
+export interface Projected<S> {
+  states: S;
+  position: number;
+  condition: Condition;
+  history: string | undefined;
+}
+
+/** What the server says about a log. */
+export interface LogInfo {
+  name: string;
+  head: number;
+  diskBytes: number;
+  segments: number;
+  types: number;
+  tags: number;
+  moreTypes: boolean;
+  moreTags: boolean;
+  history: string | undefined;
+}
+
+export interface AppendOptions {
+  /** Names a request that outlives this process; the same key must come with the same events. */
+  key?: string;
+  fence?: Fence;
+  ack?: "durable" | "accepted";
+}
+
+export interface IngestOptions {
+  type?: string;
+  tags?: Iterable<string>;
+  ack?: "accepted" | "durable";
+}
+
+export interface ReadOptions {
+  /** Exclusive, and follows the direction: backwards, it means before. */
+  after?: Place;
+  limit?: number;
+  backwards?: boolean;
+  /** Events of one request. */
+  page?: number;
+}
+
+export interface SubscribeOptions {
+  after?: Place | "start" | "end";
+  /** A connection silent for this long is replaced; the server's heartbeat is 15 s by default. */
+  heartbeatTimeoutS?: number;
+  /** Without it, a subscription tries for ever to reconnect. */
+  giveUpAfterS?: number;
+}

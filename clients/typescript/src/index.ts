@@ -1,0 +1,60 @@
+/** A client of the Wellspring event store. */
+
+export type {
+  Accepted,
+  AppendOptions,
+  Appended,
+  BulkAppended,
+  IngestOptions,
+  LogInfo,
+  Projected,
+  ReadOptions,
+  SubscribeOptions,
+} from "./answers.js";
+export { Client, type ClientOptions } from "./client.js";
+export { Cursor, type Place } from "./cursor.js";
+export {
+  AnotherHistory,
+  ConditionFailed,
+  Conflict,
+  type ConflictPlace,
+  Forbidden,
+  Invalid,
+  LeaseHeld,
+  LeaseLost,
+  NotFound,
+  OutcomeUnknown,
+  ServerFault,
+  Unauthenticated,
+  Unavailable,
+  Untrusted,
+  WellspringError,
+} from "./errors.js";
+export {
+  ALL,
+  type Condition,
+  Event,
+  type Json,
+  type NewEvent,
+  type Projection,
+  type Query,
+  type QueryItem,
+  anyOf,
+  matching,
+  projection,
+  unlessChanged,
+  unlessExists,
+} from "./events.js";
+export { type Fence, Lease } from "./leases.js";
+export {
+  type Link,
+  type LinkChange,
+  type LinkDetails,
+  type LinkStats,
+  Links,
+  type NewLink,
+} from "./links.js";
+export { Log, type States } from "./log.js";
+export { DEFAULT_RETRY, NO_RETRY, type RetryPolicy } from "./retry.js";
+export { Subscription } from "./subscription.js";
+export type { Credentials, Secret } from "./transport.js";

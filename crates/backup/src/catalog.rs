@@ -1,0 +1,76 @@
+//! The backups in a store.
+
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{Manifest, manifest_file};
+use crate::store::{Store, get};
+
+/// The names of the backups in a store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalog {
+    /// Finished ones, the oldest first.
+    pub finished: Vec<String>,
+    /// Those that were begun and not finished, the oldest first.
+    pub unfinished: Vec<String>,
+}
+
+impl Catalog {
+    /// Looks for the backups in a store.
+    ///
+    /// # Errors
+    /// [`BackupError`]: it cannot be listed.
+    pub fn of(store: &mut dyn Store) -> Outcome<Catalog> {
+        let files = store.list("backups/")?;
+        let named = |suffix: &str| {
+            let names = files.iter().filter_map(|(name, _)| {
+                let name = name.strip_prefix("backups/")?.strip_suffix(suffix)?;
+                Some(name.to_owned())
+            });
+            let mut names: Vec<String> = names.collect();
+            names.sort_unstable();
+            names
+        };
+        let finished = named(".json");
+        let mut unfinished = named(".begun");
+        unfinished.retain(|name| !finished.contains(name));
+        Ok(Catalog { finished, unfinished })
+    }
+
+    /// The backup of this name, or the newest finished one.
+    ///
+    /// # Errors
+    /// [`BackupError::Unfinished`], [`BackupError::NotFound`].
+    pub fn choose(&self, name: Option<&str>, place: &str) -> Outcome<String> {
+        let Some(name) = name else {
+            return match (self.finished.last(), self.unfinished.last()) {
+                (Some(newest), _) => Ok(newest.clone()),
+                (None, Some(begun)) => Err(BackupError::Unfinished { name: begun.clone() }),
+                (None, None) => {
+                    Err(BackupError::NotFound { what: format!("{place} holds no backup") })
+                }
+            };
+        };
+        if self.finished.iter().any(|known| known == name) {
+            return Ok(name.to_owned());
+        }
+        if self.unfinished.iter().any(|known| known == name) {
+            return Err(BackupError::Unfinished { name: name.to_owned() });
+        }
+        let what = match self.finished.is_empty() {
+            true => format!("{place} holds no finished backup"),
+            false => {
+                format!("{place} holds no backup {name}; it has {}", self.finished.join(", "))
+            }
+        };
+        Err(BackupError::NotFound { what })
+    }
+}
+
+/// Reads the manifest of a finished backup.
+///
+/// # Errors
+/// [`BackupError`].
+pub fn manifest(store: &mut dyn Store, name: &str) -> Outcome<Manifest> {
+    let file = manifest_file(name);
+    let content = get(store, &file)?;
+    Manifest::decode(&content, &file)
+}

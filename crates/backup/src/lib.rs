@@ -1,0 +1,43 @@
+//! Backups of a server's logs.
+//!
+//! A [`Source`] says what is durable at one moment and hands out the bytes; [`take`](take::take)
+//! verifies them batch by batch on their way into a [`Store`]: a folder, a tar archive, an object
+//! store. A backup exists once its [manifest](Manifest) does, which is written last.
+//! [`restore`](restore::restore) makes a data folder of one, whole or up to a position or a time;
+//! [`verify`](verify::verify) reads one; [`mend`](mend::mend) replaces what is damaged in a data
+//! folder.
+//!
+//! ```text
+//! store/
+//!   backups/20261125T214438Z.json                       a manifest: this backup is finished
+//!   backups/20261126T214438Z.begun                      this one is not
+//!   segments/4f1c09d2a87b4e6f/00000000000000000001-268435393.seg
+//!            history          base                 bytes
+//! ```
+//!
+//! Segments never change, so backups share them: the next one brings only what is new. Synchronous;
+//! no HTTP.
+
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+mod cut;
+mod fault;
+pub mod manifest;
+pub mod mend;
+mod pace;
+pub mod plan;
+pub mod prune;
+pub mod restore;
+pub mod source;
+pub mod store;
+pub mod take;
+pub mod verify;
+
+pub use cut::Cut;
+pub use fault::{BackupError, Outcome};
+pub use manifest::Manifest;
+pub use pace::Pace;
+pub use plan::BackupPlan;
+pub use source::Source;
+pub use store::Store;

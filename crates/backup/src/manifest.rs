@@ -1,0 +1,192 @@
+//! The manifest of a backup: what it holds, and the checksums of it.
+
+use crate::fault::{BackupError, Outcome};
+use serde::{Deserialize, Serialize};
+use wellspring_types::Position;
+
+/// The version of the manifest's format.
+pub const FORMAT: u32 = 1;
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The backup's name: when it was begun, as in `20261125T214438Z`.
+    pub name: String,
+    /// The version of the server it was taken from.
+    pub version: String,
+    /// The moment that it shows, µs since 1970 UTC.
+    pub taken_at_us: u64,
+    /// The logs, by name.
+    pub logs: Vec<LogBackup>,
+}
+
+/// One log in a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogBackup {
+    /// Its name.
+    pub name: String,
+    /// The id of its history.
+    pub history: String,
+    /// Its last position.
+    pub head: Position,
+    /// When the event there was recorded, µs since 1970 UTC; 0 if there is none.
+    pub recorded_at_us: u64,
+    /// Its segments in order.
+    pub segments: Vec<SegmentBackup>,
+}
+
+/// One segment in a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentBackup {
+    /// Position of its first event.
+    pub base: Position,
+    /// Position after its last event.
+    pub next: Position,
+    /// Number of bytes.
+    pub bytes: u64,
+    /// CRC32C of these bytes.
+    pub crc32c: u32,
+    /// When its last event was recorded, µs since 1970 UTC; 0 if it has none.
+    pub recorded_at_us: u64,
+}
+
+impl SegmentBackup {
+    /// Its name in the store.
+    #[must_use]
+    pub fn file(&self, history: &str) -> String {
+        segment_file(history, self.base, self.bytes)
+    }
+}
+
+/// The name of a segment's bytes in a store.
+pub(crate) fn segment_file(history: &str, base: Position, bytes: u64) -> String {
+    format!("segments/{history}/{base:020}-{bytes}.seg")
+}
+
+/// The name of a backup's manifest in a store.
+pub(crate) fn manifest_file(name: &str) -> String {
+    format!("backups/{name}.json")
+}
+
+/// The name of the mark of an unfinished backup in a store.
+pub(crate) fn begun_file(name: &str) -> String {
+    format!("backups/{name}.begun")
+}
+
+/// The manifest with the checksum of its bytes, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Sealed<M> {
+    manifest: M,
+    /// CRC32C of the manifest's JSON without white space.
+    crc32c: u32,
+}
+
+impl Manifest {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let bare = serde_json::to_vec(self).expect("numbers and texts only");
+        let sealed = Sealed { manifest: self, crc32c: crc32c::crc32c(&bare) };
+        serde_json::to_vec_pretty(&sealed).expect("numbers and texts only")
+    }
+
+    /// Reads it. `file` is for errors.
+    ///
+    /// # Errors
+    /// [`BackupError::Damaged`], [`BackupError::UnknownVersion`].
+    pub fn decode(bytes: &[u8], file: &str) -> Outcome<Manifest> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let damaged = |what: String| BackupError::Damaged { file: file.to_owned(), what };
+        let version = serde_json::from_slice::<Sealed<Version>>(bytes)
+            .map_err(|error| damaged(format!("it is not the manifest of a backup ({error})")))?;
+        if version.manifest.format != FORMAT {
+            let version = version.manifest.format;
+            return Err(BackupError::UnknownVersion { file: file.to_owned(), version });
+        }
+        let sealed = serde_json::from_slice::<Sealed<Manifest>>(bytes)
+            .map_err(|error| damaged(format!("it is not the manifest of a backup ({error})")))?;
+        let bare = serde_json::to_vec(&sealed.manifest).expect("numbers and texts only");
+        if crc32c::crc32c(&bare) != sealed.crc32c {
+            return Err(damaged("its checksum does not match".into()));
+        }
+        Ok(sealed.manifest)
+    }
+
+    /// The log of this name.
+    ///
+    /// # Errors
+    /// [`BackupError::NotFound`].
+    pub fn log(&self, name: &str) -> Outcome<&LogBackup> {
+        self.logs.iter().find(|log| log.name == name).ok_or_else(|| BackupError::NotFound {
+            what: format!("the backup {} has no log {name}", self.name),
+        })
+    }
+
+    /// The names of all files that it needs.
+    pub fn files(&self) -> impl Iterator<Item = String> + '_ {
+        let of = |log: &'_ LogBackup| {
+            log.segments.iter().map(|segment| segment.file(&log.history)).collect::<Vec<_>>()
+        };
+        self.logs.iter().flat_map(of)
+    }
+
+    /// The bytes of all segments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.logs.iter().flat_map(|log| &log.segments).map(|segment| segment.bytes).sum()
+    }
+
+    /// The number of events.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.logs.iter().map(|log| log.head).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let segment = SegmentBackup { base: 1, next: 9, bytes: 900, crc32c: 7, recorded_at_us: 5 };
+        let log = LogBackup {
+            name: "main".into(),
+            history: "4f1c09d2a87b4e6f".into(),
+            head: 8,
+            recorded_at_us: 5,
+            segments: vec![segment],
+        };
+        Manifest {
+            format: FORMAT,
+            name: "20261125T214438Z".into(),
+            version: "0.1.0".into(),
+            taken_at_us: 6,
+            logs: vec![log],
+        }
+    }
+
+    #[test]
+    fn a_manifest_reads_back_and_no_change_of_it_passes() {
+        let bytes = manifest().encode();
+        assert_eq!(Manifest::decode(&bytes, "m").unwrap(), manifest());
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            // White space and the names of members aside, nothing may change unseen.
+            if let Ok(read) = Manifest::decode(&bad, "m") {
+                assert_eq!(read, manifest(), "byte {at}");
+            }
+            assert!(Manifest::decode(&bytes[..at], "m").is_err());
+        }
+        let newer = String::from_utf8(bytes).unwrap().replace("\"format\": 1", "\"format\": 2");
+        assert!(matches!(
+            Manifest::decode(newer.as_bytes(), "m"),
+            Err(BackupError::UnknownVersion { version: 2, .. })
+        ));
+    }
+}

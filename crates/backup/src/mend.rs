@@ -1,0 +1,145 @@
+//! Mending: damaged segments of a data folder are replaced from a backup.
+
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{LogBackup, SegmentBackup};
+use crate::store::Store;
+use crate::verify::check_end;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wellspring_log::history_of_salt;
+use wellspring_log::segment::segment_name;
+use wellspring_log::segment_reader::SegmentReader;
+use wellspring_types::Position;
+
+/// A segment that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MendedSegment {
+    /// Its file.
+    pub file: PathBuf,
+    /// Where the damaged file is kept.
+    pub kept_as: PathBuf,
+    /// Bytes from the backup.
+    pub from_backup_bytes: u64,
+    /// Bytes that were recorded after the backup, from the file itself.
+    pub own_bytes: u64,
+}
+
+/// Replaces the segment with this base in the folder of a log, which no process may have open: its
+/// bytes up to where the backup ends come from the backup, those recorded later from the file. The
+/// result is verified before it takes the file's place.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if the backup is one of another history, or lacks the segment;
+/// [`BackupError::Damaged`] if the result would be damaged, too: the damage is later than the
+/// backup. The folder is unchanged then.
+pub fn mend(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    dir: &Path,
+    base: Position,
+) -> Outcome<MendedSegment> {
+    let Some(segment) = log.segments.iter().find(|segment| segment.base == base) else {
+        let (name, head) = (&log.name, log.head);
+        return Err(BackupError::Unfit(format!(
+            "the backup has no segment of the log {name} that begins at position {base}; it \
+             reaches position {head}. Restore it to another folder, or mend from a newer backup"
+        )));
+    };
+    let path = dir.join(segment_name(base));
+    let mended = path.with_extension("seg.tmp");
+    let own_bytes = compose(store, log, segment, &path, &mended);
+    let own_bytes = match own_bytes.and_then(|own| check(&mended, segment, own).map(|()| own)) {
+        Ok(own_bytes) => own_bytes,
+        Err(error) => {
+            let _ = fs::remove_file(&mended);
+            return Err(error);
+        }
+    };
+    let kept_as = path.with_extension("seg.damaged");
+    let replaced = || -> io::Result<()> {
+        fs::rename(&path, &kept_as)?;
+        fs::rename(&mended, &path)?;
+        File::open(dir)?.sync_all()
+    };
+    replaced().map_err(BackupError::io(format!("replacing {}", path.display())))?;
+    Ok(MendedSegment { file: path, kept_as, from_backup_bytes: segment.bytes, own_bytes })
+}
+
+/// Writes the backup's bytes, then what the file has beyond them; returns the number of the latter.
+fn compose(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    segment: &SegmentBackup,
+    path: &Path,
+    mended: &Path,
+) -> Outcome<u64> {
+    let file = segment.file(&log.history);
+    let writing = || BackupError::io(format!("writing {}", mended.display()));
+    check_same_history(path, log)?;
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let mut out = options.open(mended).map_err(writing())?;
+    let mut source = store.read(&file)?;
+    let copied = io::copy(&mut source, &mut out).map_err(writing())?;
+    if copied != segment.bytes {
+        let what = format!("it has {copied} bytes, not {}", segment.bytes);
+        return Err(BackupError::Damaged { file, what });
+    }
+    let mut own_bytes = 0;
+    match File::open(path) {
+        Ok(mut own) => {
+            own.seek(SeekFrom::Start(segment.bytes)).map_err(writing())?;
+            own_bytes = io::copy(&mut own, &mut out).map_err(writing())?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(BackupError::Io { doing: format!("reading {}", path.display()), error });
+        }
+    }
+    out.flush().and_then(|()| out.sync_all()).map_err(writing())?;
+    Ok(own_bytes)
+}
+
+/// The history of the log in the folder, from its first segment, if that can be read.
+fn check_same_history(path: &Path, log: &LogBackup) -> Outcome<()> {
+    let first = path.with_file_name(segment_name(1));
+    let Ok(file) = File::open(&first) else { return Ok(()) };
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let Ok(reader) = SegmentReader::begin(BufReader::new(file), "first", 1, bytes) else {
+        return Ok(());
+    };
+    let history = history_of_salt(reader.header().salt).to_string();
+    if history == log.history {
+        return Ok(());
+    }
+    Err(BackupError::Unfit(format!(
+        "the log {} has the history {history}, the backup has {}: it is a backup of another log, or \
+         of this one before it was restored",
+        log.name, log.history
+    )))
+}
+
+/// Verifies the composed file: the backup's part as the manifest says, the rest by its batches.
+fn check(mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<()> {
+    let shown = mended.display().to_string();
+    let failed = |fault| BackupError::of_segment(&shown, fault);
+    let open = || File::open(mended).map_err(BackupError::io(format!("reading {shown}")));
+    let part = BufReader::new(open()?).take(segment.bytes);
+    let mut reader =
+        SegmentReader::begin(part, &shown, segment.base, segment.bytes).map_err(failed)?;
+    reader.read_to_end().map_err(failed)?;
+    check_end(&reader, segment)
+        .map_err(|what| BackupError::Damaged { file: shown.clone(), what })?;
+    let bytes = segment.bytes + own_bytes;
+    let mut reader = SegmentReader::begin(BufReader::new(open()?), &shown, segment.base, bytes)
+        .map_err(failed)?;
+    reader.read_to_end().map_err(|fault| match BackupError::of_segment(&shown, fault) {
+        BackupError::Damaged { what, .. } => BackupError::Damaged {
+            file: shown.clone(),
+            what: format!("{what}; this was recorded after the backup, which cannot mend it"),
+        },
+        other => other,
+    })
+}

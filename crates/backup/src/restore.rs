@@ -1,0 +1,251 @@
+//! Restoring: a data folder is made of a backup, whole or up to a position or a moment.
+//!
+//! Everything is verified while it is written. The logs are written into a folder beside their
+//! place and get it with one rename, so there is a whole restored folder or none.
+
+use crate::cut::{Cut, Kept};
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{LogBackup, Manifest, SegmentBackup};
+use crate::store::Store;
+use crate::take::Progress;
+use crate::verify::check_end;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use wellspring_log::history_of_salt;
+use wellspring_log::segment::{draw_salt, segment_name};
+use wellspring_log::segment_copy::SegmentCopy;
+use wellspring_log::segment_reader::SegmentReader;
+use wellspring_log::storage::create_folder;
+use wellspring_types::Position;
+
+const BUFFER_BYTES: usize = 1 << 20;
+/// Where the logs are written before they get their place.
+const UNFINISHED: &str = "logs.restoring";
+
+/// Which history a restored log has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryChoice {
+    /// Another one: consumers may have seen events that the restored log lacks.
+    New,
+    /// The one of the backup. Only if nothing was appended after the backup, as when a server that
+    /// stands still moves to another machine.
+    Kept,
+}
+
+/// What to restore.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only these logs; all, if there are none.
+    pub logs: Vec<String>,
+    /// Up to where.
+    pub cut: Cut,
+    /// With which history.
+    pub history: HistoryChoice,
+}
+
+/// A restored log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredLog {
+    /// Its name.
+    pub name: String,
+    /// Its last position.
+    pub head: Position,
+    /// How many events of the backup were left out.
+    pub left_out: u64,
+    /// The id of the history in the backup.
+    pub history_before: String,
+    /// The id of its history now.
+    pub history: String,
+}
+
+/// Restores a backup into the data folder `data`, which must not hold logs yet.
+///
+/// # Errors
+/// [`BackupError`]. The folder holds no log then.
+pub fn restore(
+    store: &mut dyn Store,
+    manifest: &Manifest,
+    data: &Path,
+    wanted: &Wanted,
+    progress: Progress<'_>,
+) -> Outcome<Vec<RestoredLog>> {
+    let chosen: Vec<&LogBackup> = match wanted.logs.as_slice() {
+        [] => manifest.logs.iter().collect(),
+        names => names.iter().map(|name| manifest.log(name)).collect::<Outcome<_>>()?,
+    };
+    check_cut(&chosen, wanted)?;
+    let logs = data.join("logs");
+    let failed = |doing: &str| BackupError::io(format!("{doing} {}", data.display()));
+    create_folder(data).map_err(failed("creating"))?;
+    check_vacant(&logs)?;
+    let unfinished = data.join(UNFINISHED);
+    match fs::remove_dir_all(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("clearing")(error));
+        }
+        _ => {}
+    }
+    create_folder(&unfinished).map_err(failed("writing to"))?;
+    let mut restoring = Restoring {
+        store,
+        wanted,
+        done_bytes: 0,
+        all_bytes: chosen.iter().flat_map(|log| &log.segments).map(|s| s.bytes).sum(),
+        progress,
+    };
+    let mut restored = Vec::new();
+    for log in chosen {
+        restored.push(restoring.log(log, &unfinished.join(&log.name))?);
+    }
+    sync_folder(&unfinished)?;
+    fs::rename(&unfinished, &logs).map_err(failed("writing to"))?;
+    sync_folder(data)?;
+    Ok(restored)
+}
+
+/// A position makes sense for one log, and only if the backup reaches it.
+fn check_cut(chosen: &[&LogBackup], wanted: &Wanted) -> Outcome<()> {
+    let Cut::After(position) = wanted.cut else { return Ok(()) };
+    let [log] = chosen else {
+        let what = "a position is one of a single log: name it (a time fits all logs)";
+        return Err(BackupError::Unfit(what.into()));
+    };
+    if position > log.head {
+        let (name, head) = (&log.name, log.head);
+        return Err(BackupError::Unfit(format!(
+            "the backup holds the log {name} up to position {head}, not {position}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_vacant(logs: &Path) -> Outcome<()> {
+    match fs::read_dir(logs).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(BackupError::Unfit(format!(
+            "{} is not empty: a backup is restored into a data folder without logs; name another \
+             one, or move that one away",
+            logs.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(BackupError::Io { doing: format!("reading {}", logs.display()), error }),
+    }
+}
+
+fn sync_folder(dir: &Path) -> Outcome<()> {
+    File::open(dir)
+        .and_then(|folder| folder.sync_all())
+        .map_err(BackupError::io(format!("writing {}", dir.display())))
+}
+
+struct Restoring<'a> {
+    store: &'a mut dyn Store,
+    wanted: &'a Wanted,
+    done_bytes: u64,
+    all_bytes: u64,
+    progress: Progress<'a>,
+}
+
+/// Whether segments follow.
+enum Next {
+    Segment,
+    End,
+}
+
+impl Restoring<'_> {
+    fn log(&mut self, log: &LogBackup, dir: &Path) -> Outcome<RestoredLog> {
+        create_folder(dir).map_err(BackupError::io(format!("creating {}", dir.display())))?;
+        let mut restored = RestoredLog {
+            name: log.name.clone(),
+            head: 0,
+            left_out: 0,
+            history_before: log.history.clone(),
+            history: log.history.clone(),
+        };
+        for segment in &log.segments {
+            let next = self.segment(log, segment, dir, &mut restored)?;
+            self.done_bytes += segment.bytes;
+            (self.progress)(self.done_bytes, self.all_bytes);
+            if let Next::End = next {
+                break;
+            }
+        }
+        restored.left_out = log.head - restored.head;
+        sync_folder(dir)?;
+        Ok(restored)
+    }
+
+    fn segment(
+        &mut self,
+        log: &LogBackup,
+        segment: &SegmentBackup,
+        dir: &Path,
+        restored: &mut RestoredLog,
+    ) -> Outcome<Next> {
+        let file = segment.file(&log.history);
+        let of_segment = |fault| BackupError::of_segment(&file, fault);
+        let damaged = |what: String| BackupError::Damaged { file: file.clone(), what };
+        let path = dir.join(segment_name(segment.base));
+        let writing = || BackupError::io(format!("writing {}", path.display()));
+        let mut reader =
+            SegmentReader::begin(self.store.read(&file)?, &file, segment.base, segment.bytes)
+                .map_err(of_segment)?;
+        if reader.header().source.is_some() {
+            return Err(BackupError::Unfit(format!("{file} is that of a copy of a shared log")));
+        }
+        if segment.base == 1 {
+            check_history(log, reader.header().salt).map_err(damaged)?;
+        }
+        // The salt of the first segment is what the history derives from.
+        let is_first = segment.base == 1 && self.wanted.history == HistoryChoice::New;
+        let salt = is_first.then(draw_salt);
+        if let Some(salt) = salt {
+            restored.history = history_of_salt(salt).to_string();
+        }
+        let mut options = File::options();
+        options.create_new(true).write(true).mode(0o600);
+        let out = options.open(&path).map_err(writing())?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+        let mut copy = SegmentCopy::begin(out, reader.header(), salt).map_err(writing())?;
+        let mut next = Next::Segment;
+        while let Some(batch) = reader.next_batch().map_err(of_segment)? {
+            match self.wanted.cut.of(&batch)? {
+                Kept::All => {
+                    copy.add(&batch).map_err(writing())?;
+                    restored.head = batch.header.last();
+                }
+                Kept::Some(events) => {
+                    copy.add_part(&batch, events).map_err(writing())?;
+                    restored.head = batch.header.first + u64::from(events) - 1;
+                    next = Next::End;
+                }
+                Kept::Nothing => next = Next::End,
+            }
+            if let Next::End = next {
+                break;
+            }
+        }
+        if let Next::Segment = next {
+            check_end(&reader, segment).map_err(damaged)?;
+        }
+        let (out, _) = copy.finish();
+        finish(out).map_err(writing())?;
+        Ok(next)
+    }
+}
+
+fn finish(mut out: BufWriter<File>) -> io::Result<()> {
+    out.flush()?;
+    out.get_ref().sync_all()
+}
+
+/// The first segment tells the history, which has to be the manifest's.
+fn check_history(log: &LogBackup, salt: u64) -> Result<(), String> {
+    let found = history_of_salt(salt).to_string();
+    if found == log.history {
+        return Ok(());
+    }
+    Err(format!("it belongs to the history {found}, not {}", log.history))
+}

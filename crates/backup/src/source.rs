@@ -1,0 +1,95 @@
+//! Where a backup comes from: a server over HTTP, or the process that has the logs open.
+
+use crate::fault::{BackupError, Outcome};
+use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+use wellspring_log::{Clock, Extent, HeadGate, Log, ReadError};
+
+/// A source of backups.
+pub trait Source {
+    /// What is durable now, in all logs at one moment.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn plan(&mut self) -> Outcome<BackupPlan>;
+
+    /// The bytes of one segment of the plan.
+    ///
+    /// # Errors
+    /// [`BackupError`]: the log was deleted since, say.
+    fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>>;
+}
+
+/// The logs that this process has open. What a plan names can be read until the next plan, also
+/// after the log was closed or deleted.
+pub struct OpenLogs {
+    gate: HeadGate,
+    clock: Arc<dyn Clock>,
+    version: String,
+    list: Box<dyn Fn() -> Vec<(String, Log)> + Send>,
+    extents: BTreeMap<String, Extent>,
+}
+
+impl OpenLogs {
+    /// The logs that `list` returns, all of which have this gate.
+    pub fn new(
+        gate: HeadGate,
+        clock: Arc<dyn Clock>,
+        version: impl Into<String>,
+        list: impl Fn() -> Vec<(String, Log)> + Send + 'static,
+    ) -> OpenLogs {
+        let (version, list) = (version.into(), Box::new(list));
+        OpenLogs { gate, clock, version, list, extents: BTreeMap::new() }
+    }
+}
+
+fn of_read(error: ReadError) -> BackupError {
+    match error {
+        ReadError::Corrupt(corruption) => {
+            let what = format!("at byte {}: {}", corruption.offset, corruption.what);
+            BackupError::Damaged { file: corruption.file, what }
+        }
+        other => BackupError::Refused { detail: other.to_string(), status: None },
+    }
+}
+
+impl Source for OpenLogs {
+    fn plan(&mut self) -> Outcome<BackupPlan> {
+        let logs = (self.list)();
+        let taken_at_us;
+        self.extents = {
+            let held = self.gate.hold();
+            taken_at_us = self.clock.wall_us();
+            logs.iter().map(|(name, log)| (name.clone(), log.extent(&held))).collect()
+        };
+        let mut planned = Vec::with_capacity(self.extents.len());
+        for (name, extent) in &self.extents {
+            let Some(history) = extent.history.filter(|_| !extent.is_copy) else {
+                return Err(BackupError::Refused {
+                    detail: format!(
+                        "the log {name} is a copy of a shared log: back up the database that its \
+                         journal is in"
+                    ),
+                    status: Some(409),
+                });
+            };
+            let log = PlannedLog::of(name.clone(), history.to_string(), extent);
+            planned.push(log.map_err(of_read)?);
+        }
+        Ok(BackupPlan { version: self.version.clone(), taken_at_us, logs: planned })
+    }
+
+    fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>> {
+        let extent = self
+            .extents
+            .get(&log.name)
+            .and_then(|extent| extent.segments.iter().find(|known| known.base() == segment.base));
+        let Some(extent) = extent else {
+            let what = format!("the log {} has no segment {}", log.name, segment.base);
+            return Err(BackupError::NotFound { what });
+        };
+        Ok(Box::new(extent.read_from(0).map_err(of_read)?))
+    }
+}

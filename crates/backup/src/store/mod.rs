@@ -1,0 +1,88 @@
+//! Where backups are kept: files by name, written whole or not at all.
+
+mod archive;
+mod folder;
+#[cfg(feature = "s3")]
+mod s3;
+
+pub use archive::{ArchiveReader, ArchiveWriter};
+pub use folder::FolderStore;
+#[cfg(feature = "s3")]
+pub use s3::S3Store;
+
+use crate::fault::{BackupError, Outcome};
+use std::io::{Read, Write};
+
+/// Files by name. Names are like relative paths.
+pub trait Store {
+    /// Where it is, for messages.
+    fn place(&self) -> String;
+
+    /// The files whose names begin with `prefix`, which ends with `/`: names and lengths in bytes,
+    /// in any order.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>>;
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`BackupError::NotFound`] or another.
+    fn read(&mut self, name: &str) -> Outcome<Box<dyn Read + '_>>;
+
+    /// Begins a file of exactly `bytes` bytes. It has no name before it is
+    /// [finished](PendingFile::finish); dropped before that, it never existed.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn create(&mut self, name: &str, bytes: u64) -> Outcome<Box<dyn PendingFile + '_>>;
+
+    /// Removes a file; one that does not exist is removed already.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn remove(&mut self, name: &str) -> Outcome<()>;
+
+    /// Ends the use of the store: what was written is there for good.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn close(&mut self) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+/// A file that is being written.
+pub trait PendingFile: Write {
+    /// Gives it its name, durably.
+    ///
+    /// # Errors
+    /// [`BackupError`]; the file does not exist then.
+    fn finish(self: Box<Self>) -> Outcome<()>;
+}
+
+/// Writes a small file.
+///
+/// # Errors
+/// [`BackupError`].
+pub(crate) fn put(store: &mut dyn Store, name: &str, content: &[u8]) -> Outcome<()> {
+    let mut file = store.create(name, content.len() as u64)?;
+    file.write_all(content).map_err(BackupError::io(format!("writing {name}")))?;
+    file.finish()
+}
+
+/// Reads a small file.
+///
+/// # Errors
+/// [`BackupError`].
+pub(crate) fn get(store: &mut dyn Store, name: &str) -> Outcome<Vec<u8>> {
+    let mut content = Vec::new();
+    let mut file = store.read(name)?;
+    file.read_to_end(&mut content).map_err(BackupError::io(format!("reading {name}")))?;
+    Ok(content)
+}
+
+fn not_found(place: &str, name: &str) -> BackupError {
+    BackupError::NotFound { what: format!("there is no {name} in {place}") }
+}

@@ -1,0 +1,237 @@
+//! Taking a backup: what is durable at one moment goes from a source to a store, verified batch by
+//! batch on the way.
+
+use crate::catalog::{self, Catalog};
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{
+    FORMAT, LogBackup, Manifest, SegmentBackup, begun_file, manifest_file, segment_file,
+};
+use crate::pace::{Pace, Paced};
+use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
+use crate::source::Source;
+use crate::store::{PendingFile, Store, put};
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read};
+use wellspring_log::segment_reader::SegmentReader;
+use wellspring_types::moment::push_rfc3339;
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What became of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+    /// Bytes that were in the store already, from earlier backups.
+    pub reused_bytes: u64,
+}
+
+/// Told of progress: bytes done, and bytes in all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Takes a backup. `pace` bounds what is read from the source.
+///
+/// # Errors
+/// [`BackupError`]. The store then holds an unfinished backup, which is refused by name; another
+/// attempt uses what is there.
+pub fn take(
+    source: &mut dyn Source,
+    store: &mut dyn Store,
+    pace: &mut Pace,
+    progress: Progress<'_>,
+) -> Outcome<Taken> {
+    let plan = source.plan()?;
+    let earlier = Catalog::of(store)?;
+    let name = name_of(&plan, &earlier);
+    put(store, &begun_file(&name), b"")?;
+    let known = known_segments(store, &earlier)?;
+    let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
+    let mut taken = Taken {
+        manifest: Manifest {
+            format: FORMAT,
+            name: name.clone(),
+            version: plan.version.clone(),
+            taken_at_us: plan.taken_at_us,
+            logs: Vec::new(),
+        },
+        copied_bytes: 0,
+        reused_bytes: 0,
+    };
+    let all_bytes = plan.bytes();
+    for log in &plan.logs {
+        let mut segments = Vec::with_capacity(log.segments.len());
+        for planned in &log.segments {
+            let file = segment_file(&log.history, planned.base, planned.bytes);
+            let is_stored = stored.get(&file) == Some(&planned.bytes);
+            let done_bytes = taken.copied_bytes + taken.reused_bytes;
+            let segment = match known.get(&file).filter(|_| is_stored) {
+                Some(segment) => Some(segment.clone()),
+                // Left by an unfinished backup.
+                None if is_stored => reread(store, &file, planned).ok(),
+                None => None,
+            };
+            let segment = match segment {
+                Some(segment) => {
+                    taken.reused_bytes += planned.bytes;
+                    segment
+                }
+                None => {
+                    let told = &mut |bytes| progress(done_bytes + bytes, all_bytes);
+                    let segment = copy((source, store), (log, planned), (pace, told))?;
+                    taken.copied_bytes += planned.bytes;
+                    segment
+                }
+            };
+            check_planned(&file, planned, &segment)?;
+            segments.push(segment);
+            progress(taken.copied_bytes + taken.reused_bytes, all_bytes);
+        }
+        taken.manifest.logs.push(log_backup(log, segments)?);
+    }
+    put(store, &manifest_file(&name), &taken.manifest.encode())?;
+    store.remove(&begun_file(&name))?;
+    store.close()?;
+    Ok(taken)
+}
+
+/// The name of a new backup: the moment, as in `20261125T214438Z`, and a number if it is taken.
+fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
+    let mut text = Vec::new();
+    push_rfc3339(&mut text, plan.taken_at_us);
+    let text = String::from_utf8_lossy(&text);
+    let seconds = text.split('.').next().unwrap_or(&text).replace(['-', ':'], "");
+    let name = format!("{}Z", seconds.trim_end_matches('Z'));
+    let is_taken =
+        |name: &String| earlier.finished.contains(name) || earlier.unfinished.contains(name);
+    let numbered = (2..).map(|n| format!("{name}-{n}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
+}
+
+/// The segments of the finished backups, by file.
+fn known_segments(
+    store: &mut dyn Store,
+    earlier: &Catalog,
+) -> Outcome<HashMap<String, SegmentBackup>> {
+    let mut known = HashMap::new();
+    for name in &earlier.finished {
+        // A damaged manifest concerns its own backup only.
+        let Ok(manifest) = catalog::manifest(store, name) else { continue };
+        for log in &manifest.logs {
+            for segment in &log.segments {
+                known.insert(segment.file(&log.history), segment.clone());
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// A source's bytes, which go to a file of the store as they are read.
+struct Tee<'a, R> {
+    source: R,
+    file: &'a mut dyn PendingFile,
+    /// The first error of the file, which is not one of the source.
+    failed: &'a mut Option<io::Error>,
+    read: u64,
+    told: &'a mut dyn FnMut(u64),
+}
+
+impl<R: Read> Read for Tee<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let got = self.source.read(buf)?;
+        if let Err(error) = self.file.write_all(&buf[..got]) {
+            let kind = error.kind();
+            *self.failed = Some(error);
+            return Err(kind.into());
+        }
+        self.read += got as u64;
+        (self.told)(self.read);
+        Ok(got)
+    }
+}
+
+/// Copies one segment from the source to the store.
+fn copy(
+    (source, store): (&mut dyn Source, &mut dyn Store),
+    (log, planned): (&PlannedLog, &PlannedSegment),
+    (pace, told): (&mut Pace, &mut dyn FnMut(u64)),
+) -> Outcome<SegmentBackup> {
+    let name = segment_file(&log.history, planned.base, planned.bytes);
+    let shown = format!("{}/{:020}.seg", log.name, planned.base);
+    let mut file = store.create(&name, planned.bytes)?;
+    let bytes = source.open(log, planned)?;
+    let mut failed = None;
+    let tee = Tee {
+        source: Paced { source: bytes, pace },
+        file: &mut *file,
+        failed: &mut failed,
+        read: 0,
+        told,
+    };
+    // Bytes beyond the segment would be read ahead without this limit.
+    let ahead = BufReader::with_capacity(BUFFER_BYTES, tee.take(planned.bytes));
+    let read = read_segment(ahead, &shown, planned);
+    if let Some(error) = failed {
+        return Err(BackupError::Io { doing: format!("writing {name}"), error });
+    }
+    let segment = read?;
+    file.finish()?;
+    Ok(segment)
+}
+
+/// Reads a segment that the store has.
+fn reread(store: &mut dyn Store, file: &str, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
+    let bytes = store.read(file)?;
+    read_segment(bytes, file, planned)
+}
+
+fn read_segment(
+    source: impl Read,
+    shown: &str,
+    planned: &PlannedSegment,
+) -> Outcome<SegmentBackup> {
+    let failed = |fault| BackupError::of_segment(shown, fault);
+    let mut reader =
+        SegmentReader::begin(source, shown, planned.base, planned.bytes).map_err(failed)?;
+    reader.read_to_end().map_err(failed)?;
+    Ok(SegmentBackup {
+        base: planned.base,
+        next: reader.next_position(),
+        bytes: planned.bytes,
+        crc32c: reader.crc(),
+        recorded_at_us: reader.last_recorded_at_us(),
+    })
+}
+
+/// A sound segment may still be another one than was planned.
+fn check_planned(file: &str, planned: &PlannedSegment, found: &SegmentBackup) -> Outcome<()> {
+    if found.next == planned.next {
+        return Ok(());
+    }
+    let what = format!("it ends before position {}, not {}", found.next, planned.next);
+    Err(BackupError::Damaged { file: file.to_owned(), what })
+}
+
+fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> Outcome<LogBackup> {
+    let mut next = 1;
+    for segment in &segments {
+        if segment.base != next {
+            let what = format!("position {next} is missing: a segment begins at {}", segment.base);
+            return Err(BackupError::Damaged { file: log.name.clone(), what });
+        }
+        next = segment.next;
+    }
+    if next != log.head + 1 {
+        let what = format!("it ends at position {}, not {}", next - 1, log.head);
+        return Err(BackupError::Damaged { file: log.name.clone(), what });
+    }
+    let recorded_at_us = segments.iter().map(|segment| segment.recorded_at_us).max().unwrap_or(0);
+    Ok(LogBackup {
+        name: log.name.clone(),
+        history: log.history.clone(),
+        head: log.head,
+        recorded_at_us,
+        segments,
+    })
+}

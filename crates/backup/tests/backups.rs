@@ -1,0 +1,464 @@
+//! Backups of logs under load, restored whole and in part, and what becomes of damage.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wellspring_backup::catalog::{Catalog, manifest};
+use wellspring_backup::mend::mend;
+use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
+use wellspring_backup::prune::prune;
+use wellspring_backup::restore::{HistoryChoice, RestoredLog, Wanted, restore};
+use wellspring_backup::source::OpenLogs;
+use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
+use wellspring_backup::take::{Taken, take};
+use wellspring_backup::verify::verify;
+use wellspring_backup::{BackupError, Cut, Manifest, Pace, Source, Store};
+use wellspring_log::{
+    Append, EncodedEvents, HeadGate, Log, Options, Order, ReadOptions, SystemClock, inspect,
+};
+use wellspring_types::{Event, Position, Query};
+
+/// Logs of small segments that share a gate.
+struct Logs {
+    dir: tempfile::TempDir,
+    gate: HeadGate,
+    logs: BTreeMap<String, Log>,
+}
+
+fn open(dir: &Path, gate: &HeadGate) -> Log {
+    let options =
+        Options { segment_bytes: 64 << 10, head_gate: gate.clone(), ..Options::default() };
+    Log::open(dir, options).unwrap()
+}
+
+impl Logs {
+    fn new(names: &[&str]) -> Logs {
+        let (dir, gate) = (tempfile::tempdir().unwrap(), HeadGate::default());
+        let made = names.iter().map(|name| {
+            let log = open(&dir.path().join("logs").join(name), &gate);
+            ((*name).to_owned(), log)
+        });
+        let logs = made.collect();
+        Logs { dir, gate, logs }
+    }
+
+    fn source(&self) -> OpenLogs {
+        let logs: Vec<_> =
+            self.logs.iter().map(|(name, log)| (name.clone(), log.clone())).collect();
+        OpenLogs::new(self.gate.clone(), Arc::new(SystemClock), "test", move || logs.clone())
+    }
+}
+
+/// Appends as many events as one request, each with `bytes` of payload; returns the last position.
+fn append(log: &Log, events: usize, bytes: usize) -> Position {
+    let mut encoded = EncodedEvents::new();
+    for n in 0..events {
+        let data = format!("{{\"n\":{n},\"pad\":\"{}\"}}", "x".repeat(bytes));
+        encoded.push(&Event::json("T", &["a:1"], &data).as_ref()).unwrap();
+    }
+    log.append(Append { events: encoded, ..Append::default() }).unwrap().last
+}
+
+/// Every event of a log: position, time, type, payload.
+fn contents(log: &Log) -> Vec<(Position, u64, String, Vec<u8>)> {
+    let options = ReadOptions { order: Order::Ascending, ..ReadOptions::default() };
+    let mut events = log.snapshot().read(&Query::all(), options);
+    let mut all = Vec::new();
+    while let Some(event) = events.next().unwrap() {
+        let data = event.data().to_vec();
+        all.push((event.position(), event.recorded_at_us(), event.event_type().into(), data));
+    }
+    all
+}
+
+fn quietly(_: u64, _: u64) {}
+
+fn taken(source: &mut dyn Source, store: &mut dyn Store) -> Taken {
+    take(source, store, &mut Pace::new(None), &mut quietly).unwrap()
+}
+
+fn whole() -> Wanted {
+    Wanted { logs: Vec::new(), cut: Cut::None, history: HistoryChoice::New }
+}
+
+fn newest(store: &mut dyn Store) -> Manifest {
+    let name = Catalog::of(store).unwrap().choose(None, "here").unwrap();
+    manifest(store, &name).unwrap()
+}
+
+fn restored(
+    store: &mut dyn Store,
+    to: &Path,
+    wanted: &Wanted,
+) -> Result<Vec<RestoredLog>, BackupError> {
+    let manifest = newest(store);
+    restore(store, &manifest, to, wanted, &mut quietly)
+}
+
+fn reopened(data: &Path, log: &str) -> Log {
+    let dir = data.join("logs").join(log);
+    assert!(inspect::verify(&dir, &mut |_, _| ()).unwrap().is_sound());
+    open(&dir, &HeadGate::default())
+}
+
+#[test]
+fn a_backup_restores_to_the_same_events_under_another_history() {
+    let logs = Logs::new(&["main", "system"]);
+    for n in 0..300 {
+        append(&logs.logs["main"], 1 + n % 7, n);
+    }
+    append(&logs.logs["system"], 3, 10);
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let first = taken(&mut logs.source(), &mut store);
+    assert_eq!(first.reused_bytes, 0);
+    assert!(first.manifest.log("main").unwrap().segments.len() > 2, "several segments");
+    let manifest = newest(&mut store);
+    assert_eq!(manifest, first.manifest);
+    let report = verify(&mut store, &manifest, &mut quietly).unwrap();
+    assert!(report.damage.is_empty() && report.events == manifest.events(), "{report:?}");
+    let data = tempfile::tempdir().unwrap();
+    let made = restored(&mut store, data.path(), &whole()).unwrap();
+    for RestoredLog { name, head, left_out, history_before, history } in made {
+        let (old, new) = (&logs.logs[&name], reopened(data.path(), &name));
+        assert_eq!((head, left_out), (old.head(), 0));
+        assert_eq!(contents(old), contents(&new));
+        assert_eq!(old.history().unwrap().to_string(), history_before);
+        assert_eq!(new.history().unwrap().to_string(), history);
+        assert_ne!(history_before, history, "{name}: consumers have to be told");
+        assert_eq!(append(&new, 1, 1), head + 1);
+    }
+    // Where logs are, none is restored.
+    let refused = restored(&mut store, data.path(), &whole()).unwrap_err();
+    assert!(matches!(refused, BackupError::Unfit(_)), "{refused}");
+    // The same history, if the caller knows that nothing came after the backup.
+    let data = tempfile::tempdir().unwrap();
+    let kept = Wanted { history: HistoryChoice::Kept, ..whole() };
+    restored(&mut store, data.path(), &kept).unwrap();
+    assert_eq!(reopened(data.path(), "main").history(), logs.logs["main"].history());
+}
+
+#[test]
+fn the_next_backup_brings_only_what_is_new_and_pruning_takes_only_what_no_backup_needs() {
+    let logs = Logs::new(&["main"]);
+    let log = &logs.logs["main"];
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let mut heads = Vec::new();
+    for round in 0..4 {
+        for _ in 0..200 {
+            append(log, 2, 200);
+        }
+        let this = taken(&mut logs.source(), &mut store);
+        heads.push(log.head());
+        let last = this.manifest.log("main").unwrap().segments.last().unwrap().bytes;
+        let full_before = this.manifest.bytes() - this.copied_bytes;
+        assert_eq!(this.reused_bytes, full_before, "round {round}");
+        assert!(round == 0 || this.reused_bytes > last, "round {round}: {this:?}");
+    }
+    let again = taken(&mut logs.source(), &mut store);
+    assert_eq!(again.copied_bytes, 0, "nothing is new");
+    let catalog = Catalog::of(&mut store).unwrap();
+    assert_eq!((catalog.finished.len(), catalog.unfinished.len()), (5, 0));
+    let pruned = prune(&mut store, 2).unwrap();
+    assert_eq!(pruned.backups, catalog.finished[..3]);
+    assert!(pruned.segments > 0);
+    let left = Catalog::of(&mut store).unwrap().finished;
+    assert_eq!(left, catalog.finished[3..]);
+    for name in &left {
+        let manifest = manifest(&mut store, name).unwrap();
+        let report = verify(&mut store, &manifest, &mut quietly).unwrap();
+        assert!(report.damage.is_empty(), "{report:?}");
+    }
+    assert_eq!(prune(&mut store, 2).unwrap(), Default::default());
+    assert_eq!(prune(&mut store, 0).unwrap().backups.len(), 1, "one is always kept");
+}
+
+#[test]
+fn an_archive_goes_through_a_pipe_and_comes_back() {
+    let logs = Logs::new(&["main", "other"]);
+    for _ in 0..200 {
+        append(&logs.logs["main"], 3, 300);
+    }
+    let mut bytes = Vec::new();
+    let mut out = ArchiveWriter::new(&mut bytes, "a pipe");
+    taken(&mut logs.source(), &mut out);
+    drop(out);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("backup.tar");
+    fs::write(&path, &bytes).unwrap();
+    let mut store = ArchiveReader::open(&path).unwrap();
+    let data = place.path().join("data");
+    restored(&mut store, &data, &whole()).unwrap();
+    assert_eq!(contents(&logs.logs["main"]), contents(&reopened(&data, "main")));
+    // Cut off anywhere before its end, it is refused.
+    for len in (0..bytes.len() - 2048).step_by(997) {
+        fs::write(&path, &bytes[..len]).unwrap();
+        let Ok(mut store) = ArchiveReader::open(&path) else { continue };
+        let chosen = Catalog::of(&mut store).unwrap().choose(None, "the archive");
+        assert!(matches!(chosen, Err(BackupError::Unfinished { .. })), "{len}: {chosen:?}");
+    }
+}
+
+#[test]
+fn a_cut_keeps_whole_appends_and_says_which_positions_are_safe() {
+    let logs = Logs::new(&["main"]);
+    let log = &logs.logs["main"];
+    let mut ends = vec![0];
+    let mut times = Vec::new();
+    for n in 0..40 {
+        ends.push(append(log, 1 + n % 4, 2_000));
+        times.push(log.stats().last_recorded_at_us);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    taken(&mut logs.source(), &mut store);
+    let all = contents(log);
+    let cut = |store: &mut FolderStore, cut: Cut| {
+        let data = tempfile::tempdir().unwrap();
+        let wanted = Wanted { cut, ..whole() };
+        let made = restored(store, data.path(), &wanted)?;
+        let log = reopened(data.path(), "main");
+        assert_eq!(made[0].head + made[0].left_out, *ends.last().unwrap());
+        assert_eq!(contents(&log), all[..log.head() as usize]);
+        Ok::<_, BackupError>(log.head())
+    };
+    for position in 0..=*ends.last().unwrap() {
+        match cut(&mut store, Cut::After(position)) {
+            Ok(head) => assert_eq!((head, true), (position, ends.contains(&position))),
+            Err(BackupError::Unfit(what)) => {
+                assert!(!ends.contains(&position), "{position}: {what}");
+                let before = ends.iter().rfind(|&&end| end < position).unwrap();
+                let after = ends.iter().find(|&&end| end > position).unwrap();
+                assert!(what.ends_with(&format!("restore up to {before} or {after}")), "{what}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    for (time, end) in times.iter().zip(&ends[1..]) {
+        assert_eq!(cut(&mut store, Cut::At(*time)).unwrap(), *end);
+        assert_eq!(cut(&mut store, Cut::At(time + 1)).unwrap(), *end);
+    }
+    assert_eq!(cut(&mut store, Cut::At(times[0] - 1)).unwrap(), 0);
+    assert_eq!(cut(&mut store, Cut::At(u64::MAX)).unwrap(), *ends.last().unwrap());
+    let beyond = cut(&mut store, Cut::After(ends.last().unwrap() + 1));
+    assert!(matches!(beyond, Err(BackupError::Unfit(_))), "{beyond:?}");
+}
+
+/// A source that fails after some bytes, as a server that is killed does.
+struct Failing<S> {
+    inner: S,
+    left: u64,
+}
+
+impl<S: Source> Source for Failing<S> {
+    fn plan(&mut self) -> Result<BackupPlan, BackupError> {
+        self.inner.plan()
+    }
+
+    fn open(
+        &mut self,
+        log: &PlannedLog,
+        segment: &PlannedSegment,
+    ) -> Result<Box<dyn Read + '_>, BackupError> {
+        let inner = self.inner.open(log, segment)?;
+        Ok(Box::new(FailingRead { inner, left: &mut self.left }))
+    }
+}
+
+struct FailingRead<'a> {
+    inner: Box<dyn Read + 'a>,
+    left: &'a mut u64,
+}
+
+impl Read for FailingRead<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if *self.left == 0 {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let len = (buf.len() as u64).min(*self.left) as usize;
+        let got = self.inner.read(&mut buf[..len])?;
+        *self.left -= got as u64;
+        Ok(got)
+    }
+}
+
+#[test]
+fn backups_under_load_hold_everything_acknowledged_before_and_unfinished_ones_are_refused() {
+    let logs = Logs::new(&["main", "other"]);
+    let (main, other) = (logs.logs["main"].clone(), logs.logs["other"].clone());
+    let stop = AtomicBool::new(false);
+    let acknowledged = [AtomicU64::new(0), AtomicU64::new(0)];
+    /// Set on every way out: the scope waits for its thread.
+    struct Stopping<'a>(&'a AtomicBool);
+    impl Drop for Stopping<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    std::thread::scope(|scope| {
+        let stopping = Stopping(&stop);
+        scope.spawn(|| {
+            // Each event of `other` is caused by one of `main` before it.
+            let mut n = 0;
+            while !stop.load(Ordering::Relaxed) {
+                // Under load, but not more than the rounds below can restore in time.
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                n += 1;
+                acknowledged[0].store(append(&main, 1 + n % 3, n % 400), Ordering::SeqCst);
+                acknowledged[1].store(append(&other, 1, 4), Ordering::SeqCst);
+            }
+        });
+        let place = tempfile::tempdir().unwrap();
+        let mut store = FolderStore::create(place.path()).unwrap();
+        for round in 0..30u64 {
+            let before = [0, 1].map(|n| acknowledged[n].load(Ordering::SeqCst));
+            let left = if round % 2 == 0 { round * 5_000 } else { u64::MAX };
+            let mut source = Failing { inner: logs.source(), left };
+            let known = Catalog::of(&mut store).unwrap();
+            match take(&mut source, &mut store, &mut Pace::new(None), &mut quietly) {
+                Ok(taken) => {
+                    let heads =
+                        ["main", "other"].map(|name| taken.manifest.log(name).unwrap().head);
+                    assert!(heads[0] >= before[0] && heads[1] >= before[1], "round {round}");
+                    let data = tempfile::tempdir().unwrap();
+                    restored(&mut store, data.path(), &whole()).unwrap();
+                    let [main, other] = ["main", "other"].map(|name| reopened(data.path(), name));
+                    assert_eq!([main.head(), other.head()], heads);
+                    // One moment: no effect without its cause.
+                    let appends = contents(&main)
+                        .iter()
+                        .filter(|(.., data)| data.starts_with(b"{\"n\":0,"))
+                        .count();
+                    assert!(appends as u64 >= other.head(), "round {round}");
+                }
+                Err(error) => {
+                    assert!(left < u64::MAX, "{error}");
+                    let now = Catalog::of(&mut store).unwrap();
+                    assert_eq!(now.finished, known.finished);
+                    let name = now.unfinished.last().unwrap();
+                    let refused = now.choose(Some(name), "here").unwrap_err();
+                    assert!(matches!(refused, BackupError::Unfinished { .. }), "{refused}");
+                }
+            }
+        }
+        drop(stopping);
+        let left = prune(&mut store, 1).unwrap();
+        assert!(!left.backups.is_empty());
+        let manifest = newest(&mut store);
+        assert!(verify(&mut store, &manifest, &mut quietly).unwrap().damage.is_empty());
+    });
+}
+
+#[test]
+fn damage_of_a_backup_is_found_and_never_restored() {
+    let logs = Logs::new(&["main"]);
+    for _ in 0..60 {
+        append(&logs.logs["main"], 2, 1_000);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    taken(&mut logs.source(), &mut store);
+    let manifest = newest(&mut store);
+    let files: Vec<_> = manifest.files().collect();
+    assert!(files.len() > 1);
+    for (n, file) in files.iter().enumerate() {
+        let path = place.path().join(file);
+        let sound = fs::read(&path).unwrap();
+        for at in (0..sound.len()).step_by(sound.len() / 20 + n) {
+            let mut bad = sound.clone();
+            bad[at] ^= 0x10;
+            fs::write(&path, &bad).unwrap();
+            let report = verify(&mut store, &manifest, &mut quietly).unwrap();
+            assert_eq!(report.damage.len(), 1, "{file} {at}");
+            let data = tempfile::tempdir().unwrap();
+            assert!(restored(&mut store, data.path(), &whole()).is_err(), "{file} {at}");
+            assert!(!data.path().join("logs").exists());
+        }
+        fs::remove_file(&path).unwrap();
+        let report = verify(&mut store, &manifest, &mut quietly).unwrap();
+        assert_eq!(report.damage.len(), 1, "{file} is missing");
+        fs::write(&path, &sound).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
+    let logs = Logs::new(&["main"]);
+    let log = logs.logs["main"].clone();
+    for _ in 0..45 {
+        append(&log, 2, 1_000);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    taken(&mut logs.source(), &mut store);
+    let manifest = newest(&mut store);
+    let backup = manifest.log("main").unwrap();
+    // Later than the backup: in its last segment and in further ones.
+    for _ in 0..60 {
+        append(&log, 2, 1_000);
+    }
+    let all = contents(&log);
+    let dir = logs.dir.path().join("logs/main");
+    log.close();
+    drop((log, logs.logs));
+    for segment in &backup.segments {
+        let path = dir.join(format!("{:020}.seg", segment.base));
+        let sound = fs::read(&path).unwrap();
+        for at in [3, 70, 200, segment.bytes as usize - 1] {
+            let mut bad = sound.clone();
+            bad[at] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            let mended = mend(&mut store, backup, &dir, segment.base).unwrap();
+            assert_eq!(fs::read(&mended.kept_as).unwrap(), bad);
+            assert_eq!(fs::read(&path).unwrap(), sound, "{at}");
+            fs::remove_file(&mended.kept_as).unwrap();
+        }
+    }
+    // Damage after the end of the backup cannot be mended from it, and nothing changes.
+    let last = backup.segments.last().unwrap();
+    let path = dir.join(format!("{:020}.seg", last.base));
+    let sound = fs::read(&path).unwrap();
+    let mut bad = sound.clone();
+    bad[last.bytes as usize + 80] ^= 1;
+    fs::write(&path, &bad).unwrap();
+    let refused = mend(&mut store, backup, &dir, last.base).unwrap_err();
+    assert!(refused.to_string().contains("after the backup"), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), bad);
+    fs::write(&path, &sound).unwrap();
+    assert_eq!(contents(&open(&dir, &HeadGate::default())), all);
+    let other = Logs::new(&["main"]);
+    append(&other.logs["main"], 2, 10);
+    let other_dir = other.dir.path().join("logs/main");
+    let refused = mend(&mut store, backup, &other_dir, 1).unwrap_err();
+    assert!(refused.to_string().contains("another log"), "{refused}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #[test]
+    fn any_log_comes_back_whole_or_as_a_prefix(
+        appends in proptest::collection::vec((1usize..6, 0usize..9_000), 1..30),
+        share in 0.0f64..1.0,
+    ) {
+        let logs = Logs::new(&["main"]);
+        let log = &logs.logs["main"];
+        for (events, bytes) in appends {
+            append(log, events, bytes);
+        }
+        let place = tempfile::tempdir().unwrap();
+        let mut store = FolderStore::create(place.path()).unwrap();
+        taken(&mut logs.source(), &mut store);
+        let all = contents(log);
+        let time = all[(share * all.len() as f64) as usize].1;
+        let data = tempfile::tempdir().unwrap();
+        restored(&mut store, data.path(), &Wanted { cut: Cut::At(time), ..whole() }).unwrap();
+        let kept: Vec<_> = all.iter().take_while(|event| event.1 <= time).cloned().collect();
+        prop_assert_eq!(contents(&reopened(data.path(), "main")), kept);
+    }
+}

@@ -1,0 +1,165 @@
+//! `wellspring backup`, `restore`, `mend`, and `verify --backup`.
+
+mod mend;
+mod place;
+mod restore;
+mod server_source;
+
+pub(crate) use mend::{MendArgs, run_mend};
+pub(crate) use place::{open_store, verify_backup};
+pub(crate) use restore::{RestoreArgs, run_restore};
+
+use crate::exit::{Code, Failure};
+use crate::interrupt::on_interrupt;
+use crate::numbers::{counted, grouped, megabytes};
+use crate::progress::Progress;
+use crate::server::Server;
+use place::{Writer, create_store};
+use server_source::ServerSource;
+use wellspring_backup::catalog::{self, Catalog};
+use wellspring_backup::prune::prune;
+use wellspring_backup::take::{Taken, take};
+use wellspring_backup::{BackupError, Pace, Store};
+
+/// What `wellspring backup` takes.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_long_help = "\
+A backup holds all logs of the server as they were at one moment: everything acknowledged before \
+it began is in it. Each batch of events is verified on its way. Segments that an earlier backup in \
+the same place has are not copied again. A backup that was interrupted cannot be restored; the next \
+one uses what it left.
+
+Not in a backup: the token secret (tokens end with a restore; passwords and API keys stay, as they \
+are events), certificates, the configuration.
+
+Needs an admin if the server has accounts.
+
+Examples:
+  wellspring backup --to /backup/wellspring --keep 14
+  wellspring backup --to - | ssh backup@example.com 'cat > wellspring.tar'
+  wellspring backup --to s3://bucket/wellspring
+  wellspring backup list --from /backup/wellspring"
+)]
+pub struct BackupArgs {
+    #[command(subcommand)]
+    command: Option<BackupCommand>,
+    /// Where to: a folder, s3://BUCKET/PREFIX, or - for a tar archive on standard output
+    #[arg(long, value_name = "PLACE", required = true)]
+    to: Option<String>,
+    /// Read at most this many bytes per second [default: no limit]
+    #[arg(long, value_name = "BYTES")]
+    rate: Option<u64>,
+    /// Afterwards, keep this many of the newest backups and remove the others
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum BackupCommand {
+    /// List the backups in a place
+    List(ListArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    /// Where they are: a folder, a .tar file, or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "PLACE")]
+    from: String,
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        let code = match &error {
+            BackupError::Io { .. } => Code::Io,
+            BackupError::Damaged { .. } | BackupError::Unfinished { .. } => Code::Refused,
+            BackupError::NotFound { .. } => Code::NoInput,
+            BackupError::UnknownVersion { .. } => Code::Data,
+            BackupError::Unfit(_) => Code::Usage,
+            BackupError::Refused { status: Some(status), .. } => {
+                Code::of_status(*status, crate::exit::InputKind::Arguments)
+            }
+            BackupError::Refused { status: None, .. } => Code::Unavailable,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+/// Takes a backup, or lists those that there are.
+pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
+    if let Some(BackupCommand::List(list)) = &args.command {
+        return show(list);
+    }
+    on_interrupt(|| eprintln!("\nInterrupted: this backup is unfinished and cannot be restored."));
+    let to = args.to.as_deref().unwrap_or_default();
+    if to == "-" && args.keep.is_some() {
+        return Err(Failure::usage("--keep: an archive on standard output is one backup"));
+    }
+    let mut source = ServerSource::new(args.server.client()?);
+    let mut store: Writer = create_store(to)?;
+    let mut progress = Progress::start("backup", None);
+    let mut shown = |done: u64, all: u64| progress.update_bytes(done, all);
+    let taken = take(&mut source, &mut *store, &mut Pace::new(args.rate), &mut shown);
+    progress.end();
+    let taken = taken?;
+    report(&taken, &progress, to);
+    if let Some(keep) = args.keep {
+        let pruned = prune(&mut *store, keep as usize)?;
+        if !pruned.backups.is_empty() {
+            eprintln!(
+                "Removed {}: {}, {}",
+                counted(pruned.backups.len() as u64, "older backup", "older backups"),
+                pruned.backups.join(", "),
+                megabytes(pruned.bytes)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn report(taken: &Taken, progress: &Progress, to: &str) {
+    let Taken { manifest, copied_bytes, reused_bytes } = taken;
+    let seconds = progress.seconds();
+    let place = if to == "-" { "standard output" } else { to };
+    eprintln!(
+        "Backup {} is finished: {} of {} in {place}; {} copied, {} there already, {seconds:.1} s, {}/s",
+        manifest.name,
+        counted(manifest.events(), "event", "events"),
+        counted(manifest.logs.len() as u64, "log", "logs"),
+        megabytes(*copied_bytes),
+        megabytes(*reused_bytes),
+        megabytes((*copied_bytes as f64 / seconds) as u64)
+    );
+}
+
+/// Lists the backups in a place, newest last.
+fn show(args: &ListArgs) -> Result<(), Failure> {
+    let mut store = open_store(&args.from)?;
+    let store: &mut dyn Store = &mut *store;
+    let Catalog { finished, unfinished } = Catalog::of(store)?;
+    for name in &finished {
+        match catalog::manifest(store, name) {
+            Ok(manifest) => {
+                let heads: Vec<String> = manifest
+                    .logs
+                    .iter()
+                    .map(|log| format!("{} {}", log.name, grouped(log.head)))
+                    .collect();
+                let bytes = megabytes(manifest.bytes());
+                crate::say(&format!("{name}  {bytes}  {}", heads.join(", ")))?;
+            }
+            Err(error) => crate::say(&format!("{name}  {error}"))?,
+        }
+    }
+    for name in &unfinished {
+        crate::say(&format!("{name}  unfinished"))?;
+    }
+    if finished.is_empty() && unfinished.is_empty() {
+        eprintln!("{} holds no backups", store.place());
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Where backups are: a folder, an archive, an object store.
+
+use crate::exit::{Code, Failure};
+use crate::numbers::{counted, megabytes};
+use crate::progress::Progress;
+use std::io;
+use std::path::Path;
+use wellspring_backup::catalog::{self, Catalog};
+use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
+use wellspring_backup::verify::verify;
+use wellspring_backup::{Manifest, Store};
+
+/// A store to write to.
+pub(super) type Writer = Box<dyn Store>;
+
+/// The store that a backup is written to.
+pub(super) fn create_store(to: &str) -> Result<Writer, Failure> {
+    match to {
+        "-" => Ok(Box::new(ArchiveWriter::new(io::stdout(), "standard output"))),
+        url if url.starts_with("s3://") => object_store(url),
+        url if url.contains("://") => Err(unknown("--to", url)),
+        path => Ok(Box::new(FolderStore::create(Path::new(path))?)),
+    }
+}
+
+/// The store that a backup is read from.
+pub(crate) fn open_store(from: &str) -> Result<Box<dyn Store>, Failure> {
+    match from {
+        url if url.starts_with("s3://") => object_store(url),
+        url if url.contains("://") => Err(unknown("--from", url)),
+        path if Path::new(path).is_file() => Ok(Box::new(ArchiveReader::open(Path::new(path))?)),
+        path => Ok(Box::new(FolderStore::open(Path::new(path))?)),
+    }
+}
+
+fn unknown(flag: &str, url: &str) -> Failure {
+    Failure::usage(format!("{flag} {url}: must be a folder, a .tar file or s3://BUCKET/PREFIX"))
+}
+
+#[cfg(feature = "s3")]
+fn object_store(url: &str) -> Result<Box<dyn Store>, Failure> {
+    Ok(Box::new(wellspring_backup::store::S3Store::open(url)?))
+}
+
+#[cfg(not(feature = "s3"))]
+fn object_store(url: &str) -> Result<Box<dyn Store>, Failure> {
+    Err(Failure::usage(format!(
+        "{url}: this program was built without support for object stores; build it with --features s3"
+    )))
+}
+
+/// The manifest of a backup of this name, or of the newest.
+pub(super) fn chosen(store: &mut dyn Store, name: Option<&str>) -> Result<Manifest, Failure> {
+    let place = store.place();
+    let name = Catalog::of(store)?.choose(name, &place)?;
+    Ok(catalog::manifest(store, &name)?)
+}
+
+/// `wellspring verify --backup`: reads and checks a backup.
+pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<(), Failure> {
+    let mut store = open_store(from)?;
+    let manifest = chosen(&mut *store, name)?;
+    let mut progress = Progress::start("verify", Some(manifest.bytes()));
+    let report = verify(&mut *store, &manifest, &mut |done, all| progress.update_bytes(done, all));
+    progress.end();
+    let report = report?;
+    crate::say(&format!(
+        "backup {}: {} in {}, {}",
+        manifest.name,
+        counted(report.events, "event", "events"),
+        counted(report.segments, "segment", "segments"),
+        megabytes(report.bytes)
+    ))?;
+    for damage in &report.damage {
+        crate::say(&format!("DAMAGED: {damage}"))?;
+    }
+    if report.damage.is_empty() {
+        return crate::say("sound: every event is present and unchanged");
+    }
+    crate::say("NOT SOUND")?;
+    let message = format!(
+        "the backup {} is damaged in {}; take another one, and restore an older one if need be",
+        manifest.name,
+        counted(report.damage.len() as u64, "place", "places")
+    );
+    Err(Failure::new(Code::Refused, message))
+}

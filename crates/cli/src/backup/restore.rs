@@ -1,0 +1,131 @@
+//! `wellspring restore`: a data folder from a backup.
+
+use super::place::{chosen, open_store};
+use crate::exit::Failure;
+use crate::numbers::{counted, grouped, megabytes};
+use crate::progress::Progress;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use wellspring_backup::restore::{HistoryChoice, RestoredLog, Wanted, restore};
+use wellspring_backup::store::ArchiveReader;
+use wellspring_backup::{Cut, Manifest, Store};
+use wellspring_host::clock::parse_rfc3339;
+use wellspring_types::Position;
+
+/// The archive from standard input while it is restored from.
+const SPOOL: &str = "restore-spool.tar";
+
+/// What `wellspring restore` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Writes a data folder that holds the logs of a backup, and verifies every byte on the way. The folder \
+must hold no logs yet; there is a whole restored folder or none. Start the server on it afterwards.
+
+A restored log has another history than before, so that consumers who may have seen events that it \
+lacks are told (409 another-history). --keep-history is for a server that was stopped before the \
+backup, and moves.
+
+Credentials that were revoked after the backup are valid again: see docs/production.md.
+
+Examples:
+  wellspring restore --from /backup/wellspring --data /var/lib/wellspring
+  wellspring restore --from /backup/wellspring --data d --time 2026-11-25T21:44:38Z
+  wellspring restore --from /backup/wellspring --data d --log main --position 858
+  wellspring restore --from - --data d < wellspring.tar")]
+pub struct RestoreArgs {
+    /// Where the backup is: a folder, a .tar file, s3://BUCKET/PREFIX, or - for standard input
+    #[arg(long, value_name = "PLACE")]
+    from: String,
+    /// The data folder to write
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Name of the backup, as `backup list` shows it [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    backup: Option<String>,
+    /// Restore only this log; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    log: Vec<String>,
+    /// Restore the log up to this position; needs --log
+    #[arg(long, value_name = "POSITION", requires = "log", conflicts_with = "time")]
+    position: Option<Position>,
+    /// Restore what was recorded up to this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
+    /// Keep the history: nothing was appended after the backup
+    #[arg(long, conflicts_with_all = ["position", "time"])]
+    keep_history: bool,
+}
+
+impl RestoreArgs {
+    fn wanted(&self) -> Result<Wanted, Failure> {
+        let cut = match (self.position, &self.time) {
+            (Some(position), _) => Cut::After(position),
+            (None, Some(time)) => Cut::At(parse_rfc3339(time).ok_or_else(|| {
+                Failure::usage(format!("--time {time}: must be a time as in 2026-11-25T21:44:38Z"))
+            })?),
+            (None, None) => Cut::None,
+        };
+        let history = if self.keep_history { HistoryChoice::Kept } else { HistoryChoice::New };
+        Ok(Wanted { logs: self.log.clone(), cut, history })
+    }
+}
+
+/// Restores a backup.
+pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
+    let wanted = args.wanted()?;
+    if args.from != "-" {
+        let mut store = open_store(&args.from)?;
+        return restored(args, &wanted, &mut *store);
+    }
+    let spool = args.data.join(SPOOL);
+    let done = spooled(&args.data, &spool).and_then(|()| {
+        let mut store = ArchiveReader::open(&spool)?;
+        restored(args, &wanted, &mut store)
+    });
+    let _ = fs::remove_file(&spool);
+    done
+}
+
+/// Copies standard input to a file, because the manifest comes last.
+fn spooled(data: &Path, spool: &Path) -> Result<(), Failure> {
+    let copied = fs::create_dir_all(data)
+        .and_then(|()| File::create(spool))
+        .and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+    match copied {
+        Ok(0) => Err(Failure::data("standard input is empty: it must be the archive of a backup")),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::output(&spool.display().to_string(), &error)),
+    }
+}
+
+fn restored(args: &RestoreArgs, wanted: &Wanted, store: &mut dyn Store) -> Result<(), Failure> {
+    let manifest: Manifest = chosen(store, args.backup.as_deref())?;
+    let mut progress = Progress::start("restore", Some(manifest.bytes()));
+    let shown = &mut |done, all| progress.update_bytes(done, all);
+    let logs = restore(store, &manifest, &args.data, wanted, shown);
+    progress.end();
+    let logs = logs?;
+    for RestoredLog { name, head, left_out, history_before, history } in &logs {
+        let left_out = match left_out {
+            0 => String::new(),
+            events => format!(", {} left out", counted(*events, "later event", "later events")),
+        };
+        let history = match history == history_before {
+            true => format!("history {history} as before"),
+            false => format!("history {history}, before {history_before}"),
+        };
+        crate::say(&format!("{name}: up to position {}{left_out}; {history}", grouped(*head)))?;
+    }
+    let seconds = progress.seconds();
+    let events: u64 = logs.iter().map(|log| log.head).sum();
+    eprintln!(
+        "Restored {} from {} into {}, verified: {}, {seconds:.1} s, {} events/s",
+        counted(logs.len() as u64, "log", "logs"),
+        manifest.name,
+        args.data.display(),
+        megabytes(manifest.bytes()),
+        grouped((events as f64 / seconds) as u64)
+    );
+    Ok(())
+}

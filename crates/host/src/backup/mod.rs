@@ -1,0 +1,219 @@
+//! Backups that the server takes of itself, and what a backup from outside reads.
+
+mod config;
+
+pub use config::BackupConfig;
+
+use crate::node::Node;
+use crate::stats::family::{Family, Kind};
+use crate::threads::spawn_yielding;
+use config::Destination;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+use tokio::sync::watch;
+use wellspring_backup::catalog::{self, Catalog};
+use wellspring_backup::prune::prune;
+use wellspring_backup::source::OpenLogs;
+use wellspring_backup::store::FolderStore;
+use wellspring_backup::take::{Taken, take};
+use wellspring_backup::{BackupError, Pace, Store};
+use wellspring_log::Clock;
+
+/// How long a failed backup waits for another attempt.
+const RETRY_S: u64 = 300;
+/// Between two looks whether the server stops.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Figures of the backups of this process.
+#[derive(Debug, Default)]
+struct Counts {
+    /// The moment that the newest backup shows, µs since 1970 UTC; 0 if there is none.
+    newest_us: AtomicU64,
+    taken: AtomicU64,
+    failures: AtomicU64,
+    copied_bytes: AtomicU64,
+    last_duration_us: AtomicU64,
+    running: AtomicU64,
+}
+
+/// The backups that the server takes of itself.
+pub struct Backups {
+    config: BackupConfig,
+    destination: Option<Destination>,
+    counts: Counts,
+}
+
+impl Backups {
+    /// Those that the settings ask for.
+    ///
+    /// # Errors
+    /// A sentence about the settings.
+    pub(crate) fn open(config: BackupConfig) -> Result<Backups, String> {
+        let destination = config.destination()?;
+        Ok(Backups { config, destination, counts: Counts::default() })
+    }
+
+    /// Takes backups until the server stops, if the settings ask for any.
+    ///
+    /// # Errors
+    /// The system provides no thread.
+    pub(crate) fn start(
+        self: &Arc<Backups>,
+        node: &Arc<Node>,
+        clock: &Arc<dyn Clock>,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<(), String> {
+        let Some(destination) = self.destination.clone() else { return Ok(()) };
+        let schedule = Schedule {
+            backups: Arc::clone(self),
+            node: Arc::clone(node),
+            clock: Arc::clone(clock),
+            destination,
+            stopping,
+        };
+        spawn_yielding("backup".to_owned(), move || schedule.run()).map(drop)
+    }
+
+    /// The figures; none if there are no scheduled backups.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        if self.destination.is_none() {
+            return Vec::new();
+        }
+        let Counts { newest_us, taken, failures, copied_bytes, last_duration_us, running } =
+            &self.counts;
+        vec![
+            Family::gauge(
+                "wellspring_backup_last_success_timestamp_seconds",
+                "The moment that the newest scheduled backup shows; 0 if there is none.",
+                newest_us.load(Relaxed) as f64 / 1e6,
+            ),
+            Family::new(
+                Kind::Counter,
+                "wellspring_backups_total",
+                "Scheduled backups since the start, finished or failed.",
+            )
+            .with(vec![("outcome", "finished".to_owned())], taken.load(Relaxed))
+            .with(vec![("outcome", "failed".to_owned())], failures.load(Relaxed)),
+            Family::new(
+                Kind::Counter,
+                "wellspring_backup_bytes_total",
+                "Bytes copied by scheduled backups since the start.",
+            )
+            .with(Vec::new(), copied_bytes.load(Relaxed)),
+            Family::gauge(
+                "wellspring_backup_last_duration_seconds",
+                "How long the last finished scheduled backup took.",
+                last_duration_us.load(Relaxed) as f64 / 1e6,
+            ),
+            Family::gauge(
+                "wellspring_backup_running",
+                "1 while a scheduled backup is being taken.",
+                running.load(Relaxed),
+            ),
+        ]
+    }
+}
+
+/// What a backup reads of this process.
+pub fn source(node: &Arc<Node>, clock: &Arc<dyn Clock>) -> OpenLogs {
+    let listed = Arc::clone(node);
+    OpenLogs::new(node.head_gate(), Arc::clone(clock), env!("CARGO_PKG_VERSION"), move || {
+        listed.all()
+    })
+}
+
+struct Schedule {
+    backups: Arc<Backups>,
+    node: Arc<Node>,
+    clock: Arc<dyn Clock>,
+    destination: Destination,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Schedule {
+    fn run(&self) {
+        let Backups { config, counts, .. } = &*self.backups;
+        match self.newest_us() {
+            Ok(newest_us) => counts.newest_us.store(newest_us, Relaxed),
+            Err(error) => tracing::error!(%error, to = config.backup_to, "cannot read backups"),
+        }
+        let every_us = config.backup_every_s * 1_000_000;
+        let mut due_us = counts.newest_us.load(Relaxed).saturating_add(every_us);
+        while !*self.stopping.borrow() {
+            if self.clock.wall_us() < due_us {
+                sleep(LOOK_EVERY);
+                continue;
+            }
+            counts.running.store(1, Relaxed);
+            let begun_us = self.clock.monotonic_us();
+            let taken = self.take();
+            counts.running.store(0, Relaxed);
+            let wait_us = match taken {
+                Ok(taken) => {
+                    self.note(&taken, self.clock.monotonic_us() - begun_us);
+                    every_us
+                }
+                Err(error) => {
+                    counts.failures.fetch_add(1, Relaxed);
+                    tracing::error!(%error, to = config.backup_to, "a scheduled backup failed");
+                    every_us.min(RETRY_S * 1_000_000)
+                }
+            };
+            due_us = self.clock.wall_us().saturating_add(wait_us);
+        }
+    }
+
+    fn note(&self, taken: &Taken, duration_us: u64) {
+        let Backups { config, counts, .. } = &*self.backups;
+        counts.newest_us.store(taken.manifest.taken_at_us, Relaxed);
+        counts.taken.fetch_add(1, Relaxed);
+        counts.copied_bytes.fetch_add(taken.copied_bytes, Relaxed);
+        counts.last_duration_us.store(duration_us, Relaxed);
+        tracing::info!(
+            name = taken.manifest.name,
+            to = config.backup_to,
+            events = taken.manifest.events(),
+            copied_bytes = taken.copied_bytes,
+            reused_bytes = taken.reused_bytes,
+            "a scheduled backup is finished"
+        );
+    }
+
+    fn store(&self) -> Result<Box<dyn Store>, BackupError> {
+        match &self.destination {
+            Destination::Folder(dir) => Ok(Box::new(FolderStore::create(dir)?)),
+            #[cfg(feature = "s3")]
+            Destination::ObjectStore(url) => {
+                Ok(Box::new(wellspring_backup::store::S3Store::open(url)?))
+            }
+            #[cfg(not(feature = "s3"))]
+            Destination::ObjectStore(url) => {
+                Err(BackupError::Unfit(format!("{url}: built without support for object stores")))
+            }
+        }
+    }
+
+    /// The moment that the newest backup there shows, µs since 1970 UTC; 0 if there is none.
+    fn newest_us(&self) -> Result<u64, BackupError> {
+        let mut store = self.store()?;
+        match Catalog::of(&mut *store)?.finished.last() {
+            Some(name) => Ok(catalog::manifest(&mut *store, name)?.taken_at_us),
+            None => Ok(0),
+        }
+    }
+
+    fn take(&self) -> Result<Taken, BackupError> {
+        let config = &self.backups.config;
+        let mut store = self.store()?;
+        let rate = Some(config.backup_bytes_per_s).filter(|&rate| rate > 0);
+        let mut source = source(&self.node, &self.clock);
+        let taken = take(&mut source, &mut *store, &mut Pace::new(rate), &mut |_, _| ())?;
+        let pruned = prune(&mut *store, config.backup_keep)?;
+        if !pruned.backups.is_empty() {
+            tracing::info!(backups = ?pruned.backups, bytes = pruned.bytes, "old backups removed");
+        }
+        Ok(taken)
+    }
+}

@@ -1,0 +1,51 @@
+//! Reading a sealed index as a whole, so that damage shows before a query meets it.
+
+use super::IndexError;
+use super::file::{Header, Part};
+use super::hash::Domain;
+use super::matching::{ColumnBlock, Source};
+use super::sealed::SealedIndex;
+
+/// Told of bytes that have been read, as they are.
+pub(crate) type Pass<'a> = &'a mut dyn FnMut(u64) -> Result<(), IndexError>;
+
+impl SealedIndex {
+    /// Reads and checks everything in the file. `pass` is told of the bytes of each section once it
+    /// has been read, and may stop.
+    ///
+    /// # Errors
+    /// The first fault, or that of `pass`.
+    pub(crate) fn scrub(&self, pass: Pass<'_>) -> Result<(), IndexError> {
+        Header::read(self.file())?;
+        self.segments()?;
+        let domains = [
+            (Domain::Type, Part::Types),
+            (Domain::Tag, Part::Tags),
+            (Domain::Id, Part::Ids),
+            (Domain::Key, Part::Keys),
+        ];
+        let mut rels = Vec::new();
+        for (domain, part) in domains {
+            let mut terms = self.scan(domain)?;
+            while let Some((_, mut list)) = terms.next(self.file())? {
+                rels.clear();
+                list.read_all(self.file(), self.len(), 0, &mut rels)?;
+            }
+            pass(self.section_bytes(part))?;
+        }
+        let mut pairs = self.scan_pairs()?;
+        while let Some((_, mut list)) = pairs.next(self.file())? {
+            rels.clear();
+            list.read_all(self.file(), self.len(), 0, &mut rels)?;
+        }
+        pass(self.section_bytes(Part::Pairs) + self.section_bytes(Part::Postings))?;
+        let (mut offsets, mut types) = (ColumnBlock::default(), ColumnBlock::default());
+        for rel in 0..self.len() {
+            self.offset(rel, &mut offsets)?;
+            self.type_at(rel, &mut types)?;
+        }
+        pass(self.section_bytes(Part::Offsets) + self.section_bytes(Part::TypeColumn))?;
+        self.check_filter()?;
+        pass(self.section_bytes(Part::Filter))
+    }
+}

@@ -1,0 +1,165 @@
+//! Scrubbing: reading every durable byte of an open log, so that damage shows before a read needs
+//! the event, and while a backup may still have it.
+
+use crate::error::{Corruption, ReadError};
+use crate::extent::{Extent, SegmentExtent};
+use crate::index::{IndexError, SegmentIndex};
+use crate::journal::{EpochFile, keep_epoch};
+use crate::log::Log;
+use crate::segment::segment_name;
+use crate::segment_reader::{SegmentFault, SegmentReader};
+use crate::work::{Stopped, Work};
+use std::io::{self, BufReader, Read};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What a scrub found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScrubReport {
+    /// Bytes read.
+    pub bytes: u64,
+    /// Segments read.
+    pub segments: u64,
+    /// Damage, which reads of the log report from now on, too. Damaged indexes are rebuilt and not
+    /// listed.
+    pub damage: Vec<Corruption>,
+    /// What could not be read: a device's or the system's error.
+    pub unread: Vec<String>,
+    /// Whether the file with the epoch was damaged, and written again.
+    pub is_epoch_mended: bool,
+}
+
+/// How a scrub ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScrubEnd {
+    /// Everything was read.
+    Complete(ScrubReport),
+    /// It was stopped.
+    Stopped,
+}
+
+/// Bytes that tell of themselves as they are read.
+struct Passing<'a, R> {
+    source: R,
+    pass: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+}
+
+impl<R: Read> Read for Passing<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let got = self.source.read(buf)?;
+        match (self.pass)(got as u64) {
+            ControlFlow::Continue(()) => Ok(got),
+            // Not `Interrupted`, after which a read is repeated.
+            ControlFlow::Break(()) => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+}
+
+impl Log {
+    /// Reads and checks every durable byte of the log: segments, sealed indexes, the epoch. Takes
+    /// no lock that an append waits for. `pass` is told of the bytes as they are read; it may sleep,
+    /// which sets the rate, and stop. Damage is recorded as if a read had met it; a damaged index is
+    /// rebuilt, and a copy of a shared log fetches the segment again.
+    pub fn scrub(&self, pass: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ScrubEnd {
+        let mut report = ScrubReport::default();
+        let mut stopped = false;
+        let mut counted = |bytes| {
+            let flow = pass(bytes);
+            stopped |= flow.is_break();
+            flow
+        };
+        let extent = self.extent_now();
+        self.scrub_segments(&extent, &mut report, &mut counted);
+        self.scrub_indexes(&mut report, &mut counted);
+        if stopped {
+            return ScrubEnd::Stopped;
+        }
+        if !extent.is_copy {
+            let epoch = self.sequencer().epoch.load(Ordering::Relaxed);
+            match keep_epoch(&*self.sequencer().storage, epoch) {
+                Ok(found) => report.is_epoch_mended = found == EpochFile::Mended,
+                Err(error) => report.unread.push(format!("epoch: {error}")),
+            }
+        }
+        ScrubEnd::Complete(report)
+    }
+
+    fn scrub_segments(
+        &self,
+        extent: &Extent,
+        report: &mut ScrubReport,
+        pass: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        for segment in &extent.segments {
+            let name = segment_name(segment.base());
+            match scrub_segment(segment, &name, pass) {
+                Ok(bytes) => {
+                    report.bytes += bytes;
+                    report.segments += 1;
+                }
+                Err(SegmentFault::Io(error)) => match error.kind() {
+                    io::ErrorKind::ConnectionAborted => return,
+                    io::ErrorKind::UnexpectedEof => {
+                        let what = "the file ends too early".into();
+                        self.found(segment, Corruption { file: name, offset: 0, what }, report);
+                    }
+                    _ => report.unread.push(format!("{name}: {error}")),
+                },
+                Err(SegmentFault::UnknownVersion(version)) => {
+                    let what = format!("its header names the format version {version}");
+                    self.found(segment, Corruption { file: name, offset: 8, what }, report);
+                }
+                Err(SegmentFault::Corrupt(corruption)) => self.found(segment, corruption, report),
+            }
+        }
+    }
+
+    fn found(&self, segment: &SegmentExtent, corruption: Corruption, report: &mut ScrubReport) {
+        segment.report_damage(corruption.clone());
+        report.damage.push(corruption);
+    }
+
+    fn scrub_indexes(
+        &self,
+        report: &mut ScrubReport,
+        pass: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) {
+        for run in self.sequencer().segments.runs().iter() {
+            let scrubbed = run.ask(&mut Work::unbounded(), |index, _| match index {
+                SegmentIndex::Sealed(sealed) => sealed.scrub(&mut |bytes| match pass(bytes) {
+                    ControlFlow::Continue(()) => Ok(()),
+                    ControlFlow::Break(()) => Err(IndexError::Stopped(Stopped::Cancelled)),
+                }),
+                SegmentIndex::Active(_) => Ok(()),
+            });
+            match scrubbed {
+                Ok(()) => {}
+                Err(ReadError::Stopped(_)) => return,
+                Err(ReadError::Corrupt(corruption)) => report.damage.push(corruption),
+                Err(other) => report.unread.push(other.to_string()),
+            }
+        }
+    }
+}
+
+/// Reads one segment to its end; returns its bytes.
+fn scrub_segment(
+    segment: &SegmentExtent,
+    name: &str,
+    pass: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<u64, SegmentFault> {
+    let failed = |error: ReadError| SegmentFault::Io(io::Error::other(error.to_string()));
+    let source = segment.read_from(0).map_err(failed)?;
+    let bytes = source.remaining();
+    let source = BufReader::with_capacity(BUFFER_BYTES, Passing { source, pass });
+    let mut reader = SegmentReader::begin(source, name, segment.base(), bytes)?;
+    reader.read_to_end()?;
+    if reader.next_position() != segment.next() {
+        let what = format!("it ends before position {}", reader.next_position());
+        let (file, offset) = (name.to_owned(), reader.offset());
+        return Err(SegmentFault::Corrupt(Corruption { file, offset, what }));
+    }
+    Ok(bytes)
+}

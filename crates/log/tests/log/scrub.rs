@@ -1,0 +1,130 @@
+//! One flipped byte anywhere is found by one scrub, and no answer is wrong.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions, ScrubEnd, ScrubReport};
+use wellspring_types::{Event, Query};
+
+fn options() -> Options {
+    Options { segment_bytes: 64 << 10, ..Options::default() }
+}
+
+fn filled(dir: &std::path::Path) -> Log {
+    let log = Log::open(dir, options()).unwrap();
+    for n in 0..400u32 {
+        let mut events = EncodedEvents::new();
+        let tags = [format!("a:{}", n % 90), "b:1".to_owned()];
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let data = format!("{{\"n\":{n},\"pad\":\"{}\"}}", "x".repeat(500));
+        events.push(&Event::json(&format!("T{}", n % 5), &tags, &data).as_ref()).unwrap();
+        log.append(Append { events, ..Append::default() }).unwrap();
+    }
+    log
+}
+
+fn scrubbed(log: &Log) -> ScrubReport {
+    match log.scrub(&mut |_| ControlFlow::Continue(())) {
+        ScrubEnd::Complete(report) => report,
+        ScrubEnd::Stopped => panic!("nothing stopped it"),
+    }
+}
+
+fn flip(path: &std::path::Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0x40;
+    // In place: the log has the file open.
+    use std::os::unix::fs::FileExt;
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.write_all_at(&bytes[at..=at], at as u64).unwrap();
+}
+
+fn answers(log: &Log) -> Vec<u64> {
+    let mut events = log.snapshot().read(&Query::item(&["T3"], &["a:8"]), ReadOptions::default());
+    let mut all = Vec::new();
+    while let Ok(Some(event)) = events.next() {
+        all.push(event.position());
+    }
+    all
+}
+
+#[test]
+fn a_sound_log_is_read_to_its_last_byte_and_a_scrub_can_be_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = filled(dir.path());
+    let report = scrubbed(&log);
+    assert!(report.damage.is_empty() && report.unread.is_empty(), "{report:?}");
+    assert!(report.segments > 2 && report.bytes > 200_000, "{report:?}");
+    let mut passed = 0;
+    let end = log.scrub(&mut |bytes| {
+        passed += bytes;
+        if passed > 100_000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!(end, ScrubEnd::Stopped);
+    assert!(passed < report.bytes);
+}
+
+#[test]
+fn a_flipped_byte_of_a_segment_is_found_wherever_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = filled(dir.path());
+    let mut segments: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "seg"))
+        .collect();
+    segments.sort();
+    for path in &segments[..segments.len() - 1] {
+        let len = fs::metadata(path).unwrap().len() as usize;
+        for at in (0..len).step_by(len / 40) {
+            flip(path, at);
+            let report = scrubbed(&log);
+            assert_eq!(report.damage.len(), 1, "{} {at}", path.display());
+            assert_eq!(report.damage[0].file, path.file_name().unwrap().to_str().unwrap());
+            flip(path, at);
+        }
+    }
+    assert!(!log.damage().is_empty(), "reads and readiness know of it");
+    assert_eq!(log.stats().damaged_segments as usize, segments.len() - 1);
+}
+
+#[test]
+fn a_flipped_byte_of_an_index_is_found_and_the_index_rebuilt() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected = {
+        let log = filled(dir.path());
+        let expected = answers(&log);
+        log.close();
+        expected
+    };
+    // Opened again, so that every full segment has its index, merged or not.
+    let mut found = 0;
+    for round in 0..120usize {
+        let log = Log::open(dir.path(), options()).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        let index = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|end| end == "idx"));
+        let Some(index) = index else { continue };
+        let Ok(metadata) = fs::metadata(&index) else { continue };
+        flip(&index, metadata.len() as usize * round / 120);
+        let before = log.indexes_mended();
+        let report = scrubbed(&log);
+        assert!(report.damage.is_empty(), "{report:?}");
+        found += u64::from(log.indexes_mended() > before);
+        assert_eq!(answers(&log), expected, "round {round}");
+        log.close();
+    }
+    assert!(found > 100, "{found} of 120 flipped bytes were found");
+}
+
+#[test]
+fn a_damaged_epoch_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = filled(dir.path());
+    fs::write(dir.path().join("epoch"), "00000000000000000900\n").unwrap();
+    assert!(scrubbed(&log).is_epoch_mended);
+    assert!(!scrubbed(&log).is_epoch_mended);
+    assert_eq!(fs::read_to_string(dir.path().join("epoch")).unwrap(), "00000000000000000001\n");
+}

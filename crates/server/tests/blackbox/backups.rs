@@ -1,0 +1,324 @@
+//! Backup and restore with the real program: the drill of docs/production.md, a trial under load
+//! with kill -9, the schedule, the scrub, and what they say of trouble.
+
+use crate::client::Client;
+use crate::server::Server;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_wellspring");
+
+fn tool(words: &[&str]) -> Output {
+    Command::new(PROGRAM).args(words).output().unwrap()
+}
+
+/// Runs a tool that has to succeed; returns what it printed.
+fn done(words: &[&str]) -> String {
+    let output = tool(words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap() + &said
+}
+
+/// Runs a tool that has to fail with this code; returns what it said.
+fn refused(code: i32, words: &[&str]) -> String {
+    let output = tool(words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+    said
+}
+
+fn append(client: &mut Client, n: u64) -> u64 {
+    let event = json!({"type": "T", "tags": ["a:1"], "data": {"n": n, "fill": "x".repeat(300)}});
+    let answer = client.post("/v1/append", &json!({"events": [event.clone(), event]})).unwrap();
+    answer.expect(200)["last"].as_u64().unwrap()
+}
+
+fn head(client: &mut Client) -> u64 {
+    client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The segments of the log main, in order.
+fn segments(data: &Path) -> Vec<PathBuf> {
+    let dir = data.join("logs/main");
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "seg"))
+        .collect();
+    found.sort();
+    found
+}
+
+const SMALL: &[&str] = &["--segment-bytes", "65536", "--scrub-bytes-per-s", "0"];
+
+/// The steps of docs/production.md, in their order.
+#[test]
+fn the_drill_of_the_manual_brings_everything_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let server = Server::start_in(&data, SMALL);
+    let mut client = server.client();
+    for n in 0..200 {
+        append(&mut client, n);
+    }
+    let before = client.get("/v1/logs/main").unwrap().expect(200);
+    let said = done(&["backup", "--url", &server.url(), "--to", shown(&place)]);
+    assert!(said.contains("is finished: ") && said.contains(" of 2 logs"), "{said}");
+    let list = done(&["backup", "list", "--from", shown(&place)]);
+    assert!(list.contains("main 400"), "{list}");
+    let sound = done(&["verify", "--backup", shown(&place)]);
+    assert!(sound.contains("sound: every event is present and unchanged"), "{sound}");
+    // What comes after the backup is lost with the server.
+    append(&mut client, 7);
+    drop(client);
+    drop(server);
+    let old = dir.path().join("data.lost");
+    fs::rename(&data, &old).unwrap();
+    let said = done(&["restore", "--from", shown(&place), "--data", shown(&data)]);
+    assert!(said.contains("main: up to position 400; history "), "{said}");
+    let verified = done(&["verify", "--data", shown(&data), "--log", "main"]);
+    assert!(verified.contains("400 events"), "{verified}");
+    let server = Server::start_in(&data, SMALL);
+    let mut client = server.client();
+    assert_eq!(head(&mut client), 400);
+    let after = client.get("/v1/logs/main").unwrap().expect(200);
+    assert_ne!(before["history"], after["history"]);
+    // A consumer that saw more is told, by its history and by its position alone.
+    let known = before["history"].as_str().unwrap();
+    let headers = [("Wellspring-History", known)];
+    let told = client.call("GET", "/v1/events?after=10", &headers, b"").unwrap().problem(409);
+    assert_eq!(told["type"], "/problems/another-history");
+    assert_eq!((&told["head"], &told["history"]), (&json!(400), &after["history"]));
+    let told = client.get("/v1/events?after=402").unwrap().problem(409);
+    assert_eq!((&told["position"], &told["head"]), (&json!(402), &json!(400)));
+    assert_eq!(append(&mut client, 1), 402);
+    // A folder that has logs is never written to.
+    let said = refused(64, &["restore", "--from", shown(&place), "--data", shown(&old)]);
+    assert!(said.contains("is not empty"), "{said}");
+}
+
+#[test]
+fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_with(SMALL);
+    let mut client = server.client();
+    let mut time = String::new();
+    for n in 0..30 {
+        let last = append(&mut client, n);
+        if n == 9 {
+            let event = client.get(&format!("/v1/events/{last}")).unwrap().expect(200);
+            time = event["recorded_at"].as_str().unwrap().to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let archive = tool(&["backup", "--url", &server.url(), "--to", "-"]).stdout;
+    let tar = dir.path().join("b.tar");
+    fs::write(&tar, &archive).unwrap();
+    let from_pipe = dir.path().join("pipe");
+    let mut piped = Command::new(PROGRAM)
+        .args(["restore", "--from", "-", "--data", shown(&from_pipe)])
+        .stdin(Stdio::from(fs::File::open(&tar).unwrap()))
+        .spawn()
+        .unwrap();
+    assert!(piped.wait().unwrap().success());
+    assert!(!from_pipe.join("restore-spool.tar").exists());
+    let to_time = dir.path().join("time");
+    let said =
+        done(&["restore", "--from", shown(&tar), "--data", shown(&to_time), "--time", &time]);
+    assert!(said.contains("main: up to position 20, 40 later events left out"), "{said}");
+    let position = ["--log", "main", "--position"];
+    let to_position = dir.path().join("position");
+    let words = ["restore", "--from", shown(&tar), "--data", shown(&to_position)];
+    let said = refused(64, &[&words[..], &position, &["7"]].concat());
+    assert!(said.contains("restore up to 6 or 8"), "{said}");
+    done(&[&words[..], &position, &["8"]].concat());
+    let server = Server::start_in(&to_position, SMALL);
+    assert_eq!(head(&mut server.client()), 8);
+    // Cut off, it is refused by name.
+    fs::write(&tar, &archive[..archive.len() / 2]).unwrap();
+    let cut = dir.path().join("cut");
+    let said = refused(1, &["restore", "--from", shown(&tar), "--data", shown(&cut)]);
+    assert!(said.contains("was begun and not finished"), "{said}");
+    let said = refused(66, &["verify", "--backup", shown(&dir.path().join("none"))]);
+    assert!(said.contains("holds no backups"), "{said}");
+}
+
+/// Under load, with kill -9 of the server or of the backup at random: every finished backup holds
+/// every event acknowledged before it began, and an unfinished one is refused.
+///
+/// `WELLSPRING_TEST_BACKUP_ROUNDS` sets the number of rounds (default 8).
+#[test]
+fn backups_under_load_and_kill_9_are_whole_or_refused() {
+    let rounds = std::env::var("WELLSPRING_TEST_BACKUP_ROUNDS");
+    let rounds: u64 = rounds.map_or(8, |text| text.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let (mut finished, mut broken) = (0, 0);
+    for round in 0..rounds {
+        let server = Server::start_in(&data, SMALL);
+        let (address, url) = (server.address, server.url());
+        let acknowledged = AtomicU64::new(head(&mut server.client()));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let Ok(mut client) = Client::connect(address) else { return };
+                    let event = json!({"type": "T", "data": "x".repeat(2_000)});
+                    let body = json!({"events": [event]});
+                    while !stop.load(Ordering::Relaxed) {
+                        let Ok(answer) = client.post("/v1/append", &body) else { return };
+                        let last = answer.expect(200)["last"].as_u64().unwrap();
+                        acknowledged.fetch_max(last, Ordering::SeqCst);
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(150));
+            let before = acknowledged.load(Ordering::SeqCst);
+            let mut backup = Command::new(PROGRAM)
+                .args(["backup", "--url", &url, "--to", shown(&place), "--rate", "4000000"])
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            // A third of the rounds each: nothing, the server, the backup.
+            let delay = Duration::from_millis(40 + round * 37 % 400);
+            let mut server = Some(server);
+            match round % 3 {
+                0 => {}
+                1 => {
+                    std::thread::sleep(delay);
+                    server.take().unwrap().kill();
+                }
+                _ => {
+                    std::thread::sleep(delay);
+                    let _ = backup.kill();
+                }
+            }
+            let status = backup.wait().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            let list = done(&["backup", "list", "--from", shown(&place)]);
+            let newest = list.lines().rfind(|line| !line.ends_with("unfinished"));
+            if status.success() {
+                finished += 1;
+                let name = newest.unwrap().split(' ').next().unwrap();
+                done(&["verify", "--backup", shown(&place), "--name", name]);
+                let to = dir.path().join(format!("restored-{round}"));
+                let words = ["restore", "--from", shown(&place), "--data", shown(&to)];
+                let said = done(&[&words[..], &["--backup", name]].concat());
+                let head: u64 = {
+                    let server = Server::start_in(&to, SMALL);
+                    crate::backups::head(&mut server.client())
+                };
+                assert!(head >= before, "round {round}: {head} of {before}: {said}");
+                done(&["verify", "--data", shown(&to), "--log", "main"]);
+                fs::remove_dir_all(to).unwrap();
+            } else {
+                broken += 1;
+                if let Some(line) = list.lines().find(|line| line.ends_with("unfinished")) {
+                    let name = line.split(' ').next().unwrap();
+                    let to = dir.path().join("never");
+                    let words = ["restore", "--from", shown(&place), "--data", shown(&to)];
+                    let said = refused(1, &[&words[..], &["--backup", name]].concat());
+                    assert!(said.contains(name) && said.contains("not finished"), "{said}");
+                }
+            }
+        });
+    }
+    assert!(finished > 0, "{finished} finished, {broken} broken");
+}
+
+/// Waits until a figure satisfies a check.
+fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
+    let begun = Instant::now();
+    loop {
+        let page = client.get("/metrics").unwrap().text();
+        let line = page.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        if let Some(value) = value.filter(|&value| holds(value)) {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(40), "{name}: {value:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn the_server_takes_backups_of_itself_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("backups");
+    let flags = ["--backup-to", shown(&place), "--backup-keep", "2"];
+    let server = Server::start_in(&dir.path().join("data"), &[SMALL, &flags].concat());
+    let mut client = server.client();
+    append(&mut client, 1);
+    figure(&mut client, "wellspring_backups_total{outcome=\"finished\"}", |count| count >= 1.0);
+    let newest =
+        figure(&mut client, "wellspring_backup_last_success_timestamp_seconds", |us| us > 0.0);
+    assert!(newest > 1.6e9);
+    server.logged(&["a scheduled backup is finished"]);
+    done(&["verify", "--backup", shown(&place)]);
+    // Another process may not write to it at the same moment, and the folder may vanish: the
+    // server goes on.
+    let bad = ["--backup-to", "/proc/none", "--backup-every-s", "60"];
+    let server = Server::start_with(&[SMALL, &bad].concat());
+    let mut client = server.client();
+    figure(&mut client, "wellspring_backups_total{outcome=\"failed\"}", |count| count >= 1.0);
+    append(&mut client, 1);
+    let said = refused(1, &["serve", "--listen", "127.0.0.1:0", "--backup-to", "ftp://x"]);
+    assert!(said.contains("backup_to"), "{said}");
+}
+
+#[test]
+fn a_scrub_finds_a_flipped_byte_names_the_remedy_and_the_remedy_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let server = Server::start_in(&data, SMALL);
+    let mut client = server.client();
+    for n in 0..300 {
+        append(&mut client, n);
+    }
+    done(&["backup", "--url", &server.url(), "--to", shown(&place)]);
+    for n in 0..50 {
+        append(&mut client, n);
+    }
+    let all = client.call("GET", "/v1/events", &[("Accept", "application/x-ndjson")], b"").unwrap();
+    let all = all.text();
+    drop(client);
+    drop(server);
+    // In a segment whose index is there, so the start does not read it.
+    let damaged = segments(&data)[1].clone();
+    let mut bytes = fs::read(&damaged).unwrap();
+    bytes[20_000] ^= 4;
+    fs::write(&damaged, bytes).unwrap();
+    let eager = ["--segment-bytes", "65536", "--scrub-every-s", "1"];
+    let server = Server::start_in(&data, &eager);
+    let mut client = server.client();
+    figure(&mut client, "wellspring_scrub_damaged_files", |files| files == 1.0);
+    figure(&mut client, "wellspring_log_damaged_segments{log=\"main\"}", |files| files == 1.0);
+    let ready = client.get("/health/ready").unwrap();
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("wellspring mend"), "{}", ready.text());
+    let line = server.logged(&["stored data is damaged", "wellspring mend"]);
+    assert!(line.contains(damaged.file_name().unwrap().to_str().unwrap()), "{line}");
+    let mend = ["mend", "--from", shown(&place), "--data", shown(&data), "--log", "main"];
+    let said = refused(1, &mend);
+    assert!(said.contains("in use by a running server"), "{said}");
+    drop(client);
+    drop(server);
+    let said = done(&mend);
+    assert!(said.contains("mended ") && said.contains("sound"), "{said}");
+    assert!(done(&mend).contains("nothing to mend"));
+    let server = Server::start_in(&data, SMALL);
+    let mut client = server.client();
+    let now = client.call("GET", "/v1/events", &[("Accept", "application/x-ndjson")], b"").unwrap();
+    assert_eq!(now.text(), all);
+    let ready: Value = client.get("/health/ready").unwrap().expect(200);
+    assert!(ready["reasons"].as_array().is_none_or(Vec::is_empty), "{ready}");
+}
