@@ -108,8 +108,11 @@ fn every_figure_has_the_kind_and_the_labels_that_are_documented() {
         let mut cell = || cells.next().unwrap_or_default();
         let (name, kind, labels) = (cell().trim_matches('`'), cell(), cell());
         let Some(family) = page.get(name) else { continue };
-        let documented: BTreeSet<&str> =
-            labels.split(',').map(str::trim).filter(|label| !label.is_empty()).collect();
+        let documented: BTreeSet<&str> = labels
+            .split(',')
+            .map(|label| label.trim_matches([' ', '`']))
+            .filter(|l| !l.is_empty())
+            .collect();
         assert_eq!(family.kind, kind, "{name}");
         for (line, of_line, _) in &family.lines {
             let of_line = of_line.keys().map(String::as_str).filter(|label| *label != "le");

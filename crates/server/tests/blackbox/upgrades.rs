@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A data folder of an earlier version, unpacked.
-struct Written {
+struct DataFolder {
     version: String,
     /// What the program of that version answered.
     answers: Value,
     dir: tempfile::TempDir,
 }
 
-impl Written {
+impl DataFolder {
     fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -68,7 +68,7 @@ impl Written {
 }
 
 /// All folders, oldest first.
-fn all() -> Vec<Written> {
+fn all() -> Vec<DataFolder> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let mut found = Vec::new();
     for entry in fs::read_dir(&fixtures).expect("the fixtures") {
@@ -81,7 +81,7 @@ fn all() -> Vec<Written> {
         let unpacked = Command::new("tar").arg("xzf").arg(&path).arg("-C").arg(dir.path()).status();
         assert!(unpacked.expect("tar").success());
         let answers = serde_json::from_slice(&answers).expect("JSON");
-        found.push(Written { version: version.to_owned(), answers, dir });
+        found.push(DataFolder { version: version.to_owned(), answers, dir });
     }
     assert!(!found.is_empty(), "no fixtures in {}", fixtures.display());
     found.sort_by(|a, b| a.version.cmp(&b.version));
@@ -189,7 +189,7 @@ fn indexes_and_snapshots_of_a_later_version_are_rebuilt_and_change_no_answer() {
         ["idx", "snapshot"].map(|ending| with_ending(&written.log("main"), ending)).concat();
     assert!(derived.len() >= 5, "{derived:?}");
     derived.iter().for_each(|path| from_the_future(path));
-    let segments = |written: &Written| {
+    let segments = |written: &DataFolder| {
         let files = files(&written.log("main")).into_iter();
         let full = with_ending(&written.log("main"), "seg").len() - 1;
         files.filter(|(path, _)| path.extension().is_some_and(|e| e == "seg")).take(full).collect()

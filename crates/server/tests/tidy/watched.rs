@@ -32,7 +32,11 @@ fn figures() -> BTreeMap<String, Figure> {
     let figure = |(name, rest): (&str, &str)| {
         let mut cells = rest.split('|').map(str::trim);
         let kind = cells.next().expect("a kind").to_owned();
-        let labels = cells.next().expect("labels").split(',').map(|label| label.trim().to_owned());
+        let labels = cells
+            .next()
+            .expect("labels")
+            .split(',')
+            .map(|label| label.trim_matches([' ', '`']).to_owned());
         (
             name.to_owned(),
             Figure { kind, labels: labels.filter(|label| !label.is_empty()).collect() },
