@@ -17,10 +17,10 @@ pub enum Cut {
 
 /// How much of a batch is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum BatchShare {
     All,
     /// The first events of it, and nothing that follows.
-    Some(u32),
+    First(u32),
     /// Nothing, nor anything that follows.
     Nothing,
 }
@@ -30,21 +30,21 @@ impl Cut {
     ///
     /// # Errors
     /// [`BackupError::Unfit`]: the position may be in the middle of an append.
-    pub(crate) fn of(self, batch: &VerifiedBatch<'_>) -> Outcome<Kept> {
+    pub(crate) fn of(self, batch: &VerifiedBatch<'_>) -> Outcome<BatchShare> {
         let header = &batch.header;
         match self {
-            Cut::None => Ok(Kept::All),
-            Cut::After(position) if position >= header.last() => Ok(Kept::All),
-            Cut::After(position) if position < header.first => Ok(Kept::Nothing),
+            Cut::None => Ok(BatchShare::All),
+            Cut::After(position) if position >= header.last() => Ok(BatchShare::All),
+            Cut::After(position) if position < header.first => Ok(BatchShare::Nothing),
             Cut::After(position) => within(batch, position),
-            Cut::At(moment_us) if header.recorded_at_us <= moment_us => Ok(Kept::All),
+            Cut::At(moment_us) if header.recorded_at_us <= moment_us => Ok(BatchShare::All),
             // The events of an append have one time, so none is split.
             Cut::At(moment_us) => {
                 let is_kept = |us: u64| us <= moment_us;
                 let records = batch.records().flatten();
                 match records.take_while(|record| is_kept(record.recorded_at_us())).count() {
-                    0 => Ok(Kept::Nothing),
-                    events => Ok(Kept::Some(events as u32)),
+                    0 => Ok(BatchShare::Nothing),
+                    events => Ok(BatchShare::First(events as u32)),
                 }
             }
         }
@@ -53,12 +53,12 @@ impl Cut {
 
 /// Cuts a batch after a position in it. The events of an append have the same time, so between two
 /// events of different times ends an append.
-fn within(batch: &VerifiedBatch<'_>, position: Position) -> Outcome<Kept> {
+fn within(batch: &VerifiedBatch<'_>, position: Position) -> Outcome<BatchShare> {
     let first = batch.header.first;
     let times: Vec<u64> = batch.records().flatten().map(|record| record.recorded_at_us()).collect();
     let kept = (position - first + 1) as usize;
     if times[kept - 1] != times[kept] {
-        return Ok(Kept::Some(kept as u32));
+        return Ok(BatchShare::First(kept as u32));
     }
     let before = times[..kept].iter().rposition(|&us| us != times[kept]).map_or(0, |at| at + 1);
     let after = times[kept..].iter().position(|&us| us != times[kept]);

@@ -18,6 +18,8 @@ pub struct Manifest {
     pub version: String,
     /// The moment that it shows, µs since 1970 UTC.
     pub taken_at_us: u64,
+    /// Whether the server had accounts.
+    pub has_accounts: bool,
     /// The logs, by name.
     pub logs: Vec<LogBackup>,
 }
@@ -166,6 +168,7 @@ mod tests {
             name: "20261125T214438Z".into(),
             version: "0.1.0".into(),
             taken_at_us: 6,
+            has_accounts: true,
             logs: vec![log],
         }
     }

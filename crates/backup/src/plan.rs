@@ -12,6 +12,8 @@ pub struct BackupPlan {
     pub version: String,
     /// The moment, µs since 1970 UTC.
     pub taken_at_us: u64,
+    /// Whether the server has accounts. A restored folder must not run without any then.
+    pub has_accounts: bool,
     /// The logs, by name.
     pub logs: Vec<PlannedLog>,
 }

@@ -3,7 +3,7 @@
 //! Everything is verified while it is written. The logs are written into a folder beside their
 //! place and get it with one rename, so there is a whole restored folder or none.
 
-use crate::cut::{Cut, Kept};
+use crate::cut::{BatchShare, Cut};
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::store::Store;
@@ -36,7 +36,7 @@ pub enum HistoryChoice {
 
 /// What to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RestoreRequest {
     /// Only these logs; all, if there are none.
     pub logs: Vec<String>,
     /// Up to where.
@@ -68,7 +68,7 @@ pub fn restore(
     store: &mut dyn Store,
     manifest: &Manifest,
     data: &Path,
-    wanted: &Wanted,
+    wanted: &RestoreRequest,
     progress: Progress<'_>,
 ) -> Outcome<Vec<RestoredLog>> {
     let chosen: Vec<&LogBackup> = match wanted.logs.as_slice() {
@@ -106,7 +106,7 @@ pub fn restore(
 }
 
 /// A position makes sense for one log, and only if the backup reaches it.
-fn check_cut(chosen: &[&LogBackup], wanted: &Wanted) -> Outcome<()> {
+fn check_cut(chosen: &[&LogBackup], wanted: &RestoreRequest) -> Outcome<()> {
     let Cut::After(position) = wanted.cut else { return Ok(()) };
     let [log] = chosen else {
         let what = "a position is one of a single log: name it (a time fits all logs)";
@@ -142,7 +142,7 @@ fn sync_folder(dir: &Path) -> Outcome<()> {
 
 struct Restoring<'a> {
     store: &'a mut dyn Store,
-    wanted: &'a Wanted,
+    wanted: &'a RestoreRequest,
     done_bytes: u64,
     all_bytes: u64,
     progress: Progress<'a>,
@@ -212,16 +212,16 @@ impl Restoring<'_> {
         let mut next = Next::Segment;
         while let Some(batch) = reader.next_batch().map_err(of_segment)? {
             match self.wanted.cut.of(&batch)? {
-                Kept::All => {
+                BatchShare::All => {
                     copy.add(&batch).map_err(writing())?;
                     restored.head = batch.header.last();
                 }
-                Kept::Some(events) => {
+                BatchShare::First(events) => {
                     copy.add_part(&batch, events).map_err(writing())?;
                     restored.head = batch.header.first + u64::from(events) - 1;
                     next = Next::End;
                 }
-                Kept::Nothing => next = Next::End,
+                BatchShare::Nothing => next = Next::End,
             }
             if let Next::End = next {
                 break;

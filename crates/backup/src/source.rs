@@ -29,6 +29,7 @@ pub struct OpenLogs {
     clock: Arc<dyn Clock>,
     version: String,
     list: Box<dyn Fn() -> Vec<(String, Log)> + Send>,
+    has_accounts: bool,
     extents: BTreeMap<String, Extent>,
 }
 
@@ -41,7 +42,13 @@ impl OpenLogs {
         list: impl Fn() -> Vec<(String, Log)> + Send + 'static,
     ) -> OpenLogs {
         let (version, list) = (version.into(), Box::new(list));
-        OpenLogs { gate, clock, version, list, extents: BTreeMap::new() }
+        OpenLogs { gate, clock, version, list, has_accounts: false, extents: BTreeMap::new() }
+    }
+
+    /// The same of a server that has accounts, or has none.
+    #[must_use]
+    pub fn with_accounts(self, has_accounts: bool) -> OpenLogs {
+        OpenLogs { has_accounts, ..self }
     }
 }
 
@@ -78,7 +85,8 @@ impl Source for OpenLogs {
             let log = PlannedLog::of(name.clone(), history.to_string(), extent);
             planned.push(log.map_err(of_read)?);
         }
-        Ok(BackupPlan { version: self.version.clone(), taken_at_us, logs: planned })
+        let (version, has_accounts) = (self.version.clone(), self.has_accounts);
+        Ok(BackupPlan { version, taken_at_us, has_accounts, logs: planned })
     }
 
     fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>> {

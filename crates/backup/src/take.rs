@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// What became of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenBackup {
     /// Its manifest.
     pub manifest: Manifest,
     /// Bytes that were copied.
@@ -41,19 +41,20 @@ pub fn take(
     store: &mut dyn Store,
     pace: &mut Pace,
     progress: Progress<'_>,
-) -> Outcome<Taken> {
+) -> Outcome<TakenBackup> {
     let plan = source.plan()?;
     let earlier = Catalog::of(store)?;
     let name = name_of(&plan, &earlier);
     put(store, &begun_file(&name), b"")?;
     let known = known_segments(store, &earlier)?;
     let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
-    let mut taken = Taken {
+    let mut taken = TakenBackup {
         manifest: Manifest {
             format: FORMAT,
             name: name.clone(),
             version: plan.version.clone(),
             taken_at_us: plan.taken_at_us,
+            has_accounts: plan.has_accounts,
             logs: Vec::new(),
         },
         copied_bytes: 0,

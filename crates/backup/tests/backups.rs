@@ -11,10 +11,10 @@ use wellspring_backup::catalog::{Catalog, manifest};
 use wellspring_backup::mend::mend;
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::prune;
-use wellspring_backup::restore::{HistoryChoice, RestoredLog, Wanted, restore};
+use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
-use wellspring_backup::take::{Taken, take};
+use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
 use wellspring_backup::{BackupError, Cut, Manifest, Pace, Source, Store};
 use wellspring_log::{
@@ -77,12 +77,12 @@ fn contents(log: &Log) -> Vec<(Position, u64, String, Vec<u8>)> {
 
 fn quietly(_: u64, _: u64) {}
 
-fn taken(source: &mut dyn Source, store: &mut dyn Store) -> Taken {
+fn taken(source: &mut dyn Source, store: &mut dyn Store) -> TakenBackup {
     take(source, store, &mut Pace::new(None), &mut quietly).unwrap()
 }
 
-fn whole() -> Wanted {
-    Wanted { logs: Vec::new(), cut: Cut::None, history: HistoryChoice::New }
+fn whole() -> RestoreRequest {
+    RestoreRequest { logs: Vec::new(), cut: Cut::None, history: HistoryChoice::New }
 }
 
 fn newest(store: &mut dyn Store) -> Manifest {
@@ -93,7 +93,7 @@ fn newest(store: &mut dyn Store) -> Manifest {
 fn restored(
     store: &mut dyn Store,
     to: &Path,
-    wanted: &Wanted,
+    wanted: &RestoreRequest,
 ) -> Result<Vec<RestoredLog>, BackupError> {
     let manifest = newest(store);
     restore(store, &manifest, to, wanted, &mut quietly)
@@ -137,7 +137,7 @@ fn a_backup_restores_to_the_same_events_under_another_history() {
     assert!(matches!(refused, BackupError::Unfit(_)), "{refused}");
     // The same history, if the caller knows that nothing came after the backup.
     let data = tempfile::tempdir().unwrap();
-    let kept = Wanted { history: HistoryChoice::Kept, ..whole() };
+    let kept = RestoreRequest { history: HistoryChoice::Kept, ..whole() };
     restored(&mut store, data.path(), &kept).unwrap();
     assert_eq!(reopened(data.path(), "main").history(), logs.logs["main"].history());
 }
@@ -221,7 +221,7 @@ fn a_cut_keeps_whole_appends_and_says_which_positions_are_safe() {
     let all = contents(log);
     let cut = |store: &mut FolderStore, cut: Cut| {
         let data = tempfile::tempdir().unwrap();
-        let wanted = Wanted { cut, ..whole() };
+        let wanted = RestoreRequest { cut, ..whole() };
         let made = restored(store, data.path(), &wanted)?;
         let log = reopened(data.path(), "main");
         assert_eq!(made[0].head + made[0].left_out, *ends.last().unwrap());
@@ -457,7 +457,7 @@ proptest! {
         let all = contents(log);
         let time = all[(share * all.len() as f64) as usize].1;
         let data = tempfile::tempdir().unwrap();
-        restored(&mut store, data.path(), &Wanted { cut: Cut::At(time), ..whole() }).unwrap();
+        restored(&mut store, data.path(), &RestoreRequest { cut: Cut::At(time), ..whole() }).unwrap();
         let kept: Vec<_> = all.iter().take_while(|event| event.1 <= time).cloned().collect();
         prop_assert_eq!(contents(&reopened(data.path(), "main")), kept);
     }

@@ -18,7 +18,7 @@ use place::{Writer, create_store};
 use server_source::ServerSource;
 use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::prune::prune;
-use wellspring_backup::take::{Taken, take};
+use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace, Store};
 
 /// What `wellspring backup` takes.
@@ -121,8 +121,8 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(taken: &Taken, progress: &Progress, to: &str) {
-    let Taken { manifest, copied_bytes, reused_bytes } = taken;
+fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
+    let TakenBackup { manifest, copied_bytes, reused_bytes } = taken;
     let seconds = progress.seconds();
     let place = if to == "-" { "standard output" } else { to };
     eprintln!(

@@ -1,15 +1,16 @@
 //! `wellspring restore`: a data folder from a backup.
 
 use super::place::{chosen, open_store};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::numbers::{counted, grouped, megabytes};
 use crate::progress::Progress;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use wellspring_backup::restore::{HistoryChoice, RestoredLog, Wanted, restore};
+use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{Cut, Manifest, Store};
+use wellspring_host::access::sealed;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_types::Position;
 
@@ -58,7 +59,7 @@ pub struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    fn wanted(&self) -> Result<Wanted, Failure> {
+    fn wanted(&self) -> Result<RestoreRequest, Failure> {
         let cut = match (self.position, &self.time) {
             (Some(position), _) => Cut::After(position),
             (None, Some(time)) => Cut::At(parse_rfc3339(time).ok_or_else(|| {
@@ -67,7 +68,7 @@ impl RestoreArgs {
             (None, None) => Cut::None,
         };
         let history = if self.keep_history { HistoryChoice::Kept } else { HistoryChoice::New };
-        Ok(Wanted { logs: self.log.clone(), cut, history })
+        Ok(RestoreRequest { logs: self.log.clone(), cut, history })
     }
 }
 
@@ -99,13 +100,21 @@ fn spooled(data: &Path, spool: &Path) -> Result<(), Failure> {
     }
 }
 
-fn restored(args: &RestoreArgs, wanted: &Wanted, store: &mut dyn Store) -> Result<(), Failure> {
+fn restored(
+    args: &RestoreArgs,
+    wanted: &RestoreRequest,
+    store: &mut dyn Store,
+) -> Result<(), Failure> {
     let manifest: Manifest = chosen(store, args.backup.as_deref())?;
     let mut progress = Progress::start("restore", Some(manifest.bytes()));
     let shown = &mut |done, all| progress.update_bytes(done, all);
     let logs = restore(store, &manifest, &args.data, wanted, shown);
     progress.end();
     let logs = logs?;
+    if manifest.has_accounts {
+        // Without its accounts, a server must refuse to start rather than be open to everyone.
+        sealed::mark(&args.data).map_err(|what| Failure::new(Code::Io, what))?;
+    }
     for RestoredLog { name, head, left_out, history_before, history } in &logs {
         let left_out = match left_out {
             0 => String::new(),

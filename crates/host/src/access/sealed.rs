@@ -25,6 +25,12 @@ pub fn seal(data: &Path, gate: &Gate) -> Result<(), String> {
     mark(data)
 }
 
+/// Whether a data folder is marked as having had accounts. If that cannot be read, it counts as
+/// marked.
+pub fn is_marked(data: &Path) -> bool {
+    data.join(FILE).try_exists().unwrap_or(true)
+}
+
 /// Marks a data folder in which an account was just created.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ mod config;
 
 pub use config::BackupConfig;
 
+use crate::access::sealed;
 use crate::node::Node;
 use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
@@ -17,7 +18,7 @@ use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::prune::prune;
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::FolderStore;
-use wellspring_backup::take::{Taken, take};
+use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace, Store};
 use wellspring_log::Clock;
 
@@ -119,9 +120,9 @@ impl Backups {
 /// What a backup reads of this process.
 pub fn source(node: &Arc<Node>, clock: &Arc<dyn Clock>) -> OpenLogs {
     let listed = Arc::clone(node);
-    OpenLogs::new(node.head_gate(), Arc::clone(clock), env!("CARGO_PKG_VERSION"), move || {
-        listed.all()
-    })
+    let (gate, version) = (node.head_gate(), env!("CARGO_PKG_VERSION"));
+    let logs = OpenLogs::new(gate, Arc::clone(clock), version, move || listed.all());
+    logs.with_accounts(sealed::is_marked(node.data()))
 }
 
 struct Schedule {
@@ -165,7 +166,7 @@ impl Schedule {
         }
     }
 
-    fn note(&self, taken: &Taken, duration_us: u64) {
+    fn note(&self, taken: &TakenBackup, duration_us: u64) {
         let Backups { config, counts, .. } = &*self.backups;
         counts.newest_us.store(taken.manifest.taken_at_us, Relaxed);
         counts.taken.fetch_add(1, Relaxed);
@@ -204,7 +205,7 @@ impl Schedule {
         }
     }
 
-    fn take(&self) -> Result<Taken, BackupError> {
+    fn take(&self) -> Result<TakenBackup, BackupError> {
         let config = &self.backups.config;
         let mut store = self.store()?;
         let rate = Some(config.backup_bytes_per_s).filter(|&rate| rate > 0);

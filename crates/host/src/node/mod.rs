@@ -138,6 +138,11 @@ impl Node {
         self.opening.cluster.as_ref()
     }
 
+    /// The data folder.
+    pub(crate) fn data(&self) -> &Path {
+        self.dir.parent().unwrap_or(Path::new("."))
+    }
+
     /// What the heads of all logs pass when they move.
     pub fn head_gate(&self) -> HeadGate {
         self.opening.options.head_gate.clone()
