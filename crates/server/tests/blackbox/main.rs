@@ -128,6 +128,7 @@ mod top;
 mod transcript;
 mod trouble;
 mod unread;
+mod upgrades;
 mod user_cli;
 mod user_login;
 mod user_passwords;

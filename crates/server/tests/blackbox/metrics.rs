@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::exposition::{Page, read, value};
 use crate::server::Server;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,34 @@ fn every_figure_is_documented_and_nothing_else() {
         figures.filter(|(_, rest)| !rest.contains("| With ")).map(|(name, _)| name).collect();
     documented.sort_unstable();
     assert_eq!(documented, FAMILIES);
+}
+
+#[test]
+fn every_figure_has_the_kind_and_the_labels_that_are_documented() {
+    let server = Server::start();
+    let mut client = server.client();
+    happen(&mut client);
+    let page = scrape(&server);
+    let text = include_str!("../../../../docs/operations.md");
+    let mut compared = 0;
+    for row in text.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = row.split('|').skip(1).map(str::trim);
+        let mut cell = || cells.next().unwrap_or_default();
+        let (name, kind, labels) = (cell().trim_matches('`'), cell(), cell());
+        let Some(family) = page.get(name) else { continue };
+        let documented: BTreeSet<&str> = labels
+            .split(',')
+            .map(|label| label.trim_matches([' ', '`']))
+            .filter(|l| !l.is_empty())
+            .collect();
+        assert_eq!(family.kind, kind, "{name}");
+        for (line, of_line, _) in &family.lines {
+            let of_line = of_line.keys().map(String::as_str).filter(|label| *label != "le");
+            assert_eq!(of_line.collect::<BTreeSet<_>>(), documented, "{line}");
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, FAMILIES.len());
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn anchor(heading: &str) -> String {
     text.chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-fn anchors(page: &str) -> Vec<String> {
+pub(crate) fn anchors(page: &str) -> Vec<String> {
     let headings = prose(page).filter(|line| line.starts_with('#'));
     headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
 }

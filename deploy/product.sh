@@ -1,0 +1,17 @@
+# What is shipped: sourced by the scripts beside this file, from the root of the repository.
+# shellcheck shell=bash disable=SC2034
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+# Everything optional is in the packages: whoever installs one cannot rebuild it.
+features=otlp,search,kafka,s3
+target=x86_64-unknown-linux-musl
+name=wellspring-$version-x86_64-linux
+dist=${DIST:-dist}
+# Files in packages carry the time of the commit, so the same binary gives the same package.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+fail() { printf '%s: %s\n' "$(basename "$0")" "$1" >&2; exit "${2:-1}"; }
+needs() { for command; do command -v "$command" >/dev/null || fail "$command is missing"; done; }
+
+# Whether a program needs no library. ldd says so on standard error, or of a static-pie on standard output.
+is_static() { ldd "$1" 2>&1 | grep -qE 'statically linked|not a dynamic executable'; }
