@@ -49,8 +49,8 @@ pub struct BackupArgs {
     /// Where to: a folder, s3://BUCKET/PREFIX, or - for a tar archive on standard output
     #[arg(long, value_name = "PLACE", required = true)]
     to: Option<String>,
-    /// Read at most this many bytes per second [default: no limit]
-    #[arg(long, value_name = "BYTES")]
+    /// Read at most this many bytes per second, at least 65536 [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..))]
     rate: Option<u64>,
     /// Afterwards, keep this many of the newest backups and remove the others
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
