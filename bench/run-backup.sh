@@ -15,13 +15,13 @@ now() { date +%s.%N; }
 since() { echo "$(now) $1" | awk '{ printf "%.3f", $1 - $2 }'; }
 cold() { sync; echo 1 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
 
-start wellspring wellspring free --scrub-bytes-per-s 0
+start wellspring wellspring none --scrub-bytes-per-s 0
 url=http://${address[wellspring]}
 awk -v n="$events" 'BEGIN { for (i = 1; i <= n; i++)
     printf "{\"type\":\"OrderPlaced\",\"tags\":[\"order:%d\",\"customer:%d\"],\"data\":{\"total\":%d.50,\"note\":\"a few words of text\"}}\n", i, i % 5000, i % 900 }' \
     > "$work/events.ndjson"
 "$wellspring" import "$work/events.ndjson" --url "$url" 2>&1 | tail -1
-data=$work/wellspring-data; [ -d "$data" ] || data=$(find "$work" -maxdepth 2 -type d -name logs | head -1 | xargs dirname)
+data=$work/wellspring
 bytes=$(cat "$data"/logs/*/*.seg | wc -c)
 {
     heading "Backup, restore, scrub: $events events, $((bytes / 1000000)) MB of segments"

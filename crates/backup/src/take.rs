@@ -97,7 +97,8 @@ pub fn take(
     Ok(taken)
 }
 
-/// The name of a new backup: the moment, as in `20261125T214438Z`, and a number if it is taken.
+/// The name of a new backup: the moment, as in `20261125T214438Z`, and a number if another backup
+/// of the same second has that name.
 fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     let mut text = Vec::new();
     push_rfc3339(&mut text, plan.taken_at_us);
@@ -106,7 +107,8 @@ fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     let name = format!("{}Z", seconds.trim_end_matches('Z'));
     let is_taken =
         |name: &String| earlier.finished.contains(name) || earlier.unfinished.contains(name);
-    let numbered = (2..).map(|n| format!("{name}-{n}"));
+    // Names sort like moments.
+    let numbered = (2..).map(|n| format!("{name}-{n:03}"));
     std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
@@ -235,4 +237,25 @@ fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> Outcome<LogBack
         recorded_at_us,
         segments,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_like_backups_however_many_a_second_has() {
+        let plan = BackupPlan {
+            version: String::new(),
+            taken_at_us: 1_764_107_078_000_000,
+            has_accounts: false,
+            logs: Vec::new(),
+        };
+        let mut catalog = Catalog::default();
+        for _ in 0..120 {
+            catalog.finished.push(name_of(&plan, &catalog));
+        }
+        assert_eq!(catalog.finished[..2], ["20251125T214438Z", "20251125T214438Z-002"]);
+        assert!(catalog.finished.is_sorted());
+    }
 }

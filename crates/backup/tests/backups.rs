@@ -162,6 +162,7 @@ fn the_next_backup_brings_only_what_is_new_and_pruning_takes_only_what_no_backup
     }
     let again = taken(&mut logs.source(), &mut store);
     assert_eq!(again.copied_bytes, 0, "nothing is new");
+    assert_eq!(newest(&mut store), again.manifest, "however many there are in a second");
     let catalog = Catalog::of(&mut store).unwrap();
     assert_eq!((catalog.finished.len(), catalog.unfinished.len()), (5, 0));
     let pruned = prune(&mut store, 2).unwrap();

@@ -6,6 +6,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 use wellspring_log::storage::create_folder;
 
 const LOCK: &str = "LOCK";
@@ -113,7 +115,9 @@ impl Store for FolderStore {
         let mut options = File::options();
         options.create(true).truncate(true).write(true).mode(0o600);
         let file = options.open(&temporary).map_err(failed)?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, Flushed { file, written: 0 });
+        let flusher = Flusher::of(&file).map_err(failed)?;
+        let flushed = Flushed { file, written: 0, flusher };
+        let file = BufWriter::with_capacity(BUFFER_BYTES, flushed);
         Ok(Box::new(PendingPath { file: Some(file), temporary, path }))
     }
 
@@ -131,6 +135,43 @@ impl Store for FolderStore {
 struct Flushed {
     file: File,
     written: u64,
+    flusher: Flusher,
+}
+
+/// A thread that has the device write what is in memory, while more comes.
+struct Flusher {
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flusher {
+    #[allow(clippy::disallowed_methods)] // ends with its file
+    fn of(file: &File) -> io::Result<Flusher> {
+        let file = file.try_clone()?;
+        // One request waits at most: it covers what came meanwhile.
+        let (wake, woken) = sync_channel(1);
+        let run = move || {
+            // The last barrier, when the file is finished, tells of errors.
+            woken.iter().for_each(|()| drop(file.sync_data()));
+        };
+        let thread = thread::Builder::new().name("backup-flush".into()).spawn(run)?;
+        Ok(Flusher { wake: Some(wake), thread: Some(thread) })
+    }
+
+    fn flush(&self) {
+        if let Some(wake) = &self.wake {
+            let _ = wake.try_send(());
+        }
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.wake.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Write for Flushed {
@@ -139,7 +180,7 @@ impl Write for Flushed {
         let before = self.written / FLUSH_BYTES;
         self.written += got as u64;
         if self.written / FLUSH_BYTES > before {
-            self.file.sync_data()?;
+            self.flusher.flush();
         }
         Ok(got)
     }
@@ -170,8 +211,8 @@ impl PendingFile for PendingPath {
     fn finish(mut self: Box<Self>) -> Outcome<()> {
         let file = self.file.take().expect("finished once");
         let named = || -> io::Result<()> {
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?.file;
-            file.sync_all()?;
+            let flushed = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            flushed.file.sync_all()?;
             fs::rename(&self.temporary, &self.path)?;
             File::open(self.path.parent().expect("a name below the folder"))?.sync_all()
         };
