@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::verify::check_end;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use wellspring_log::history_of_salt;
 use wellspring_log::segment::segment_name;
@@ -18,8 +18,8 @@ use wellspring_types::Position;
 pub struct MendedSegment {
     /// Its file.
     pub file: PathBuf,
-    /// Where the damaged file is kept.
-    pub kept_as: PathBuf,
+    /// Where the damaged file is kept; `None` if the file was missing.
+    pub kept_as: Option<PathBuf>,
     /// Bytes from the backup.
     pub from_backup_bytes: u64,
     /// Bytes that were recorded after the backup, from the file itself.
@@ -57,14 +57,33 @@ pub fn mend(
             return Err(error);
         }
     };
-    let kept_as = path.with_extension("seg.damaged");
+    let kept_as = path.exists().then(|| free_name(&path));
     let replaced = || -> io::Result<()> {
-        fs::rename(&path, &kept_as)?;
+        keep_owner(if path.exists() { &path } else { dir }, &mended)?;
+        if let Some(kept_as) = &kept_as {
+            fs::rename(&path, kept_as)?;
+        }
         fs::rename(&mended, &path)?;
         File::open(dir)?.sync_all()
     };
     replaced().map_err(BackupError::io(format!("replacing {}", path.display())))?;
     Ok(MendedSegment { file: path, kept_as, from_backup_bytes: segment.bytes, own_bytes })
+}
+
+/// A name for the damaged file that no earlier one has.
+fn free_name(path: &Path) -> PathBuf {
+    let numbered = (2..).map(|n| path.with_extension(format!("seg.damaged-{n}")));
+    let mut names = std::iter::once(path.with_extension("seg.damaged")).chain(numbered);
+    names.find(|name| !name.exists()).expect("there are endless numbers")
+}
+
+/// Gives a file the owner of another: whoever mends may be root, and the server is not.
+fn keep_owner(of: &Path, file: &Path) -> io::Result<()> {
+    let (before, now) = (fs::metadata(of)?, fs::metadata(file)?);
+    if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
+        return Ok(());
+    }
+    chown(file, Some(before.uid()), Some(before.gid()))
 }
 
 /// Writes the backup's bytes, then what the file has beyond them; returns the number of the latter.
@@ -137,8 +156,11 @@ fn check(mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<()> 
         .map_err(failed)?;
     reader.read_to_end().map_err(|fault| match BackupError::of_segment(&shown, fault) {
         BackupError::Damaged { what, .. } => BackupError::Damaged {
-            file: shown.clone(),
-            what: format!("{what}; this was recorded after the backup, which cannot mend it"),
+            file: segment_name(segment.base),
+            what: format!(
+                "{what}; this was recorded after the backup, which cannot mend it: take a newer backup \
+                 if there is one, or keep this folder aside and restore the backup"
+            ),
         },
         other => other,
     })

@@ -2,7 +2,7 @@
 
 use crate::catalog::{self, Catalog};
 use crate::fault::Outcome;
-use crate::manifest::{begun_file, manifest_file};
+use crate::manifest::{Manifest, begun_file, manifest_file};
 use crate::store::Store;
 use std::collections::HashSet;
 
@@ -18,8 +18,9 @@ pub struct Pruned {
 }
 
 /// Keeps the newest `keep` finished backups, at least one, and removes the others, unfinished ones
-/// that are older than the newest, and every segment that no remaining backup needs. Nothing else
-/// may write to the store meanwhile.
+/// that are older than the newest, and every segment that no remaining backup needs. Only backups
+/// that share a history with the newest count and go: those of another server, or of this one
+/// before it was restored, are kept. Nothing else may write to the store meanwhile.
 ///
 /// # Errors
 /// [`BackupError`](crate::BackupError). What was not removed yet can be removed by another attempt.
@@ -27,13 +28,18 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
     let Catalog { finished, unfinished } = Catalog::of(store)?;
     let Some(newest) = finished.last() else { return Ok(Pruned::default()) };
     let mut pruned = Pruned::default();
-    let (old, kept) = finished.split_at(finished.len() - keep.clamp(1, finished.len()));
-    // All of these have to be readable, or it would be unknown which segments are needed.
+    // All of them have to be readable, or it would be unknown which segments are needed.
+    let manifests: Vec<Manifest> =
+        finished.iter().map(|name| catalog::manifest(store, name)).collect::<Outcome<_>>()?;
+    let newest_histories = manifests.last().map(histories).unwrap_or_default();
+    let (same, foreign): (Vec<_>, Vec<_>) =
+        manifests.iter().partition(|manifest| !histories(manifest).is_disjoint(&newest_histories));
+    let (old, kept) = same.split_at(same.len() - keep.clamp(1, same.len()));
     let mut needed = HashSet::new();
-    for name in kept {
-        needed.extend(catalog::manifest(store, name)?.files());
+    for manifest in kept.iter().chain(&foreign) {
+        needed.extend(manifest.files());
     }
-    for name in old {
+    for Manifest { name, .. } in old {
         store.remove(&manifest_file(name))?;
         pruned.backups.push(name.clone());
     }
@@ -53,4 +59,9 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
         }
     }
     Ok(pruned)
+}
+
+/// The ids of the histories in a backup.
+fn histories(manifest: &Manifest) -> HashSet<&str> {
+    manifest.logs.iter().map(|log| log.history.as_str()).collect()
 }

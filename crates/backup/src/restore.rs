@@ -17,12 +17,13 @@ use wellspring_log::history_of_salt;
 use wellspring_log::segment::{draw_salt, segment_name};
 use wellspring_log::segment_copy::SegmentCopy;
 use wellspring_log::segment_reader::SegmentReader;
-use wellspring_log::storage::create_folder;
+use wellspring_log::storage::{DiskStorage, Storage as _, create_folder};
 use wellspring_types::Position;
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// Where the logs are written before they get their place.
-const UNFINISHED: &str = "logs.restoring";
+/// Where the logs are written before they get their place, in a data folder. A server does not start
+/// on a folder that has it.
+pub const UNFINISHED: &str = "logs.restoring";
 
 /// Which history a restored log has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,15 +61,18 @@ pub struct RestoredLog {
     pub history: String,
 }
 
-/// Restores a backup into the data folder `data`, which must not hold logs yet.
+/// Restores a backup into the data folder `data`. `prepare` is called before the logs get their place:
+/// a server that starts before that refuses the folder. All logs go into a folder that holds none yet;
+/// named ones may join others, of a server that does not run.
 ///
 /// # Errors
-/// [`BackupError`]. The folder holds no log then.
+/// [`BackupError`]. The folder holds none of the restored logs then.
 pub fn restore(
     store: &mut dyn Store,
     manifest: &Manifest,
     data: &Path,
     wanted: &RestoreRequest,
+    prepare: &dyn Fn() -> Result<(), String>,
     progress: Progress<'_>,
 ) -> Outcome<Vec<RestoredLog>> {
     let chosen: Vec<&LogBackup> = match wanted.logs.as_slice() {
@@ -79,14 +83,9 @@ pub fn restore(
     let logs = data.join("logs");
     let failed = |doing: &str| BackupError::io(format!("{doing} {}", data.display()));
     create_folder(data).map_err(failed("creating"))?;
-    check_vacant(&logs)?;
+    check_vacant(data, &wanted.logs)?;
     let unfinished = data.join(UNFINISHED);
-    match fs::remove_dir_all(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(failed("clearing")(error));
-        }
-        _ => {}
-    }
+    clear(&unfinished).map_err(failed("clearing"))?;
     create_folder(&unfinished).map_err(failed("writing to"))?;
     let mut restoring = Restoring {
         store,
@@ -95,14 +94,38 @@ pub fn restore(
         all_bytes: chosen.iter().flat_map(|log| &log.segments).map(|s| s.bytes).sum(),
         progress,
     };
-    let mut restored = Vec::new();
-    for log in chosen {
-        restored.push(restoring.log(log, &unfinished.join(&log.name))?);
-    }
+    let written: Outcome<Vec<_>> =
+        chosen.iter().map(|log| restoring.log(log, &unfinished.join(&log.name))).collect();
+    let restored = match written {
+        Ok(restored) => restored,
+        Err(error) => {
+            let _ = clear(&unfinished);
+            return Err(error);
+        }
+    };
     sync_folder(&unfinished)?;
-    fs::rename(&unfinished, &logs).map_err(failed("writing to"))?;
+    prepare().map_err(BackupError::Unfit)?;
+    let placed = || -> io::Result<()> {
+        if !wanted.logs.is_empty() && logs.is_dir() {
+            for log in &chosen {
+                fs::rename(unfinished.join(&log.name), logs.join(&log.name))?;
+            }
+            File::open(&logs)?.sync_all()?;
+            return fs::remove_dir(&unfinished);
+        }
+        fs::rename(&unfinished, &logs)
+    };
+    placed().map_err(failed("writing to"))?;
     sync_folder(data)?;
     Ok(restored)
+}
+
+/// Removes what an unfinished restore has left.
+fn clear(unfinished: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// A position makes sense for one log, and only if the backup reaches it.
@@ -121,17 +144,50 @@ fn check_cut(chosen: &[&LogBackup], wanted: &RestoreRequest) -> Outcome<()> {
     Ok(())
 }
 
-fn check_vacant(logs: &Path) -> Outcome<()> {
-    match fs::read_dir(logs).map(|mut entries| entries.next().is_none()) {
+/// Checks that a folder can be a data folder, and that nothing in it would be replaced.
+fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
+    let logs = data.join("logs");
+    let shown = data.display();
+    if data.join("epoch").exists() || data.join("main").join("epoch").exists() {
+        let what = format!("{shown} is a folder inside of a data folder; name the data folder");
+        return Err(BackupError::Unfit(what));
+    }
+    if data.join("backups").is_dir() && data.join("segments").is_dir() {
+        return Err(BackupError::Unfit(format!("{shown} holds backups; name a data folder")));
+    }
+    refuse_running(&logs)?;
+    if !named.is_empty() {
+        let taken = named.iter().find(|name| logs.join(name).exists());
+        return taken.map_or(Ok(()), |name| {
+            Err(BackupError::Unfit(format!(
+                "{} exists: move it away first",
+                logs.join(name).display()
+            )))
+        });
+    }
+    match fs::read_dir(&logs).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
         Ok(false) => Err(BackupError::Unfit(format!(
             "{} is not empty: a backup is restored into a data folder without logs; name another \
-             one, or move that one away",
+             one, or move that one away (or restore a single log with --log)",
             logs.display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(BackupError::Io { doing: format!("reading {}", logs.display()), error }),
     }
+}
+
+/// Refuses a data folder that a server has open.
+fn refuse_running(logs: &Path) -> Outcome<()> {
+    let Ok(entries) = fs::read_dir(logs) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let Ok(storage) = DiskStorage::existing(&entry.path()) else { continue };
+        if storage.lock().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            let what = format!("a server has {} open: stop it first", logs.display());
+            return Err(BackupError::Unfit(what));
+        }
+    }
+    Ok(())
 }
 
 fn sync_folder(dir: &Path) -> Outcome<()> {

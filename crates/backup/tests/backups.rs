@@ -96,7 +96,7 @@ fn restored(
     wanted: &RestoreRequest,
 ) -> Result<Vec<RestoredLog>, BackupError> {
     let manifest = newest(store);
-    restore(store, &manifest, to, wanted, &mut quietly)
+    restore(store, &manifest, to, wanted, &|| Ok(()), &mut quietly)
 }
 
 fn reopened(data: &Path, log: &str) -> Log {
@@ -416,10 +416,16 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
             bad[at] ^= 1;
             fs::write(&path, &bad).unwrap();
             let mended = mend(&mut store, backup, &dir, segment.base).unwrap();
-            assert_eq!(fs::read(&mended.kept_as).unwrap(), bad);
+            let kept_as = mended.kept_as.unwrap();
+            assert_eq!(fs::read(&kept_as).unwrap(), bad);
             assert_eq!(fs::read(&path).unwrap(), sound, "{at}");
-            fs::remove_file(&mended.kept_as).unwrap();
+            fs::remove_file(kept_as).unwrap();
         }
+        fs::remove_file(&path).unwrap();
+        let mended = mend(&mut store, backup, &dir, segment.base).unwrap();
+        assert_eq!(mended.kept_as, None);
+        assert_eq!(fs::read(&path).unwrap(), sound[..segment.bytes as usize], "a missing file");
+        fs::write(&path, &sound).unwrap();
     }
     // Damage after the end of the backup cannot be mended from it, and nothing changes.
     let last = backup.segments.last().unwrap();

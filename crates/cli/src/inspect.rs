@@ -7,6 +7,7 @@ use crate::progress::Progress;
 use crate::wire::push_event;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use wellspring_host::names::is_name;
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
 use wellspring_log::storage::{DiskStorage, Storage};
 use wellspring_log::{Corruption, OpenError, RecordView, recover};
@@ -52,6 +53,11 @@ pub struct InspectArgs {
 }
 
 impl Place {
+    /// This log in this data folder.
+    pub(crate) fn new(data: &Path, log: &str) -> Place {
+        Place { data: data.to_owned(), log: log.to_owned() }
+    }
+
     /// The name of the log.
     pub(crate) fn log(&self) -> &str {
         &self.log
@@ -71,6 +77,26 @@ impl Place {
         }
         if dir.is_dir() { Ok(dir) } else { Err(no_such_log(&self.data, &self.log)) }
     }
+}
+
+/// The names of the logs in a data folder, in order.
+///
+/// # Errors
+/// It is not a data folder.
+pub(crate) fn logs_in(data: &Path) -> Result<Vec<String>, Failure> {
+    let not_one = |_| {
+        let message = format!("{} is not a data folder; name it with --data", data.display());
+        Failure::new(Code::NoInput, message)
+    };
+    let entries = std::fs::read_dir(data.join("logs")).map_err(not_one)?;
+    let named = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok().filter(|name| is_name(name))?;
+        entry.path().is_dir().then_some(name)
+    };
+    let mut names: Vec<String> = entries.filter_map(named).collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// A data folder has no such log (the command names something that does not exist), or the folder
@@ -293,7 +319,7 @@ mod tests {
     }
 
     fn place(data: &Path) -> Place {
-        Place { data: data.to_owned(), log: "main".to_owned() }
+        Place::new(data, "main")
     }
 
     #[test]

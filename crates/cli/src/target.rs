@@ -50,7 +50,7 @@ impl Target {
             ("log-not-found", _) => self.no_log(),
             (_, Some(head)) => {
                 let message = format!(
-                    "log {} {}. Decide what becomes of what was derived from the other history; then \
+                    "log {}: {}. Decide what becomes of what was derived from the other history; then \
                      start again from the beginning, or after what this log holds with --after {head}",
                     self.log,
                     problem.sentence(),

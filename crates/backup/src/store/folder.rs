@@ -31,6 +31,16 @@ impl FolderStore {
     /// [`BackupError::Unfit`] if another process writes to it, or an error of the file system.
     pub fn create(dir: &Path) -> Outcome<FolderStore> {
         let shown = dir.display();
+        if dir.as_os_str().is_empty() {
+            return Err(BackupError::Unfit("the place of the backups is empty: name one".into()));
+        }
+        let holds = |name: &str| dir.join(name).exists();
+        if holds("logs") || holds("main") || holds("epoch") || holds("has-accounts") {
+            return Err(BackupError::Unfit(format!(
+                "{shown} is a server's data folder, or inside of one: keep backups elsewhere, best \
+                 on another device"
+            )));
+        }
         create_folder(dir).map_err(BackupError::io(format!("creating {shown}")))?;
         let path = dir.join(LOCK);
         let mut options = File::options();

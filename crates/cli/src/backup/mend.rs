@@ -6,8 +6,9 @@ use crate::inspect::{Place, checked, lines};
 use crate::numbers::megabytes;
 use std::collections::BTreeSet;
 use wellspring_backup::mend::mend;
-use wellspring_log::segment::parse_segment_name;
+use wellspring_log::segment::{parse_segment_name, segment_name};
 use wellspring_log::storage::{DiskStorage, Storage};
+use wellspring_types::Position;
 
 /// What `wellspring mend` takes.
 #[derive(Debug, clap::Args)]
@@ -47,20 +48,28 @@ pub(crate) fn run_mend(args: &MendArgs) -> Result<(), Failure> {
     let bases: BTreeSet<_> =
         report.damage.iter().filter_map(|damage| parse_segment_name(&damage.file)).collect();
     if bases.is_empty() {
-        return crate::say("nothing to mend: every event is present and unchanged");
+        let what = "nothing to mend: every event is present and unchanged";
+        return crate::say(&format!("log {}: {what}", args.place.log()));
     }
     let mut store = open_store(&args.from)?;
     let manifest = chosen(&mut *store, args.backup.as_deref())?;
     let log = manifest.log(args.place.log())?;
+    // A missing segment first: without it the next one seems to begin at a wrong position.
+    let is_missing = |base: &Position| !dir.join(segment_name(*base)).exists();
+    let missing: Vec<_> =
+        log.segments.iter().map(|segment| segment.base).filter(is_missing).collect();
+    let bases = if missing.is_empty() { bases.into_iter().collect() } else { missing };
     for base in bases {
         let mended = mend(&mut *store, log, &dir, base)?;
+        let kept = mended.kept_as.map_or_else(String::new, |kept_as| {
+            format!("; the damaged file is kept as {}", kept_as.display())
+        });
         crate::say(&format!(
-            "mended {}: {} from the backup {}, {} recorded later; the damaged file is kept as {}",
+            "mended {}: {} from the backup {}, {} recorded later{kept}",
             mended.file.display(),
             megabytes(mended.from_backup_bytes),
             manifest.name,
-            megabytes(mended.own_bytes),
-            mended.kept_as.display()
+            megabytes(mended.own_bytes)
         ))?;
     }
     let report = checked(&dir)?;
@@ -71,7 +80,8 @@ pub(crate) fn run_mend(args: &MendArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(
             Code::Refused,
-            "the log is still damaged, as listed above; restore the backup to another folder",
+            "the log is still damaged, as listed above: run `wellspring mend` again for what this \
+             run has uncovered, or restore the backup to another folder",
         )),
     }
 }

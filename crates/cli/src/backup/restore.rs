@@ -1,21 +1,23 @@
 //! `wellspring restore`: a data folder from a backup.
 
 use super::place::{chosen, open_store};
-use crate::exit::{Code, Failure};
+use crate::exit::Failure;
 use crate::numbers::{counted, grouped, megabytes};
 use crate::progress::Progress;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{Cut, Manifest, Store};
 use wellspring_host::access::sealed;
 use wellspring_host::clock::parse_rfc3339;
+use wellspring_log::storage::create_folder;
 use wellspring_types::Position;
 
 /// The archive from standard input while it is restored from.
-const SPOOL: &str = "restore-spool.tar";
+const SPOOL: &str = "logs.restoring.tar";
 
 /// What `wellspring restore` takes.
 #[derive(Debug, clap::Args)]
@@ -90,8 +92,10 @@ pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
 
 /// Copies standard input to a file, because the manifest comes last.
 fn spooled(data: &Path, spool: &Path) -> Result<(), Failure> {
-    let copied = fs::create_dir_all(data)
-        .and_then(|()| File::create(spool))
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let copied = create_folder(data)
+        .and_then(|()| options.open(spool))
         .and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
     match copied {
         Ok(0) => Err(Failure::data("standard input is empty: it must be the archive of a backup")),
@@ -108,13 +112,14 @@ fn restored(
     let manifest: Manifest = chosen(store, args.backup.as_deref())?;
     let mut progress = Progress::start("restore", Some(manifest.bytes()));
     let shown = &mut |done, all| progress.update_bytes(done, all);
-    let logs = restore(store, &manifest, &args.data, wanted, shown);
+    // Without its accounts, a server must refuse to start rather than be open to everyone.
+    let prepare = || match manifest.has_accounts {
+        true => sealed::mark(&args.data),
+        false => Ok(()),
+    };
+    let logs = restore(store, &manifest, &args.data, wanted, &prepare, shown);
     progress.end();
     let logs = logs?;
-    if manifest.has_accounts {
-        // Without its accounts, a server must refuse to start rather than be open to everyone.
-        sealed::mark(&args.data).map_err(|what| Failure::new(Code::Io, what))?;
-    }
     for RestoredLog { name, head, left_out, history_before, history } in &logs {
         let left_out = match left_out {
             0 => String::new(),

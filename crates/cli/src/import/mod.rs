@@ -87,7 +87,8 @@ Repeating an import adds nothing. The events themselves are the key, so the serv
 content in any batch size, compressed or not, renamed or from a pipe. To continue an interrupted \
 import, run it again. If a file has grown, its new lines are added. If a file has changed where it was \
 imported before, it is refused before anything is added, unless its first two events are both new (or \
-the first, if it has fewer than three); then it counts as another import and is added as a whole.
+the first, if it has fewer than three); then it counts as another import and is added as a whole. A part and \
+the whole are two imports: import increments, or the whole, and never both.
 
 Options that make different events of the same file (--type, --type-column, --tag, --time, --null, \
 --ids) make another import of it. If this machine imported the file into this log with other options, \

@@ -78,9 +78,11 @@ impl fmt::Display for NodeError {
                 write!(
                     f,
                     "cannot open the log {log}: in {}, {error}. Nothing was changed; \
-                     `wellspring verify --data {} --log {log}` lists all damage. Keep this \
-                     folder aside, restore a backup in its place and start again",
+                     `wellspring verify --data {} --log {log}` lists all damage, and \
+                     `wellspring mend --from BACKUP --data {} --log {log}` mends it from a \
+                     backup and keeps what was recorded later",
                     dir.display(),
+                    data.display(),
                     data.display()
                 )
             }

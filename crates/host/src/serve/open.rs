@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::{Semaphore, watch};
+use wellspring_backup::restore::UNFINISHED;
 use wellspring_log::storage::create_folder;
 
 /// Descriptors reserved for files and the rest, out of the process's limit, apart from those of
@@ -122,6 +123,7 @@ pub(crate) fn open_with_key(
         // In a cluster the log is fetched again from the shared log.
         access::sealed::check_log(data)?;
     }
+    refuse_unfinished_restore(data)?;
     keep_private(data)?;
     let cluster = match engine {
         Some(engine) => {
@@ -175,6 +177,18 @@ pub(crate) fn open_with_key(
     });
     let foreign_keys = ForeignSettings::of(&access)?.map(|settings| settings.source);
     Ok(OpenHost { host, ending: Ending { stop, foreign_keys } })
+}
+
+/// Refuses a data folder whose restore was interrupted: it would start empty, and without accounts.
+fn refuse_unfinished_restore(data: &Path) -> Result<(), String> {
+    let left = [UNFINISHED.to_owned(), format!("{UNFINISHED}.tar")];
+    match left.iter().map(|name| data.join(name)).find(|path| path.exists()) {
+        None => Ok(()),
+        Some(path) => Err(format!(
+            "{} is what an interrupted restore has left: run `wellspring restore` again, or remove it",
+            path.display()
+        )),
+    }
 }
 
 /// Creates a missing data folder, durably and readable by its owner only. Access that others have

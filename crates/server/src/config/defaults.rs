@@ -50,9 +50,10 @@ pub(crate) fn with_defaults_shown(command: Command) -> Command {
 
 /// What stands for the value of a setting, by what the setting's name ends with.
 fn value_name(setting: &str) -> &'static str {
-    const NAMES: [(&str, &str); 20] = [
+    const NAMES: [(&str, &str); 21] = [
         ("_bytes", "BYTES"),
         ("_ms", "MS"),
+        ("_bytes_per_s", "BYTES"),
         ("_s", "SECONDS"),
         ("_hosts", "HOSTS"),
         ("_origins", "ORIGINS"),

@@ -130,7 +130,7 @@ fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
         .spawn()
         .unwrap();
     assert!(piped.wait().unwrap().success());
-    assert!(!from_pipe.join("restore-spool.tar").exists());
+    assert!(!from_pipe.join("logs.restoring.tar").exists());
     let to_time = dir.path().join("time");
     let said =
         done(&["restore", "--from", shown(&tar), "--data", shown(&to_time), "--time", &time]);
@@ -321,4 +321,55 @@ fn a_scrub_finds_a_flipped_byte_names_the_remedy_and_the_remedy_works() {
     assert_eq!(now.text(), all);
     let ready: Value = client.get("/health/ready").unwrap().expect(200);
     assert!(ready["reasons"].as_array().is_none_or(Vec::is_empty), "{ready}");
+}
+
+#[test]
+fn foolish_places_are_refused_and_an_unfinished_restore_is_no_data_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let server = Server::start_in(&data, SMALL);
+    append(&mut server.client(), 1);
+    let url = server.url();
+    done(&["backup", "--url", &url, "--to", shown(&place)]);
+    let logs = data.join("logs");
+    for to in ["", shown(&data), shown(&logs)] {
+        refused(64, &["backup", "--url", &url, "--to", to]);
+    }
+    for to in [&logs, &place] {
+        refused(64, &["restore", "--from", shown(&place), "--data", shown(to)]);
+    }
+    // Another server's backups do not go when those of this one are counted.
+    let other = Server::start_with(SMALL);
+    for _ in 0..2 {
+        done(&["backup", "--url", &other.url(), "--to", shown(&place), "--keep", "1"]);
+    }
+    let list = done(&["backup", "list", "--from", shown(&place)]);
+    assert_eq!(list.lines().count(), 2, "{list}");
+    let name = list.split(' ').next().unwrap();
+    // One log joins the others, once its place is free and no server has them.
+    let one = [
+        "restore",
+        "--from",
+        shown(&place),
+        "--backup",
+        name,
+        "--log",
+        "main",
+        "--data",
+        shown(&data),
+    ];
+    let said = refused(64, &one);
+    assert!(said.contains("stop it first"), "{said}");
+    drop(server);
+    let said = refused(64, &one);
+    assert!(said.contains("move it away first"), "{said}");
+    fs::rename(logs.join("main"), dir.path().join("main.lost")).unwrap();
+    done(&one);
+    let server = Server::start_in(&data, SMALL);
+    assert_eq!(head(&mut server.client()), 2);
+    drop(server);
+    fs::create_dir(data.join("logs.restoring")).unwrap();
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--data", shown(&data)];
+    let said = refused(1, &listen);
+    assert!(said.contains("interrupted restore"), "{said}");
 }
