@@ -95,7 +95,7 @@ pub(crate) fn too_long(most_bytes: usize) -> String {
 /// What to say when the input cannot be read on.
 pub(crate) fn reading(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::UnexpectedEof => "the compressed file is truncated".to_owned(),
+        ErrorKind::UnexpectedEof => "it is cut off: it ends too early".to_owned(),
         _ => format!("cannot continue reading: {error}"),
     }
 }

@@ -168,7 +168,7 @@ async fn answer(host: Arc<Host>, request: Box<Request>, wanted: ReadRequest) -> 
         history::check_reached(request.log()?, after.unwrap_or(0)).await?;
     }
     match request.wants {
-        SSE => subscribe::subscribe(host, &request, ReadRequest { after, ..wanted }),
+        SSE => subscribe::subscribe(host, &request, ReadRequest { after, ..wanted }).await,
         NDJSON => read(&host, &request, wanted, Format::Lines).await,
         _ => {
             let limit = page_limit(wanted.limit)?;

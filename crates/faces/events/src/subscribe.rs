@@ -53,7 +53,7 @@ pub(super) fn last_event(request: &Request) -> Result<Option<ResumePoint>, Box<P
 }
 
 /// Starts a subscription.
-pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
+pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest) -> Answer {
     let rule = |field: &str, detail: &str| Err(problem::INVALID.because(detail).field(field));
     if wanted.order == Order::Descending {
         return rule("order", "a subscription only reads forward");
@@ -102,7 +102,13 @@ pub(crate) fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRequest)
     let disclosure = Disclosure::of(request);
     let of_history = log.history().map_or_else(String::new, |history| format!("@{history}"));
     let subscriber = Subscriber { subscription, log, of_history, told: after, disclosure, out };
-    tokio::spawn(feed(Feed { job, price, live }, subscriber, producer));
+    let mut feeding = Feed { job, price, live };
+    let mut subscriber = subscriber;
+    if !subscriber.log.damage().is_empty() {
+        // A client that can be sent nothing learns why, instead of connecting again for ever.
+        (subscriber, _) = feeding.piece(subscriber).await?;
+    }
+    tokio::spawn(feed(feeding, subscriber, producer));
     Ok(Response::stream(SSE, chunks).with("x-accel-buffering", "no".to_owned()).at(head))
 }
 
@@ -130,11 +136,14 @@ impl Task for Subscriber {
     /// a piece is full.
     fn proceed(&mut self, work: Work) -> Result<Progress, Box<Problem>> {
         self.subscription.bound(work);
+        let before = self.out.len();
         for _ in 0..PIECE_EVENTS {
             let event = match self.subscription.next(Duration::ZERO) {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(Progress::Done),
                 Err(ReadError::Stopped(_)) => break,
+                // What could be read is sent first.
+                Err(_) if self.out.len() > before => break,
                 Err(error) => return Err(error.into()),
             };
             self.told = event.position();

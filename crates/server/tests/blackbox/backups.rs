@@ -305,6 +305,15 @@ fn a_scrub_finds_a_flipped_byte_names_the_remedy_and_the_remedy_works() {
     let ready = client.get("/health/ready").unwrap();
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("wellspring mend"), "{}", ready.text());
+    // A subscription that can be sent nothing says so, at the latest when it comes again.
+    let first: u64 = damaged.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let mut is_unreadable =
+        |position: &u64| client.get(&format!("/v1/events/{position}")).unwrap().status == 500;
+    let unreadable = (first..).find(|position| is_unreadable(position)).unwrap();
+    let path = format!("/v1/events?after={}", unreadable - 1);
+    let headers = [("Accept", "text/event-stream")];
+    let told = server.client().call("GET", &path, &headers, b"").unwrap().problem(500);
+    assert_eq!(told["type"], "/problems/corrupt");
     let line = server.logged(&["stored data is damaged", "wellspring mend"]);
     assert!(line.contains(damaged.file_name().unwrap().to_str().unwrap()), "{line}");
     let mend = ["mend", "--from", shown(&place), "--data", shown(&data), "--log", "main"];
