@@ -11,8 +11,8 @@
 //! store/
 //!   backups/20261125T214438Z.json                       a manifest: this backup is finished
 //!   backups/20261126T214438Z.begun                      this one is not
-//!   segments/4f1c09d2a87b4e6f/00000000000000000001-268435393.seg
-//!            history          base                 bytes
+//!   segments/4f1c09d2a87b4e6f/00000000000000000001-268435393-0badc0de.seg
+//!            history          base                 bytes     anchor
 //! ```
 //!
 //! Segments never change, so backups share them: the next one brings only what is new. Synchronous;
@@ -25,6 +25,7 @@ mod cut;
 mod fault;
 pub mod manifest;
 pub mod mend;
+mod names;
 mod pace;
 pub mod plan;
 pub mod prune;

@@ -1,6 +1,7 @@
 //! The manifest of a backup: what it holds, and the checksums of it.
 
 use crate::fault::{BackupError, Outcome};
+use crate::names::check_names;
 use serde::{Deserialize, Serialize};
 use wellspring_types::Position;
 
@@ -48,23 +49,49 @@ pub struct SegmentBackup {
     pub next: Position,
     /// Number of bytes.
     pub bytes: u64,
+    /// The checksum in its last record, 0 if it has none.
+    pub anchor: u32,
     /// CRC32C of these bytes.
     pub crc32c: u32,
     /// When its last event was recorded, µs since 1970 UTC; 0 if it has none.
     pub recorded_at_us: u64,
 }
 
+impl LogBackup {
+    /// Checks that its segments follow each other from the beginning up to its head.
+    ///
+    /// # Errors
+    /// [`BackupError::Damaged`].
+    pub(crate) fn check(&self) -> Outcome<()> {
+        let damaged = |what: String| Err(BackupError::Damaged { file: self.name.clone(), what });
+        let mut next = 1;
+        for segment in &self.segments {
+            if segment.base != next || segment.next < segment.base {
+                return damaged(format!(
+                    "position {next} is missing: a segment begins at {} and ends before {}",
+                    segment.base, segment.next
+                ));
+            }
+            next = segment.next;
+        }
+        if self.head.checked_add(1) != Some(next) {
+            return damaged(format!("it ends before position {next}, not at {}", self.head));
+        }
+        Ok(())
+    }
+}
+
 impl SegmentBackup {
     /// Its name in the store.
     #[must_use]
     pub fn file(&self, history: &str) -> String {
-        segment_file(history, self.base, self.bytes)
+        segment_file(history, self.base, (self.bytes, self.anchor))
     }
 }
 
 /// The name of a segment's bytes in a store.
-pub(crate) fn segment_file(history: &str, base: Position, bytes: u64) -> String {
-    format!("segments/{history}/{base:020}-{bytes}.seg")
+pub(crate) fn segment_file(history: &str, base: Position, (bytes, anchor): (u64, u32)) -> String {
+    format!("segments/{history}/{base:020}-{bytes}-{anchor:08x}.seg")
 }
 
 /// The name of a backup's manifest in a store.
@@ -116,7 +143,16 @@ impl Manifest {
         if crc32c::crc32c(&bare) != sealed.crc32c {
             return Err(damaged("its checksum does not match".into()));
         }
+        sealed.manifest.check(file)?;
         Ok(sealed.manifest)
+    }
+
+    /// Checks what its checksum says nothing about: names that become paths, and that the segments
+    /// of each log follow each other up to its head.
+    fn check(&self, file: &str) -> Outcome<()> {
+        let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
+        check_names(logs, file)?;
+        self.logs.iter().try_for_each(LogBackup::check)
     }
 
     /// The log of this name.
@@ -155,7 +191,8 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let segment = SegmentBackup { base: 1, next: 9, bytes: 900, crc32c: 7, recorded_at_us: 5 };
+        let segment =
+            SegmentBackup { base: 1, next: 9, bytes: 900, anchor: 3, crc32c: 7, recorded_at_us: 5 };
         let log = LogBackup {
             name: "main".into(),
             history: "4f1c09d2a87b4e6f".into(),

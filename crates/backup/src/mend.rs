@@ -6,8 +6,9 @@ use crate::store::Store;
 use crate::verify::check_end;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
+use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
 use wellspring_log::history_of_salt;
 use wellspring_log::segment::segment_name;
 use wellspring_log::segment_reader::SegmentReader;
@@ -60,8 +61,9 @@ pub fn mend(
     let kept_as = path.exists().then(|| free_name(&path));
     let replaced = || -> io::Result<()> {
         keep_owner(if path.exists() { &path } else { dir }, &mended)?;
+        // A second name, so that one rename decides: a crash leaves the old file or the new one.
         if let Some(kept_as) = &kept_as {
-            fs::rename(&path, kept_as)?;
+            fs::hard_link(&path, kept_as)?;
         }
         fs::rename(&mended, &path)?;
         File::open(dir)?.sync_all()
@@ -97,6 +99,7 @@ fn compose(
     let file = segment.file(&log.history);
     let writing = || BackupError::io(format!("writing {}", mended.display()));
     check_same_history(path, log)?;
+    check_same_course(store, &file, segment, path)?;
     let mut options = File::options();
     options.create(true).truncate(true).write(true).mode(0o600);
     let mut out = options.open(mended).map_err(writing())?;
@@ -138,6 +141,35 @@ fn check_same_history(path: &Path, log: &LogBackup) -> Outcome<()> {
          of this one before it was restored",
         log.name, log.history
     )))
+}
+
+/// Checks that every intact batch of the file is the backup's: a log that was rolled back to an
+/// earlier state and went on has the same history and other events.
+fn check_same_course(
+    store: &mut dyn Store,
+    file: &str,
+    segment: &SegmentBackup,
+    path: &Path,
+) -> Outcome<()> {
+    let Ok(own) = File::open(path) else { return Ok(()) };
+    let of_segment = |fault| BackupError::of_segment(file, fault);
+    let mut reader = SegmentReader::begin(store.read(file)?, file, segment.base, segment.bytes)
+        .map_err(of_segment)?;
+    let salt = reader.header().salt;
+    while let Some(batch) = reader.next_batch().map_err(of_segment)? {
+        let mut bytes = [0; BATCH_HEADER_BYTES];
+        let is_read = own.read_exact_at(&mut bytes, batch.offset).is_ok();
+        let is_other = |header: BatchHeader| header != batch.header;
+        if is_read && BatchHeader::decode(&bytes, salt).is_some_and(is_other) {
+            return Err(BackupError::Unfit(format!(
+                "{} and the backup have different events at position {}: the log was rolled back \
+                 after the backup, or before it",
+                path.display(),
+                batch.header.first
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Verifies the composed file: the backup's part as the manifest says, the rest by its batches.

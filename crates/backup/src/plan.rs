@@ -1,8 +1,10 @@
 //! What a backup will hold: everything that was durable at one moment. The answer of
 //! `GET /v1/backup`.
 
+use crate::fault::Outcome;
+use crate::names::check_names;
 use serde::{Deserialize, Serialize};
-use wellspring_log::{Extent, ReadError};
+use wellspring_log::{Extent, Log, ReadError};
 use wellspring_types::Position;
 
 /// What is durable in all logs at one moment.
@@ -40,9 +42,21 @@ pub struct PlannedSegment {
     pub next: Position,
     /// Number of bytes.
     pub bytes: u64,
+    /// The checksum in its last record, 0 if it has none. Tells the segment from another one of the
+    /// same length, in a log that was rolled back and went on.
+    pub anchor: u32,
 }
 
 impl BackupPlan {
+    /// Checks what a server, which is not trusted to write outside of a store, says.
+    ///
+    /// # Errors
+    /// [`BackupError::Damaged`].
+    pub fn check(&self) -> Outcome<()> {
+        let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
+        check_names(logs, "the plan of the server")
+    }
+
     /// The bytes of all segments.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -55,10 +69,21 @@ impl PlannedLog {
     ///
     /// # Errors
     /// A length cannot be read; a retry may help.
-    pub fn of(name: String, history: String, extent: &Extent) -> Result<PlannedLog, ReadError> {
+    pub fn of(
+        name: String,
+        history: String,
+        log: &Log,
+        extent: &Extent,
+    ) -> Result<PlannedLog, ReadError> {
+        let snapshot = log.snapshot();
         let segments = extent.segments.iter().map(|segment| {
             let bytes = segment.byte_len()?;
-            Ok(PlannedSegment { base: segment.base(), next: segment.next(), bytes })
+            let (base, next) = (segment.base(), segment.next());
+            let anchor = match next > base {
+                true => snapshot.at(next - 1, |record| record.checksum())?.unwrap_or(0),
+                false => 0,
+            };
+            Ok(PlannedSegment { base, next, bytes, anchor })
         });
         let segments = segments.collect::<Result<_, ReadError>>()?;
         Ok(PlannedLog { name, history, head: extent.head, segments })

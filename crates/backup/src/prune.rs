@@ -3,6 +3,7 @@
 use crate::catalog::{self, Catalog};
 use crate::fault::Outcome;
 use crate::manifest::{Manifest, begun_file, manifest_file};
+use crate::names::is_segment_file;
 use crate::store::Store;
 use std::collections::HashSet;
 
@@ -52,7 +53,7 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
         return Ok(pruned);
     }
     for (file, bytes) in store.list("segments/")? {
-        if !needed.contains(&file) {
+        if !needed.contains(&file) && is_segment_file(&file) {
             store.remove(&file)?;
             pruned.segments += 1;
             pruned.bytes += bytes;

@@ -8,8 +8,8 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::store::Store;
 use crate::take::Progress;
-use crate::verify::check_end;
-use std::fs::{self, File};
+use crate::verify::{check_end, check_history};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -83,6 +83,7 @@ pub fn restore(
     let logs = data.join("logs");
     let failed = |doing: &str| BackupError::io(format!("{doing} {}", data.display()));
     create_folder(data).map_err(failed("creating"))?;
+    let _lock = lock(data)?;
     check_vacant(data, &wanted.logs)?;
     let unfinished = data.join(UNFINISHED);
     clear(&unfinished).map_err(failed("clearing"))?;
@@ -118,6 +119,21 @@ pub fn restore(
     placed().map_err(failed("writing to"))?;
     sync_folder(data)?;
     Ok(restored)
+}
+
+/// Keeps other restores out of a folder while the result lives.
+fn lock(data: &Path) -> Outcome<File> {
+    let folder =
+        File::open(data).map_err(BackupError::io(format!("opening {}", data.display())))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => {
+            Err(BackupError::Unfit(format!("another restore into {} is running", data.display())))
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(BackupError::Io { doing: format!("locking {}", data.display()), error })
+        }
+    }
 }
 
 /// Removes what an unfinished restore has left.
@@ -295,13 +311,4 @@ impl Restoring<'_> {
 fn finish(mut out: BufWriter<File>) -> io::Result<()> {
     out.flush()?;
     out.get_ref().sync_all()
-}
-
-/// The first segment tells the history, which has to be the manifest's.
-fn check_history(log: &LogBackup, salt: u64) -> Result<(), String> {
-    let found = history_of_salt(salt).to_string();
-    if found == log.history {
-        return Ok(());
-    }
-    Err(format!("it belongs to the history {found}, not {}", log.history))
 }

@@ -5,7 +5,7 @@ use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
-use wellspring_log::{Clock, Extent, HeadGate, Log, ReadError};
+use wellspring_log::{Clock, Extent, ExtentMark, HeadGate, Log, ReadError};
 
 /// A source of backups.
 pub trait Source {
@@ -52,6 +52,29 @@ impl OpenLogs {
     }
 }
 
+/// Logs by name, what is durable of each, and the moment, µs since 1970 UTC.
+type Marked = (BTreeMap<String, Log>, Vec<(String, ExtentMark)>, u64);
+
+impl OpenLogs {
+    /// All logs at one moment. One that was created after they were listed may have caused events
+    /// in others, so it must be among them.
+    fn marked(&self) -> Marked {
+        let mut listed: BTreeMap<_, _> = (self.list)().into_iter().collect();
+        loop {
+            let (marks, taken_at_us) = {
+                let held = self.gate.hold();
+                let mark = |(name, log): (&String, &Log)| (name.clone(), log.mark_extent(&held));
+                (listed.iter().map(mark).collect(), self.clock.wall_us())
+            };
+            let now: BTreeMap<_, _> = (self.list)().into_iter().collect();
+            if now.keys().all(|name| listed.contains_key(name)) {
+                return (listed, marks, taken_at_us);
+            }
+            listed = now;
+        }
+    }
+}
+
 fn of_read(error: ReadError) -> BackupError {
     match error {
         ReadError::Corrupt(corruption) => {
@@ -64,13 +87,8 @@ fn of_read(error: ReadError) -> BackupError {
 
 impl Source for OpenLogs {
     fn plan(&mut self) -> Outcome<BackupPlan> {
-        let logs = (self.list)();
-        let taken_at_us;
-        self.extents = {
-            let held = self.gate.hold();
-            taken_at_us = self.clock.wall_us();
-            logs.iter().map(|(name, log)| (name.clone(), log.extent(&held))).collect()
-        };
+        let (logs, marks, taken_at_us) = self.marked();
+        self.extents = marks.into_iter().map(|(name, mark)| (name, mark.resolve())).collect();
         let mut planned = Vec::with_capacity(self.extents.len());
         for (name, extent) in &self.extents {
             let Some(history) = extent.history.filter(|_| !extent.is_copy) else {
@@ -82,7 +100,8 @@ impl Source for OpenLogs {
                     status: Some(409),
                 });
             };
-            let log = PlannedLog::of(name.clone(), history.to_string(), extent);
+            let log = &logs[name];
+            let log = PlannedLog::of(name.clone(), history.to_string(), log, extent);
             planned.push(log.map_err(of_read)?);
         }
         let (version, has_accounts) = (self.version.clone(), self.has_accounts);

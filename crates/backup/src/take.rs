@@ -43,6 +43,7 @@ pub fn take(
     progress: Progress<'_>,
 ) -> Outcome<TakenBackup> {
     let plan = source.plan()?;
+    plan.check()?;
     let earlier = Catalog::of(store)?;
     let name = name_of(&plan, &earlier);
     put(store, &begun_file(&name), b"")?;
@@ -64,7 +65,7 @@ pub fn take(
     for log in &plan.logs {
         let mut segments = Vec::with_capacity(log.segments.len());
         for planned in &log.segments {
-            let file = segment_file(&log.history, planned.base, planned.bytes);
+            let file = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
             let is_stored = stored.get(&file) == Some(&planned.bytes);
             let done_bytes = taken.copied_bytes + taken.reused_bytes;
             let segment = match known.get(&file).filter(|_| is_stored) {
@@ -105,9 +106,15 @@ fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     let text = String::from_utf8_lossy(&text);
     let seconds = text.split('.').next().unwrap_or(&text).replace(['-', ':'], "");
     let name = format!("{}Z", seconds.trim_end_matches('Z'));
-    let is_taken =
-        |name: &String| earlier.finished.contains(name) || earlier.unfinished.contains(name);
-    // Names sort like moments.
+    // Names sort like backups, even if a clock was wrong: none is at or before another's.
+    let greatest = earlier.finished.iter().chain(&earlier.unfinished).max();
+    let name = match greatest {
+        Some(greatest) if *greatest >= name => {
+            greatest.split('-').next().unwrap_or(&name).to_owned()
+        }
+        _ => name,
+    };
+    let is_taken = |name: &String| greatest.is_some_and(|greatest| name <= greatest);
     let numbered = (2..).map(|n| format!("{name}-{n:03}"));
     std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }
@@ -160,7 +167,7 @@ fn copy(
     (log, planned): (&PlannedLog, &PlannedSegment),
     (pace, told): (&mut Pace, &mut dyn FnMut(u64)),
 ) -> Outcome<SegmentBackup> {
-    let name = segment_file(&log.history, planned.base, planned.bytes);
+    let name = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
     let shown = format!("{}/{:020}.seg", log.name, planned.base);
     let mut file = store.create(&name, planned.bytes)?;
     let bytes = source.open(log, planned)?;
@@ -202,6 +209,7 @@ fn read_segment(
         base: planned.base,
         next: reader.next_position(),
         bytes: planned.bytes,
+        anchor: reader.last_record_checksum(),
         crc32c: reader.crc(),
         recorded_at_us: reader.last_recorded_at_us(),
     })
@@ -209,34 +217,27 @@ fn read_segment(
 
 /// A sound segment may still be another one than was planned.
 fn check_planned(file: &str, planned: &PlannedSegment, found: &SegmentBackup) -> Outcome<()> {
-    if found.next == planned.next {
+    if (found.next, found.anchor) == (planned.next, planned.anchor) {
         return Ok(());
     }
-    let what = format!("it ends before position {}, not {}", found.next, planned.next);
+    let what = format!(
+        "it ends before position {}, not {}, or with another event",
+        found.next, planned.next
+    );
     Err(BackupError::Damaged { file: file.to_owned(), what })
 }
 
 fn log_backup(log: &PlannedLog, segments: Vec<SegmentBackup>) -> Outcome<LogBackup> {
-    let mut next = 1;
-    for segment in &segments {
-        if segment.base != next {
-            let what = format!("position {next} is missing: a segment begins at {}", segment.base);
-            return Err(BackupError::Damaged { file: log.name.clone(), what });
-        }
-        next = segment.next;
-    }
-    if next != log.head + 1 {
-        let what = format!("it ends at position {}, not {}", next - 1, log.head);
-        return Err(BackupError::Damaged { file: log.name.clone(), what });
-    }
     let recorded_at_us = segments.iter().map(|segment| segment.recorded_at_us).max().unwrap_or(0);
-    Ok(LogBackup {
+    let backup = LogBackup {
         name: log.name.clone(),
         history: log.history.clone(),
         head: log.head,
         recorded_at_us,
         segments,
-    })
+    };
+    backup.check()?;
+    Ok(backup)
 }
 
 #[cfg(test)]

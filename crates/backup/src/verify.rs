@@ -4,6 +4,7 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::store::Store;
 use crate::take::Progress;
+use wellspring_log::history_of_salt;
 use wellspring_log::segment_reader::SegmentReader;
 
 /// What was found.
@@ -52,6 +53,9 @@ fn verify_segment(store: &mut dyn Store, log: &LogBackup, segment: &SegmentBacku
     let source = store.read(&file)?;
     let mut reader =
         SegmentReader::begin(source, &file, segment.base, segment.bytes).map_err(failed)?;
+    if segment.base == 1 {
+        check_history(log, reader.header().salt).map_err(damaged)?;
+    }
     let mut events = 0;
     while let Some(batch) = reader.next_batch().map_err(failed)? {
         for record in batch.records() {
@@ -77,8 +81,17 @@ pub(crate) fn check_end<R: std::io::Read>(
         let (found, expected) = (reader.next_position(), segment.next);
         return Err(format!("it ends before position {found}, not {expected}"));
     }
-    if reader.crc() != segment.crc32c {
+    if reader.crc() != segment.crc32c || reader.last_record_checksum() != segment.anchor {
         return Err("its checksum differs from the manifest's".into());
     }
     Ok(())
+}
+
+/// The first segment tells the history, which has to be the manifest's.
+pub(crate) fn check_history(log: &LogBackup, salt: u64) -> Result<(), String> {
+    let found = history_of_salt(salt).to_string();
+    if found == log.history {
+        return Ok(());
+    }
+    Err(format!("it belongs to the history {found}, not {}", log.history))
 }

@@ -469,3 +469,57 @@ proptest! {
         prop_assert_eq!(contents(&reopened(data.path(), "main")), kept);
     }
 }
+
+/// A folder that was rolled back to an earlier state and went on has the same history and, here,
+/// segments of the same lengths.
+#[test]
+fn a_log_that_was_rolled_back_is_told_from_what_it_was() {
+    let mut logs = Logs::new(&["main"]);
+    let dir = logs.dir.path().join("logs/main");
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    append(&logs.logs["main"], 1, 10);
+    let close = |logs: &mut Logs| logs.logs.remove("main").unwrap().close();
+    let segment = dir.join("00000000000000000001.seg");
+    close(&mut logs);
+    let before = fs::read(&segment).unwrap();
+    logs.logs.insert("main".into(), open(&dir, &logs.gate));
+    append(&logs.logs["main"], 1, 20);
+    let first = taken(&mut logs.source(), &mut store);
+    close(&mut logs);
+    fs::write(&segment, before).unwrap();
+    logs.logs.insert("main".into(), open(&dir, &logs.gate));
+    append(&logs.logs["main"], 1, 20);
+    let all = contents(&logs.logs["main"]);
+    let second = taken(&mut logs.source(), &mut store);
+    assert_eq!(first.manifest.bytes(), second.manifest.bytes());
+    assert!(second.copied_bytes > 0, "other events are not there already");
+    let data = tempfile::tempdir().unwrap();
+    restored(&mut store, data.path(), &whole()).unwrap();
+    assert_eq!(contents(&reopened(data.path(), "main")), all);
+    close(&mut logs);
+    let mut bad = fs::read(&segment).unwrap();
+    bad[100] ^= 1;
+    fs::write(&segment, &bad).unwrap();
+    let refused = mend(&mut store, first.manifest.log("main").unwrap(), &dir, 1).unwrap_err();
+    assert!(refused.to_string().contains("rolled back"), "{refused}");
+    assert_eq!(fs::read(&segment).unwrap(), bad);
+    mend(&mut store, second.manifest.log("main").unwrap(), &dir, 1).unwrap();
+    assert_eq!(contents(&open(&dir, &HeadGate::default())), all);
+}
+
+#[test]
+fn a_backup_dated_in_the_future_is_not_the_newest_for_ever() {
+    let logs = Logs::new(&["main"]);
+    append(&logs.logs["main"], 1, 10);
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let first = taken(&mut logs.source(), &mut store);
+    let future = Manifest { name: "20991231T000000Z".into(), ..first.manifest };
+    fs::write(place.path().join("backups/20991231T000000Z.json"), future.encode()).unwrap();
+    append(&logs.logs["main"], 1, 10);
+    let second = taken(&mut logs.source(), &mut store);
+    assert_eq!(newest(&mut store), second.manifest);
+    prune(&mut store, 1).unwrap();
+    assert_eq!(Catalog::of(&mut store).unwrap().finished, [second.manifest.name]);
+}

@@ -2,7 +2,7 @@
 //! each with the part that holds events up to the head. These bytes never change.
 
 use crate::error::{Corruption, ReadError};
-use crate::segments::OpenSegment;
+use crate::segments::{OpenSegment, Run};
 use crate::sequencer::Sequencer;
 use crate::storage::StorageFile;
 use std::fmt;
@@ -33,11 +33,36 @@ pub struct SegmentExtent {
     next: Position,
 }
 
-impl Extent {
-    pub(crate) fn of(sequencer: &Sequencer) -> Extent {
+/// An [`Extent`] as captured while the heads were held: a few numbers and a pointer.
+#[derive(Debug)]
+pub struct ExtentMark {
+    head: Position,
+    history: Option<HistoryId>,
+    is_copy: bool,
+    /// Base of the segment that was being written, and where its durable part ends.
+    last: Position,
+    end: u64,
+    runs: Arc<Vec<Arc<Run>>>,
+}
+
+impl ExtentMark {
+    pub(crate) fn of(sequencer: &Sequencer) -> ExtentMark {
         let head = sequencer.feed.head();
         let (last, end) = sequencer.durable_end.get();
-        let runs = sequencer.segments.runs();
+        ExtentMark {
+            head,
+            history: sequencer.history.get().copied(),
+            is_copy: sequencer.shared_counters.is_some(),
+            last,
+            end,
+            runs: sequencer.segments.runs(),
+        }
+    }
+
+    /// The extent. Takes time in proportion to the number of segments.
+    #[must_use]
+    pub fn resolve(self) -> Extent {
+        let ExtentMark { head, history, is_copy, last, end, runs } = self;
         // A later segment has been begun, perhaps, but holds nothing durable.
         let durable: Vec<_> = runs
             .iter()
@@ -51,12 +76,7 @@ impl Extent {
             let end = (segment.base() == last).then_some(end);
             SegmentExtent { segment, end, next }
         });
-        Extent {
-            head,
-            history: sequencer.history.get().copied(),
-            is_copy: sequencer.shared_counters.is_some(),
-            segments: segments.collect(),
-        }
+        Extent { head, history, is_copy, segments: segments.collect() }
     }
 }
 

@@ -78,7 +78,7 @@ mod work;
 
 pub use append::{Ack, Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
 pub use error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
-pub use extent::{Extent, SegmentExtent, SegmentSlice};
+pub use extent::{Extent, ExtentMark, SegmentExtent, SegmentSlice};
 pub use feed::{Feed, Past};
 pub use handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS, HandedOverFault};
 pub use head_gate::{HeadGate, HeldHeads};

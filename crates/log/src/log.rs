@@ -3,7 +3,7 @@
 use crate::amount::Amount;
 use crate::append::{Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
 use crate::error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
-use crate::extent::Extent;
+use crate::extent::{Extent, ExtentMark};
 use crate::feed::Feed;
 use crate::head_gate::HeldHeads;
 use crate::histogram::Histogram;
@@ -367,14 +367,15 @@ impl Log {
     /// These bytes never change. With the heads of several logs held, all of them are seen in one
     /// moment. Takes a lock that is held for nanoseconds; no device access.
     #[must_use]
-    pub fn extent(&self, _held: &HeldHeads<'_>) -> Extent {
-        Extent::of(&self.sequencer)
+    pub fn mark_extent(&self, _held: &HeldHeads<'_>) -> ExtentMark {
+        ExtentMark::of(&self.sequencer)
     }
 
     /// The same for this log alone.
     #[must_use]
     pub fn extent_now(&self) -> Extent {
-        self.extent(&self.sequencer.options.head_gate.hold())
+        let mark = self.mark_extent(&self.sequencer.options.head_gate.hold());
+        mark.resolve()
     }
 
     /// A snapshot of the current log.

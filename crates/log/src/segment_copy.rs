@@ -114,7 +114,7 @@ mod tests {
             }
             log.append(Append { events, ..Append::default() }).unwrap();
         }
-        let extent = log.extent(&gate.hold());
+        let extent = log.mark_extent(&gate.hold()).resolve();
         assert_eq!((extent.head, extent.segments.len()), (15, 1));
         let mut bytes = Vec::new();
         extent.segments[0].read_from(0).unwrap().read_to_end(&mut bytes).unwrap();

@@ -10,6 +10,8 @@ use std::fmt;
 use std::io::{self, Read};
 use wellspring_types::Position;
 
+/// Memory for records that have not arrived yet.
+const READ_AHEAD_BYTES: u64 = 1 << 20;
 /// Most bytes of records in a batch. A longer one is damage that would cost memory.
 const LARGEST_BODY_BYTES: u32 = 1 << 30;
 
@@ -170,6 +172,18 @@ impl<R: Read> SegmentReader<R> {
         self.last_recorded_at_us
     }
 
+    /// The checksum in the last record that was read, which tells the content of the segment from
+    /// another one of the same length: it covers the record's time. 0 if there was none.
+    #[must_use]
+    pub fn last_record_checksum(&self) -> u32 {
+        let (mut at, mut checksum) = (0, 0);
+        while let Some(len) = RecordView::length(&self.body[at.min(self.body.len())..]) {
+            checksum = self.body.get(at + 4..at + 8).map_or(0, |_| read_u32(&self.body, at + 4));
+            at += len;
+        }
+        checksum
+    }
+
     /// CRC32C of all bytes read so far.
     #[must_use]
     pub fn crc(&self) -> u32 {
@@ -205,8 +219,14 @@ impl<R: Read> SegmentReader<R> {
         if header.total_bytes() > left || header.body_bytes > LARGEST_BODY_BYTES {
             return Err(self.corrupt(offset, "the segment ends within a batch"));
         }
-        self.body.resize(header.body_bytes as usize, 0);
-        self.source.read_exact(&mut self.body).map_err(SegmentFault::Io)?;
+        // Memory grows with what arrives: the length may be a lie.
+        let bytes = u64::from(header.body_bytes);
+        self.body.clear();
+        self.body.reserve(bytes.min(READ_AHEAD_BYTES) as usize);
+        let got = (&mut self.source).take(bytes).read_to_end(&mut self.body);
+        if got.map_err(SegmentFault::Io)? < header.body_bytes as usize {
+            return Err(SegmentFault::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
         let body_crc = crc32c::crc32c(&self.body);
         if body_crc != header.body_crc {
             return Err(self.corrupt(offset, "a batch fails its checksum"));

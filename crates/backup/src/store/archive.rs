@@ -97,7 +97,7 @@ impl<W: Write> PendingFile for PendingEntry<'_, W> {
 pub struct ArchiveReader {
     file: File,
     place: String,
-    /// Where each entry begins, and its length. One that is cut off is there, too.
+    /// Where each entry begins, and its length.
     entries: BTreeMap<String, (u64, u64)>,
 }
 
@@ -116,6 +116,7 @@ impl ArchiveReader {
             }
             Err(error) => return Err(BackupError::Io { doing: format!("opening {place}"), error }),
         };
+        let length = file.metadata().map_err(BackupError::io(format!("reading {place}")))?.len();
         let mut entries = BTreeMap::new();
         let mut archive = Archive::new(BufReader::new(&file));
         let found =
@@ -126,7 +127,11 @@ impl ArchiveReader {
             let Some(name) = entry.path().ok().and_then(|p| p.to_str().map(str::to_owned)) else {
                 continue;
             };
-            entries.insert(name, (entry.raw_file_position(), entry.size()));
+            let (at, bytes) = (entry.raw_file_position(), entry.size());
+            // One that is cut off is not there.
+            if at.checked_add(bytes).is_some_and(|end| end <= length) {
+                entries.insert(name, (at, bytes));
+            }
         }
         if entries.is_empty() {
             let what = "it is not the archive of a backup".into();

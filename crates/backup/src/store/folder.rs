@@ -48,7 +48,11 @@ impl FolderStore {
         let lock =
             options.open(&path).map_err(BackupError::io(format!("opening {}", path.display())))?;
         match lock.try_lock() {
-            Ok(()) => Ok(FolderStore { dir: dir.to_owned(), _lock: Some(lock) }),
+            Ok(()) => {
+                // What a killed process was writing has a name that may never come again.
+                remove_unfinished(dir).map_err(BackupError::io(format!("clearing {shown}")))?;
+                Ok(FolderStore { dir: dir.to_owned(), _lock: Some(lock) })
+            }
             Err(TryLockError::WouldBlock) => Err(BackupError::Unfit(format!(
                 "another process is writing a backup to {shown}; wait for it, or choose another folder"
             ))),
@@ -71,6 +75,25 @@ impl FolderStore {
     }
 }
 
+/// Removes unfinished files below a folder that is locked.
+fn remove_unfinished(dir: &Path) -> io::Result<()> {
+    for part in ["backups", "segments"] {
+        let mut folders = vec![dir.join(part)];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|end| end == "tmp") {
+                    fs::remove_file(path)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Every file below a folder, with its length.
 fn collect(dir: &Path, prefix: &str, found: &mut Vec<(String, u64)>) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
@@ -81,7 +104,8 @@ fn collect(dir: &Path, prefix: &str, found: &mut Vec<(String, u64)>) -> io::Resu
     for entry in entries {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        let metadata = entry.metadata()?;
+        // A link to a folder elsewhere is a folder.
+        let metadata = fs::metadata(entry.path())?;
         if metadata.is_dir() {
             collect(&entry.path(), &format!("{prefix}{name}/"), found)?;
         } else if !name.ends_with(".tmp") {

@@ -70,7 +70,10 @@ impl RestoreArgs {
             (None, None) => Cut::None,
         };
         let history = if self.keep_history { HistoryChoice::Kept } else { HistoryChoice::New };
-        Ok(RestoreRequest { logs: self.log.clone(), cut, history })
+        let mut logs = self.log.clone();
+        logs.sort_unstable();
+        logs.dedup();
+        Ok(RestoreRequest { logs, cut, history })
     }
 }
 
@@ -93,7 +96,9 @@ pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
 /// Copies standard input to a file, because the manifest comes last.
 fn spooled(data: &Path, spool: &Path) -> Result<(), Failure> {
     let mut options = File::options();
-    options.create(true).truncate(true).write(true).mode(0o600);
+    options.create_new(true).write(true).mode(0o600);
+    // What an interrupted restore has left.
+    let _ = fs::remove_file(spool);
     let copied = create_folder(data)
         .and_then(|()| options.open(spool))
         .and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));

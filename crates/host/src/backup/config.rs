@@ -9,7 +9,7 @@ section! {
     /// Where to keep scheduled backups of all logs: a folder, best on another device, or
     /// s3://BUCKET/PREFIX. Empty for none.
     backup_to: String = "WELLSPRING_BACKUP_TO", String::new();
-    /// Time between two backups, in seconds.
+    /// Time between two backups, in seconds, at least 60.
     backup_every_s: u64 = "WELLSPRING_BACKUP_EVERY_S", 86_400;
     /// Number of backups to keep.
     backup_keep: usize = "WELLSPRING_BACKUP_KEEP", 14;
@@ -36,8 +36,21 @@ impl BackupConfig {
     /// # Errors
     /// A sentence about the first invalid setting.
     pub(crate) fn check(&self, is_shared: bool) -> Result<(), String> {
-        if self.backup_every_s < 60 {
-            return Err("backup_every_s must be at least 60".to_owned());
+        const LONGEST_S: u64 = 366 * 86_400;
+        const SLOWEST_BYTES: u64 = 64 << 10;
+        if !(60..=LONGEST_S).contains(&self.backup_every_s) {
+            return Err(format!("backup_every_s must be from 60 to {LONGEST_S}"));
+        }
+        if self.scrub_every_s > LONGEST_S {
+            return Err(format!("scrub_every_s must be at most {LONGEST_S}"));
+        }
+        for (name, rate) in [
+            ("backup_bytes_per_s", self.backup_bytes_per_s),
+            ("scrub_bytes_per_s", self.scrub_bytes_per_s),
+        ] {
+            if (1..SLOWEST_BYTES).contains(&rate) {
+                return Err(format!("{name} must be 0 or at least {SLOWEST_BYTES}"));
+            }
         }
         if self.backup_keep == 0 {
             return Err("backup_keep must be at least 1".to_owned());

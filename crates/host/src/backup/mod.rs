@@ -141,9 +141,17 @@ impl Schedule {
             Err(error) => tracing::error!(%error, to = config.backup_to, "cannot read backups"),
         }
         let every_us = config.backup_every_s * 1_000_000;
-        let mut due_us = counts.newest_us.load(Relaxed).saturating_add(every_us);
+        // From here on in time that no clock set by hand can stretch.
+        let newest_us = counts.newest_us.load(Relaxed);
+        let now_us = self.clock.wall_us();
+        if newest_us > now_us {
+            tracing::warn!(to = config.backup_to, "the newest backup is dated in the future");
+        }
+        let age_us = now_us.checked_sub(newest_us).unwrap_or(every_us);
+        let wait_us = every_us.saturating_sub(age_us);
+        let mut due_us = self.clock.monotonic_us().saturating_add(wait_us);
         while !*self.stopping.borrow() {
-            if self.clock.wall_us() < due_us {
+            if self.clock.monotonic_us() < due_us {
                 sleep(LOOK_EVERY);
                 continue;
             }
@@ -162,7 +170,7 @@ impl Schedule {
                     every_us.min(RETRY_S * 1_000_000)
                 }
             };
-            due_us = self.clock.wall_us().saturating_add(wait_us);
+            due_us = self.clock.monotonic_us().saturating_add(wait_us);
         }
     }
 

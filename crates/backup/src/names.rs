@@ -1,0 +1,78 @@
+//! Names that become paths: from a manifest or a server, so checked before any use.
+
+use crate::fault::{BackupError, Outcome};
+use std::collections::HashSet;
+use wellspring_types::HistoryId;
+
+/// Most bytes of the name of a log.
+const MOST_BYTES: usize = 63;
+
+/// Whether a text can be the name of a log.
+fn is_log_name(name: &str) -> bool {
+    let is_first = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_later = |byte: u8| is_first(byte) || byte == b'_' || byte == b'-';
+    (1..=MOST_BYTES).contains(&name.len())
+        && name.bytes().next().is_some_and(is_first)
+        && name.bytes().all(is_later)
+}
+
+/// Checks logs, each with its history: valid names, each once. `file` is where they are from.
+///
+/// # Errors
+/// [`BackupError::Damaged`].
+pub(crate) fn check_names<'a>(
+    logs: impl Iterator<Item = (&'a str, &'a str)>,
+    file: &str,
+) -> Outcome<()> {
+    let damaged = |what: String| Err(BackupError::Damaged { file: file.to_owned(), what });
+    let mut seen = HashSet::new();
+    for (name, history) in logs {
+        if !is_log_name(name) {
+            return damaged(format!("{name:?} is not the name of a log"));
+        }
+        if history.parse::<HistoryId>().is_err() {
+            return damaged(format!("{history:?} is not the id of a history"));
+        }
+        if !seen.insert(name) {
+            return damaged(format!("it names the log {name} twice"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is that of a segment's file in a store.
+pub(crate) fn is_segment_file(name: &str) -> bool {
+    let parts = name.strip_prefix("segments/").and_then(|rest| rest.split_once('/'));
+    let Some((history, file)) = parts else { return false };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut numbers = match file.strip_suffix(".seg") {
+        Some(numbers) => numbers.split('-'),
+        None => return false,
+    };
+    history.parse::<HistoryId>().is_ok() && numbers.clone().count() == 3 && numbers.all(digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let check =
+            |name: &str, history: &str| check_names([(name, history)].into_iter(), "m").is_ok();
+        assert!(check("main", "4f1c09d2a87b4e6f"));
+        for name in ["", "../x", "/x", "a/b", "A", "-a", "a\n", &"a".repeat(64)] {
+            assert!(!check(name, "4f1c09d2a87b4e6f"), "{name:?}");
+        }
+        for history in ["", "..", "../../../../../x", "4f1c09d2a87b4e6/"] {
+            assert!(!check("main", history), "{history:?}");
+        }
+        let twice = [("a", "4f1c09d2a87b4e6f"); 2];
+        assert!(check_names(twice.into_iter(), "m").is_err());
+        let good = "segments/4f1c09d2a87b4e6f/00000000000000000001-342-0badc0de.seg";
+        assert!(is_segment_file(good));
+        for bad in ["segments/other", "segments/4f1c09d2a87b4e6f/x.seg", "segments/x/1-2-3.seg"] {
+            assert!(!is_segment_file(bad), "{bad}");
+        }
+    }
+}
