@@ -21,8 +21,8 @@ use wellspring_log::storage::{DiskStorage, Storage as _, create_folder};
 use wellspring_types::Position;
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// Where the logs are written before they get their place, in a data folder. A server does not start
-/// on a folder that has it.
+/// Where the logs are written before they get their place, in a data folder. A server does not
+/// start on a folder that has it.
 pub const UNFINISHED: &str = "logs.restoring";
 
 /// Which history a restored log has.
@@ -61,9 +61,9 @@ pub struct RestoredLog {
     pub history: String,
 }
 
-/// Restores a backup into the data folder `data`. `prepare` is called before the logs get their place:
-/// a server that starts before that refuses the folder. All logs go into a folder that holds none yet;
-/// named ones may join others, of a server that does not run.
+/// Restores a backup into the data folder `data`. `prepare` is called before the logs get their
+/// place: a server that starts before that refuses the folder. All logs go into a folder that holds
+/// none yet; named ones may join others, of a server that does not run.
 ///
 /// # Errors
 /// [`BackupError`]. The folder holds none of the restored logs then.
