@@ -51,7 +51,7 @@ impl BackupPlan {
     /// Checks what a server, which is not trusted to write outside of a store, says.
     ///
     /// # Errors
-    /// [`BackupError::Damaged`].
+    /// [`BackupError::Damaged`](crate::BackupError::Damaged).
     pub fn check(&self) -> Outcome<()> {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
         check_names(logs, "the plan of the server")

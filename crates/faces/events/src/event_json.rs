@@ -25,7 +25,7 @@ pub enum Style {
     Native,
     /// `/v1/import`: as native, and events as `/v1/events` writes them. Repeated tags count once; a
     /// position and a history are ignored; of the recording time becomes what
-    /// [`RecordedTimes`] says.
+    /// `RecordedTimes` says.
     Import,
     /// The DCB project's and go-crablet's: `data` is a string, `events` may be one
     /// object, `after` may be a string of digits.
