@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Backup, restore and scrub: how fast, and what appends notice of them.
+# Backup and restore: how fast, and what appends notice of them.
 #
 # - backup: bytes a second of `wellspring backup` to a folder, against a plain copy of the same segments with a
 #   barrier (cp, sync) in turns; and the 99th percentile of durable appends during backups against quiet ones.
 # - restore: events a second.
-# - scrub: appends a second of a server that scrubs at its default bound all the time, against one that never does,
-#   at the same time on the same cores.
 # Environment: WELLSPRING_BIN, EVENTS (2000000), ROUNDS (3), SECS (10); see servers.sh.
 # shellcheck disable=SC2034,SC2154
 plain=1
@@ -24,7 +22,7 @@ awk -v n="$events" 'BEGIN { for (i = 1; i <= n; i++)
 data=$work/wellspring
 bytes=$(cat "$data"/logs/*/*.seg | wc -c)
 {
-    heading "Backup, restore, scrub: $events events, $((bytes / 1000000)) MB of segments"
+    heading "Backup and restore: $events events, $((bytes / 1000000)) MB of segments"
     for (( round = 0; round < rounds; round++ )); do
         cold; begun=$(now); mkdir -p "$work/copy"; cp "$data"/logs/main/*.seg "$work/copy/"; sync "$work/copy"/*; copied=$(since "$begun"); rm -rf "$work/copy"
         cold; begun=$(now); "$wellspring" backup --url "$url" --to "$work/backup" 2> /dev/null; took=$(since "$begun")
@@ -40,9 +38,9 @@ bytes=$(cat "$data"/logs/*/*.seg | wc -c)
         echo "- appends at 1,500/s, quiet: $(load)"
         ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" 2> /dev/null || true; done ) & loop=$!
         echo "- appends at 1,500/s, during backups without a limit: $(load)"
-        kill "$loop"; wait "$loop" 2> /dev/null || true
+        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
         ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" --rate 67108864 2> /dev/null || true; done ) & loop=$!
         echo "- appends at 1,500/s, during backups at 64 MiB/s: $(load)"
-        kill "$loop"; wait "$loop" 2> /dev/null || true
+        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
     done
 } | tee -a "$work/report"
