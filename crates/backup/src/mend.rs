@@ -79,7 +79,7 @@ fn free_name(path: &Path) -> PathBuf {
     names.find(|name| !name.exists()).expect("there are endless numbers")
 }
 
-/// Gives a file the owner of another: whoever mends may be root, and the server is not.
+/// Gives a file the owner of another: `mend` may run as root, and the server does not.
 fn keep_owner(of: &Path, file: &Path) -> io::Result<()> {
     let (before, now) = (fs::metadata(of)?, fs::metadata(file)?);
     if (before.uid(), before.gid()) == (now.uid(), now.gid()) {

@@ -1,4 +1,4 @@
-//! The durable bytes of an open log, for backups and for whoever checks them: a list of segments,
+//! The durable bytes of an open log, for backups and for checks: a list of segments,
 //! each with the part that holds events up to the head. These bytes never change.
 
 use crate::error::{Corruption, ReadError};

@@ -104,7 +104,7 @@ pub fn check(log: &Log, named: HistoryId) -> Result<(), Box<Problem>> {
     }
 }
 
-/// Refuses to go on after a position that the log has not reached: whoever saw it saw another
+/// Refuses to go on after a position that the log has not reached: a client that saw it saw another
 /// history, even if the client names none.
 ///
 /// # Errors

@@ -136,7 +136,7 @@ impl Scrubs {
 }
 
 /// Logs what nothing else logs, and returns the number of files that need attention. Damage of
-/// segments and rebuilt indexes are logged where the log is watched, whoever found them.
+/// segments and rebuilt indexes are logged where the log is watched, however they were found.
 fn tell(log: &str, report: &ScrubReport) -> u64 {
     for what in &report.unread {
         tracing::error!(log, what, "a check could not read a file");
