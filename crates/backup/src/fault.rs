@@ -24,6 +24,11 @@ pub enum BackupError {
         /// The HTTP status, if it came over HTTP.
         status: Option<u16>,
     },
+    /// A log was deleted after the backup was planned. The backup goes on without it.
+    LogDeleted {
+        /// Its name.
+        log: String,
+    },
     /// Bytes are damaged, on the server, in the backup or on the way. `wellspring verify` tells
     /// the extent.
     Damaged {
@@ -58,6 +63,9 @@ impl fmt::Display for BackupError {
         match self {
             BackupError::Io { doing, error } => write!(f, "{doing}: {error}"),
             BackupError::Refused { detail, .. } => f.write_str(detail),
+            BackupError::LogDeleted { log } => {
+                write!(f, "the log {log} was deleted while the backup was taken")
+            }
             BackupError::Damaged { file, what } => write!(f, "{file} is damaged: {what}"),
             BackupError::Unfinished { name } => write!(
                 f,

@@ -18,7 +18,8 @@ pub trait Source {
     /// The bytes of one segment of the plan.
     ///
     /// # Errors
-    /// [`BackupError`]: the log was deleted since, say.
+    /// [`BackupError::LogDeleted`] if the log has gone since and its bytes with it, or has made
+    /// room for another of its name; or another [`BackupError`].
     fn open(&mut self, log: &PlannedLog, segment: &PlannedSegment) -> Outcome<Box<dyn Read + '_>>;
 }
 

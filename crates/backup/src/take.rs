@@ -26,6 +26,9 @@ pub struct TakenBackup {
     pub copied_bytes: u64,
     /// Bytes that were in the store already, from earlier backups.
     pub reused_bytes: u64,
+    /// Logs of the plan that were deleted before all of their bytes were copied. The backup lacks
+    /// them: it shows them as they are now.
+    pub deleted_logs: Vec<String>,
 }
 
 /// Told of progress: bytes done, and bytes in all.
@@ -48,54 +51,89 @@ pub fn take(
     let name = name_of(&plan, &earlier);
     put(store, &begun_file(&name), b"")?;
     let known = known_segments(store, &earlier)?;
-    let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
-    let mut taken = TakenBackup {
-        manifest: Manifest {
-            format: FORMAT,
-            name: name.clone(),
-            version: plan.version.clone(),
-            taken_at_us: plan.taken_at_us,
-            has_accounts: plan.has_accounts,
-            logs: Vec::new(),
-        },
-        copied_bytes: 0,
-        reused_bytes: 0,
+    let stored = store.list("segments/")?.into_iter().collect();
+    let manifest = Manifest {
+        format: FORMAT,
+        name: name.clone(),
+        version: plan.version.clone(),
+        taken_at_us: plan.taken_at_us,
+        has_accounts: plan.has_accounts,
+        logs: Vec::new(),
     };
+    let taken =
+        TakenBackup { manifest, copied_bytes: 0, reused_bytes: 0, deleted_logs: Vec::new() };
     let all_bytes = plan.bytes();
-    for log in &plan.logs {
-        let mut segments = Vec::with_capacity(log.segments.len());
-        for planned in &log.segments {
-            let file = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
-            let is_stored = stored.get(&file) == Some(&planned.bytes);
-            let done_bytes = taken.copied_bytes + taken.reused_bytes;
-            let segment = match known.get(&file).filter(|_| is_stored) {
-                Some(segment) => Some(segment.clone()),
-                // Left by an unfinished backup.
-                None if is_stored => reread(store, &file, planned).ok(),
-                None => None,
-            };
-            let segment = match segment {
-                Some(segment) => {
-                    taken.reused_bytes += planned.bytes;
-                    segment
-                }
-                None => {
-                    let told = &mut |bytes| progress(done_bytes + bytes, all_bytes);
-                    let segment = copy((source, store), (log, planned), (pace, told))?;
-                    taken.copied_bytes += planned.bytes;
-                    segment
-                }
-            };
-            check_planned(&file, planned, &segment)?;
-            segments.push(segment);
-            progress(taken.copied_bytes + taken.reused_bytes, all_bytes);
-        }
-        taken.manifest.logs.push(log_backup(log, segments)?);
-    }
+    let mut taking =
+        Taking { source, store, pace, progress, known, stored, taken, done_bytes: 0, all_bytes };
+    plan.logs.iter().try_for_each(|log| taking.add(log))?;
+    let Taking { store, taken, .. } = taking;
     put(store, &manifest_file(&name), &taken.manifest.encode())?;
     store.remove(&begun_file(&name))?;
     store.close()?;
     Ok(taken)
+}
+
+/// A backup under way.
+struct Taking<'a> {
+    source: &'a mut dyn Source,
+    store: &'a mut dyn Store,
+    pace: &'a mut Pace,
+    progress: Progress<'a>,
+    /// The segments of finished backups, by file.
+    known: HashMap<String, SegmentBackup>,
+    /// What the store holds, and how many bytes of it.
+    stored: HashMap<String, u64>,
+    taken: TakenBackup,
+    done_bytes: u64,
+    all_bytes: u64,
+}
+
+impl Taking<'_> {
+    /// Adds a log, unless it was deleted meanwhile.
+    fn add(&mut self, log: &PlannedLog) -> Outcome<()> {
+        let log_begins = self.done_bytes;
+        let log_bytes: u64 = log.segments.iter().map(|segment| segment.bytes).sum();
+        let segments: Outcome<Vec<_>> =
+            log.segments.iter().map(|planned| self.segment(log, planned)).collect();
+        match segments {
+            Ok(segments) => self.taken.manifest.logs.push(log_backup(log, segments)?),
+            Err(BackupError::LogDeleted { log }) => {
+                self.taken.deleted_logs.push(log);
+                self.done_bytes = log_begins + log_bytes;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A segment that the store has or gets.
+    fn segment(&mut self, log: &PlannedLog, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
+        let file = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
+        let is_stored = self.stored.get(&file) == Some(&planned.bytes);
+        let segment = match self.known.get(&file).filter(|_| is_stored) {
+            Some(segment) => Some(segment.clone()),
+            // Left by an unfinished backup.
+            None if is_stored => reread(self.store, &file, planned).ok(),
+            None => None,
+        };
+        let segment = match segment {
+            Some(segment) => {
+                self.taken.reused_bytes += planned.bytes;
+                segment
+            }
+            None => {
+                let (done_bytes, all_bytes) = (self.done_bytes, self.all_bytes);
+                let told = &mut |bytes| (self.progress)(done_bytes + bytes, all_bytes);
+                let segment = copy((self.source, self.store), (log, planned), (self.pace, told))?;
+                self.taken.copied_bytes += planned.bytes;
+                segment
+            }
+        };
+        check_planned(&file, planned, &segment)?;
+        self.done_bytes += planned.bytes;
+        (self.progress)(self.done_bytes, self.all_bytes);
+        Ok(segment)
+    }
 }
 
 /// The name of a new backup: the moment, as in `20261125T214438Z`, and a number if another backup
@@ -169,8 +207,9 @@ fn copy(
 ) -> Outcome<SegmentBackup> {
     let name = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
     let shown = format!("{}/{:020}.seg", log.name, planned.base);
-    let mut file = store.create(&name, planned.bytes)?;
+    // The source first: an archive has no way back from the header of a file.
     let bytes = source.open(log, planned)?;
+    let mut file = store.create(&name, planned.bytes)?;
     let mut failed = None;
     let tee = Tee {
         source: Paced { source: bytes, pace },

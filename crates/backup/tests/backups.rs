@@ -289,6 +289,67 @@ impl Read for FailingRead<'_> {
     }
 }
 
+/// A source whose logs of some names are deleted as soon as the backup is planned.
+struct Deleting<S> {
+    inner: S,
+    deleted: Vec<&'static str>,
+}
+
+impl<S: Source> Source for Deleting<S> {
+    fn plan(&mut self) -> Result<BackupPlan, BackupError> {
+        self.inner.plan()
+    }
+
+    fn open(
+        &mut self,
+        log: &PlannedLog,
+        segment: &PlannedSegment,
+    ) -> Result<Box<dyn Read + '_>, BackupError> {
+        // After its first segment: some of it is copied already.
+        if self.deleted.contains(&&*log.name) && segment.base > 1 {
+            return Err(BackupError::LogDeleted { log: log.name.clone() });
+        }
+        self.inner.open(log, segment)
+    }
+}
+
+#[test]
+fn a_log_that_is_deleted_meanwhile_is_left_out_and_the_others_are_there() {
+    let logs = Logs::new(&["a", "b", "c"]);
+    for _ in 0..300 {
+        for log in logs.logs.values() {
+            append(log, 1, 400);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(&dir.path().join("place")).unwrap();
+    let mut bytes = Vec::new();
+    let mut archive = ArchiveWriter::new(&mut bytes, "a pipe");
+    for store in [&mut store as &mut dyn Store, &mut archive] {
+        let mut source = Deleting { inner: logs.source(), deleted: vec!["b"] };
+        let all_bytes = logs.source().plan().unwrap().bytes();
+        let mut last = (0, 0);
+        let progress = &mut |done, all| last = (done, all);
+        let taken = take(&mut source, store, &mut Pace::new(None), progress).unwrap();
+        assert_eq!(last, (all_bytes, all_bytes), "the progress reaches its end");
+        assert_eq!(taken.deleted_logs, ["b"]);
+        let names: Vec<_> = taken.manifest.logs.iter().map(|log| log.name.as_str()).collect();
+        assert_eq!(names, ["a", "c"]);
+    }
+    restored(&mut store, &dir.path().join("data"), &whole()).unwrap();
+    assert_eq!(contents(&logs.logs["c"]), contents(&reopened(&dir.path().join("data"), "c")));
+    // What was copied of the log goes with the next pruning.
+    taken(&mut Deleting { inner: logs.source(), deleted: vec!["b"] }, &mut store);
+    assert!(prune(&mut store, 1).unwrap().segments > 0);
+    // The archive is whole, too.
+    let path = dir.path().join("backup.tar");
+    drop(archive);
+    fs::write(&path, &bytes).unwrap();
+    let mut archive = ArchiveReader::open(&path).unwrap();
+    restored(&mut archive, &dir.path().join("from-tar"), &whole()).unwrap();
+    assert_eq!(contents(&logs.logs["c"]), contents(&reopened(&dir.path().join("from-tar"), "c")));
+}
+
 #[test]
 fn backups_under_load_hold_everything_acknowledged_before_and_unfinished_ones_are_refused() {
     let logs = Logs::new(&["main", "other"]);

@@ -76,7 +76,9 @@ impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Failure {
         let code = match &error {
             BackupError::Io { .. } => Code::Io,
-            BackupError::Damaged { .. } | BackupError::Unfinished { .. } => Code::Refused,
+            BackupError::Damaged { .. }
+            | BackupError::Unfinished { .. }
+            | BackupError::LogDeleted { .. } => Code::Refused,
             BackupError::NotFound { .. } => Code::NoInput,
             BackupError::UnknownVersion { .. } => Code::Data,
             BackupError::Unfit(_) => Code::Usage,
@@ -122,7 +124,13 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
 }
 
 fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
-    let TakenBackup { manifest, copied_bytes, reused_bytes } = taken;
+    let TakenBackup { manifest, copied_bytes, reused_bytes, deleted_logs } = taken;
+    if !deleted_logs.is_empty() {
+        eprintln!(
+            "Not in this backup, because deleted while it was taken: {}",
+            deleted_logs.join(", ")
+        );
+    }
     let seconds = progress.seconds();
     let place = if to == "-" { "standard output" } else { to };
     eprintln!(

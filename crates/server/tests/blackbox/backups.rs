@@ -235,6 +235,49 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
     assert!(finished > 0, "{finished} finished, {broken} broken");
 }
 
+/// Short-lived logs must not keep a server from ever having a backup.
+#[test]
+fn a_backup_is_finished_without_the_logs_that_are_deleted_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("backups");
+    let server = Server::start_with(SMALL);
+    let mut client = server.client();
+    for n in 0..300 {
+        append(&mut client, n);
+    }
+    let event = json!({"events": [{"type": "T", "data": 1}]});
+    for log in ["zz-gone", "zz-made-anew", "zz-stays"] {
+        client.call("PUT", &format!("/v1/logs/{log}"), &[], b"").unwrap().expect(201);
+        client.post(&format!("/v1/logs/{log}/append"), &event).unwrap().expect(200);
+    }
+    let mut backup = Command::new(PROGRAM)
+        .args(["backup", "--url", &server.url(), "--to", shown(&place), "--rate", "65536"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_planned = || fs::read_dir(place.join("segments")).is_ok();
+    let begun = Instant::now();
+    while !is_planned() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the backup does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for log in ["zz-gone", "zz-made-anew"] {
+        let path = format!("/v1/logs/{log}?confirm={log}");
+        client.call("DELETE", &path, &[], b"").unwrap().expect(200);
+    }
+    client.call("PUT", "/v1/logs/zz-made-anew", &[], b"").unwrap().expect(201);
+    client.post("/v1/logs/zz-made-anew/append", &event).unwrap().expect(200);
+    assert!(backup.try_wait().unwrap().is_none(), "the logs were deleted too late");
+    let output = backup.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("because deleted while it was taken: zz-gone, zz-made-anew"), "{said}");
+    let list = done(&["backup", "list", "--from", shown(&place)]);
+    assert!(list.contains("main 600") && list.contains("zz-stays 1"), "{list}");
+    assert!(!list.contains("zz-gone") && !list.contains("zz-made-anew"), "{list}");
+    done(&["verify", "--backup", shown(&place)]);
+}
+
 /// Waits until a figure satisfies a check.
 fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
     let begun = Instant::now();
