@@ -11,6 +11,7 @@
 //! store/
 //!   backups/20261125T214438Z.json                       a manifest: this backup is finished
 //!   backups/20261126T214438Z.begun                      this one is not
+//!   backups/9f86d081884c7d65.pruning                    old backups are being removed (S3 only)
 //!   segments/4f1c09d2a87b4e6f/00000000000000000001-268435393-0badc0de.seg
 //!            history          base                 bytes     anchor
 //! ```
@@ -24,6 +25,7 @@ pub mod catalog;
 mod cut;
 mod fault;
 pub mod manifest;
+mod marks;
 pub mod mend;
 mod names;
 mod pace;

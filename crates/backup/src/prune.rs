@@ -3,6 +3,7 @@
 use crate::catalog::{self, Catalog};
 use crate::fault::Outcome;
 use crate::manifest::{Manifest, begun_file, manifest_file};
+use crate::marks::Pruning;
 use crate::names::is_segment_file;
 use crate::store::Store;
 use std::collections::HashSet;
@@ -19,16 +20,26 @@ pub struct Pruned {
 }
 
 /// Keeps the newest `keep` finished backups, at least one, and removes the others, unfinished ones
-/// that are older than the newest, and every segment that no remaining backup needs. Only backups
-/// that share a history with the newest count and go: those of another server, or of this one
-/// before it was restored, are kept. Nothing else may write to the store meanwhile.
+/// that are not under way, and every segment that no remaining backup needs. Only backups that share
+/// a history with the newest count and go: those of another server, or of this one before it was
+/// restored, are kept. While another process takes a backup to the store, no segment is removed.
 ///
 /// # Errors
 /// [`BackupError`](crate::BackupError). What was not removed yet can be removed by another attempt.
 pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
+    let pruning = Pruning::begin(store)?;
+    let pruned = remove_old(store, keep, &pruning);
+    let ended = pruning.end(store);
+    let pruned = pruned?;
+    ended.map(|()| pruned)
+}
+
+fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<Pruned> {
     let Catalog { finished, unfinished } = Catalog::of(store)?;
-    let Some(newest) = finished.last() else { return Ok(Pruned::default()) };
     let mut pruned = Pruned::default();
+    if finished.is_empty() {
+        return Ok(pruned);
+    }
     // All of them have to be readable, or it would be unknown which segments are needed.
     let manifests: Vec<Manifest> =
         finished.iter().map(|name| catalog::manifest(store, name)).collect::<Outcome<_>>()?;
@@ -44,20 +55,29 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
         store.remove(&manifest_file(name))?;
         pruned.backups.push(name.clone());
     }
-    for name in unfinished.iter().filter(|name| *name < newest) {
-        store.remove(&begun_file(name))?;
-        pruned.backups.push(name.clone());
+    let mut is_written_to = false;
+    for name in unfinished {
+        if pruning.is_abandoned(store, &name)? {
+            store.remove(&begun_file(&name))?;
+            pruned.backups.push(name);
+        } else {
+            is_written_to = true;
+        }
     }
-    if unfinished.iter().any(|name| name > newest) {
+    if is_written_to {
         // Segments that no manifest names may be those of a backup under way.
         return Ok(pruned);
     }
     for (file, bytes) in store.list("segments/")? {
-        if !needed.contains(&file) && is_segment_file(&file) {
-            store.remove(&file)?;
-            pruned.segments += 1;
-            pruned.bytes += bytes;
+        if needed.contains(&file) || !is_segment_file(&file) {
+            continue;
         }
+        if !pruning.has_time() {
+            break;
+        }
+        store.remove(&file)?;
+        pruned.segments += 1;
+        pruned.bytes += bytes;
     }
     Ok(pruned)
 }

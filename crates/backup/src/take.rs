@@ -6,6 +6,7 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{
     FORMAT, LogBackup, Manifest, SegmentBackup, begun_file, manifest_file, segment_file,
 };
+use crate::marks::{begin_backup, check_begun};
 use crate::pace::{Pace, Paced};
 use crate::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use crate::source::Source;
@@ -38,7 +39,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 ///
 /// # Errors
 /// [`BackupError`]. The store then holds an unfinished backup, which is refused by name; another
-/// attempt uses what is there.
+/// attempt uses what is there. Of several backups to one store at a time, each is whole.
 pub fn take(
     source: &mut dyn Source,
     store: &mut dyn Store,
@@ -47,9 +48,7 @@ pub fn take(
 ) -> Outcome<TakenBackup> {
     let plan = source.plan()?;
     plan.check()?;
-    let earlier = Catalog::of(store)?;
-    let name = name_of(&plan, &earlier);
-    put(store, &begun_file(&name), b"")?;
+    let (name, earlier) = begin_backup(store, &|earlier| name_of(&plan, earlier))?;
     let known = known_segments(store, &earlier)?;
     let stored = store.list("segments/")?.into_iter().collect();
     let manifest = Manifest {
@@ -67,6 +66,7 @@ pub fn take(
         Taking { source, store, pace, progress, known, stored, taken, done_bytes: 0, all_bytes };
     plan.logs.iter().try_for_each(|log| taking.add(log))?;
     let Taking { store, taken, .. } = taking;
+    check_begun(store, &taken.manifest)?;
     put(store, &manifest_file(&name), &taken.manifest.encode())?;
     store.remove(&begun_file(&name))?;
     store.close()?;

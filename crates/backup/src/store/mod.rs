@@ -44,6 +44,12 @@ pub trait Store {
     /// [`BackupError`].
     fn remove(&mut self, name: &str) -> Outcome<()>;
 
+    /// What several writers of the store need, if it can have several; `None` if this process is
+    /// its only writer.
+    fn shared(&mut self) -> Option<&mut dyn SharedStore> {
+        None
+    }
+
     /// Ends the use of the store: what was written is there for good.
     ///
     /// # Errors
@@ -51,6 +57,31 @@ pub trait Store {
     fn close(&mut self) -> Outcome<()> {
         Ok(())
     }
+}
+
+/// A store that nothing locks: several processes may write to it at a time. What one of them has
+/// written or removed, all of them see from then on, in reads and in lists.
+pub trait SharedStore {
+    /// Writes a small file, unless there is one of the name. `content` is another one each time.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn claim(&mut self, name: &str, content: &str) -> Outcome<Claim>;
+
+    /// When a file was written, in µs of the store's own clock; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`BackupError`].
+    fn written_us(&mut self, name: &str) -> Outcome<Option<u64>>;
+}
+
+/// Whether a name was free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It was, and the file is there now.
+    Made,
+    /// Another writer has it.
+    Taken,
 }
 
 /// A file that is being written.

@@ -1,11 +1,11 @@
 //! Backups in an object store that speaks S3.
 
-use super::{PendingFile, Store, not_found};
+use super::{Claim, PendingFile, SharedStore, Store, get, not_found};
 use crate::fault::{BackupError, Outcome};
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{Error, GetResult, ObjectStore, PutPayload, WriteMultipart};
+use object_store::{Error, GetResult, ObjectStore, PutMode, PutPayload, WriteMultipart};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
@@ -15,7 +15,7 @@ const SMALL_BYTES: u64 = 5 << 20;
 /// Parts of a larger file that are on their way at a time, each of 5 MiB or more.
 const PARTS_IN_FLIGHT: usize = 4;
 
-/// A bucket, or a part of it. One process writes to it at a time.
+/// A bucket, or a part of it.
 #[derive(Debug)]
 pub struct S3Store {
     place: String,
@@ -101,6 +101,40 @@ impl Store for S3Store {
         match self.runtime.block_on(self.store.delete(&self.path(name))) {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(format!("removing {name} from {}", self.place))(error)),
+        }
+    }
+
+    fn shared(&mut self) -> Option<&mut dyn SharedStore> {
+        Some(self)
+    }
+}
+
+impl SharedStore for S3Store {
+    fn claim(&mut self, name: &str, content: &str) -> Outcome<Claim> {
+        let path = self.path(name);
+        let payload = || PutPayload::from(content.to_owned());
+        let made = self.store.put_opts(&path, payload(), PutMode::Create.into());
+        match self.runtime.block_on(made) {
+            Ok(_) => Ok(Claim::Made),
+            // A request that was repeated because its answer was lost finds its own file.
+            Err(Error::AlreadyExists { .. }) if get(self, name)? == content.as_bytes() => {
+                Ok(Claim::Made)
+            }
+            Err(Error::AlreadyExists { .. }) => Ok(Claim::Taken),
+            // A server that does not know conditions: two backups of the same second may then have
+            // the same name.
+            Err(_) => match self.runtime.block_on(self.store.put(&path, payload())) {
+                Ok(_) => Ok(Claim::Made),
+                Err(error) => Err(failed(format!("writing {name} to {}", self.place))(error)),
+            },
+        }
+    }
+
+    fn written_us(&mut self, name: &str) -> Outcome<Option<u64>> {
+        match self.runtime.block_on(self.store.head(&self.path(name))) {
+            Ok(found) => Ok(Some(found.last_modified.timestamp_micros().max(0) as u64)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(format!("reading {name} from {}", self.place))(error)),
         }
     }
 }
