@@ -584,3 +584,23 @@ fn a_backup_dated_in_the_future_is_not_the_newest_for_ever() {
     prune(&mut store, 1).unwrap();
     assert_eq!(Catalog::of(&mut store).unwrap().finished, [second.manifest.name]);
 }
+
+#[test]
+fn an_interrupted_backup_is_not_listed_for_ever() {
+    let logs = Logs::new(&["main"]);
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let interrupted = |store: &mut FolderStore| {
+        append(&logs.logs["main"], 3, 10);
+        let mut source = Failing { inner: logs.source(), left: 100 };
+        take(&mut source, store, &mut Pace::new(None), &mut quietly).unwrap_err();
+    };
+    interrupted(&mut store);
+    taken(&mut logs.source(), &mut store);
+    interrupted(&mut store);
+    // Later than the newest backup, too: nothing else can be writing to a folder that is locked.
+    let pruned = prune(&mut store, 9).unwrap();
+    assert_eq!(pruned.backups.len(), 2);
+    let catalog = Catalog::of(&mut store).unwrap();
+    assert_eq!((catalog.finished.len(), catalog.unfinished.len()), (1, 0));
+}

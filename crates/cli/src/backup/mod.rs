@@ -1,25 +1,25 @@
 //! `wellspring backup`, `restore`, `mend`, and `verify --backup`.
 
+mod list;
 mod mend;
 mod place;
 mod restore;
 mod server_source;
 
 pub(crate) use mend::{MendArgs, run_mend};
-pub(crate) use place::{open_store, verify_backup};
+pub(crate) use place::verify_backup;
 pub(crate) use restore::{RestoreArgs, run_restore};
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::on_interrupt;
-use crate::numbers::{counted, grouped, megabytes};
+use crate::numbers::{counted, megabytes};
 use crate::progress::Progress;
 use crate::server::Server;
 use place::{Writer, create_store};
 use server_source::ServerSource;
-use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Pace, Store};
+use wellspring_backup::{BackupError, Pace};
 
 /// What `wellspring backup` takes.
 #[derive(Debug, clap::Args)]
@@ -62,14 +62,7 @@ pub struct BackupArgs {
 #[derive(Debug, clap::Subcommand)]
 enum BackupCommand {
     /// List the backups in a place
-    List(ListArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct ListArgs {
-    /// Where they are: a folder, a .tar file, or s3://BUCKET/PREFIX
-    #[arg(long, value_name = "PLACE")]
-    from: String,
+    List(list::ListArgs),
 }
 
 impl From<BackupError> for Failure {
@@ -94,7 +87,7 @@ impl From<BackupError> for Failure {
 /// Takes a backup, or lists those that there are.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     if let Some(BackupCommand::List(list)) = &args.command {
-        return show(list);
+        return list::show(list);
     }
     on_interrupt(|| eprintln!("\nInterrupted: this backup is unfinished and cannot be restored."));
     let to = args.to.as_deref().unwrap_or_default();
@@ -142,32 +135,4 @@ fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
         megabytes(*reused_bytes),
         megabytes((*copied_bytes as f64 / seconds) as u64)
     );
-}
-
-/// Lists the backups in a place, newest last.
-fn show(args: &ListArgs) -> Result<(), Failure> {
-    let mut store = open_store(&args.from)?;
-    let store: &mut dyn Store = &mut *store;
-    let Catalog { finished, unfinished } = Catalog::of(store)?;
-    for name in &finished {
-        match catalog::manifest(store, name) {
-            Ok(manifest) => {
-                let heads: Vec<String> = manifest
-                    .logs
-                    .iter()
-                    .map(|log| format!("{} {}", log.name, grouped(log.head)))
-                    .collect();
-                let bytes = megabytes(manifest.bytes());
-                crate::say(&format!("{name}  {bytes}  {}", heads.join(", ")))?;
-            }
-            Err(error) => crate::say(&format!("{name}  {error}"))?,
-        }
-    }
-    for name in &unfinished {
-        crate::say(&format!("{name}  unfinished"))?;
-    }
-    if finished.is_empty() && unfinished.is_empty() {
-        eprintln!("{} holds no backups", store.place());
-    }
-    Ok(())
 }

@@ -75,6 +75,10 @@ fn the_drill_of_the_manual_brings_everything_back() {
     assert!(said.contains("is finished: ") && said.contains(" of 2 logs"), "{said}");
     let list = done(&["backup", "list", "--from", shown(&place)]);
     assert!(list.contains("main 400"), "{list}");
+    let list = done(&["backup", "list", "--json", "--from", shown(&place)]);
+    let listed: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((&listed["state"], &listed["logs"][0]["head"]), (&json!("finished"), &json!(400)));
+    assert_eq!(listed["logs"][0]["history"], before["history"]);
     let sound = done(&["verify", "--backup", shown(&place)]);
     assert!(sound.contains("sound: every event is present and unchanged"), "{sound}");
     // What comes after the backup is lost with the server.
@@ -205,7 +209,8 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
             let status = backup.wait().unwrap();
             stop.store(true, Ordering::Relaxed);
             let list = done(&["backup", "list", "--from", shown(&place)]);
-            let newest = list.lines().rfind(|line| !line.ends_with("unfinished"));
+            let is_unfinished = |line: &&str| line.contains(" unfinished ");
+            let newest = list.lines().rfind(|line| !is_unfinished(line));
             if status.success() {
                 finished += 1;
                 let name = newest.unwrap().split(' ').next().unwrap();
@@ -222,7 +227,7 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
                 fs::remove_dir_all(to).unwrap();
             } else {
                 broken += 1;
-                if let Some(line) = list.lines().find(|line| line.ends_with("unfinished")) {
+                if let Some(line) = list.lines().find(is_unfinished) {
                     let name = line.split(' ').next().unwrap();
                     let to = dir.path().join("never");
                     let words = ["restore", "--from", shown(&place), "--data", shown(&to)];
@@ -396,8 +401,8 @@ fn foolish_places_are_refused_and_an_unfinished_restore_is_no_data_folder() {
         done(&["backup", "--url", &other.url(), "--to", shown(&place), "--keep", "1"]);
     }
     let list = done(&["backup", "list", "--from", shown(&place)]);
-    assert_eq!(list.lines().count(), 2, "{list}");
-    let name = list.split(' ').next().unwrap();
+    assert_eq!(list.lines().count(), 3, "the heading and {list}");
+    let name = list.lines().nth(1).unwrap().split(' ').next().unwrap();
     // One log joins the others, once its place is free and no server has them.
     let one = [
         "restore",

@@ -77,7 +77,7 @@ fn a_backup_goes_to_an_object_store_and_comes_back() {
     assert!(second.contains(" there already") && !second.contains(", 0 B there"), "{second}");
     assert!(second.contains("Removed 1 older backup"), "{second}");
     let list = store.done(&["backup", "list", "--from", place]);
-    assert_eq!(list.lines().count(), 1, "{list}");
+    assert_eq!(list.lines().count(), 2, "the heading and {list}");
     assert!(store.done(&["verify", "--backup", place]).contains("sound"), "{list}");
     let to = dir.path().join("data");
     let said = store.done(&["restore", "--from", place, "--data", to.to_str().unwrap()]);
