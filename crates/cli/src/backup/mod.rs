@@ -67,6 +67,12 @@ enum BackupCommand {
 
 impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Failure {
+        // The reader of an archive on standard output has gone.
+        if let BackupError::Io { doing, error } = &error
+            && error.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            return Failure::output(doing, error);
+        }
         let code = match &error {
             BackupError::Io { .. } => Code::Io,
             BackupError::Damaged { .. }
@@ -135,4 +141,20 @@ fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
         megabytes(*reused_bytes),
         megabytes((*copied_bytes as f64 / seconds) as u64)
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_reader_of_the_archive_that_left_is_no_error_worth_words() {
+        let failed = |kind: ErrorKind| Failure::from(BackupError::io("writing -")(kind.into()));
+        let gone = failed(ErrorKind::BrokenPipe);
+        assert_eq!((gone.code, gone.message.as_str()), (Code::Pipe, ""));
+        let full = failed(ErrorKind::StorageFull);
+        assert_eq!(full.code, Code::Io);
+        assert!(full.message.contains("writing -"), "{}", full.message);
+    }
 }

@@ -124,7 +124,8 @@ fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    let archive = tool(&["backup", "--url", &server.url(), "--to", "-"]).stdout;
+    let server_url = server.url();
+    let archive = tool(&["backup", "--url", &server_url, "--to", "-"]).stdout;
     let tar = dir.path().join("b.tar");
     fs::write(&tar, &archive).unwrap();
     let from_pipe = dir.path().join("pipe");
@@ -145,8 +146,20 @@ fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
     let said = refused(64, &[&words[..], &position, &["7"]].concat());
     assert!(said.contains("restore up to 6 or 8"), "{said}");
     done(&[&words[..], &position, &["8"]].concat());
-    let server = Server::start_in(&to_position, SMALL);
-    assert_eq!(head(&mut server.client()), 8);
+    let restored = Server::start_in(&to_position, SMALL);
+    assert_eq!(head(&mut restored.client()), 8);
+    // A reader that leaves is told nothing, as with every tool.
+    let mut left = Command::new(PROGRAM)
+        .args(["backup", "--url", &server_url, "--to", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(left.stdout.take());
+    let output = left.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(141), "{said}");
+    assert!(!said.contains("wellspring: "), "{said}");
     // Cut off, it is refused by name.
     fs::write(&tar, &archive[..archive.len() / 2]).unwrap();
     let cut = dir.path().join("cut");
