@@ -48,6 +48,17 @@ pub(crate) struct Problem {
     pub(crate) retry_after_s: Option<u64>,
 }
 
+/// When the same request may succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retrial {
+    /// Never, says the server: an operator or the caller has to change something.
+    Never,
+    /// Not before so many seconds have passed.
+    AfterSeconds(u64),
+    /// The answer says nothing, or "at any time".
+    Whenever,
+}
+
 /// What violates an append condition.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Conflict {
@@ -98,11 +109,22 @@ impl Problem {
             || self.retry.as_str() == Some("same")
     }
 
+    /// What the answer says about a retry.
+    pub(crate) fn retrial(&self) -> Retrial {
+        match self.retry_after_s {
+            Some(seconds) => Retrial::AfterSeconds(seconds),
+            None if self.retry.as_str() == Some("no") => Retrial::Never,
+            None => Retrial::Whenever,
+        }
+    }
+
     /// The exit code of a tool that gets this answer.
     pub(crate) fn code(&self, input: InputKind) -> Code {
         match self.slug() {
             // The address has the wrong scheme.
             "tls-required" => Code::Usage,
+            // Trying again later does not help.
+            "corrupt" => Code::Refused,
             _ if self.is_of_flag => Code::of_status(self.status, InputKind::Arguments),
             _ => Code::of_status(self.status, input),
         }
@@ -169,6 +191,18 @@ mod tests {
             "--overlap (in seconds) must be from 0 to 2592000 (HTTP 422)"
         );
         assert_eq!(told("expires_at lies in the past"), "--expires lies in the past (HTTP 422)");
+    }
+
+    #[test]
+    fn a_damaged_log_is_not_worth_another_try() {
+        let read = |status, body: &str| Problem::read(status, body.as_bytes());
+        let corrupt = read(500, r#"{"type":"/problems/corrupt","retry":"no"}"#);
+        assert_eq!(corrupt.retrial(), Retrial::Never);
+        assert_eq!(corrupt.code(InputKind::Arguments), Code::Refused);
+        assert_eq!(read(503, r#"{"retry":5}"#).retrial(), Retrial::AfterSeconds(5));
+        for body in [r#"{"retry":"same"}"#, "<h1>Bad gateway</h1>"] {
+            assert_eq!(read(502, body).retrial(), Retrial::Whenever);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `wellspring tail`: events as lines, and new ones as they are appended.
 
 use crate::exit::{Code, Failure, InputKind};
-use crate::export::{BEGINNING, events_after, refused, within_history};
+use crate::export::{BEGINNING, Refusal, events_after, refused, within_history};
 use crate::interrupt::on_interrupt;
-use crate::problem::Problem;
+use crate::problem::{Problem, Retrial};
 use crate::query::{QueryArgs, add_parameter};
 use crate::sse::Messages;
 use crate::target::Target;
@@ -233,6 +233,19 @@ fn follow(
     }
 }
 
+/// Whether to connect again after a refusal. A server that says that no retry helps, because what
+/// it stores there is damaged, say, will not send anything the next time either.
+fn end_of(refusal: Refusal) -> End {
+    let Refusal { failure, status, retrial } = refusal;
+    let rest = match (status, retrial) {
+        (500..=599, Retrial::Never) => return End::Final(failure),
+        (429, Retrial::AfterSeconds(seconds)) => Some(Duration::from_secs(seconds)),
+        (429 | 500..=599, _) => None,
+        _ => return End::Final(failure),
+    };
+    End::Again(Break { delivered: false, why: failure.message, rest })
+}
+
 /// One connection's worth of events.
 fn subscription(
     args: &TailArgs,
@@ -252,12 +265,7 @@ fn subscription(
         Err(error) => return Break::end(false, error.to_string()),
     };
     if head.status != 200 || !head.is_type("text/event-stream") {
-        let (failure, rest_s) = refused(&args.target, &head, body);
-        if matches!(head.status, 429 | 500..=599) {
-            let rest = rest_s.filter(|_| head.status == 429).map(Duration::from_secs);
-            return End::Again(Break { delivered: false, why: failure.message, rest });
-        }
-        return End::Final(failure);
+        return end_of(refused(&args.target, &head, body));
     }
     *ever_connected = true;
     *cursor = within_history(*cursor, &head);

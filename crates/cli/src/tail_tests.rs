@@ -64,6 +64,28 @@ fn a_broken_subscription_goes_on_where_it_broke_off() {
 }
 
 #[test]
+fn damage_that_the_server_meets_ends_it_and_troubles_that_pass_do_not() {
+    let corrupt =
+        r#"{"type":"/problems/corrupt","detail":"main/1.seg is damaged at byte 9","retry":"no"}"#;
+    let server = TestServer::start(move |_, earlier| match earlier {
+        0 => stream(&message(6)).then_hang_up(),
+        // Everything that is worth another try, and the page of a proxy.
+        1 => Reply::json(503, r#"{"type":"/problems/overloaded","retry":1}"#),
+        2 => Reply::json(500, r#"{"type":"/problems/storage-failure","retry":"same"}"#),
+        3 => Reply::typed(502, "text/html", "<h1>Bad gateway</h1>"),
+        4 => Reply::json(500, corrupt),
+        _ => Reply::json(404, r#"{"detail":"it came again"}"#),
+    });
+    let args = parse(server.url(), &["-f", "--after", "5"]);
+    let mut printer = Printer { out: Vec::new(), json: true };
+    let mut client = args.target.client().unwrap();
+    let failure = follow(&args, &mut client, &mut printer, point("5")).unwrap_err();
+    assert_eq!(failure.code, Code::Refused, "{}", failure.message);
+    assert!(failure.message.contains("damaged at byte 9"), "{}", failure.message);
+    assert_eq!(String::from_utf8(printer.out).unwrap(), event(6) + "\n");
+}
+
+#[test]
 fn a_log_with_another_history_ends_it_and_the_message_says_where_this_one_is() {
     let other = r#"{"type":"/problems/another-history","detail":"it has another history","head":3,"history":"00000000000000ff"}"#;
     let server = TestServer::start(move |request, _| {

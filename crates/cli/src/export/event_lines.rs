@@ -2,7 +2,7 @@
 
 use crate::exit::{Code, Failure, InputKind};
 use crate::lines::{LineEnd, LineReader};
-use crate::problem::Problem;
+use crate::problem::{Problem, Retrial};
 use crate::target::Target;
 use crate::wire::RecordedEvent;
 use std::io::{BufRead, Read};
@@ -29,7 +29,7 @@ pub(crate) fn events_after(
         lines.head = head.header("wellspring-position").and_then(|head| head.parse().ok());
         return Ok(lines);
     }
-    Err(refused(target, &head, body).0)
+    Err(refused(target, &head, body).failure)
 }
 
 /// The same position, in the history of the log that gave the answer with this head, if that names
@@ -39,14 +39,23 @@ pub(crate) fn within_history(point: ResumePoint, head: &Head) -> ResumePoint {
     ResumePoint { history: named.or(point.history), ..point }
 }
 
-/// The refusal that came instead of events, and after how many seconds to try again, if it says so.
-pub(crate) fn refused(target: &Target, head: &Head, body: impl Read) -> (Failure, Option<u64>) {
+/// A refusal that came instead of events.
+pub(crate) struct Refusal {
+    pub(crate) failure: Failure,
+    pub(crate) status: u16,
+    pub(crate) retrial: Retrial,
+}
+
+/// The refusal that an answer is.
+pub(crate) fn refused(target: &Target, head: &Head, body: impl Read) -> Refusal {
     let mut bytes = Vec::new();
     // A problem that is cut off still has its status.
     let _ = body.take(1 << 20).read_to_end(&mut bytes);
     let problem = Problem::of_head(head, &bytes);
-    (target.refusal(&problem, InputKind::Arguments), problem.retry_after_s)
+    let failure = target.refusal(&problem, InputKind::Arguments);
+    Refusal { failure, status: head.status, retrial: problem.retrial() }
 }
+
 /// Events of an NDJSON answer, each a line; checks that they are whole and in order.
 pub(crate) struct EventLines<R> {
     lines: LineReader<R>,

@@ -15,7 +15,9 @@ use crate::progress::Progress;
 use crate::query::{QueryArgs, add_parameter};
 use crate::target::Target;
 use event_file::EventFile;
-pub(crate) use event_lines::{BEGINNING, EventLines, events_after, refused, within_history};
+pub(crate) use event_lines::{
+    BEGINNING, EventLines, Refusal, events_after, refused, within_history,
+};
 use output::Output;
 use std::fs;
 use std::io::BufRead;
