@@ -241,7 +241,8 @@ pub(crate) async fn read(
     let (producer, chunks) = stream::channel();
     let producer = producer.holding(job.admit()?);
     let standing = request.body.standing().cloned();
-    tokio::spawn(pump(job, reading, producer, standing));
+    let told = (Arc::clone(host), request.log_name.clone());
+    tokio::spawn(pump(job, reading, producer, standing, told));
     Ok(Response::stream(content_type, chunks).at(head))
 }
 
@@ -250,6 +251,7 @@ async fn pump(
     mut reading: ReadTask,
     producer: Producer,
     standing: Option<Arc<Standing>>,
+    (host, log_name): (Arc<Host>, String),
 ) {
     if producer.send(std::mem::take(&mut reading.out)).await.is_err() {
         return;
@@ -266,10 +268,7 @@ async fn pump(
         let progress;
         (reading, progress) = match piece {
             Ok(piece) => piece,
-            Err(problem) => {
-                tracing::error!(problem = problem.detail, "a stream was cut");
-                return;
-            }
+            Err(problem) => return host.tell_cut(&problem, &log_name),
         };
         if standing.as_ref().is_some_and(|standing| !standing.holds()) {
             // Cut off, not ended: the answer is incomplete.

@@ -32,6 +32,7 @@ pub(crate) const MAX_QUERY_BYTES: usize = 64 << 10;
 /// Held by a live subscription.
 struct LiveSubscription {
     host: Arc<Host>,
+    log_name: String,
     _permit: OwnedSemaphorePermit,
     _counted: stats::Subscriber,
     _of_client: HeldByClient,
@@ -91,6 +92,7 @@ pub(crate) async fn subscribe(host: Arc<Host>, request: &Request, wanted: ReadRe
     let standing = request.body.standing().cloned();
     let live = LiveSubscription {
         host,
+        log_name: request.log_name.clone(),
         _permit: permit,
         _counted: counted,
         _of_client: of_client,
@@ -194,8 +196,7 @@ async fn feed(mut feed: Feed, mut subscriber: Subscriber, producer: Producer) {
         (subscriber, progress) = match piece {
             Ok(piece) => piece,
             Err(problem) => {
-                tracing::error!(problem = problem.detail, "a subscription was cut");
-                return;
+                return feed.live.host.tell_cut(&problem, &feed.live.log_name);
             }
         };
         // The client learns the reason when it reconnects.

@@ -57,7 +57,7 @@ fn problem_of(error: BackupError) -> Box<Problem> {
 }
 
 /// `GET /v1/segments/{base}`.
-pub(crate) async fn segment(_: Arc<Host>, request: Box<Request>) -> Answer {
+pub(crate) async fn segment(host: Arc<Host>, request: Box<Request>) -> Answer {
     let base = request.segment(&BASE)?;
     let (from, bytes) = (request.query(&FROM)?, request.query(&BYTES)?);
     let log = request.log()?;
@@ -69,7 +69,8 @@ pub(crate) async fn segment(_: Arc<Host>, request: Box<Request>) -> Answer {
     };
     let slice = elsewhere(move || part(&found, from.unwrap_or(0), bytes)).await??;
     let (producer, chunks) = stream::channel();
-    tokio::spawn(pump(slice, producer, request.payer.clone()));
+    let told = (host, request.log_name.clone());
+    tokio::spawn(pump(slice, producer, request.payer.clone(), told));
     Ok(Response::stream(OCTETS, chunks).at(extent.head))
 }
 
@@ -89,7 +90,12 @@ fn part(
 }
 
 /// Sends the bytes as fast as the client takes them.
-async fn pump(mut slice: SegmentSlice, producer: Producer, payer: Payer) {
+async fn pump(
+    mut slice: SegmentSlice,
+    producer: Producer,
+    payer: Payer,
+    (host, log_name): (Arc<Host>, String),
+) {
     while slice.remaining() > 0 {
         if producer.ready().await.is_err() || producer.paid(&payer).await.is_err() {
             return;
@@ -103,8 +109,7 @@ async fn pump(mut slice: SegmentSlice, producer: Producer, payer: Payer) {
         (slice, piece) = match read.await {
             Ok((slice, Ok(piece))) => (slice, piece),
             Ok((_, Err(error))) => {
-                tracing::error!(%error, "the stream of a segment was cut");
-                return;
+                return host.tell_cut(&problem::IO.because(error.to_string()), &log_name);
             }
             Err(_) => return,
         };

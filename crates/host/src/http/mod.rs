@@ -54,7 +54,7 @@ use crate::settings::ProcessConfig;
 use crate::stats::Stats;
 use crate::stats::family::Family;
 use crate::tls::Tls;
-use crate::trouble::Cause;
+use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
 use crate::wire::json::to_json;
 use crate::wire::param::{Kind, Param};
@@ -149,6 +149,14 @@ pub struct Host {
 }
 
 impl Host {
+    /// Reports a stream about a log that the server breaks off, after its answer has begun: in one
+    /// line with answers that fail, and as rarely.
+    pub fn tell_cut(&self, problem: &Problem, log: &str) {
+        let Some(cause) = Cause::of(problem) else { return };
+        let failed = FailedRequest { cause: &cause, route: None, log, request_id: None };
+        self.stats.troubles.tell(failed, self.clock.monotonic_us());
+    }
+
     /// What each thread's intake shares.
     pub fn ingest(&self) -> IngestContext {
         IngestContext {
