@@ -112,8 +112,9 @@ impl Problem {
     /// What the answer says about a retry.
     pub(crate) fn retrial(&self) -> Retrial {
         match self.retry_after_s {
+            // Whatever a proxy puts into a header.
+            _ if self.retry.as_str() == Some("no") => Retrial::Never,
             Some(seconds) => Retrial::AfterSeconds(seconds),
-            None if self.retry.as_str() == Some("no") => Retrial::Never,
             None => Retrial::Whenever,
         }
     }
