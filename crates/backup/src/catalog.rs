@@ -65,6 +65,24 @@ impl Catalog {
     }
 }
 
+/// The newest finished backup that has a log of one of these histories: a place may hold backups of
+/// other servers, too. One whose manifest is damaged counts for nothing.
+///
+/// # Errors
+/// [`BackupError`]: the store cannot be read.
+pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Option<Manifest>> {
+    for name in Catalog::of(store)?.finished.iter().rev() {
+        match manifest(store, name) {
+            Ok(found) if found.logs.iter().any(|log| histories.contains(&log.history)) => {
+                return Ok(Some(found));
+            }
+            Err(error @ BackupError::Io { .. }) => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
 /// Reads the manifest of a finished backup.
 ///
 /// # Errors

@@ -20,9 +20,10 @@ pub struct Pruned {
 }
 
 /// Keeps the newest `keep` finished backups, at least one, and removes the others, unfinished ones
-/// that are not under way, and every segment that no remaining backup needs. Only backups that share
-/// a history with the newest count and go: those of another server, or of this one before it was
-/// restored, are kept. While another process takes a backup to the store, no segment is removed.
+/// that are not under way, and every segment that no remaining backup needs. Only backups that
+/// share a history with the newest count and go: those of another server, or of this one before it
+/// was restored, are kept. While another process takes a backup to the store, no segment is
+/// removed.
 ///
 /// # Errors
 /// [`BackupError`](crate::BackupError). What was not removed yet can be removed by another attempt.

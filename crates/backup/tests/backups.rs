@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use wellspring_backup::catalog::{Catalog, manifest};
+use wellspring_backup::catalog::{Catalog, manifest, newest_with};
 use wellspring_backup::mend::mend;
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::prune;
@@ -603,4 +603,19 @@ fn an_interrupted_backup_is_not_listed_for_ever() {
     assert_eq!(pruned.backups.len(), 2);
     let catalog = Catalog::of(&mut store).unwrap();
     assert_eq!((catalog.finished.len(), catalog.unfinished.len()), (1, 0));
+}
+
+#[test]
+fn the_newest_backup_of_a_server_is_not_that_of_another_in_the_same_place() {
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let (one, other) = (Logs::new(&["main"]), Logs::new(&["main"]));
+    let histories = |logs: &Logs| {
+        vec!["0000000000000001".to_owned(), logs.logs["main"].history().unwrap().to_string()]
+    };
+    let own = taken(&mut one.source(), &mut store).manifest;
+    assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), None);
+    let others = taken(&mut other.source(), &mut store).manifest;
+    assert_eq!(newest_with(&mut store, &histories(&one)).unwrap(), Some(own));
+    assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), Some(others));
 }

@@ -281,8 +281,9 @@ fn broken(bucket: &Arc<Mutex<Bucket>>) -> Vec<String> {
     names.into_iter().filter(is_broken).collect()
 }
 
-/// Two processes that each take a backup and remove old ones, and one that only removes, in an order
-/// of their requests that the seed decides. Returns what is broken, and how many backups finished.
+/// Two processes that each take a backup and remove old ones, and one that only removes, in an
+/// order of their requests that the seed decides. Returns what is broken, and how many backups
+/// finished.
 fn race(log: &OneLog, start: &Bucket, seed: u64, marks: Marks) -> (Vec<String>, usize) {
     let bucket = Arc::new(Mutex::new(start.clone()));
     let turns = Turns::new(3, seed);

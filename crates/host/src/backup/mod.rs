@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 use tokio::sync::watch;
-use wellspring_backup::catalog::{self, Catalog};
+use wellspring_backup::catalog;
 use wellspring_backup::prune::prune;
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::FolderStore;
@@ -87,7 +87,7 @@ impl Backups {
         vec![
             Family::gauge(
                 "wellspring_backup_last_success_timestamp_seconds",
-                "The moment that the newest scheduled backup shows; 0 if there is none.",
+                "The moment that the newest backup of this server in that place shows; 0 if there is none.",
                 newest_us.load(Relaxed) as f64 / 1e6,
             ),
             Family::new(
@@ -136,10 +136,7 @@ struct Schedule {
 impl Schedule {
     fn run(&self) {
         let Backups { config, counts, .. } = &*self.backups;
-        match self.newest_us() {
-            Ok(newest_us) => counts.newest_us.store(newest_us, Relaxed),
-            Err(error) => tracing::error!(%error, to = config.backup_to, "cannot read backups"),
-        }
+        self.look();
         let every_us = config.backup_every_s * 1_000_000;
         // From here on in time that no clock set by hand can stretch.
         let newest_us = counts.newest_us.load(Relaxed);
@@ -166,11 +163,24 @@ impl Schedule {
                 }
                 Err(error) => {
                     counts.failures.fetch_add(1, Relaxed);
+                    self.look();
                     tracing::error!(%error, to = config.backup_to, "a scheduled backup failed");
                     every_us.min(RETRY_S * 1_000_000)
                 }
             };
             due_us = self.clock.monotonic_us().saturating_add(wait_us);
+        }
+    }
+
+    /// Looks for the newest backup, unless one is known: the figure outlives a restart.
+    fn look(&self) {
+        let Backups { config, counts, .. } = &*self.backups;
+        if counts.newest_us.load(Relaxed) > 0 {
+            return;
+        }
+        match self.newest_us() {
+            Ok(newest_us) => counts.newest_us.store(newest_us, Relaxed),
+            Err(error) => tracing::error!(%error, to = config.backup_to, "cannot read backups"),
         }
     }
 
@@ -204,13 +214,22 @@ impl Schedule {
         }
     }
 
-    /// The moment that the newest backup there shows, µs since 1970 UTC; 0 if there is none.
+    /// The moment that the newest backup of this server shows, µs since 1970 UTC; 0 if there is
+    /// none.
     fn newest_us(&self) -> Result<u64, BackupError> {
-        let mut store = self.store()?;
-        match Catalog::of(&mut *store)?.finished.last() {
-            Some(name) => Ok(catalog::manifest(&mut *store, name)?.taken_at_us),
-            None => Ok(0),
-        }
+        let mut store = match &self.destination {
+            // Another process may be writing to it.
+            Destination::Folder(dir) => match FolderStore::open(dir) {
+                Ok(store) => Box::new(store),
+                Err(BackupError::NotFound { .. }) => return Ok(0),
+                Err(error) => return Err(error),
+            },
+            Destination::ObjectStore(_) => self.store()?,
+        };
+        let histories = self.node.all().into_iter().filter_map(|(_, log)| log.history());
+        let histories: Vec<_> = histories.map(|history| history.to_string()).collect();
+        let newest = catalog::newest_with(&mut *store, &histories)?;
+        Ok(newest.map_or(0, |manifest| manifest.taken_at_us))
     }
 
     fn take(&self) -> Result<TakenBackup, BackupError> {

@@ -325,6 +325,22 @@ fn the_server_takes_backups_of_itself_and_says_so() {
     assert!(newest > 1.6e9);
     server.logged(&["a scheduled backup is finished"]);
     done(&["verify", "--backup", shown(&place)]);
+    // After a restart the figure is that of before, although no backup is due.
+    drop((client, server));
+    let server = Server::start_in(&dir.path().join("data"), &[SMALL, &flags].concat());
+    let mut client = server.client();
+    let again =
+        figure(&mut client, "wellspring_backup_last_success_timestamp_seconds", |us| us > 0.0);
+    assert!((newest - again).abs() < 0.01, "{newest} {again}");
+    assert_eq!(
+        figure(&mut client, "wellspring_backups_total{outcome=\"finished\"}", |_| true),
+        0.0
+    );
+    // The backup of one server is not that of another in the same place, which takes its own.
+    let other = Server::start_with(&[SMALL, &flags].concat());
+    let finished = "wellspring_backups_total{outcome=\"finished\"}";
+    figure(&mut other.client(), finished, |count| count >= 1.0);
+    drop((client, other));
     // Another process may not write to it at the same moment, and the folder may vanish: the
     // server goes on.
     let bad = ["--backup-to", "/proc/none", "--backup-every-s", "60"];
