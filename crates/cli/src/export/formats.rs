@@ -6,6 +6,7 @@ use crate::import::cloudevents::{
 };
 use crate::wire::{Fields, RecordedEvent, Text, push_string};
 use wellspring_host::clock::parse_rfc3339;
+use wellspring_host::http::history::ResumePoint;
 use wellspring_types::{EventId, HistoryId};
 
 /// Appends an event as the server sent it, with the history of its log as the last member.
@@ -34,9 +35,8 @@ pub(super) fn push_cloudevent(
         values.into_iter().find(|value| !value.is_empty())
     };
     let given = event.id.as_ref().map(|id| id.0.to_string());
-    // An event without an id is identified by its position, which is as unique.
     let named = event.metadata_value(ID_METADATA).filter(|id| !id.is_empty());
-    let id = named.or_else(|| given.clone()).unwrap_or_else(|| event.position.to_string());
+    let id = named.or_else(|| given.clone()).unwrap_or_else(|| place(event, history));
     member("specversion", "1.0");
     member("id", &id);
     if EventId::parse(&id) != given.as_deref().and_then(EventId::parse) {
@@ -75,6 +75,13 @@ pub(super) fn push_cloudevent(
         (None, None) => {}
     }
     out.push(b'}');
+}
+
+/// The id of an event that has none: where it stands. `source` and `id` together identify an event
+/// anywhere, and `source` may be another producer's. A position alone is one of every log, so the
+/// history, which no other log has, is part of it.
+fn place(event: &RecordedEvent<'_>, history: Option<HistoryId>) -> String {
+    ResumePoint { position: event.position, history }.to_string()
 }
 
 /// Whether a text is a `date-time` of RFC 3339: parsing takes dates alone and a space for the `T`
@@ -159,6 +166,34 @@ mod tests {
         );
         let event = crate::import::cloudevents::event(std::str::from_utf8(&out).unwrap(), &mut 0);
         assert_eq!(event.unwrap(), wellspring_types::Event::json("T", &[], "1").into());
+    }
+
+    /// CloudEvents 1.0: "Producers MUST ensure that source + id is unique for each distinct event."
+    #[test]
+    fn events_without_an_id_have_ids_that_no_other_log_gives() {
+        let exported = |line: &str, history| {
+            let mut out = Vec::new();
+            push_cloudevent(&mut out, &RecordedEvent::parse(line).unwrap(), history);
+            let event: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            (event["source"].clone(), event["id"].clone())
+        };
+        let bare = r#"{"position":7,"type":"T","data":1}"#;
+        let sourced = r#"{"position":7,"type":"T","tags":["source:/shop"],"data":1}"#;
+        for line in [bare, sourced] {
+            let (one, other) = (Some(HistoryId(7)), Some(HistoryId(8)));
+            assert_ne!(exported(line, one), exported(line, other));
+            assert_eq!(exported(line, one).1, "7@0000000000000007");
+        }
+        // An id of the event's own is one everywhere, wherever the event was copied to.
+        assert_eq!(exported(LINE, Some(HistoryId(7))), exported(LINE, Some(HistoryId(8))));
+    }
+
+    /// As earlier versions wrote it.
+    #[test]
+    fn a_cloudevent_whose_id_is_a_position_alone_is_imported_as_it_was() {
+        let old = r#"{"specversion":"1.0","id":"7","source":"wellspring","type":"T","wellspringposition":"7","wellspringtags":"[]","wellspringmetadata":"{}","datacontenttype":"application/json","data":1}"#;
+        let event = crate::import::cloudevents::event(old, &mut 0).unwrap();
+        assert_eq!(event, wellspring_types::Event::json("T", &[], "1").into());
     }
 
     #[test]
