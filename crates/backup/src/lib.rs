@@ -29,6 +29,7 @@ mod marks;
 pub mod mend;
 mod names;
 mod pace;
+mod places;
 pub mod plan;
 pub mod prune;
 pub mod restore;

@@ -6,12 +6,13 @@
 use crate::cut::{BatchShare, Cut};
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
+use crate::places::folder_of_logs;
 use crate::store::Store;
 use crate::take::Progress;
 use crate::verify::{check_end, check_history};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use wellspring_log::history_of_salt;
 use wellspring_log::segment::{draw_salt, segment_name};
@@ -104,21 +105,33 @@ pub fn restore(
             return Err(error);
         }
     };
-    sync_folder(&unfinished)?;
-    prepare().map_err(BackupError::Unfit)?;
-    let placed = || -> io::Result<()> {
-        if !wanted.logs.is_empty() && logs.is_dir() {
-            for log in &chosen {
-                fs::rename(unfinished.join(&log.name), logs.join(&log.name))?;
-            }
-            File::open(&logs)?.sync_all()?;
-            return fs::remove_dir(&unfinished);
-        }
-        fs::rename(&unfinished, &logs)
-    };
-    placed().map_err(failed("writing to"))?;
-    sync_folder(data)?;
+    let prepared = sync_folder(&unfinished).and_then(|()| prepare().map_err(BackupError::Unfit));
+    let placed = prepared
+        .and_then(|()| place(&unfinished, &logs, &wanted.logs).map_err(failed("writing to")))
+        .and_then(|()| sync_folder(data));
+    if let Err(error) = placed {
+        let _ = clear(&unfinished);
+        return Err(error);
+    }
     Ok(restored)
+}
+
+/// Gives the logs their place: all of them at once, or those of these names beside others. If one
+/// cannot get it, none has.
+fn place(unfinished: &Path, logs: &Path, names: &[String]) -> io::Result<()> {
+    if names.is_empty() || !logs.is_dir() {
+        return fs::rename(unfinished, logs);
+    }
+    for (at, name) in names.iter().enumerate() {
+        if let Err(error) = fs::rename(unfinished.join(name), logs.join(name)) {
+            for moved in &names[..at] {
+                let _ = fs::rename(logs.join(moved), unfinished.join(moved));
+            }
+            return Err(error);
+        }
+    }
+    File::open(logs)?.sync_all()?;
+    fs::remove_dir(unfinished)
 }
 
 /// Keeps other restores out of a folder while the result lives.
@@ -164,16 +177,18 @@ fn check_cut(chosen: &[&LogBackup], wanted: &RestoreRequest) -> Outcome<()> {
 fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
     let logs = data.join("logs");
     let shown = data.display();
-    if data.join("epoch").exists() || data.join("main").join("epoch").exists() {
-        let what = format!("{shown} is a folder inside of a data folder; name the data folder");
+    if folder_of_logs(data).is_some() {
+        let what = format!("{shown} leads into a data folder's logs; name the data folder");
         return Err(BackupError::Unfit(what));
     }
+    check_reachable(data, &logs, named)?;
     if data.join("backups").is_dir() && data.join("segments").is_dir() {
         return Err(BackupError::Unfit(format!("{shown} holds backups; name a data folder")));
     }
     refuse_running(&logs)?;
     if !named.is_empty() {
-        let taken = named.iter().find(|name| logs.join(name).exists());
+        // A link that leads nowhere is there, too.
+        let taken = named.iter().find(|name| fs::symlink_metadata(logs.join(name)).is_ok());
         return taken.map_or(Ok(()), |name| {
             Err(BackupError::Unfit(format!(
                 "{} exists: move it away first",
@@ -191,6 +206,23 @@ fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(BackupError::Io { doing: format!("reading {}", logs.display()), error }),
     }
+}
+
+/// Checks, before anything is copied, that logs can get their place by a rename: not if `logs` leads
+/// to another device, nor, if all of it is to be replaced, if it is a link.
+fn check_reachable(data: &Path, logs: &Path, named: &[String]) -> Outcome<()> {
+    let Ok(itself) = fs::symlink_metadata(logs) else { return Ok(()) };
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    let is_here = matches!((device(logs), device(data)), (Ok(one), Ok(other)) if one == other);
+    if is_here && (itself.is_dir() || !named.is_empty()) {
+        return Ok(());
+    }
+    let leads = if itself.is_symlink() { "is a link" } else { "is on another device" };
+    let shown = logs.display();
+    Err(BackupError::Unfit(format!(
+        "{shown} {leads}, and restored logs get their place by a rename: restore into a folder on \
+         the device they are to be on, and move its logs to where {shown} leads"
+    )))
 }
 
 /// Refuses a data folder that a server has open.

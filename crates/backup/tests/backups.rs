@@ -619,3 +619,52 @@ fn the_newest_backup_of_a_server_is_not_that_of_another_in_the_same_place() {
     assert_eq!(newest_with(&mut store, &histories(&one)).unwrap(), Some(own));
     assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), Some(others));
 }
+
+/// `data/logs` may lead elsewhere: a server, a backup, a check and `mend` follow it. A restore, which
+/// renames, refuses it before it has copied anything, unless it can follow, too.
+#[test]
+fn a_link_in_place_of_the_logs_is_followed_or_refused_at_once() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let logs = Logs::new(&["main", "other"]);
+    append(&logs.logs["main"], 3, 10);
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(&dir.path().join("place")).unwrap();
+    taken(&mut logs.source(), &mut store);
+    let elsewhere = dir.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let one = RestoreRequest { logs: vec!["main".into()], ..whole() };
+    let linked = |name: &str, to: &Path| {
+        let data = dir.path().join(name);
+        fs::create_dir(&data).unwrap();
+        symlink(to, data.join("logs")).unwrap();
+        data
+    };
+    let is_refused = |store: &mut FolderStore, data: &Path, wanted: &RestoreRequest| {
+        let refused = restored(store, data, wanted).unwrap_err();
+        assert!(refused.to_string().contains("restore into a folder on"), "{refused}");
+        assert!(!data.join("logs.restoring").exists(), "nothing is left");
+    };
+    let data = linked("same-device", &elsewhere);
+    is_refused(&mut store, &data, &whole());
+    restored(&mut store, &data, &one).unwrap();
+    assert_eq!(contents(&logs.logs["main"]), contents(&reopened(&data, "main")));
+    is_refused(&mut store, &linked("nowhere", &dir.path().join("none")), &whole());
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return };
+    if fs::metadata(other.path()).unwrap().dev() != fs::metadata(dir.path()).unwrap().dev() {
+        let data = linked("another-device", other.path());
+        is_refused(&mut store, &data, &whole());
+        is_refused(&mut store, &data, &one);
+    }
+}
+
+#[test]
+fn no_place_of_backups_is_among_the_logs_of_a_server() {
+    let logs = Logs::new(&["main"]);
+    let dir = logs.dir.path();
+    std::os::unix::fs::symlink(dir.join("logs"), dir.join("link")).unwrap();
+    for place in ["", "logs", "logs/backups", "logs/main", "logs/main/x/y", "link/backups"] {
+        let refused = FolderStore::create(&dir.join(place)).unwrap_err();
+        assert!(matches!(refused, BackupError::Unfit(_)), "{place}: {refused}");
+    }
+    assert!(!dir.join("logs/backups").exists());
+}

@@ -2,6 +2,7 @@
 
 use super::{PendingFile, Store, not_found};
 use crate::fault::{BackupError, Outcome};
+use crate::places::folder_of_logs;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,10 +36,16 @@ impl FolderStore {
             return Err(BackupError::Unfit("the place of the backups is empty: name one".into()));
         }
         let holds = |name: &str| dir.join(name).exists();
-        if holds("logs") || holds("main") || holds("epoch") || holds("has-accounts") {
+        if holds("logs") || holds("has-accounts") {
             return Err(BackupError::Unfit(format!(
-                "{shown} is a server's data folder, or inside of one: keep backups elsewhere, best \
-                 on another device"
+                "{shown} is a server's data folder: keep backups elsewhere, best on another device"
+            )));
+        }
+        if let Some(logs) = folder_of_logs(dir) {
+            return Err(BackupError::Unfit(format!(
+                "{shown} leads into {}, where a server keeps logs: keep backups elsewhere, best on \
+                 another device",
+                logs.display()
             )));
         }
         create_folder(dir).map_err(BackupError::io(format!("creating {shown}")))?;
