@@ -2,7 +2,11 @@
 
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{Manifest, manifest_file};
+use crate::names::is_backup_name;
 use crate::store::{Store, get};
+
+/// Most bytes of a manifest, which is read into memory: that of some millions of segments.
+const MOST_MANIFEST_BYTES: u64 = 1 << 30;
 
 /// The names of the backups in a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +27,8 @@ impl Catalog {
         let named = |suffix: &str| {
             let names = files.iter().filter_map(|(name, _)| {
                 let name = name.strip_prefix("backups/")?.strip_suffix(suffix)?;
-                Some(name.to_owned())
+                // Other files are not ours, and names are shown and made into paths.
+                is_backup_name(name).then(|| name.to_owned())
             });
             let mut names: Vec<String> = names.collect();
             names.sort_unstable();
@@ -83,12 +88,18 @@ pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Optio
     Ok(None)
 }
 
-/// Reads the manifest of a finished backup.
+/// Reads the manifest of a finished backup. The name in it is the one it is asked for.
 ///
 /// # Errors
 /// [`BackupError`].
 pub fn manifest(store: &mut dyn Store, name: &str) -> Outcome<Manifest> {
     let file = manifest_file(name);
-    let content = get(store, &file)?;
-    Manifest::decode(&content, &file)
+    let content = get(store, &file, MOST_MANIFEST_BYTES)?;
+    let manifest = Manifest::decode(&content, &file)?;
+    if manifest.name == name {
+        return Ok(manifest);
+    }
+    // Who removes a backup by the name in its manifest must not remove anything else.
+    let what = format!("it is the manifest of the backup {:?}", manifest.name);
+    Err(BackupError::Damaged { file, what })
 }

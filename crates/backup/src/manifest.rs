@@ -104,6 +104,21 @@ pub(crate) fn begun_file(name: &str) -> String {
     format!("backups/{name}.begun")
 }
 
+/// Checks that numbers, each of which anything can have written, have a sum.
+pub(crate) fn check_sum(
+    numbers: impl IntoIterator<Item = u64>,
+    of_what: &str,
+    file: &str,
+) -> Outcome<()> {
+    match numbers.into_iter().try_fold(0, u64::checked_add) {
+        Some(_) => Ok(()),
+        None => {
+            let what = format!("it has more {of_what} than can be counted");
+            Err(BackupError::Damaged { file: file.to_owned(), what })
+        }
+    }
+}
+
 /// The manifest with the checksum of its bytes, as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Sealed<M> {
@@ -152,7 +167,10 @@ impl Manifest {
     fn check(&self, file: &str) -> Outcome<()> {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
         check_names(logs, file)?;
-        self.logs.iter().try_for_each(LogBackup::check)
+        self.logs.iter().try_for_each(LogBackup::check)?;
+        let sizes = self.logs.iter().flat_map(|log| &log.segments).map(|segment| segment.bytes);
+        check_sum(sizes, "bytes", file)?;
+        check_sum(self.logs.iter().map(|log| log.head), "events", file)
     }
 
     /// The log of this name.
@@ -208,6 +226,25 @@ mod tests {
             has_accounts: true,
             logs: vec![log],
         }
+    }
+
+    #[test]
+    fn numbers_that_have_no_sum_are_refused() {
+        let many = || {
+            let mut many = manifest();
+            many.logs.push(LogBackup { name: "other".into(), ..many.logs[0].clone() });
+            many
+        };
+        let refused = |manifest: &Manifest| {
+            let bytes = manifest.encode();
+            Manifest::decode(&bytes, "m").unwrap_err().to_string()
+        };
+        let mut large = many();
+        large.logs[0].segments[0].bytes = u64::MAX;
+        assert!(refused(&large).contains("more bytes than"), "{}", refused(&large));
+        let mut long = many();
+        (long.logs[0].head, long.logs[0].segments[0].next) = (u64::MAX - 1, u64::MAX);
+        assert!(refused(&long).contains("more events than"), "{}", refused(&long));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::fault::{BackupError, Outcome};
 use std::collections::HashSet;
 use wellspring_types::HistoryId;
 
-/// Most bytes of the name of a log.
+/// Most bytes of the name of a log or a backup.
 const MOST_BYTES: usize = 63;
 
 /// Whether a text can be the name of a log.
@@ -40,6 +40,14 @@ pub(crate) fn check_names<'a>(
     Ok(())
 }
 
+/// Whether a text can be the name of a backup, as in `20261125T214438Z-002`.
+pub(crate) fn is_backup_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=MOST_BYTES).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(is_plain)
+}
+
 /// Whether a name is that of a segment's file in a store.
 pub(crate) fn is_segment_file(name: &str) -> bool {
     let parts = name.strip_prefix("segments/").and_then(|rest| rest.split_once('/'));
@@ -50,6 +58,14 @@ pub(crate) fn is_segment_file(name: &str) -> bool {
         None => return false,
     };
     history.parse::<HistoryId>().is_ok() && numbers.clone().count() == 3 && numbers.all(digits)
+}
+
+/// Whether a name is that of any file that a backup writes.
+pub(crate) fn is_own_file(name: &str) -> bool {
+    let of_backup = |name: &str| {
+        name.strip_suffix(".json").or(name.strip_suffix(".begun")).is_some_and(is_backup_name)
+    };
+    name.strip_prefix("backups/").is_some_and(of_backup) || is_segment_file(name)
 }
 
 #[cfg(test)]
@@ -69,6 +85,10 @@ mod tests {
         }
         let twice = [("a", "4f1c09d2a87b4e6f"); 2];
         assert!(check_names(twice.into_iter(), "m").is_err());
+        assert!(is_backup_name("20261125T214438Z") && is_backup_name("20261125T214438Z-002"));
+        for bad in ["", "../../x", "2/x", "2\u{1b}[2J", "latest", &"2".repeat(64)] {
+            assert!(!is_backup_name(bad), "{bad:?}");
+        }
         let good = "segments/4f1c09d2a87b4e6f/00000000000000000001-342-0badc0de.seg";
         assert!(is_segment_file(good));
         for bad in ["segments/other", "segments/4f1c09d2a87b4e6f/x.seg", "segments/x/1-2-3.seg"] {

@@ -2,6 +2,7 @@
 //! `GET /v1/backup`.
 
 use crate::fault::Outcome;
+use crate::manifest::check_sum;
 use crate::names::check_names;
 use serde::{Deserialize, Serialize};
 use wellspring_log::{Extent, Log, ReadError};
@@ -54,7 +55,11 @@ impl BackupPlan {
     /// [`BackupError::Damaged`](crate::BackupError::Damaged).
     pub fn check(&self) -> Outcome<()> {
         let logs = self.logs.iter().map(|log| (log.name.as_str(), log.history.as_str()));
-        check_names(logs, "the plan of the server")
+        let file = "the plan of the server";
+        check_names(logs, file)?;
+        let segments = || self.logs.iter().flat_map(|log| &log.segments);
+        check_sum(segments().map(|segment| segment.bytes), "bytes", file)?;
+        check_sum(self.logs.iter().map(|log| log.head), "events", file)
     }
 
     /// The bytes of all segments.

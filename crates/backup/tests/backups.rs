@@ -668,3 +668,24 @@ fn no_place_of_backups_is_among_the_logs_of_a_server() {
     }
     assert!(!dir.join("logs/backups").exists());
 }
+
+/// A manifest that names another file must not have that file removed.
+#[test]
+fn a_manifest_under_another_name_removes_nothing() {
+    let logs = Logs::new(&["main"]);
+    append(&logs.logs["main"], 1, 10);
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("place");
+    let mut store = FolderStore::create(&place).unwrap();
+    let made = taken(&mut logs.source(), &mut store).manifest;
+    let mine = dir.path().join("mine.json");
+    fs::write(&mine, b"{}").unwrap();
+    let hostile = Manifest { name: "../../mine".into(), ..made.clone() };
+    let file = place.join("backups/20010101T000000Z.json");
+    fs::write(&file, hostile.encode()).unwrap();
+    let refused = prune(&mut store, 1).unwrap_err();
+    assert!(refused.to_string().contains("mine"), "{refused}");
+    assert!(mine.exists());
+    fs::rename(&file, place.join("backups/2\u{1b}[2J.json")).unwrap();
+    assert_eq!(Catalog::of(&mut store).unwrap().finished, [made.name], "it is no backup's name");
+}

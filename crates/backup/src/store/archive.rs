@@ -191,8 +191,8 @@ mod tests {
         let path = dir.path().join("a.tar");
         std::fs::write(&path, archive()).unwrap();
         let mut read = ArchiveReader::open(&path).unwrap();
-        assert_eq!(get(&mut read, "segments/a/1.seg").unwrap(), [7; 1000]);
-        assert_eq!(get(&mut read, "backups/x.json").unwrap(), b"{}");
+        assert_eq!(get(&mut read, "segments/a/1.seg", 9_000).unwrap(), [7; 1000]);
+        assert_eq!(get(&mut read, "backups/x.json", 9_000).unwrap(), b"{}");
         assert_eq!(read.list("backups/").unwrap().len(), 2);
         let listed = std::process::Command::new("tar").arg("tf").arg(&path).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
@@ -208,7 +208,7 @@ mod tests {
         for len in 0..manifest_at {
             std::fs::write(&path, &whole[..len]).unwrap();
             let Ok(mut read) = ArchiveReader::open(&path) else { continue };
-            assert!(get(&mut read, "backups/x.json").is_err(), "{len}");
+            assert!(get(&mut read, "backups/x.json", 9_000).is_err(), "{len}");
         }
     }
 }

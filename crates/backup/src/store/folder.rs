@@ -2,6 +2,7 @@
 
 use super::{PendingFile, Store, not_found};
 use crate::fault::{BackupError, Outcome};
+use crate::names::is_own_file;
 use crate::places::folder_of_logs;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Write};
@@ -12,6 +13,8 @@ use std::thread::{self, JoinHandle};
 use wellspring_log::storage::create_folder;
 
 const LOCK: &str = "LOCK";
+/// How the name of a file ends while it is written.
+const UNFINISHED: &str = ".tmp";
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bytes between two requests to the system to begin writing: otherwise all of a large file would
 /// be written at its end, and appends of a log on the same device would wait for it.
@@ -82,44 +85,59 @@ impl FolderStore {
     }
 }
 
-/// Removes unfinished files below a folder that is locked.
+/// Removes unfinished files of a folder that is locked.
 fn remove_unfinished(dir: &Path) -> io::Result<()> {
-    for part in ["backups", "segments"] {
-        let mut folders = vec![dir.join(part)];
-        while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for entry in entries {
-                let path = entry?.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|end| end == "tmp") {
-                    fs::remove_file(path)?;
-                }
+    for part in ["backups/", "segments/"] {
+        for (name, _) in files_below(dir, part)? {
+            // Nothing else, wherever a link may lead.
+            if name.strip_suffix(UNFINISHED).is_some_and(is_own_file) {
+                fs::remove_file(dir.join(name))?;
             }
         }
     }
     Ok(())
 }
 
-/// Every file below a folder, with its length.
-fn collect(dir: &Path, prefix: &str, found: &mut Vec<(String, u64)>) -> io::Result<()> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+/// The files of a part of the folder, each with its length: those in `part` itself and in its
+/// folders, no deeper, because links can make a circle.
+fn files_below(dir: &Path, part: &str) -> io::Result<Vec<(String, u64)>> {
+    let mut found = Vec::new();
+    for (name, metadata) in entries(&dir.join(part))? {
         // A link to a folder elsewhere is a folder.
-        let metadata = fs::metadata(entry.path())?;
-        if metadata.is_dir() {
-            collect(&entry.path(), &format!("{prefix}{name}/"), found)?;
-        } else if !name.ends_with(".tmp") {
-            found.push((format!("{prefix}{name}"), metadata.len()));
+        if !metadata.is_dir() {
+            found.push((format!("{part}{name}"), metadata.len()));
+            continue;
+        }
+        for (below, metadata) in entries(&dir.join(part).join(&name))? {
+            if metadata.is_file() {
+                found.push((format!("{part}{name}/{below}"), metadata.len()));
+            }
         }
     }
-    Ok(())
+    Ok(found)
+}
+
+/// What a folder holds; nothing if it does not exist. Another process may remove or rename files
+/// meanwhile: what has gone is left out.
+fn entries(dir: &Path) -> io::Result<Vec<(String, fs::Metadata)>> {
+    let passing = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    };
+    let mut found = Vec::new();
+    let listed = match fs::read_dir(dir) {
+        Ok(listed) => listed,
+        Err(error) => return passing(error).map(|()| found),
+    };
+    for entry in listed {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        match fs::metadata(entry.path()) {
+            Ok(metadata) => found.push((name, metadata)),
+            Err(error) => passing(error)?,
+        }
+    }
+    Ok(found)
 }
 
 impl Store for FolderStore {
@@ -128,10 +146,9 @@ impl Store for FolderStore {
     }
 
     fn list(&mut self, prefix: &str) -> Outcome<Vec<(String, u64)>> {
-        let mut found = Vec::new();
-        let dir = self.dir.join(prefix);
-        collect(&dir, prefix, &mut found)
-            .map_err(BackupError::io(format!("listing {}", dir.display())))?;
+        let listing = BackupError::io(format!("listing {}", self.dir.join(prefix).display()));
+        let mut found = files_below(&self.dir, prefix).map_err(listing)?;
+        found.retain(|(name, _)| !name.ends_with(UNFINISHED));
         Ok(found)
     }
 
@@ -151,7 +168,7 @@ impl Store for FolderStore {
         let failed = |error| BackupError::Io { doing: format!("creating {name}"), error };
         create_folder(parent).map_err(failed)?;
         let mut temporary = path.clone().into_os_string();
-        temporary.push(".tmp");
+        temporary.push(UNFINISHED);
         let temporary = PathBuf::from(temporary);
         let mut options = File::options();
         options.create(true).truncate(true).write(true).mode(0o600);
@@ -292,10 +309,35 @@ mod tests {
         let mut list = store.list("segments/").unwrap();
         list.sort();
         assert_eq!(list, [("segments/a/1.seg".to_owned(), 3), ("segments/b/2.seg".to_owned(), 0)]);
-        assert_eq!(get(&mut store, "segments/a/1.seg").unwrap(), b"abc");
+        assert_eq!(get(&mut store, "segments/a/1.seg", 9_000).unwrap(), b"abc");
         store.remove("segments/a/1.seg").unwrap();
         store.remove("segments/a/1.seg").unwrap();
         assert_eq!(store.list("segments/a/").unwrap(), []);
+    }
+
+    /// Who can write to the place must not have files elsewhere removed, nor keep a backup busy.
+    #[test]
+    fn links_lead_no_deeper_than_the_folder_of_a_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, other) = (dir.path().join("place"), dir.path().join("other"));
+        let history = place.join("segments/4f1c09d2a87b4e6f");
+        fs::create_dir_all(&history).unwrap();
+        fs::create_dir_all(other.join("deep")).unwrap();
+        let unfinished = history.join("00000000000000000001-342-0badc0de.seg.tmp");
+        let mine = [other.join("mine.tmp"), other.join("deep/mine.tmp")];
+        for file in [&history.join("1.seg"), &unfinished, &mine[0], &mine[1]] {
+            fs::write(file, b"x").unwrap();
+        }
+        use std::os::unix::fs::symlink;
+        for (name, to) in [("b", &other), ("loop", &place), ("nowhere", &dir.path().join("none"))] {
+            symlink(to, place.join("segments").join(name)).unwrap();
+        }
+        symlink(&place, history.join("loop")).unwrap();
+        let mut store = FolderStore::create(&place).unwrap();
+        assert!(!unfinished.exists() && mine.iter().all(|file| file.exists()));
+        let mut listed = store.list("segments/").unwrap();
+        listed.retain(|(name, _)| !name.ends_with(LOCK));
+        assert_eq!(listed, [("segments/4f1c09d2a87b4e6f/1.seg".to_owned(), 1)]);
     }
 
     #[test]

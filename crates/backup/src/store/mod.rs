@@ -103,14 +103,19 @@ pub(crate) fn put(store: &mut dyn Store, name: &str, content: &[u8]) -> Outcome<
     file.finish()
 }
 
-/// Reads a small file.
+/// Reads a file of at most so many bytes into memory.
 ///
 /// # Errors
-/// [`BackupError`].
-pub(crate) fn get(store: &mut dyn Store, name: &str) -> Outcome<Vec<u8>> {
+/// [`BackupError::Damaged`] if it has more; or another [`BackupError`].
+pub(crate) fn get(store: &mut dyn Store, name: &str, most_bytes: u64) -> Outcome<Vec<u8>> {
     let mut content = Vec::new();
-    let mut file = store.read(name)?;
-    file.read_to_end(&mut content).map_err(BackupError::io(format!("reading {name}")))?;
+    let file = store.read(name)?;
+    let failed = BackupError::io(format!("reading {name}"));
+    let read = file.take(most_bytes.saturating_add(1)).read_to_end(&mut content).map_err(failed)?;
+    if read as u64 > most_bytes {
+        let what = format!("it has more than {most_bytes} bytes");
+        return Err(BackupError::Damaged { file: name.to_owned(), what });
+    }
     Ok(content)
 }
 

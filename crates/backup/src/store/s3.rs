@@ -117,7 +117,7 @@ impl SharedStore for S3Store {
         match self.runtime.block_on(made) {
             Ok(_) => Ok(Claim::Made),
             // A request that was repeated because its answer was lost finds its own file.
-            Err(Error::AlreadyExists { .. }) if get(self, name)? == content.as_bytes() => {
+            Err(Error::AlreadyExists { .. }) if get(self, name, 1 << 10)? == content.as_bytes() => {
                 Ok(Claim::Made)
             }
             Err(Error::AlreadyExists { .. }) => Ok(Claim::Taken),
