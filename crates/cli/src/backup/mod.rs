@@ -20,6 +20,7 @@ use server_source::ServerSource;
 use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace};
+use wellspring_host::threads::yield_to_serving;
 
 /// What `wellspring backup` takes.
 #[derive(Debug, clap::Args)]
@@ -100,6 +101,8 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     if to == "-" && args.keep.is_some() {
         return Err(Failure::usage("--keep: an archive on standard output is one backup"));
     }
+    // The server may be on this machine.
+    yield_to_serving();
     let mut source = ServerSource::new(args.server.client()?);
     let mut store: Writer = create_store(to)?;
     let mut progress = Progress::start("backup", None);

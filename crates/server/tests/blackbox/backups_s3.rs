@@ -89,3 +89,41 @@ fn a_backup_goes_to_an_object_store_and_comes_back() {
     let said = String::from_utf8_lossy(&nowhere.stderr).into_owned();
     assert!(!nowhere.status.success() && said.contains("no-such-bucket"), "{said}");
 }
+
+/// A bucket has no lock: processes that take backups to it and remove old ones at the same time
+/// leave whole backups, and each ends with success or says that it is to be tried again.
+#[test]
+fn several_processes_back_up_to_one_bucket() {
+    let Some(store) = ObjectStore::start() else { return };
+    let server = Server::start_with(&["--segment-bytes", "65536", "--scrub-bytes-per-s", "0"]);
+    let mut client = server.client();
+    let (url, place) = (server.url(), "s3://backups/shared");
+    let words = ["backup", "--url", &url, "--to", place, "--keep", "1"];
+    let event = json!({"type": "T", "data": "x".repeat(20_000)});
+    for round in 0..3 {
+        for _ in 0..5 {
+            client.post("/v1/append", &json!({"events": [event]})).unwrap().expect(200);
+        }
+        let outputs: Vec<Output> = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..3).map(|_| scope.spawn(|| store.run(&words))).collect();
+            running.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        for output in &outputs {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_told = said.contains("is removing old backups") || said.contains("there is no");
+            let ended = output.status.code();
+            assert!(ended == Some(0) || is_told && ended != Some(101), "{ended:?}: {said}");
+        }
+        assert!(outputs.iter().any(|output| output.status.success()), "round {round}");
+        let list = store.done(&["backup", "list", "--json", "--from", place]);
+        let names = list.lines().map(|line| {
+            let listed: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(listed["state"], "finished", "{list}");
+            listed["name"].as_str().unwrap().to_owned()
+        });
+        for name in names.collect::<Vec<_>>() {
+            let sound = store.done(&["verify", "--backup", place, "--name", &name]);
+            assert!(sound.contains("sound: every event"), "{sound}");
+        }
+    }
+}
