@@ -208,8 +208,8 @@ fn check_vacant(data: &Path, named: &[String]) -> Outcome<()> {
     }
 }
 
-/// Checks, before anything is copied, that logs can get their place by a rename: not if `logs` leads
-/// to another device, nor, if all of it is to be replaced, if it is a link.
+/// Checks, before anything is copied, that logs can get their place by a rename: not if `logs`
+/// leads to another device, nor, if all of it is to be replaced, if it is a link.
 fn check_reachable(data: &Path, logs: &Path, named: &[String]) -> Outcome<()> {
     let Ok(itself) = fs::symlink_metadata(logs) else { return Ok(()) };
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());

@@ -664,8 +664,8 @@ fn the_newest_backup_of_a_server_is_not_that_of_another_in_the_same_place() {
     assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), Some(others));
 }
 
-/// `data/logs` may lead elsewhere: a server, a backup, a check and `mend` follow it. A restore, which
-/// renames, refuses it before it has copied anything, unless it can follow, too.
+/// `data/logs` may lead elsewhere: a server, a backup, a check and `mend` follow it. A restore,
+/// which renames, refuses it before it has copied anything, unless it can follow, too.
 #[test]
 fn a_link_in_place_of_the_logs_is_followed_or_refused_at_once() {
     use std::os::unix::fs::{MetadataExt, symlink};
