@@ -1,5 +1,5 @@
-//! Scrubbing: reading every durable byte of an open log, so that damage shows before a read needs
-//! the event, and while a backup may still have it.
+//! Scrubbing: reading every durable byte of an open log from the device, so that damage shows before
+//! a read needs the event, and while a backup may still have it.
 
 use crate::error::{Corruption, ReadError};
 use crate::extent::{Extent, SegmentExtent};
@@ -151,7 +151,7 @@ fn scrub_segment(
     pass: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<u64, SegmentFault> {
     let failed = |error: ReadError| SegmentFault::Io(io::Error::other(error.to_string()));
-    let source = segment.read_from(0).map_err(failed)?;
+    let source = segment.read_past_cache().map_err(failed)?;
     let bytes = source.remaining();
     let source = BufReader::with_capacity(BUFFER_BYTES, Passing { source, pass });
     let mut reader = SegmentReader::begin(source, name, segment.base(), bytes)?;

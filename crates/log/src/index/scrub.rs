@@ -10,12 +10,19 @@ use super::sealed::SealedIndex;
 pub(crate) type Pass<'a> = &'a mut dyn FnMut(u64) -> Result<(), IndexError>;
 
 impl SealedIndex {
-    /// Reads and checks everything in the file. `pass` is told of the bytes of each section once it
-    /// has been read, and may stop.
+    /// Reads and checks everything in the file, as the device has it. `pass` is told of the bytes of
+    /// each section once it has been read, and may stop.
     ///
     /// # Errors
     /// The first fault, or that of `pass`.
     pub(crate) fn scrub(&self, pass: Pass<'_>) -> Result<(), IndexError> {
+        match self.file_past_cache() {
+            Some(file) => SealedIndex::open(file)?.check(pass),
+            None => self.check(pass),
+        }
+    }
+
+    fn check(&self, pass: Pass<'_>) -> Result<(), IndexError> {
         Header::read(self.file())?;
         self.segments()?;
         let domains = [

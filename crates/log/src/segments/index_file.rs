@@ -5,7 +5,7 @@ use crate::error::{Corruption, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::recover;
 use crate::segment::index_name;
-use crate::storage::{Storage, StorageFile, write_under};
+use crate::storage::{DeviceReader, Storage, StorageFile, write_under};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
@@ -70,6 +70,24 @@ impl ReadAt for IndexFile {
 
     fn len(&self) -> io::Result<u64> {
         self.0.len()
+    }
+
+    fn past_cache(&self) -> Option<Arc<dyn ReadAt>> {
+        let device = self.0.past_cache()?;
+        Some(Arc::new(device))
+    }
+}
+
+impl ReadAt for DeviceReader {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.read_at(buf, offset)? < buf.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file_bytes()
     }
 }
 

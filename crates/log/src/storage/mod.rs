@@ -1,10 +1,12 @@
 //! The interface between the log and files. All disk access of the log uses these two traits, so
 //! that crash and fault tests can replace them.
 
+mod device;
 mod disk;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
+pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
 
 use std::fmt::Debug;
@@ -86,6 +88,12 @@ pub trait StorageFile: Send + Sync + Debug {
     /// # Errors
     /// An error of the file system.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// A reader of what the device holds, rather than the page cache, for checks of bytes that no
+    /// longer change. `None` if there is no difference, or no descriptor left.
+    fn past_cache(&self) -> Option<DeviceReader> {
+        None
+    }
 
     /// Writes all of `bytes`. May extend the file.
     ///
