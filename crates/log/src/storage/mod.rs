@@ -160,6 +160,17 @@ pub(crate) fn write_under<E: From<io::Error>>(
     })
 }
 
+/// Reads the beginning of a short file as the device has it, up to the length of the buffer.
+///
+/// # Errors
+/// An error of the file system.
+pub(crate) fn read_device(file: &dyn StorageFile, buf: &mut [u8]) -> io::Result<usize> {
+    match file.past_cache() {
+        Some(device) => device.read_at(buf, 0),
+        None => file.read_at(buf, 0),
+    }
+}
+
 /// Reads exactly `len` bytes at `offset`.
 ///
 /// # Errors
