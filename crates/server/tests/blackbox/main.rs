@@ -50,6 +50,7 @@ mod doors;
 mod examples;
 mod exit_codes;
 mod exposition;
+mod flipped_bytes;
 mod following;
 mod foreign_tokens;
 mod freshness;
