@@ -213,8 +213,10 @@ impl Host {
     }
 
     /// What deserves attention although the server is ready for these requests, as far as that goes.
-    pub fn warnings(&self, _purpose: Purpose) -> Vec<Problem> {
-        self.scrubs.warnings()
+    pub fn warnings(&self, purpose: Purpose) -> Vec<Problem> {
+        let mut warnings = readiness::warnings(&self.node, purpose);
+        warnings.extend(self.scrubs.warnings());
+        warnings
     }
 
     /// The files of the data folder that belong to no log, to be checked.
