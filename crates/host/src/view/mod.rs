@@ -32,6 +32,7 @@ use figures::Counters;
 use fold::Writer;
 pub(crate) use snapshot::FoundSnapshot;
 use snapshot::SnapshotFile;
+pub use snapshot::{SnapshotAhead, snapshot_ahead};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

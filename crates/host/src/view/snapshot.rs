@@ -14,7 +14,8 @@
 use crate::kept_file::{FileCheck, KeptFile, Passed};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellspring_log::storage::{DeviceReader, create_folder};
@@ -189,6 +190,15 @@ impl FoundSnapshot {
         found.collect()
     }
 
+    /// The last event that the log had when it was written. Not verified.
+    fn end(&self) -> io::Result<Position> {
+        let file = File::open(&self.path)?;
+        let from = file.metadata()?.len().checked_sub(TAIL_BYTES);
+        let mut end = [0; 8];
+        file.read_exact_at(&mut end, from.ok_or(io::ErrorKind::UnexpectedEof)?)?;
+        Ok(Position::from_le_bytes(end))
+    }
+
     /// As a file to be checked, with a name that begins with that of its log's folder. A damaged
     /// one is removed, and `removed` is told.
     pub(crate) fn kept_file(
@@ -216,6 +226,30 @@ impl FoundSnapshot {
             Ok(FileCheck::Mended)
         })
     }
+}
+
+/// A sound snapshot that was written when its log had more events than it has now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotAhead {
+    /// Its path in the log's folder.
+    pub file: String,
+    /// Position of the last event that the log then had, durably.
+    pub end: Position,
+}
+
+/// The snapshot in a log's folder that is furthest ahead of the log, which ends at `head`. In a log
+/// of files with a barrier for each batch this proves that events have been lost. What cannot be
+/// read or is damaged proves nothing.
+#[must_use]
+pub fn snapshot_ahead(dir: &Path, head: Position) -> Option<SnapshotAhead> {
+    let ahead = FoundSnapshot::list(dir).into_iter().filter_map(|found| {
+        let end = found.end().ok().filter(|&end| end > head)?;
+        let mut passed = |_| ControlFlow::Continue(());
+        let is_sound = is_whole(&File::open(&found.path).ok()?, &mut passed).ok()?;
+        let file = format!("{FOLDER}/{}.{SUFFIX}", found.view);
+        is_sound.then_some(SnapshotAhead { file, end })
+    });
+    ahead.max_by_key(|ahead| ahead.end)
 }
 
 /// Whether a snapshot of any view has the right checksum, on the device. A check that is stopped

@@ -4,7 +4,7 @@ use super::open_segment::OpenSegment;
 use crate::error::{Corruption, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::recover;
-use crate::segment::index_name;
+use crate::segment::{index_name, segment_name};
 use crate::storage::{DeviceReader, Storage, StorageFile, write_under};
 use std::io;
 use std::sync::Arc;
@@ -110,6 +110,30 @@ pub(crate) fn replace_index(
     write_under(storage, &temporary, |file| write(&NewIndexFile(file)))?;
     storage.rename(&temporary, &name)?;
     Ok(storage.sync_dir()?)
+}
+
+/// Checks that a segment follows those of an index. The index of a log of files is written only
+/// once the next segment holds a batch, so if none follows, the last segments have been lost.
+/// `bases` are those of the index's first segment and of all after it.
+///
+/// # Errors
+/// [`OpenError::Corrupt`], which names the last segment.
+pub(crate) fn check_followed(index: &SealedIndex, bases: &[Position]) -> Result<(), OpenError> {
+    // A damaged index is no evidence.
+    let covered = index.segments().unwrap_or_default();
+    let is_theirs = covered.iter().zip(bases).all(|(extent, &base)| extent.base == base);
+    match bases.last() {
+        Some(&last) if is_theirs && covered.len() >= bases.len() => {
+            Err(lost_after(last, &index_name(bases[0])))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The segments after the last one have been lost: this index was written after they began.
+pub(crate) fn lost_after(last: Position, index: &str) -> OpenError {
+    let what = format!("segments after it are missing: {index} was written after they began");
+    OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what })
 }
 
 /// Opens the index file of a segment; `None` if there is no usable one.

@@ -5,7 +5,9 @@ mod index_file;
 mod open_segment;
 mod run;
 
-pub(crate) use index_file::{NewIndexFile, build_active, check_next, open_sealed};
+pub(crate) use index_file::{
+    NewIndexFile, build_active, check_followed, check_next, lost_after, open_sealed,
+};
 pub(crate) use open_segment::OpenSegment;
 pub(crate) use run::{IndexOwner, Run};
 

@@ -105,6 +105,7 @@ mod links_refused;
 mod links_retry;
 mod logins;
 mod metrics;
+mod missing_end;
 mod nodes;
 mod numbered;
 #[cfg(feature = "otlp")]
