@@ -1,5 +1,5 @@
-//! Scrubbing: reading every durable byte of an open log from the device, so that damage shows before
-//! a read needs the event, and while a backup may still have it.
+//! Scrubbing: reading every durable byte of an open log from the device, so that damage shows
+//! before a read needs the event, and while a backup may still have it.
 
 use crate::error::{Corruption, ReadError};
 use crate::extent::{Extent, SegmentExtent};

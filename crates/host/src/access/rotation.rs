@@ -97,9 +97,10 @@ impl InUse {
         Ok(self.replace(Secrets::read(data)?))
     }
 
-    /// Checks that the file still holds what was read, and writes the secrets in use again if not. A
-    /// file that another process has replaced is not judged here but by [`reread`](Self::reread),
-    /// and neither is a missing one, with which an operator ends all tokens.
+    /// Checks that the file still holds what was read, and writes the secrets in use again if not.
+    /// A file that another process has replaced is not judged here but by
+    /// [`reread`](Self::reread), and neither is a missing one, with which an operator ends all
+    /// tokens.
     ///
     /// # Errors
     /// The file can be neither read nor written.

@@ -212,7 +212,7 @@ impl Host {
         readiness::reasons(&self.node, self.is_stopping(), purpose)
     }
 
-    /// What deserves attention although the server is ready for these requests, as far as that goes.
+    /// What deserves attention and is no reason against these requests.
     pub fn warnings(&self, purpose: Purpose) -> Vec<Problem> {
         let mut warnings = readiness::warnings(&self.node, purpose);
         warnings.extend(self.scrubs.warnings());

@@ -1,9 +1,9 @@
 //! Reading what the device holds, past the page cache.
 //!
-//! A block that rots under a cached page is hidden until the page leaves, so a check has to read the
-//! device. Direct I/O does that, and neither fills nor empties the cache, so a check takes no page
-//! from the server. Where the file system refuses it, the range is dropped from the cache before it
-//! is read. Where neither works, as in memory, this is an ordinary read.
+//! A block that rots under a cached page is hidden until the page leaves, so a check has to read
+//! the device. Direct I/O does that, and neither fills nor empties the cache, so a check takes no
+//! page from the server. Where the file system refuses it, the range is dropped from the cache
+//! before it is read. Where neither works, as in memory, this is an ordinary read.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ pub struct DeviceReader {
 
 /// How the device is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CacheMode {
     /// Direct I/O.
     Direct,
     /// The page cache, after its pages were dropped.
@@ -36,7 +36,7 @@ enum Way {
 #[derive(Debug)]
 struct ReaderState {
     file: File,
-    way: Way,
+    mode: CacheMode,
     /// Most recently used last.
     windows: Vec<Window>,
 }
@@ -60,11 +60,11 @@ impl DeviceReader {
     /// # Errors
     /// An error of the file system.
     pub fn of(file: &File) -> io::Result<DeviceReader> {
-        let (file, way) = match open_direct(file) {
-            Ok(direct) => (direct, Way::Direct),
-            Err(_) => (file.try_clone()?, Way::Dropped),
+        let (file, mode) = match open_direct(file) {
+            Ok(direct) => (direct, CacheMode::Direct),
+            Err(_) => (file.try_clone()?, CacheMode::Dropped),
         };
-        Ok(DeviceReader { state: Mutex::new(ReaderState { file, way, windows: Vec::new() }) })
+        Ok(DeviceReader { state: Mutex::new(ReaderState { file, mode, windows: Vec::new() }) })
     }
 
     /// The bytes of a short file, at most `most` of them.
@@ -138,7 +138,7 @@ impl ReaderState {
         let mut filled = 0;
         while filled < buf.len() {
             let at = offset + filled as u64;
-            if self.way == Way::Dropped {
+            if self.mode == CacheMode::Dropped {
                 drop_pages(&self.file, at, buf.len() - filled);
             }
             match self.file.read_at(&mut buf[filled..], at) {
@@ -146,18 +146,25 @@ impl ReaderState {
                 Ok(len) => filled += len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Some file systems take the flag when a file is opened, and refuse the read.
-                Err(_) if self.way == Way::Direct => {
-                    self.file = open_cached(&self.file)?;
-                    self.way = Way::Dropped;
-                }
+                Err(_) if self.mode == CacheMode::Direct => self.give_up_direct()?,
                 Err(error) => return Err(error),
             }
-            // Only the end of the file is not aligned, and no direct read may begin there.
-            if !filled.is_multiple_of(ALIGN) && self.way == Way::Direct {
-                break;
+            // No direct read may begin where this one ended: that is the end of the file, or a
+            // network file system's own limit.
+            if !filled.is_multiple_of(ALIGN) && self.mode == CacheMode::Direct {
+                if offset + filled as u64 >= self.file.metadata()?.len() {
+                    break;
+                }
+                self.give_up_direct()?;
             }
         }
         Ok(filled)
+    }
+
+    fn give_up_direct(&mut self) -> io::Result<()> {
+        self.file = open_cached(&self.file)?;
+        self.mode = CacheMode::Dropped;
+        Ok(())
     }
 }
 
@@ -177,8 +184,8 @@ impl Window {
     }
 }
 
-/// Opens an open file once more, even if its name is gone: another handle of the same file has flags
-/// of its own.
+/// Opens an open file once more, even if its name is gone: another handle of the same file has
+/// flags of its own.
 #[cfg(target_os = "linux")]
 fn open_again(file: &File, flags: rustix::fs::OFlags) -> io::Result<File> {
     use std::os::fd::AsRawFd;
@@ -233,12 +240,12 @@ mod tests {
         (file, bytes)
     }
 
-    /// A reader that goes this way from the beginning.
-    fn reader(file: &File, way: Way) -> DeviceReader {
+    /// A reader that reads this way from the beginning.
+    fn reader(file: &File, mode: CacheMode) -> DeviceReader {
         let reader = DeviceReader::of(file).unwrap();
-        if way == Way::Dropped {
+        if mode == CacheMode::Dropped {
             let mut state = reader.lock();
-            (state.file, state.way) = (file.try_clone().unwrap(), way);
+            (state.file, state.mode) = (file.try_clone().unwrap(), mode);
         }
         reader
     }
@@ -253,8 +260,8 @@ mod tests {
         let mut random = SplitMix64::new(7);
         for len in LENGTHS {
             let (file, bytes) = random_file(dir.path(), len);
-            for way in [Way::Direct, Way::Dropped] {
-                let reader = reader(&file, way);
+            for mode in [CacheMode::Direct, CacheMode::Dropped] {
+                let reader = reader(&file, mode);
                 assert_eq!(reader.file_bytes().unwrap(), len as u64);
                 for round in 0..60 {
                     let mut below = |most: usize| (random.next_u64() % (most as u64 + 1)) as usize;
@@ -266,7 +273,7 @@ mod tests {
                     let mut buf = vec![0xee; want];
                     let got = reader.read_at(&mut buf, from as u64).unwrap();
                     let expected = &bytes[from.min(len)..(from + want).min(len)];
-                    assert!(&buf[..got] == expected, "{way:?}: {from}, {want} of {len}");
+                    assert!(&buf[..got] == expected, "{mode:?}: {from}, {want} of {len}");
                 }
             }
             let path = dir.path().join(format!("{len}"));
@@ -284,7 +291,7 @@ mod tests {
             let mut state = reader.lock();
             let path = dir.path().join("300000");
             state.file = File::options().write(true).open(path).unwrap();
-            state.way = Way::Direct;
+            state.mode = CacheMode::Direct;
         }
         let mut buf = vec![0; 300_000];
         let read = reader.read_at(&mut buf, 0);
@@ -292,7 +299,7 @@ mod tests {
         {
             assert_eq!(read.unwrap(), 300_000);
             assert!(buf == bytes);
-            assert_eq!(reader.lock().way, Way::Dropped);
+            assert_eq!(reader.lock().mode, CacheMode::Dropped);
         }
         #[cfg(not(target_os = "linux"))]
         drop((read, bytes));

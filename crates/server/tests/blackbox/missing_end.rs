@@ -1,6 +1,6 @@
-//! A log whose last files are gone leaves no damage. An index, a snapshot of a view or a backup that
-//! knows more tells: the server does not start, so that it gives no position twice, and the tools
-//! say what is missing and bring it back.
+//! A log whose last files are gone leaves no damage. An index, a snapshot of a view or a backup
+//! that knows more tells: the server does not start, so that it gives no position twice, and the
+//! tools say what is missing and bring it back.
 
 use crate::server::Server;
 use serde_json::{Value, json};
