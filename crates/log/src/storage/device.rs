@@ -281,6 +281,33 @@ mod tests {
         }
     }
 
+    /// Bytes that this process has had fetched from devices.
+    #[cfg(target_os = "linux")]
+    fn fetched_bytes() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/self/io").ok()?;
+        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn bytes_that_are_in_the_page_cache_are_fetched_from_the_device() {
+        const LEN: usize = 8 << 20;
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let (file, bytes) = random_file(dir.path(), LEN);
+        file.sync_all().unwrap();
+        let mut buf = vec![0; LEN];
+        file.read_exact_at(&mut buf, 0).unwrap();
+        let reader = DeviceReader::of(&file).unwrap();
+        let Some(before) = fetched_bytes() else { return };
+        assert_eq!(reader.read_at(&mut buf, 0).unwrap(), LEN);
+        assert!(buf == bytes);
+        let fetched = fetched_bytes().unwrap() - before;
+        // In memory there is no device: then the flag is refused, or means nothing.
+        let has_device = rustix::fs::fstatfs(&file).is_ok_and(|fs| fs.f_type != 0x0102_1994);
+        let is_direct = reader.lock().mode == CacheMode::Direct;
+        assert!(!has_device || !is_direct || fetched >= LEN as u64, "{fetched} bytes");
+    }
+
     #[test]
     fn a_refused_direct_read_is_repeated_another_way() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
