@@ -5,7 +5,7 @@
 //! store. A backup exists once its [manifest](Manifest) does, which is written last.
 //! [`restore`](restore::restore) makes a data folder of one, whole or up to a position or a time;
 //! [`verify`](verify::verify) reads one; [`mend`](mend::mend) replaces what is damaged in a data
-//! folder.
+//! folder; [`renew_history`](renew::renew_history) is for one that a disk snapshot has put back.
 //!
 //! ```text
 //! store/
@@ -29,6 +29,7 @@ mod names;
 mod pace;
 pub mod plan;
 pub mod prune;
+pub mod renew;
 pub mod restore;
 pub mod source;
 pub mod store;

@@ -80,7 +80,7 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 /// Gives a file the owner of another: `mend` may run as root, and the server does not.
-fn keep_owner(of: &Path, file: &Path) -> io::Result<()> {
+pub(crate) fn keep_owner(of: &Path, file: &Path) -> io::Result<()> {
     let (before, now) = (fs::metadata(of)?, fs::metadata(file)?);
     if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
         return Ok(());

@@ -11,6 +11,7 @@ use wellspring_backup::catalog::{Catalog, manifest};
 use wellspring_backup::mend::mend;
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::prune;
+use wellspring_backup::renew::renew_history;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
@@ -140,6 +141,49 @@ fn a_backup_restores_to_the_same_events_under_another_history() {
     let kept = RestoreRequest { history: HistoryChoice::Kept, ..whole() };
     restored(&mut store, data.path(), &kept).unwrap();
     assert_eq!(reopened(data.path(), "main").history(), logs.logs["main"].history());
+}
+
+#[test]
+fn a_log_that_was_put_back_gets_another_history_and_keeps_its_events() {
+    for appends in [1, 300] {
+        let logs = Logs::new(&["main"]);
+        let log = &logs.logs["main"];
+        for n in 0..appends {
+            append(log, 1 + n % 7, n);
+        }
+        let (before, head, history) = (contents(log), log.head(), log.history().unwrap());
+        let dir = logs.dir.path().join("logs/main");
+        let refused = renew_history(&dir).unwrap_err();
+        assert!(
+            matches!(&refused, BackupError::Unfit(why) if why.contains("stop it")),
+            "{refused}"
+        );
+        log.close();
+        let renewed = renew_history(&dir).unwrap();
+        assert_eq!((renewed.head, &renewed.history_before), (head, &history.to_string()));
+        let again = reopened(logs.dir.path(), "main");
+        assert_eq!(again.history().unwrap().to_string(), renewed.history);
+        assert_ne!(renewed.history, renewed.history_before);
+        assert_eq!(contents(&again), before);
+        assert_eq!(append(&again, 1, 1), head + 1);
+    }
+}
+
+#[test]
+fn a_damaged_log_keeps_its_history() {
+    let logs = Logs::new(&["main"]);
+    for n in 0..300 {
+        append(&logs.logs["main"], 2, n);
+    }
+    logs.logs["main"].close();
+    let dir = logs.dir.path().join("logs/main");
+    let first = dir.join("00000000000000000001.seg");
+    let mut bytes = fs::read(&first).unwrap();
+    bytes[5000] ^= 1;
+    fs::write(&first, &bytes).unwrap();
+    let refused = renew_history(&dir).unwrap_err();
+    assert!(matches!(refused, BackupError::Damaged { .. }), "{refused}");
+    assert_eq!(fs::read(&first).unwrap(), bytes);
 }
 
 #[test]

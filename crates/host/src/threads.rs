@@ -30,6 +30,12 @@ pub(crate) fn yielding() -> impl Fn() + Send + Sync + 'static {
     }
 }
 
+/// Lowers the priority of the current thread in the same way, and of the threads that it starts
+/// from now on: for a tool that may run beside the server.
+pub fn yield_to_serving() {
+    yielding()();
+}
+
 /// Starts a thread for long work, with a lower priority than serving threads; threads that it
 /// starts inherit that.
 ///

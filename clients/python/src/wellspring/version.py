@@ -1,3 +1,3 @@
 """The version of this client, which is that of its package."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

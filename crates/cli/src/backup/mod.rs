@@ -22,6 +22,7 @@ use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace, Store};
+use wellspring_host::threads::yield_to_serving;
 
 /// What `wellspring backup` takes.
 #[derive(Debug, clap::Args)]
@@ -101,6 +102,8 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     if to == "-" && args.keep.is_some() {
         return Err(Failure::usage("--keep: an archive on standard output is one backup"));
     }
+    // The server may be on this machine.
+    yield_to_serving();
     let mut source = ServerSource::new(args.server.client()?);
     let mut store: Writer = create_store(to)?;
     let mut progress = Progress::start("backup", None);

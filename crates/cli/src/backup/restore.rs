@@ -2,12 +2,14 @@
 
 use super::place::{chosen, open_store};
 use crate::exit::Failure;
+use crate::inspect::{Place, logs_in};
 use crate::numbers::{counted, grouped, megabytes};
 use crate::progress::Progress;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use wellspring_backup::renew::{RenewedLog, renew_history};
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{Cut, Manifest, Store};
@@ -29,17 +31,24 @@ A restored log has another history than before, so that consumers who may have s
 lacks are told (409 another-history). --keep-history is for a server that was stopped before the \
 backup, and moves.
 
+A folder that a snapshot of its disk has put back cannot tell that it was: --rolled-back gives its \
+logs other histories, and copies nothing. Run it before the server starts.
+
 Credentials that were revoked after the backup are valid again: see docs/production.md.
 
 Examples:
   wellspring restore --from /backup/wellspring --data /var/lib/wellspring
   wellspring restore --from /backup/wellspring --data d --time 2026-11-25T21:44:38Z
   wellspring restore --from /backup/wellspring --data d --log main --position 858
-  wellspring restore --from - --data d < wellspring.tar")]
+  wellspring restore --from - --data d < wellspring.tar
+  wellspring restore --rolled-back --data /var/lib/wellspring")]
 pub struct RestoreArgs {
     /// Where the backup is: a folder, a .tar file, s3://BUCKET/PREFIX, or - for standard input
-    #[arg(long, value_name = "PLACE")]
-    from: String,
+    #[arg(long, value_name = "PLACE", required_unless_present = "rolled_back")]
+    from: Option<String>,
+    /// The data folder was put back by a snapshot of its disk: only give its logs other histories
+    #[arg(long, conflicts_with_all = ["from", "backup", "position", "time", "keep_history"])]
+    rolled_back: bool,
     /// The data folder to write
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
@@ -79,9 +88,10 @@ impl RestoreArgs {
 
 /// Restores a backup.
 pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
+    let Some(from) = args.from.as_deref() else { return rolled_back(args) };
     let wanted = args.wanted()?;
-    if args.from != "-" {
-        let mut store = open_store(&args.from)?;
+    if from != "-" {
+        let mut store = open_store(from)?;
         return restored(args, &wanted, &mut *store);
     }
     let spool = args.data.join(SPOOL);
@@ -91,6 +101,24 @@ pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
     });
     let _ = fs::remove_file(&spool);
     done
+}
+
+/// Gives the logs of a data folder that a snapshot of its disk has put back other histories.
+fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
+    let names = match args.log.as_slice() {
+        [] => logs_in(&args.data)?,
+        names => names.to_vec(),
+    };
+    let dirs: Vec<PathBuf> =
+        names.iter().map(|name| Place::new(&args.data, name).dir()).collect::<Result<_, _>>()?;
+    for (name, dir) in names.iter().zip(&dirs) {
+        let RenewedLog { head, history_before, history } = renew_history(dir)?;
+        let head = grouped(head);
+        crate::say(&format!(
+            "{name}: up to position {head}; history {history}, before {history_before}"
+        ))?;
+    }
+    Ok(())
 }
 
 /// Copies standard input to a file, because the manifest comes last.

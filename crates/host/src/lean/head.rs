@@ -225,8 +225,8 @@ struct Fields<'a> {
     /// Whether there is an `Expect`.
     expects: bool,
     upgrade: bool,
-    /// Whether there is a header that only the other stack understands: from a node, or from a
-    /// client that made a change on another node.
+    /// Whether there is a header that only the other stack understands: from a node, from a client
+    /// that made a change on another node, or from one that names the history it knows.
     is_foreign: bool,
     credentials: Credentials<'a>,
     /// Whether credentials are repeated.
@@ -266,6 +266,7 @@ impl<'a> Fields<'a> {
                 self.length = Some(value);
             }
             15 if is("wellspring-node") => self.is_foreign = true,
+            18 if is("wellspring-history") => self.is_foreign = true,
             30 if is("wellspring-min-system-position") => self.is_foreign = true,
             15 if is("x-forwarded-for") => {
                 if !self.forwarded.is_empty() {

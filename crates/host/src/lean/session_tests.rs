@@ -297,6 +297,7 @@ fn everything_else_is_handed_over_untouched_behind_the_answers_before_it() {
         "GET /e HTTP/1.1\r\n\0bad: header\r\n\r\n",
         "POST /e HTTP/1.1\r\nHost: l\r\nWELLSPRING-Node: v1\r\nContent-Length: 1\r\n\r\n1",
         "POST /e HTTP/1.1\r\nHost: l\r\nwellspring-min-system-position: 1\r\n\r\n",
+        "POST /e HTTP/1.1\r\nHost: l\r\nWellspring-History: 4f1c09d2a87b4e6f\r\n\r\n",
     ] {
         let trace = everywhere(&[PLAIN, PLAIN, foreign.as_bytes(), PLAIN].concat());
         let rest = [foreign.as_bytes(), PLAIN].concat();

@@ -3,7 +3,7 @@
 
 use crate::client::{Answer, Client};
 use crate::server::Server;
-use crate::user_cli::{ProgramOutput, program};
+use crate::user_cli::{ProgramOutput, program, run as run_offline};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -95,6 +95,41 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
     assert!(parameters.iter().any(|parameter| parameter["name"] == "Wellspring-History"));
     let answer = &document["paths"]["/v1/events"]["get"]["responses"]["200"];
     assert!(answer["headers"]["Wellspring-History"].is_object(), "{answer}");
+}
+
+/// The routes that the lean loop answers without a look at the log.
+#[test]
+fn fast_routes_refuse_another_history_too_and_the_cached_catalogue_names_its_own() {
+    let server = Server::start();
+    let mut client = server.client();
+    append(&mut client, "/v1/append", 1);
+    let known = history(&mut client, "main");
+    let link = json!({"url": "https://example.com/", "alias": "abc"});
+    client.post("/api/urls", &link).unwrap().expect(201);
+    let (own, other) = ([("Wellspring-History", known.as_str())], [("Wellspring-History", OTHER)]);
+    for (method, path, body, done) in [
+        ("POST", "/e", &json!({"a": 1}), 202),
+        ("POST", "/e?ack=durable", &json!({"a": 2}), 202),
+        ("GET", "/abc", &Value::Null, 302),
+        ("GET", "/lookup", &Value::Null, 200),
+    ] {
+        let problem = call(&mut client, method, path, &other, body).problem(409);
+        assert_eq!(problem["type"], "/problems/another-history", "{path}: {problem}");
+        for headers in [&own[..], &[]] {
+            let answer = call(&mut client, method, path, headers, body);
+            assert_eq!(answer.status, done, "{path} {headers:?}: {}", answer.text());
+            if path == "/lookup" {
+                assert_eq!(
+                    answer.header("wellspring-history"),
+                    Some(known.as_str()),
+                    "{headers:?}"
+                );
+            }
+        }
+    }
+    let ingested = client.get("/v1/ingest?consistency=linearizable").unwrap().expect(200);
+    // Four by POST /e, two clicks.
+    assert_eq!(ingested["accepted"]["events"], 6, "nothing of what was refused: {ingested}");
 }
 
 #[test]
@@ -325,4 +360,28 @@ fn the_tools_say_where_they_are_and_end_in_another_history() {
     }
     let odd = run(&server, &["tail", "--after", "3@x"]);
     assert_eq!(odd.code, Some(64), "{odd:?}");
+}
+
+#[test]
+fn a_folder_that_a_disk_snapshot_has_put_back_can_be_given_other_histories() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start_in(dir.path(), &[]);
+    append(&mut server.client(), "/v1/append", 1);
+    let known = history(&mut server.client(), "main");
+    let data = dir.path().display().to_string();
+    let renew = ["restore", "--rolled-back", "--data", &data];
+    run_offline(&renew).failed(64, "stop it first");
+    server.terminate();
+    let told = run_offline(&renew).done();
+    assert!(told.contains("main: up to position 1; history "), "{told}");
+    assert!(told.contains(&format!("before {known}")) && told.contains("system: "), "{told}");
+    run_offline(&["restore", "--rolled-back", "--data", &data, "--from", "b"]).failed(64, "--from");
+    run_offline(&["restore", "--rolled-back", "--data", &data, "--log", "none"]).failed(64, "none");
+    let server = Server::start_in(dir.path(), &[]);
+    let mut client = server.client();
+    let now = history(&mut client, "main");
+    assert!(now != known && told.contains(&now), "{told}");
+    let headers = [("Wellspring-History", known.as_str())];
+    call(&mut client, "GET", "/v1/events?after=1", &headers, &Value::Null).problem(409);
+    assert_eq!(client.get("/v1/events/1").unwrap().expect(200)["type"], "T");
 }

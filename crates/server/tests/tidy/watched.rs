@@ -228,7 +228,11 @@ fn prometheus_takes_the_rules() {
             .output();
         match promtool {
             Ok(out) => assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr)),
-            Err(_) => return eprintln!("promtool is not installed"),
+            Err(error) => {
+                let is_required = std::env::var_os("WELLSPRING_TEST_REQUIRE_PROMTOOL").is_some();
+                assert!(!is_required, "promtool: {error}");
+                return eprintln!("SKIPPED: promtool is not installed, so Prometheus reads no rule");
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use wellspring_host::fast::{
     Claim, Factory, FastPath, FastRequest, FastRoute, Form, FormContent, Head, Outcome, Shape,
     TicketState, Varying, Word, erase,
 };
+use wellspring_host::http::history;
 use wellspring_host::names::MAIN;
 use wellspring_host::view::{Live, ViewSlot};
 use wellspring_host::wire::json::push_u64;
@@ -25,8 +26,10 @@ use wellspring_views::access::Role;
 /// The forms of the answers, by index.
 const FOUND: usize = 0;
 const NOT_MODIFIED: usize = 1;
-/// The headers that vary in both.
-const VARYING: &[&str] = &["etag", "wellspring-position"];
+/// The same without a history, which a copy does not know before its log is founded.
+const WITHOUT_HISTORY: usize = 2;
+/// The headers that vary in all of them; the last is missing from [`WITHOUT_HISTORY`].
+const VARYING: &[&str] = &["etag", "wellspring-position", history::HEADER];
 /// Caches may store the answer, and must ask before they use it (RFC 9111, 5.2.2.4).
 const CACHING: &str = "no-cache";
 
@@ -115,7 +118,14 @@ pub(crate) fn fast_path(answer: CachedAnswer, view: &Arc<ViewSlot<Catalogue>>) -
     let view = Arc::clone(view);
     Arc::new(move |_| {
         let view = Arc::clone(&view);
-        erase(CachedPath { answer, view, log: Rc::from(MAIN), live: None, memo: Memo::default() })
+        erase(CachedPath {
+            answer,
+            view,
+            log: Rc::from(MAIN),
+            live: None,
+            history: None,
+            memo: Memo::default(),
+        })
     })
 }
 
@@ -126,6 +136,8 @@ struct CachedPath {
     log: Rc<str>,
     /// The view; a new one after the log has been emptied.
     live: Option<Arc<Live<Catalogue>>>,
+    /// The history of its log, as text. Missing while a copy does not know it.
+    history: Option<Box<[u8]>>,
     memo: Memo,
 }
 
@@ -138,11 +150,16 @@ struct Conditions {
 }
 
 impl CachedPath {
-    /// The view. Missing while the log is being emptied.
+    /// The view, missing while the log is being emptied, and the history of its log.
     fn renew(&mut self) {
         if self.live.as_ref().is_none_or(|live| live.is_closed()) {
             self.live = self.view.live();
+            self.history = None;
             self.memo = Memo::default();
+        }
+        if self.history.is_none() {
+            let known = self.live.as_ref().and_then(|live| live.log().history());
+            self.history = known.map(|history| history.to_string().into_bytes().into());
         }
     }
 }
@@ -156,23 +173,20 @@ impl FastPath for CachedPath {
     }
 
     fn forms(&self) -> Vec<Form> {
-        let headers = || vec![("cache-control", CACHING.to_owned())];
-        vec![
-            Form {
-                status: 200,
-                content_type: "application/json",
-                headers: headers(),
-                varying_headers: VARYING,
-                content: FormContent::Varying,
-            },
-            Form {
-                status: 304,
-                content_type: "",
-                headers: headers(),
-                varying_headers: VARYING,
-                content: FormContent::Fixed(b""),
-            },
-        ]
+        let form = |status, varying_headers, content_type, content| Form {
+            status,
+            content_type,
+            headers: vec![("cache-control", CACHING.to_owned())],
+            varying_headers,
+            content,
+        };
+        let both = |varying| {
+            [
+                form(200, varying, "application/json", FormContent::Varying),
+                form(304, varying, "", FormContent::Fixed(b"")),
+            ]
+        };
+        [both(VARYING), both(&VARYING[..2])].concat()
     }
 
     fn claim(&mut self, method: &str, target: &str) -> Option<Claim> {
@@ -211,13 +225,14 @@ impl FastPath for CachedPath {
         varying: &mut Varying,
     ) -> Outcome<Infallible> {
         self.renew();
-        let CachedPath { answer, live, memo, .. } = self;
+        let CachedPath { answer, live, history, memo, .. } = self;
         let Some((live, folded)) = live.as_ref().and_then(|live| Some((live, live.folded()?)))
         else {
             return Outcome::Elsewhere(
                 problem::VIEW_NOT_READY.because("the view is being rebuilt"),
             );
         };
+        let history = history.as_deref();
         // The position first: what is read afterwards is at least as fresh.
         let position = live.position();
         if position < conditions.min_position {
@@ -227,13 +242,13 @@ impl FastPath for CachedPath {
         }
         let changed_at = folded.changed_at();
         if let Some(rendered) = memo.get(asked.word, changed_at) {
-            return reply(conditions, rendered, position, varying);
+            return reply(conditions, rendered, (position, history), varying);
         }
         let state = folded.read();
         match answer.render(&state, asked.word) {
             Ok(rendered) => {
                 memo.keep(asked.word, state.changed_at(), &rendered);
-                reply(conditions, &rendered, position, varying)
+                reply(conditions, &rendered, (position, history), varying)
             }
             Err(NoAnswer::Problem(problem)) => Outcome::Refused(problem),
             Err(NoAnswer::TooLong) => {
@@ -251,7 +266,7 @@ impl FastPath for CachedPath {
 fn reply(
     conditions: &Conditions,
     rendered: &RenderedAnswer,
-    position: Position,
+    (position, history): (Position, Option<&[u8]>),
     varying: &mut Varying,
 ) -> Outcome<Infallible> {
     let is_known = varying.header(|out| {
@@ -260,9 +275,16 @@ fn reply(
         conditions.if_none_match.as_deref().is_some_and(|known| names(known, &out[from..]))
     });
     varying.header(|out| push_u64(out, position));
+    let forms = match history {
+        Some(history) => {
+            varying.header(|out| out.extend_from_slice(history));
+            0
+        }
+        None => WITHOUT_HISTORY,
+    };
     if is_known {
-        return Outcome::Reply(NOT_MODIFIED);
+        return Outcome::Reply(forms + NOT_MODIFIED);
     }
     varying.content().extend_from_slice(&rendered.content);
-    Outcome::Reply(FOUND)
+    Outcome::Reply(forms + FOUND)
 }
