@@ -41,7 +41,7 @@ pub mod verify;
 
 pub use cut::Cut;
 pub use fault::{BackupError, Outcome};
-pub use manifest::Manifest;
+pub use manifest::{LogBackup, Manifest};
 pub use pace::Pace;
 pub use plan::BackupPlan;
 pub use source::Source;

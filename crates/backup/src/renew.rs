@@ -68,6 +68,11 @@ pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
         keep_owner(&path, &renewed)?;
         out.get_ref().sync_all()?;
         fs::rename(&renewed, &path)?;
+        // It names the salt before; left where it is, the next opening would call it damaged.
+        match fs::remove_file(path.with_extension("idx")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         File::open(dir)?.sync_all()
     };
     placed().map_err(BackupError::io(format!("replacing {}", path.display())))?;

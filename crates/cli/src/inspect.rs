@@ -8,7 +8,9 @@ use crate::wire::push_event;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wellspring_host::names::is_name;
+use wellspring_host::view::{SnapshotAhead, snapshot_ahead};
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
+use wellspring_log::segment::segment_name;
 use wellspring_log::storage::{DiskStorage, Storage};
 use wellspring_log::{Corruption, OpenError, RecordView, recover};
 use wellspring_types::{DataKind, Event, Position};
@@ -245,9 +247,29 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
 /// A file that cannot be read.
 pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
     let mut progress = Progress::start("verify", None);
-    let report = confirmed(|| inspect::verify(dir, &mut |read, _| progress.update(read, 0)));
+    let report = confirmed(|| {
+        // Before the log: a running server may write another one meanwhile.
+        let furthest = snapshot_ahead(dir, 0);
+        let mut report = inspect::verify(dir, &mut |read, _| progress.update(read, 0))?;
+        report.damage.extend(furthest.and_then(|snapshot| lost_end(&report, &snapshot)));
+        Ok(report)
+    });
     progress.end();
     Ok(report?)
+}
+
+/// The evidence of lost events that a snapshot of a view gives. A copy of a shared log is fetched
+/// again, and damage found already may hide the end.
+fn lost_end(report: &Report, snapshot: &SnapshotAhead) -> Option<Corruption> {
+    let (head, SnapshotAhead { file, end }) = (report.head, snapshot);
+    if report.is_copy || !report.is_sound() || *end <= head {
+        return None;
+    }
+    let what = format!(
+        "the log ends at position {head}, but {file} was written when it had {end} events: segments \
+         after it are missing, unless a server with delayed barriers (--sync) has lost power"
+    );
+    Some(Corruption { file: segment_name(report.last_base), offset: 0, what })
 }
 
 /// The report, with the damage that two passes find at the same place. A server may be writing

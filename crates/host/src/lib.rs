@@ -26,6 +26,7 @@ pub mod hex;
 pub mod http;
 pub mod identity;
 pub mod ingest;
+pub mod kept_file;
 pub mod kept_types;
 #[cfg(target_os = "linux")]
 pub mod lean;

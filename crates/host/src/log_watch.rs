@@ -17,7 +17,8 @@ struct LogStanding {
     closed: Option<String>,
     full: bool,
     damage: Vec<Corruption>,
-    indexes_mended: u64,
+    /// Indexes that were rebuilt, and how often.
+    mended_indexes: Vec<(String, u64)>,
     background_panics: u64,
 }
 
@@ -27,7 +28,7 @@ impl LogStanding {
             closed: log.closed_reason(),
             full: log.is_full() || ingest_full,
             damage: log.damage(),
-            indexes_mended: log.indexes_mended(),
+            mended_indexes: log.mended_indexes(),
             background_panics: log.background_panics(),
         }
     }
@@ -40,7 +41,7 @@ enum Change<'a> {
     Full,
     RoomAgain,
     Damaged(&'a Corruption),
-    IndexesMended(u64),
+    IndexMended(&'a str),
     Panicked(u64),
 }
 
@@ -62,8 +63,8 @@ impl Change<'_> {
                 let mend = format!("wellspring mend --from BACKUP --data {data} --log {log}");
                 tracing::error!(log, file, offset, what, mend, "stored data is damaged");
             }
-            Change::IndexesMended(indexes) => {
-                tracing::warn!(log, indexes, "damaged indexes were rebuilt; no data was lost");
+            Change::IndexMended(file) => {
+                tracing::warn!(log, file, "a damaged index was rebuilt; no data was lost");
             }
             Change::Panicked(panics) => tracing::error!(
                 log,
@@ -87,9 +88,9 @@ fn changes<'a>(before: &LogStanding, now: &'a LogStanding) -> Vec<Change<'a>> {
     }
     let new = now.damage.iter().filter(|damage| !before.damage.contains(damage));
     changes.extend(new.map(Change::Damaged));
-    // The counts of a log that was emptied start again.
-    let mended = now.indexes_mended.saturating_sub(before.indexes_mended);
-    changes.extend((mended > 0).then_some(Change::IndexesMended(mended)));
+    let new = now.mended_indexes.iter().filter(|mended| !before.mended_indexes.contains(mended));
+    changes.extend(new.map(|(file, _)| Change::IndexMended(file)));
+    // The count of a log that was emptied starts again.
     let panics = now.background_panics.saturating_sub(before.background_panics);
     changes.extend((panics > 0).then_some(Change::Panicked(panics)));
     changes
@@ -137,18 +138,22 @@ mod tests {
         bad.full = true;
         bad.closed = Some("broken".into());
         bad.damage = vec![Corruption { file: "1.seg".into(), offset: 7, what: "x".into() }];
-        bad.indexes_mended = 2;
+        bad.mended_indexes = vec![("1.idx".into(), 1), ("9.idx".into(), 2)];
         bad.background_panics = 1;
         let told = changes(&quiet, &bad);
         let expected = [
             Change::Closed("broken"),
             Change::Full,
             Change::Damaged(&bad.damage[0]),
-            Change::IndexesMended(2),
+            Change::IndexMended("1.idx"),
+            Change::IndexMended("9.idx"),
             Change::Panicked(1),
         ];
         assert_eq!(told, expected);
         assert_eq!(changes(&bad, &bad), []);
         assert_eq!(changes(&bad, &quiet), [Change::RoomAgain]);
+        let mut again = bad.clone();
+        again.mended_indexes[1].1 = 3;
+        assert_eq!(changes(&bad, &again), [Change::IndexMended("9.idx")]);
     }
 }

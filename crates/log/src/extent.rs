@@ -4,7 +4,7 @@
 use crate::error::{Corruption, ReadError};
 use crate::segments::{OpenSegment, Run};
 use crate::sequencer::Sequencer;
-use crate::storage::StorageFile;
+use crate::storage::{DeviceReader, StorageFile};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -115,8 +115,23 @@ impl SegmentExtent {
     /// # Errors
     /// As [`byte_len`](Self::byte_len).
     pub fn read_from(&self, offset: u64) -> Result<SegmentSlice, ReadError> {
-        let file = Arc::clone(self.segment.file()?);
-        Ok(SegmentSlice { file, at: offset, end: self.byte_len()? })
+        let source = SliceSource::File(Arc::clone(self.segment.file()?));
+        Ok(SegmentSlice { source, at: offset, end: self.byte_len()? })
+    }
+
+    /// Its durable bytes as the device has them, past the page cache. Those of the segment that is
+    /// being written are read as usual: appends write beside them.
+    ///
+    /// # Errors
+    /// As [`byte_len`](Self::byte_len).
+    pub(crate) fn read_past_cache(&self) -> Result<SegmentSlice, ReadError> {
+        let mut slice = self.read_from(0)?;
+        if self.is_full()
+            && let Some(device) = self.segment.file()?.past_cache()
+        {
+            slice.source = SliceSource::Device(device);
+        }
+        Ok(slice)
     }
 
     /// Records damage that a check found, as if a read had met it: the log's figures and
@@ -133,9 +148,17 @@ impl SegmentExtent {
 /// A part of a segment's bytes, to be read once from its beginning. It can be read on after the
 /// log was closed or its folder removed.
 pub struct SegmentSlice {
-    file: Arc<dyn StorageFile>,
+    source: SliceSource,
     at: u64,
     end: u64,
+}
+
+/// Where a slice's bytes come from.
+enum SliceSource {
+    /// The file, as reads of the log see it.
+    File(Arc<dyn StorageFile>),
+    /// The device.
+    Device(DeviceReader),
 }
 
 impl SegmentSlice {
@@ -161,7 +184,10 @@ impl fmt::Debug for SegmentSlice {
 impl Read for SegmentSlice {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let len = (buf.len() as u64).min(self.remaining()) as usize;
-        let got = self.file.read_at(&mut buf[..len], self.at)?;
+        let got = match &self.source {
+            SliceSource::File(file) => file.read_at(&mut buf[..len], self.at),
+            SliceSource::Device(device) => device.read_at(&mut buf[..len], self.at),
+        }?;
         self.at += got as u64;
         Ok(got)
     }

@@ -2,13 +2,14 @@
 //! may be inspected too (its last batch may then be incomplete, which is reported as a torn end).
 
 use crate::error::{Corruption, OpenError};
+use crate::history::history_of_salt;
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::journal::{CopyIdentity, was_claimed};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::role::Leader;
-use crate::segment::{index_name, parse_segment_name, segment_name};
-use crate::segments::{OpenSegment, build_active, open_sealed};
+use crate::segment::{index_name, is_index_name, parse_segment_name, segment_name};
+use crate::segments::{OpenSegment, build_active, check_followed, lost_after, open_sealed};
 use crate::shared::Place;
 use crate::shared::entry::ClusterId;
 use crate::storage::{DiskStorage, Storage};
@@ -16,7 +17,7 @@ use crate::work::Work;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use wellspring_types::{Position, Query};
+use wellspring_types::{HistoryId, Position, Query};
 
 /// The log's name in its [journal](crate::shared) if the folder holds a copy of a shared log;
 /// `None` if it holds a log of files, or nothing.
@@ -92,8 +93,14 @@ pub struct Report {
     /// Whether the last segment ends with a write interrupted by a crash. Harmless: it was never
     /// acknowledged.
     pub torn_end: bool,
-    /// Damage to events.
+    /// Damage to events, and evidence that some are missing.
     pub damage: Vec<Corruption>,
+    /// Position of the last event in its segments.
+    pub head: Position,
+    /// Base of the last segment.
+    pub last_base: Position,
+    /// Whether it is the copy of a shared log, whose end may be cut off and fetched again.
+    pub is_copy: bool,
 }
 
 impl Report {
@@ -314,7 +321,8 @@ pub fn verify_on(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
     let bases = bases(storage)?;
-    let mut report = Report::default();
+    let last_base = *bases.last().expect("there are segments");
+    let mut report = Report { last_base, ..Report::default() };
     let mut expected = 1;
     let mut lengths = Vec::new();
     for base in &bases {
@@ -330,12 +338,39 @@ pub fn verify_on(
         read += len;
         progress(read, total);
     }
+    report.head = expected - 1;
     let mut unverified = bases.as_slice();
     while unverified.len() > 1 {
         let covered = verify_index(storage, unverified, &mut report)?;
         unverified = &unverified[covered..];
     }
+    if !report.is_copy {
+        verify_end(storage, last_base, &mut report)?;
+    }
     Ok(report)
+}
+
+/// Checks that nothing was written after the last segment had been full.
+fn verify_end(storage: &dyn Storage, last: Position, report: &mut Report) -> Result<(), OpenError> {
+    let names = storage
+        .list()
+        .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })?;
+    let first = index_name(last);
+    let later = names.iter().filter(|name| is_index_name(name) && **name >= first).min();
+    if let Some(OpenError::Corrupt(lost)) = later.map(|name| lost_after(last, name)) {
+        report.damage.push(lost);
+    }
+    Ok(())
+}
+
+/// The history of the log of files in `dir`; `None` for a copy of a shared log.
+///
+/// # Errors
+/// [`OpenError`]: the first segment cannot be read.
+pub fn history(dir: &Path) -> Result<Option<HistoryId>, OpenError> {
+    let name = segment_name(1);
+    let header = recover::read_header(&*open(&existing(dir)?, &name)?, &name)?;
+    Ok(header.source.is_none().then(|| history_of_salt(header.salt)))
 }
 
 /// Checks one segment; returns the position after it, or `None` if it is damaged.
@@ -376,6 +411,7 @@ fn verify_segment(
         }
         Err(other) => return Err(other),
     };
+    report.is_copy |= scanned.header.source.is_some();
     if scanned.tail == Tail::Torn {
         report.torn_end = last;
         if !last {
@@ -400,8 +436,14 @@ fn verify_index(
     };
     let first = segment_of(&bases[0])?;
     let file = first.file().expect("just opened");
-    let salt = recover::read_header(&**file, &first.name())?.salt;
-    let sealed = open_sealed(storage, bases[0], salt)?;
+    let header = recover::read_header(&**file, &first.name())?;
+    report.is_copy |= header.source.is_some();
+    let sealed = open_sealed(storage, bases[0], header.salt)?;
+    if let (Some(index), false) = (&sealed, report.is_copy)
+        && let Err(OpenError::Corrupt(lost)) = check_followed(index, bases)
+    {
+        report.damage.push(lost);
+    }
     let covered = sealed.as_ref().and_then(|sealed| sealed.segments().ok());
     let named = covered.as_ref().filter(|covered| {
         covered.len() < bases.len()

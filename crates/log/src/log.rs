@@ -493,6 +493,12 @@ impl Log {
         self.sequencer.segments.indexes_mended()
     }
 
+    /// The indexes that were found damaged and rebuilt, each with how often. No device access.
+    #[must_use]
+    pub fn mended_indexes(&self) -> Vec<(String, u64)> {
+        self.sequencer.segments.mended()
+    }
+
     /// Panics of the threads that write and merge indexes since the log was opened.
     #[must_use]
     pub fn background_panics(&self) -> u64 {

@@ -1,10 +1,11 @@
-//! Scrubbing: reading every durable byte of an open log, so that damage shows before a read needs
-//! the event, and while a backup may still have it.
+//! Scrubbing: reading every durable byte of an open log from the device, so that damage shows
+//! before a read needs the event, and while a backup may still have it.
 
 use crate::error::{Corruption, ReadError};
 use crate::extent::{Extent, SegmentExtent};
+use crate::history::history_of_cluster;
 use crate::index::{IndexError, SegmentIndex};
-use crate::journal::{EpochFile, keep_epoch};
+use crate::journal::{CopyIdentity, EPOCH_FILE, JOURNAL_FILE, KeptFile, keep_epoch};
 use crate::log::Log;
 use crate::segment::segment_name;
 use crate::segment_reader::{SegmentFault, SegmentReader};
@@ -22,13 +23,13 @@ pub struct ScrubReport {
     pub bytes: u64,
     /// Segments read.
     pub segments: u64,
-    /// Damage, which reads of the log report from now on, too. Damaged indexes are rebuilt and not
-    /// listed.
+    /// Damage, which reads of the log report from now on, too.
     pub damage: Vec<Corruption>,
     /// What could not be read: a device's or the system's error.
     pub unread: Vec<String>,
-    /// Whether the file with the epoch was damaged, and written again.
-    pub is_epoch_mended: bool,
+    /// Files that were found damaged and written again from what else is known, so nothing is lost.
+    /// Of indexes, also those that reads or the opening have rebuilt since the last complete scrub.
+    pub mended: Vec<String>,
 }
 
 /// How a scrub ended.
@@ -76,14 +77,43 @@ impl Log {
         if stopped {
             return ScrubEnd::Stopped;
         }
-        if !extent.is_copy {
-            let epoch = self.sequencer().epoch.load(Ordering::Relaxed);
-            match keep_epoch(&*self.sequencer().storage, epoch) {
-                Ok(found) => report.is_epoch_mended = found == EpochFile::Mended,
-                Err(error) => report.unread.push(format!("epoch: {error}")),
-            }
+        report.mended = self.sequencer().segments.take_mended();
+        let (name, kept) = match extent.is_copy {
+            false => (EPOCH_FILE, self.keep_epoch()),
+            true => (JOURNAL_FILE, self.keep_identity()),
+        };
+        match kept {
+            Ok(KeptFile::Sound) => {}
+            Ok(KeptFile::Mended) => report.mended.push(name.to_owned()),
+            Err(error) => report.unread.push(format!("{name}: {error}")),
         }
         ScrubEnd::Complete(report)
+    }
+
+    fn keep_epoch(&self) -> io::Result<KeptFile> {
+        let epoch = self.sequencer().epoch.load(Ordering::Relaxed);
+        keep_epoch(&*self.sequencer().storage, epoch)
+    }
+
+    /// Checks the file that says of which shared log this is a copy. The journal's thread, which
+    /// knows the identity, writes it again.
+    fn keep_identity(&self) -> io::Result<KeptFile> {
+        let sequencer = self.sequencer();
+        let (Some(known), Some(counters)) = (sequencer.history.get(), &sequencer.shared_counters)
+        else {
+            return Ok(KeptFile::Sound);
+        };
+        match CopyIdentity::read(&*sequencer.storage) {
+            Ok(Some(found)) if history_of_cluster(found.cluster) == *known => {
+                return Ok(KeptFile::Sound);
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+            Err(other) => return Err(other),
+        }
+        counters.is_identity_lost.store(true, Ordering::Relaxed);
+        sequencer.wake();
+        Ok(KeptFile::Mended)
     }
 
     fn scrub_segments(
@@ -151,7 +181,7 @@ fn scrub_segment(
     pass: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<u64, SegmentFault> {
     let failed = |error: ReadError| SegmentFault::Io(io::Error::other(error.to_string()));
-    let source = segment.read_from(0).map_err(failed)?;
+    let source = segment.read_past_cache().map_err(failed)?;
     let bytes = source.remaining();
     let source = BufReader::with_capacity(BUFFER_BYTES, Passing { source, pass });
     let mut reader = SegmentReader::begin(source, name, segment.base(), bytes)?;

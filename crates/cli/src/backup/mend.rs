@@ -1,5 +1,6 @@
 //! `wellspring mend`: damaged segments from a backup.
 
+use super::ends::lost_since;
 use super::place::{chosen, open_store};
 use crate::exit::{Code, Failure};
 use crate::inspect::{Place, checked, lines};
@@ -15,7 +16,7 @@ use wellspring_types::Position;
 #[command(after_long_help = "\
 Replaces the damaged segments of a log with those of a backup, and keeps what was recorded after the \
 backup. The result is verified before it takes the place of the damaged file, which is kept beside it \
-as .seg.damaged. The server must be stopped.
+as .seg.damaged. Segments that are missing are put back. The server must be stopped.
 
 Damage in what was recorded after the newest backup cannot be mended: restore the backup instead.
 
@@ -44,15 +45,16 @@ pub(crate) fn run_mend(args: &MendArgs) -> Result<(), Failure> {
         ),
         _ => failed(error),
     })?;
-    let report = checked(&dir)?;
+    let mut store = open_store(&args.from)?;
+    let manifest = chosen(&mut *store, args.backup.as_deref())?;
+    let mut report = checked(&dir)?;
+    report.damage.extend(lost_since(&manifest, args.place.log(), &dir, &report)?);
     let bases: BTreeSet<_> =
         report.damage.iter().filter_map(|damage| parse_segment_name(&damage.file)).collect();
     if bases.is_empty() {
         let what = "nothing to mend: every event is present and unchanged";
         return crate::say(&format!("log {}: {what}", args.place.log()));
     }
-    let mut store = open_store(&args.from)?;
-    let manifest = chosen(&mut *store, args.backup.as_deref())?;
     let log = manifest.log(args.place.log())?;
     // A missing segment first: without it the next one seems to begin at a wrong position.
     let is_missing = |base: &Position| !dir.join(segment_name(*base)).exists();

@@ -1,11 +1,13 @@
 //! `wellspring backup`, `restore`, `mend`, and `verify --backup`.
 
+mod ends;
 mod list;
 mod mend;
 mod place;
 mod restore;
 mod server_source;
 
+pub(crate) use ends::lost_since;
 pub(crate) use mend::{MendArgs, run_mend};
 pub(crate) use place::verify_backup;
 pub(crate) use restore::{RestoreArgs, run_restore};

@@ -56,8 +56,8 @@ pub(super) fn chosen(store: &mut dyn Store, name: Option<&str>) -> Result<Manife
     Ok(catalog::manifest(store, &name)?)
 }
 
-/// `wellspring verify --backup`: reads and checks a backup.
-pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<(), Failure> {
+/// `wellspring verify --backup`: reads and checks a backup; returns its manifest.
+pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, Failure> {
     let mut store = open_store(from)?;
     let manifest = chosen(&mut *store, name)?;
     let mut progress = Progress::start("verify", Some(manifest.bytes()));
@@ -75,7 +75,8 @@ pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<(), Failur
         crate::say(&format!("DAMAGED: {damage}"))?;
     }
     if report.damage.is_empty() {
-        return crate::say("sound: every event is present and unchanged");
+        crate::say("sound: every event is present and unchanged")?;
+        return Ok(manifest);
     }
     crate::say("NOT SOUND")?;
     let message = format!(

@@ -33,7 +33,7 @@ use crate::problems::{
 use hyper::Version;
 use read::{AFTER, BUCKET, FROM, LIMIT, ORDER, SEARCH, TAG, TO};
 use redirect::{SIZE, WAIT_MS as QR_WAIT_MS};
-use redirects::{RedirectContext, VisitorKeys, attach, fast_path, with_error};
+use redirects::{RedirectContext, VisitorKeys, attach, fast_path, visitor_key_file, with_error};
 use settings::{LinkConfig, LinkSettings};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -46,6 +46,7 @@ use wellspring_host::http::face::{Face, ServedRoute, Surroundings};
 use wellspring_host::http::foreseen::{APPENDING, READING, VIEWING};
 use wellspring_host::http::fresh::Freshness;
 use wellspring_host::http::{Host, JSON, NDJSON, Request, Response, SVG};
+use wellspring_host::kept_file::KeptFile;
 use wellspring_host::kept_types::KeptEvents;
 use wellspring_host::names::MAIN;
 use wellspring_host::stats::RefusalReason;
@@ -152,6 +153,10 @@ impl Face for LinkFace {
         let family =
             |links| Family::gauge("wellspring_links", "Links created since the log began.", links);
         count.map(family).into_iter().collect()
+    }
+
+    fn kept_files(&self) -> Vec<KeptFile> {
+        visitor_key_file(&self.visitor_keys).into_iter().collect()
     }
 
     fn bound_to(&self, address: SocketAddr) {

@@ -24,11 +24,19 @@ pub(crate) async fn health(_host: Arc<Host>, _request: Box<Request>) -> Answer {
 
 /// `GET /health/ready`.
 pub(crate) async fn ready(host: Arc<Host>, request: Box<Request>) -> Answer {
-    let reasons = host.reasons(request.query(&FOR)?);
-    let listed = listed(&reasons);
-    match reasons.into_iter().next() {
-        Some(worst) => Err(Box::new(worst).with("reasons", listed)),
-        None => Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..])),
+    let purpose = request.query(&FOR)?;
+    let (reasons, warnings) = (host.reasons(purpose), host.warnings(purpose));
+    let listed_warnings = (!warnings.is_empty()).then(|| listed(&warnings));
+    let listed_reasons = listed(&reasons);
+    match (reasons.into_iter().next(), listed_warnings) {
+        (Some(worst), None) => Err(Box::new(worst).with("reasons", listed_reasons)),
+        (Some(worst), Some(warnings)) => {
+            Err(Box::new(worst).with("reasons", listed_reasons).with("warnings", warnings))
+        }
+        (None, None) => Ok(Response::json(200, &b"{\"status\":\"ready\"}"[..])),
+        (None, Some(warnings)) => {
+            Ok(Response::json(200, format!(r#"{{"status":"ready","warnings":{warnings}}}"#)))
+        }
     }
 }
 
@@ -38,7 +46,7 @@ pub(crate) async fn metrics(host: Arc<Host>, _request: Box<Request>) -> Answer {
     Ok(Response::text("text/plain; version=0.0.4; charset=utf-8", text.await?))
 }
 
-/// All reasons as a JSON array of problems.
+/// All reasons, or warnings, as a JSON array of problems.
 fn listed(reasons: &[Problem]) -> String {
     let documents = reasons.iter().map(|reason| {
         let log = reason.log.as_deref().unwrap_or_default();

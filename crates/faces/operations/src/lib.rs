@@ -40,7 +40,7 @@ impl Face for OperationFace {
         GET "/health/live" Node Public health::health: "Whether the process is alive."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 JSON "Health"];
         GET "/health/ready" Node Public health::ready: "Whether the process is ready for requests."
-            .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Health"];
+            .query[&FOR] .accept(Accept::Ignored) .fails[REASONS] => [200 JSON "Ready"];
         GET "/metrics" Node Operator health::metrics: "Metrics in the Prometheus text format."
             .query_is(Query::Ignored) .accept(Accept::Ignored) => [200 TEXT ""];
         GET "/openapi.json" Node Public openapi::document: "This document."

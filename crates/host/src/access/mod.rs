@@ -27,6 +27,7 @@ pub(crate) mod joining;
 pub mod json;
 pub(crate) mod jwks;
 pub(crate) mod jwks_source;
+pub(crate) mod kept_files;
 mod needs;
 pub mod offline;
 pub(crate) mod origins;

@@ -2,6 +2,7 @@
 //! replaces their file.
 
 use super::token_secret::{self, Secrets};
+use crate::kept_file::FileCheck;
 use crate::stamp::Stamp;
 use std::io;
 use std::path::Path;
@@ -96,6 +97,29 @@ impl InUse {
         Ok(self.replace(Secrets::read(data)?))
     }
 
+    /// Checks that the file still holds what was read, and writes the secrets in use again if not.
+    /// A file that another process has replaced is not judged here but by
+    /// [`reread`](Self::reread), and neither is a missing one, with which an operator ends all
+    /// tokens.
+    ///
+    /// # Errors
+    /// The file can be neither read nor written.
+    pub(crate) fn keep(&self, data: &Path) -> io::Result<FileCheck> {
+        let mut seen = self.seen();
+        let stamp = match Stamp::of(&token_secret::path(data)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileCheck::Sound),
+            stamp => Some(stamp?),
+        };
+        if stamp != *seen {
+            return Ok(FileCheck::Sound);
+        }
+        let check = self.now().keep(data)?;
+        if check == FileCheck::Mended {
+            *seen = Some(Stamp::of(&token_secret::path(data))?);
+        }
+        Ok(check)
+    }
+
     fn replace(&self, secrets: Secrets) -> Reread {
         let mut held = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
         if held.is_same(&secrets) {
@@ -179,6 +203,37 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = secrets.reread(dir.path()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "others may read it now");
+    }
+
+    #[test]
+    fn a_file_that_rots_is_written_again_and_one_that_was_replaced_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = InUse::open(dir.path()).unwrap();
+        secrets.rotate(dir.path()).unwrap();
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same);
+        let (tag, path) = (signed(&secrets), token_secret::path(dir.path()));
+        let good = fs::read(&path).unwrap();
+        assert_eq!(secrets.keep(dir.path()).unwrap(), FileCheck::Sound);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&path, &bad).unwrap();
+            // Rot leaves the times of a file alone.
+            *secrets.seen() = Some(Stamp::of(&path).unwrap());
+            assert_eq!(secrets.keep(dir.path()).unwrap(), FileCheck::Mended, "byte {at}");
+            assert!(fs::read(&path).unwrap() == good, "byte {at}");
+            assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Same);
+            assert_eq!(secrets.keep(dir.path()).unwrap(), FileCheck::Sound);
+        }
+        assert!(counts(&secrets, &tag));
+        InUse::open(dir.path()).unwrap().rotate(dir.path()).unwrap();
+        let rotated = fs::read(&path).unwrap();
+        assert_eq!(secrets.keep(dir.path()).unwrap(), FileCheck::Sound);
+        assert!(fs::read(&path).unwrap() == rotated, "another process rotates");
+        assert_eq!(secrets.reread(dir.path()).unwrap(), Reread::Changed);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(secrets.keep(dir.path()).unwrap(), FileCheck::Sound);
+        assert!(!path.exists(), "an operator ends all tokens");
     }
 
     #[test]

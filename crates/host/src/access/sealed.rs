@@ -3,14 +3,16 @@
 //! starting would leave the server open.
 
 use super::gate::Gate;
+use crate::kept_file::FileCheck;
 use crate::names::SYSTEM_LOG;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use wellspring_log::storage::DeviceReader;
 
 /// The file, in the data folder.
-const FILE: &str = "has-accounts";
+pub(super) const FILE: &str = "has-accounts";
 const TEXT: &str = "This data folder has had accounts. While this file exists, `wellspring \
                     serve` refuses to start without any.\n";
 
@@ -69,6 +71,30 @@ pub(crate) fn check(data: &Path, gate: &Gate) -> Result<(), String> {
     seal(data, gate)
 }
 
+/// Checks the marker of a data folder that has accounts, and writes it again if it holds anything
+/// else. Only its existence matters.
+///
+/// # Errors
+/// The file system's.
+pub(super) fn keep(data: &Path, gate: &Gate) -> io::Result<FileCheck> {
+    if !gate.has_accounts() {
+        return Ok(FileCheck::Sound);
+    }
+    match DeviceReader::read_file(&data.join(FILE), 2 * TEXT.len()) {
+        Ok(found) if found == TEXT.as_bytes() => Ok(FileCheck::Sound),
+        Ok(_) => {
+            write(data)?;
+            Ok(FileCheck::Mended)
+        }
+        // The accounts may be new to this node: another one of its cluster has created them.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            write(data)?;
+            Ok(FileCheck::Sound)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn lost(data: &Path, mark: &Path) -> String {
     let data = data.display();
     format!(
@@ -116,6 +142,16 @@ mod tests {
         super::super::offline::execute(host.access.live(), &[add]).unwrap();
         seal(dir.path(), &host.access).unwrap();
         check(dir.path(), &host.access).unwrap();
+        let mark = dir.path().join(FILE);
+        for text in ["", "This data folder has had accountz.", TEXT] {
+            fs::write(&mark, text).unwrap();
+            let expected = if text == TEXT { FileCheck::Sound } else { FileCheck::Mended };
+            assert_eq!(keep(dir.path(), &host.access).unwrap(), expected, "{text:?}");
+            assert_eq!(fs::read_to_string(&mark).unwrap(), TEXT);
+        }
+        fs::remove_file(&mark).unwrap();
+        assert_eq!(keep(dir.path(), &host.access).unwrap(), FileCheck::Sound);
+        assert!(is_marked(dir.path()), "the accounts may have come from another node");
         drop(host);
         let lost = tempfile::tempdir().unwrap();
         let host = testing::host(lost.path(), &[]);

@@ -14,6 +14,7 @@ use super::rotation::{InUse, Reread};
 #[cfg(any(test, feature = "fuzzing"))]
 use super::token_secret::Secrets;
 use crate::cluster::ClusterKey;
+use crate::kept_file::FileCheck;
 use crate::random;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -300,6 +301,17 @@ impl Tokens {
     /// As `Secrets::open`; also if there is no file. Nothing has changed then.
     pub fn retire(&self, data: &Path) -> io::Result<()> {
         self.secrets.in_file()?.retire(data)
+    }
+
+    /// Checks that the data folder holds the secrets in use, and writes them again if it does not.
+    ///
+    /// # Errors
+    /// The file can be neither read nor written.
+    pub(super) fn keep(&self, data: &Path) -> io::Result<FileCheck> {
+        match &self.secrets {
+            OwnSecrets::InFile(secrets) => secrets.keep(data),
+            OwnSecrets::Derived(_) => Ok(FileCheck::Sound),
+        }
     }
 
     /// Reloads the secrets of the data folder if another process has replaced them.

@@ -6,6 +6,7 @@
 //! 64 hexadecimal digits, a line, if there is a second: verifies only
 //! ```
 
+use crate::kept_file::FileCheck;
 use crate::{hex, random};
 use ring::hmac;
 use std::fmt;
@@ -13,10 +14,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use wellspring_log::storage::DeviceReader;
 use zeroize::Zeroizing;
 
 /// The file, in the data folder.
-const FILE: &str = "token-secret";
+pub(super) const FILE: &str = "token-secret";
 /// The temporary file that replaces it.
 const NEW_FILE: &str = "token-secret.new";
 /// Longest file that is read, in bytes.
@@ -29,6 +31,8 @@ pub(crate) struct Secrets {
     signs: hmac::Key,
     /// The previous secret, while its tokens are valid.
     before: Option<hmac::Key>,
+    /// Both, as the file has them: a key of `ring` cannot be written.
+    kept: Vec<Secret>,
 }
 
 impl fmt::Debug for Secrets {
@@ -52,7 +56,7 @@ impl Secrets {
             }
             read => read?,
         };
-        Secrets::of(&secrets)
+        Secrets::of(secrets)
     }
 
     /// As [`open`](Self::open), but generates none.
@@ -60,7 +64,7 @@ impl Secrets {
     /// # Errors
     /// As [`open`](Self::open), or there is no file.
     pub(super) fn read(data: &Path) -> io::Result<Secrets> {
-        Secrets::of(&read(data)?)
+        Secrets::of(read(data)?)
     }
 
     /// Generates a new signing secret; the previous one still verifies. An older one is dropped.
@@ -73,7 +77,7 @@ impl Secrets {
         secrets.insert(0, draw()?);
         secrets.truncate(2);
         replace(data, &secrets)?;
-        Secrets::of(&secrets)
+        Secrets::of(secrets)
     }
 
     /// Drops the secret that only verifies: a rotation ends.
@@ -85,13 +89,28 @@ impl Secrets {
         let mut secrets = read(data)?;
         secrets.truncate(1);
         replace(data, &secrets)?;
-        Secrets::of(&secrets)
+        Secrets::of(secrets)
     }
 
-    fn of(secrets: &[Secret]) -> io::Result<Secrets> {
+    fn of(secrets: Vec<Secret>) -> io::Result<Secrets> {
         let key = |secret: &Secret| hmac::Key::new(hmac::HMAC_SHA256, &**secret);
         let signs = secrets.first().map(key).ok_or_else(malformed)?;
-        Ok(Secrets { signs, before: secrets.get(1).map(key) })
+        Ok(Secrets { signs, before: secrets.get(1).map(key), kept: secrets })
+    }
+
+    /// Compares the file, as the device has it, with these secrets, and writes it again if it holds
+    /// anything else. Only for a file that no other process has replaced since they were read.
+    ///
+    /// # Errors
+    /// The file can be neither read nor written.
+    pub(super) fn keep(&self, data: &Path) -> io::Result<FileCheck> {
+        let _turn = turn(data)?;
+        let found = Zeroizing::new(DeviceReader::read_file(&path(data), MAX_FILE_BYTES as usize)?);
+        if **found == *text_of(&self.kept).as_bytes() {
+            return Ok(FileCheck::Sound);
+        }
+        replace(data, &self.kept)?;
+        Ok(FileCheck::Mended)
     }
 
     /// Whether the secrets are the same. Compared by their signatures, as `ring` does not expose
@@ -157,14 +176,19 @@ fn read(data: &Path) -> io::Result<Vec<Secret>> {
     secrets.filter(|secrets| secrets.len() <= 2).ok_or_else(malformed)
 }
 
-/// Replaces the file atomically and durably: after a crash that reverted it, tokens signed with the
-/// new secret would be refused.
-fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
+fn text_of(secrets: &[Secret]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES as usize));
     for secret in secrets {
         hex::push(&mut text, &**secret);
         text.push('\n');
     }
+    text
+}
+
+/// Replaces the file atomically and durably: after a crash that reverted it, tokens signed with the
+/// new secret would be refused.
+fn replace(data: &Path, secrets: &[Secret]) -> io::Result<()> {
+    let text = text_of(secrets);
     let new = data.join(NEW_FILE);
     // A leftover of a crash, with any mode.
     match fs::remove_file(&new) {
@@ -183,7 +207,7 @@ impl Secrets {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn known(signs: &[u8], before: Option<&[u8]>) -> Secrets {
         let key = |secret| hmac::Key::new(hmac::HMAC_SHA256, secret);
-        Secrets { signs: key(signs), before: before.map(key) }
+        Secrets { signs: key(signs), before: before.map(key), kept: Vec::new() }
     }
 }
 

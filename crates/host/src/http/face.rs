@@ -10,6 +10,7 @@
 use super::routes::{AnswerFuture, Route};
 use super::{Host, Request, Response};
 use crate::fast::Factory;
+use crate::kept_file::KeptFile;
 use crate::kept_types::KeptEvents;
 use crate::settings::{ProcessConfig, Section};
 use crate::stats::family::Family;
@@ -80,6 +81,11 @@ pub trait Face: Sized + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The files that the face keeps in the data folder, to be checked.
+    fn kept_files(&self) -> Vec<KeptFile> {
+        Vec::new()
+    }
+
     /// Called once, with the listening address.
     fn bound_to(&self, _address: SocketAddr) {}
 
@@ -139,6 +145,8 @@ impl Declaration {
 pub(crate) trait OpenFace: Send + Sync {
     /// See [`Face::figures`].
     fn figures(&self) -> Vec<Family>;
+    /// See [`Face::kept_files`].
+    fn kept_files(&self) -> Vec<KeptFile>;
     /// See [`Face::bound_to`].
     fn bound_to(&self, address: SocketAddr);
     /// See [`Face::tick`].
@@ -152,6 +160,10 @@ pub(crate) trait OpenFace: Send + Sync {
 impl<F: Face> OpenFace for F {
     fn figures(&self) -> Vec<Family> {
         Face::figures(self)
+    }
+
+    fn kept_files(&self) -> Vec<KeptFile> {
+        Face::kept_files(self)
     }
 
     fn bound_to(&self, address: SocketAddr) {

@@ -37,13 +37,14 @@ pub mod work;
 
 pub use body::{Body, Source};
 
-use crate::access::{Gate, Principal};
+use crate::access::{self, Gate, Principal};
 use crate::audit::Audit;
 use crate::backup::Backups;
 use crate::cluster::{ClusterKey, NodeName};
 use crate::figures::{self, Sources};
 use crate::identity::Caller;
 use crate::ingest::{IngestConfig, IngestContext};
+use crate::kept_file::KeptFile;
 use crate::kept_types::KeptTypes;
 use crate::limits::{Limits, Payer, SharedBucket};
 use crate::node::readiness::{self, Purpose};
@@ -217,6 +218,21 @@ impl Host {
     /// Why the server is not ready for these requests, worst first; empty if it is.
     pub fn reasons(&self, purpose: Purpose) -> Vec<Problem> {
         readiness::reasons(&self.node, self.is_stopping(), purpose)
+    }
+
+    /// What deserves attention and is no reason against these requests.
+    pub fn warnings(&self, purpose: Purpose) -> Vec<Problem> {
+        let mut warnings = readiness::warnings(&self.node, purpose);
+        warnings.extend(self.scrubs.warnings());
+        warnings
+    }
+
+    /// The files of the data folder that belong to no log, to be checked.
+    pub(crate) fn kept_files(&self) -> Vec<KeptFile> {
+        let data = &self.process.data;
+        let mut files = access::kept_files::kept_files(data, &self.access);
+        files.extend(self.faces.kept_files());
+        files
     }
 
     /// All current figures of the server. Reads the file system, so not for a serving thread.

@@ -4,6 +4,7 @@ use super::face::{BoundFace, Handler, OpenFace};
 use super::routes::AnswerFuture;
 use super::{Host, Request};
 use crate::fast::Factory;
+use crate::kept_file::KeptFile;
 use crate::stats::family::Family;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
@@ -73,7 +74,15 @@ impl FacesOnHost {
 
     /// The figures of all faces now.
     pub(super) fn families(&self) -> Vec<Family> {
-        let faces = self.faces.get().into_iter().flatten().filter_map(Weak::upgrade);
-        faces.flat_map(|face| face.figures()).collect()
+        self.open().flat_map(|face| face.figures()).collect()
+    }
+
+    /// The files of all faces.
+    pub(super) fn kept_files(&self) -> Vec<KeptFile> {
+        self.open().flat_map(|face| face.kept_files()).collect()
+    }
+
+    fn open(&self) -> impl Iterator<Item = Arc<dyn OpenFace>> {
+        self.faces.get().into_iter().flatten().filter_map(Weak::upgrade)
     }
 }

@@ -23,9 +23,10 @@ pub use members::Member;
 pub use views::{NoView, Views};
 
 use crate::cluster::Cluster;
+use crate::kept_file::KeptFile;
 use crate::names::{MAIN, SYSTEM_LOG, is_name};
 use crate::private_folder::keep_private;
-use crate::view::{Figures, Progress, ViewedLog};
+use crate::view::{Figures, FoundSnapshot, Progress, ViewedLog};
 use entry::{Batching, CLOSE_PATIENCE, DROP_PATIENCE, Entry};
 use opening::{Opening, io, sync_dir};
 use shared::SharedState;
@@ -224,6 +225,20 @@ impl Node {
         for view in entry.views.all() {
             view.live.wait_for(position, most).await;
         }
+    }
+
+    /// The snapshots of a log's views, to be checked.
+    pub(crate) fn snapshot_files(self: &Arc<Self>, name: &str) -> Vec<KeptFile> {
+        let found = FoundSnapshot::list(&self.dir.join(name)).into_iter();
+        let files = found.map(|snapshot| {
+            let (node, log, view) = (Arc::clone(self), name.to_owned(), snapshot.view.clone());
+            snapshot.kept_file(&format!("logs/{name}"), move || {
+                let views = node.entry(&log).map(|entry| entry.views.all()).unwrap_or_default();
+                let open = views.iter().find(|found| found.live.name() == view);
+                open.inspect(|open| open.live.renew_snapshot());
+            })
+        });
+        files.collect()
     }
 
     fn entry(&self, name: &str) -> Option<Entry> {

@@ -5,14 +5,16 @@ use super::error::{LOCKED_PAUSE, LOCKED_TRIES};
 use crate::cluster::sealed_log::SealedLog;
 use crate::cluster::{Cluster, LogRows};
 use crate::names::SYSTEM_LOG;
+use crate::view::{SnapshotAhead, snapshot_ahead};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use wellspring_log::segment::segment_name;
 use wellspring_log::shared::{Claims, SharedLog};
 use wellspring_log::storage::DiskStorage;
-use wellspring_log::{Log, OpenError, Options, Role, SharedOptions};
+use wellspring_log::{Corruption, Log, OpenError, Options, Role, SharedOptions, Sync};
 
 /// How long a copy may take to reach the end of its journal while its log is opened.
 const CATCH_UP: Duration = Duration::from_secs(60);
@@ -35,7 +37,7 @@ impl Opening {
         let mut options = self.options.clone();
         if name == SYSTEM_LOG {
             // Revocations survive a power loss.
-            options.sync = wellspring_log::Sync::Always;
+            options.sync = Sync::Always;
         }
         let open = || match &self.cluster {
             None => Log::open(path, options.clone()),
@@ -55,10 +57,36 @@ impl Opening {
             error,
         })?;
         match &self.cluster {
-            None => Ok(log),
+            None => keeps_its_end(name, path, &log, options.sync).map(|()| log),
             Some(cluster) => caught_up(cluster, name, &log).map(|()| log),
         }
     }
+}
+
+/// Refuses a log of files that has lost its last events: it would give their positions to others.
+/// Without a barrier for each batch a power loss may have taken them, as the operator accepts.
+fn keeps_its_end(name: &str, path: &Path, log: &Log, sync: Sync) -> Result<(), NodeError> {
+    let Some(ahead) = snapshot_ahead(path, log.head()) else { return Ok(()) };
+    let (SnapshotAhead { file, end }, head) = (ahead, log.head());
+    if sync != Sync::Always {
+        tracing::error!(
+            log = name,
+            head,
+            file,
+            end,
+            "the log has lost its last events; with delayed barriers a power loss can take them"
+        );
+        return Ok(());
+    }
+    log.close();
+    let what = format!(
+        "the log ends at position {head}, but {file} was written when it had {end} events: \
+         segments after it are missing. To do without these events, remove {file}; their positions \
+         are then given to others"
+    );
+    let last = log.extent_now().segments.last().map_or(1, |segment| segment.base());
+    let error = OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what });
+    Err(NodeError::Open { log: name.to_owned(), dir: path.to_owned(), error })
 }
 
 /// The name of a log in its journal: its name and incarnation.

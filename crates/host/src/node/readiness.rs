@@ -6,7 +6,7 @@ use crate::names::{MAIN, SYSTEM_LOG};
 use crate::view::{Progress, State};
 use crate::wire::json::push_string;
 use crate::wire::problem::{self, Kind, Problem};
-use wellspring_log::{Log, Role};
+use wellspring_log::{Corruption, Log, Role};
 
 /// The purpose of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,10 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
     for (name, log) in &logs {
         let ingest_full = node.account(name).is_some_and(|account| account.full);
         reasons.extend(of_log(name, log, ingest_full));
+        // Damage is in bytes at rest: appends go on.
+        if purpose != Purpose::Writes {
+            reasons.extend(of_damage(name, &log.damage()));
+        }
         reasons.extend(of_role(name, &log.role(), purpose));
     }
     for (name, _) in node.unopened_logs() {
@@ -73,29 +77,19 @@ pub fn reasons(node: &Node, is_stopping: bool, purpose: Purpose) -> Vec<Problem>
     reasons
 }
 
+/// What deserves attention although it is no reason against these requests.
+pub fn warnings(node: &Node, purpose: Purpose) -> Vec<Problem> {
+    if purpose != Purpose::Writes {
+        return Vec::new();
+    }
+    node.all().iter().filter_map(|(name, log)| of_damage(name, &log.damage())).collect()
+}
+
 fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     let mut reasons = Vec::new();
     if let Some(reason) = log.closed_reason() {
         let detail = format!("{name} accepts no appends: {reason}");
         reasons.push(*problem::LOG_CLOSED.because(detail));
-    }
-    let damage = log.damage();
-    if let Some(first) = damage.first() {
-        let more = match damage.len() - 1 {
-            0 => String::new(),
-            more => format!(", and {more} more segments are"),
-        };
-        let detail = format!(
-            "of {name}, {first}{more}; wellspring verify lists all damage. Stop the server, \
-             run `wellspring mend` with a backup, and restart"
-        );
-        let mut file = Vec::new();
-        push_string(&mut file, &first.file);
-        let reason = *problem::DAMAGED
-            .because(detail)
-            .with("file", String::from_utf8(file).unwrap_or_default())
-            .with("offset", first.offset.to_string());
-        reasons.push(reason);
     }
     if log.is_full() || ingest_full {
         let detail = format!("{name} accepts no events: no space left on the device");
@@ -103,6 +97,27 @@ fn of_log(name: &str, log: &Log, ingest_full: bool) -> Vec<Problem> {
     }
     reasons.iter_mut().for_each(|reason| reason.log = Some(name.into()));
     reasons
+}
+
+/// The reason in damage of a log's segments.
+fn of_damage(name: &str, damage: &[Corruption]) -> Option<Problem> {
+    let first = damage.first()?;
+    let more = match damage.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more segments are"),
+    };
+    let detail = format!(
+        "of {name}, {first}{more}; wellspring verify lists all damage. Stop the server, run \
+         `wellspring mend` with a backup, and restart"
+    );
+    let mut file = Vec::new();
+    push_string(&mut file, &first.file);
+    let mut reason = *problem::DAMAGED
+        .because(detail)
+        .with("file", String::from_utf8(file).unwrap_or_default())
+        .with("offset", first.offset.to_string());
+    reason.log = Some(name.into());
+    Some(reason)
 }
 
 /// The reason for a detached copy, and the remedy.

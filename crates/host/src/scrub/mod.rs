@@ -1,10 +1,15 @@
-//! Reading every log in the background, again and again, so that damage shows while a backup may
-//! still have what is damaged.
+//! Reading the data folder in the background, again and again, so that damage shows while a backup
+//! may still have what is damaged: every log, and every other file that the server keeps.
+
+mod mended;
 
 use crate::backup::BackupConfig;
+use crate::kept_file::{FileCheck, KeptFile, Passed};
 use crate::node::Node;
 use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
+use crate::wire::problem::Problem;
+use mended::{MendedFile, MendedFiles};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +17,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tokio::sync::watch;
 use wellspring_backup::Pace;
-use wellspring_log::{Clock, ScrubEnd, ScrubReport};
+use wellspring_log::{Clock, Log, ScrubEnd, ScrubReport};
 
 /// Between two looks whether the server stops.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -28,13 +33,26 @@ struct Counts {
     finished_us: AtomicU64,
     /// Files that the last pass found damaged or could not read.
     bad_files: AtomicU64,
+    /// Files found damaged and mended.
+    mended_files: AtomicU64,
 }
 
-/// The passes over all logs.
+/// The passes over the data folder.
 pub(crate) struct Scrubs {
     bytes_per_s: u64,
     every_s: u64,
     counts: Counts,
+    mended: MendedFiles,
+}
+
+/// Lists the files that belong to no log: of the node itself, and of its faces.
+pub(crate) type OtherFiles = Box<dyn Fn() -> Vec<KeptFile> + Send>;
+
+/// What a pass reads.
+struct Scope {
+    node: Arc<Node>,
+    other_files: OtherFiles,
+    stopping: watch::Receiver<bool>,
 }
 
 impl Scrubs {
@@ -44,6 +62,7 @@ impl Scrubs {
             bytes_per_s: config.scrub_bytes_per_s,
             every_s: config.scrub_every_s,
             counts: Counts::default(),
+            mended: MendedFiles::default(),
         }
     }
 
@@ -54,6 +73,7 @@ impl Scrubs {
     pub(crate) fn start(
         self: &Arc<Scrubs>,
         node: &Arc<Node>,
+        other_files: OtherFiles,
         clock: &Arc<dyn Clock>,
         stopping: watch::Receiver<bool>,
     ) -> Result<(), String> {
@@ -61,19 +81,21 @@ impl Scrubs {
             return Ok(());
         }
         let scrubs = Arc::clone(self);
-        let (node, clock) = (Arc::clone(node), Arc::clone(clock));
-        let run = move || scrubs.run(&node, &*clock, &stopping);
+        let scope = Scope { node: Arc::clone(node), other_files, stopping };
+        let clock = Arc::clone(clock);
+        let run = move || scrubs.run(&scope, &*clock);
         spawn_yielding("scrub".to_owned(), run).map(drop)
     }
 
-    fn run(&self, node: &Node, clock: &dyn Clock, stopping: &watch::Receiver<bool>) {
+    fn run(&self, scope: &Scope, clock: &dyn Clock) {
         let mut due_us = clock.monotonic_us() + FIRST_AFTER_S.min(self.every_s) * 1_000_000;
-        while !*stopping.borrow() {
+        while !*scope.stopping.borrow() {
             if clock.monotonic_us() < due_us {
                 sleep(LOOK_EVERY);
                 continue;
             }
-            if self.pass(node, stopping).is_continue() {
+            if self.pass(scope).is_continue() {
+                self.mended.end_pass();
                 self.counts.finished_us.store(clock.wall_us(), Relaxed);
                 self.counts.passes.fetch_add(1, Relaxed);
             }
@@ -81,42 +103,92 @@ impl Scrubs {
         }
     }
 
-    /// One pass over all logs; a break if the server stops.
-    fn pass(&self, node: &Node, stopping: &watch::Receiver<bool>) -> ControlFlow<()> {
+    /// One pass over the data folder; a break if the server stops.
+    fn pass(&self, scope: &Scope) -> ControlFlow<()> {
         let mut pace = Pace::new(Some(self.bytes_per_s));
         let mut bad_files = 0;
-        for (name, log) in node.all() {
-            let mut passed = |bytes| {
-                pace.pass(bytes);
-                self.counts.bytes.fetch_add(bytes, Relaxed);
-                // A log that was deleted meanwhile is none to wait for.
-                match *stopping.borrow() || log.feed().is_closed() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            };
-            match log.scrub(&mut passed) {
-                ScrubEnd::Complete(report) => bad_files += tell(&name, &report),
-                ScrubEnd::Stopped if *stopping.borrow() => return ControlFlow::Break(()),
-                ScrubEnd::Stopped => {}
+        let mut passed = |bytes| {
+            pace.pass(bytes);
+            self.counts.bytes.fetch_add(bytes, Relaxed);
+            match *scope.stopping.borrow() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
+        };
+        for (name, log) in scope.node.all() {
+            bad_files += self.scrub_log(&name, &log, &mut passed);
+            for file in scope.node.snapshot_files(&name) {
+                bad_files += self.check_file(Some(&name), file, &mut passed);
+            }
+        }
+        for file in (scope.other_files)() {
+            bad_files += self.check_file(None, file, &mut passed);
+        }
+        if *scope.stopping.borrow() {
+            return ControlFlow::Break(());
         }
         self.counts.bad_files.store(bad_files, Relaxed);
         ControlFlow::Continue(())
     }
 
+    /// Reads a log; returns the number of files that need attention.
+    fn scrub_log(&self, name: &str, log: &Log, passed: Passed<'_>) -> u64 {
+        let mut passed = |bytes| match passed(bytes) {
+            // A log that was deleted meanwhile is none to wait for.
+            ControlFlow::Continue(()) if log.feed().is_closed() => ControlFlow::Break(()),
+            flow => flow,
+        };
+        let ScrubEnd::Complete(report) = log.scrub(&mut passed) else { return 0 };
+        let ScrubReport { damage, unread, mended, .. } = report;
+        for what in &unread {
+            tracing::error!(log = name, what, "a check could not read a file");
+        }
+        for file in mended {
+            self.note_mended(Some(name), format!("logs/{name}/{file}"));
+        }
+        // Damage of segments is logged where the log is watched, however it was found.
+        (damage.len() + unread.len()) as u64
+    }
+
+    /// Checks a file; returns 1 if it needs attention.
+    fn check_file(&self, log: Option<&str>, file: KeptFile, passed: Passed<'_>) -> u64 {
+        let name = file.name.clone();
+        match file.check(passed) {
+            Ok(FileCheck::Sound) => 0,
+            Ok(FileCheck::Mended) => {
+                self.note_mended(log, name);
+                0
+            }
+            Err(error) => {
+                tracing::error!(log, file = name, %error, "a check could not read a file");
+                1
+            }
+        }
+    }
+
+    fn note_mended(&self, log: Option<&str>, name: String) {
+        tracing::warn!(log, file = name, "a damaged file was mended; no data was lost");
+        self.counts.mended_files.fetch_add(1, Relaxed);
+        self.mended.add(MendedFile { log: log.map(str::to_owned), name });
+    }
+
+    /// A warning about each file that the last pass, or the one under way, has mended.
+    pub(crate) fn warnings(&self) -> Vec<Problem> {
+        self.mended.warnings()
+    }
+
     /// The figures.
     pub(crate) fn families(&self) -> Vec<Family> {
-        let Counts { passes, bytes, finished_us, bad_files } = &self.counts;
+        let Counts { passes, bytes, finished_us, bad_files, mended_files } = &self.counts;
         vec![
             Family::gauge(
                 "wellspring_scrub_last_finished_timestamp_seconds",
-                "When a pass over every byte of all logs last ended; 0 if none has since the start.",
+                "When a pass over every byte of the data folder last ended; 0 if none has since the start.",
                 finished_us.load(Relaxed) as f64 / 1e6,
             ),
             Family::gauge(
                 "wellspring_scrub_damaged_files",
-                "Files that the last pass found damaged, or could not read.",
+                "Files that the last pass found damaged and could not mend, or could not read.",
                 bad_files.load(Relaxed),
             ),
             Family::new(
@@ -127,22 +199,16 @@ impl Scrubs {
             .with(Vec::new(), passes.load(Relaxed)),
             Family::new(
                 Kind::Counter,
+                "wellspring_scrub_mended_files_total",
+                "Damaged files that passes found and mended; nothing is lost with them.",
+            )
+            .with(Vec::new(), mended_files.load(Relaxed)),
+            Family::new(
+                Kind::Counter,
                 "wellspring_scrub_bytes_total",
                 "Bytes read by passes since the start.",
             )
             .with(Vec::new(), bytes.load(Relaxed)),
         ]
     }
-}
-
-/// Logs what nothing else logs, and returns the number of files that need attention. Damage of
-/// segments and rebuilt indexes are logged where the log is watched, however they were found.
-fn tell(log: &str, report: &ScrubReport) -> u64 {
-    for what in &report.unread {
-        tracing::error!(log, what, "a check could not read a file");
-    }
-    if report.is_epoch_mended {
-        tracing::warn!(log, "the file epoch was damaged and has been written again");
-    }
-    (report.damage.len() + report.unread.len()) as u64
 }

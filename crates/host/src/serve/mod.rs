@@ -74,7 +74,9 @@ pub fn serve(opened: OpenServer, sync: &str) -> Result<(), String> {
         log_watch::start(&host);
         cluster_watch::start(&host);
         host.backups.start(&host.node, &host.clock, host.stopping.clone())?;
-        host.scrubs.start(&host.node, &host.clock, host.stopping.clone())?;
+        let kept = Arc::clone(&host);
+        let other_files = Box::new(move || kept.kept_files());
+        host.scrubs.start(&host.node, other_files, &host.clock, host.stopping.clone())?;
         host.node.join();
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");

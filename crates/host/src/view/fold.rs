@@ -242,7 +242,7 @@ impl<V: View> Live<V> {
     fn save_if_due(&self, due: &mut SnapshotDue) {
         let begin_us = self.clock.monotonic_us();
         let is_due = self.position() >= due.at || self.counters.fold_us() >= due.at_fold_us;
-        if !is_due || begin_us < due.not_before_us {
+        if !self.has_lost_snapshot() && (!is_due || begin_us < due.not_before_us) {
             return;
         }
         self.save();
@@ -252,8 +252,18 @@ impl<V: View> Live<V> {
         due.not_before_us = end_us + (end_us - begin_us) * SNAPSHOT_SHARE;
     }
 
+    /// Whether the snapshot on disk has been removed since this was last asked.
+    fn has_lost_snapshot(&self) -> bool {
+        let is_lost = self.is_snapshot_lost.swap(false, Ordering::AcqRel);
+        if is_lost {
+            self.snapshot_position.store(0, Ordering::Relaxed);
+        }
+        is_lost
+    }
+
     /// Writes the last snapshot, if it saves the next start much time.
     fn save_last(&self) {
+        self.has_lost_snapshot();
         let saved = self.snapshot_position.load(Ordering::Relaxed);
         if self.position().saturating_sub(saved) > LAST_SNAPSHOT_EVENTS
             || self.counters.unsaved_fold_us() > LAST_SNAPSHOT_FOLD_US

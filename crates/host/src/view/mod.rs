@@ -30,7 +30,9 @@ pub(crate) use slot::{EachView, LiveView, OpenView, OpenedView, Publish, ViewedL
 use deciding::{FinishedAppend, PendingDecisions};
 use figures::Counters;
 use fold::Writer;
+pub(crate) use snapshot::FoundSnapshot;
 use snapshot::SnapshotFile;
+pub use snapshot::{SnapshotAhead, snapshot_ahead};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -61,6 +63,8 @@ pub struct Live<V: View> {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Position of the snapshot on disk, 0 if there is none.
     snapshot_position: AtomicU64,
+    /// The snapshot on disk was damaged and removed: another one is due.
+    is_snapshot_lost: AtomicBool,
     counters: Counters,
 }
 
@@ -114,6 +118,7 @@ impl<V: View> Live<V> {
             closing: AtomicBool::new(false),
             thread: Mutex::default(),
             snapshot_position: AtomicU64::new(0),
+            is_snapshot_lost: AtomicBool::new(false),
             counters: Counters::default(),
         });
         let folding = Arc::clone(&live);
@@ -180,6 +185,12 @@ impl<V: View> Live<V> {
     /// Forbids further snapshots: the log is about to be dropped.
     pub(crate) fn forbid_snapshots(&self) {
         self.snapshots.forbid();
+    }
+
+    /// Has the thread write a snapshot: the one on disk was damaged and removed.
+    pub(crate) fn renew_snapshot(&self) {
+        self.is_snapshot_lost.store(true, Ordering::Release);
+        self.nudge();
     }
 
     /// Ends the thread without another snapshot.

@@ -26,6 +26,8 @@ pub(crate) trait LiveView: Send + Sync {
     fn close(&self);
     /// Forbids further snapshots: the log is about to be dropped.
     fn forbid_snapshots(&self);
+    /// Has another snapshot written: the one on disk was damaged and removed.
+    fn renew_snapshot(&self);
     /// Ends the thread without another snapshot.
     fn discard(&self);
     /// The [`Live`], for downcasting.
@@ -53,6 +55,10 @@ impl<V: View> LiveView for Live<V> {
 
     fn forbid_snapshots(&self) {
         Live::forbid_snapshots(self);
+    }
+
+    fn renew_snapshot(&self) {
+        Live::renew_snapshot(self);
     }
 
     fn discard(&self) {

@@ -11,18 +11,28 @@
 //! snapshot that does not fit is ignored, and the view is rebuilt: it never holds anything that is
 //! not in the log.
 
+use crate::kept_file::{FileCheck, KeptFile, Passed};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellspring_log::storage::create_folder;
+use wellspring_log::storage::{DeviceReader, create_folder};
 use wellspring_log::{Log, ReadError};
 use wellspring_types::Position;
 use wellspring_views::view::View;
 
 const MAGIC: &[u8; 8] = b"WSVIEW1\n";
 const BUFFER_BYTES: usize = 256 << 10;
+
+/// Folder of the snapshots, in that of their log.
+const FOLDER: &str = "views";
+const SUFFIX: &str = "snapshot";
+/// Bytes before the view's own: magic, version, position, anchor.
+const HEAD_BYTES: u64 = 8 + 4 + 8 + 8;
+/// Bytes after them: end, its anchor, checksum.
+const TAIL_BYTES: u64 = 8 + 8 + 4;
 
 /// The result of writing a snapshot.
 pub(super) enum SnapshotOutcome {
@@ -45,7 +55,7 @@ pub(super) struct SnapshotFile {
 impl SnapshotFile {
     /// The snapshot of a view of the log in `dir`.
     pub(super) fn new(dir: &Path, name: &str, version: u32) -> SnapshotFile {
-        let path = dir.join("views").join(format!("{name}.snapshot"));
+        let path = dir.join(FOLDER).join(format!("{name}.{SUFFIX}"));
         SnapshotFile { path, version, forbidden: AtomicBool::new(false) }
     }
 
@@ -158,6 +168,115 @@ impl SnapshotFile {
         }
         Ok(Some((view, position)))
     }
+}
+
+/// A snapshot found in a folder, whether or not its view is open.
+pub(crate) struct FoundSnapshot {
+    path: PathBuf,
+    /// Name of the view.
+    pub(crate) view: String,
+}
+
+impl FoundSnapshot {
+    /// The snapshots of the log in `dir`, in no particular order; none if they cannot be listed.
+    pub(crate) fn list(dir: &Path) -> Vec<FoundSnapshot> {
+        let entries = fs::read_dir(dir.join(FOLDER)).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| {
+            let path = entry.path();
+            let view = path.file_stem()?.to_str()?.to_owned();
+            let is_one = path.extension().is_some_and(|suffix| suffix == SUFFIX);
+            is_one.then_some(FoundSnapshot { path, view })
+        });
+        found.collect()
+    }
+
+    /// The last event that the log had when it was written. Not verified.
+    fn end(&self) -> io::Result<Position> {
+        let file = File::open(&self.path)?;
+        let from = file.metadata()?.len().checked_sub(TAIL_BYTES);
+        let mut end = [0; 8];
+        file.read_exact_at(&mut end, from.ok_or(io::ErrorKind::UnexpectedEof)?)?;
+        Ok(Position::from_le_bytes(end))
+    }
+
+    /// As a file to be checked, with a name that begins with that of its log's folder. A damaged
+    /// one is removed, and `removed` is told.
+    pub(crate) fn kept_file(
+        self,
+        folder: &str,
+        removed: impl FnOnce() + Send + 'static,
+    ) -> KeptFile {
+        let name = format!("{folder}/{FOLDER}/{}.{SUFFIX}", self.view);
+        KeptFile::new(name, move |passed| {
+            let file = match File::open(&self.path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(FileCheck::Sound);
+                }
+                Err(error) => return Err(error),
+            };
+            if is_whole(&file, passed)? {
+                return Ok(FileCheck::Sound);
+            }
+            // Unless its view has just replaced it.
+            if fs::metadata(&self.path)?.ino() == file.metadata()?.ino() {
+                fs::remove_file(&self.path)?;
+                removed();
+            }
+            Ok(FileCheck::Mended)
+        })
+    }
+}
+
+/// A sound snapshot that was written when its log had more events than it has now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotAhead {
+    /// Its path in the log's folder.
+    pub file: String,
+    /// Position of the last event that the log then had, durably.
+    pub end: Position,
+}
+
+/// The snapshot in a log's folder that is furthest ahead of the log, which ends at `head`. In a log
+/// of files with a barrier for each batch this proves that events have been lost. What cannot be
+/// read or is damaged proves nothing.
+#[must_use]
+pub fn snapshot_ahead(dir: &Path, head: Position) -> Option<SnapshotAhead> {
+    let ahead = FoundSnapshot::list(dir).into_iter().filter_map(|found| {
+        let end = found.end().ok().filter(|&end| end > head)?;
+        let mut passed = |_| ControlFlow::Continue(());
+        let is_sound = is_whole(&File::open(&found.path).ok()?, &mut passed).ok()?;
+        let file = format!("{FOLDER}/{}.{SUFFIX}", found.view);
+        is_sound.then_some(SnapshotAhead { file, end })
+    });
+    ahead.max_by_key(|ahead| ahead.end)
+}
+
+/// Whether a snapshot of any view has the right checksum, on the device. A check that is stopped
+/// has found nothing.
+fn is_whole(file: &File, passed: Passed<'_>) -> io::Result<bool> {
+    let reader = DeviceReader::of(file)?;
+    let Some(summed) = reader.file_bytes()?.checked_sub(4) else { return Ok(false) };
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let (mut at, mut sum) = (0, 0);
+    while at < summed {
+        let len = (summed - at).min(BUFFER_BYTES as u64) as usize;
+        let got = reader.read_at(&mut buffer[..len], at)?;
+        let is_magic = at > 0 || buffer[..got].starts_with(MAGIC);
+        if got < len || !is_magic {
+            return Ok(false);
+        }
+        sum = crc32c::crc32c_append(sum, &buffer[..len]);
+        at += len as u64;
+        if passed(len as u64).is_break() {
+            return Ok(true);
+        }
+    }
+    let mut stored = [0; 4];
+    let got = reader.read_at(&mut stored, summed)?;
+    Ok(got == stored.len()
+        && summed >= HEAD_BYTES + TAIL_BYTES - 4
+        && u32::from_le_bytes(stored) == sum)
 }
 
 fn fill(input: &mut impl Read, bytes: &mut [u8]) -> Result<(), String> {

@@ -2,8 +2,10 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::execute::CommandResults;
-use super::snapshot::SnapshotFile;
+use super::snapshot::{FoundSnapshot, SnapshotFile};
 use super::{ExecuteError, Live, NotFresh};
+use crate::kept_file::{FileCheck, KeptFile};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -397,4 +399,53 @@ fn a_snapshot_that_knows_more_than_the_log_is_not_used() {
     assert_eq!(shorter.head(), 60);
     let refused = file.read::<Links>(&shorter, &context()).map(|_| ()).unwrap_err();
     assert!(refused.contains("no event exists at its position 61"), "{refused}");
+}
+
+#[test]
+fn a_damaged_snapshot_is_removed_and_its_view_writes_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    let path = dir.path().join("views/links.snapshot");
+    runtime().block_on(async {
+        let urls = (0..200).map(|n| format!("http://example.com/{n}"));
+        let many: Vec<Command> = urls.map(|url| create(&url, Naming::Automatic)).collect();
+        world.execute(&many).await;
+    });
+    let written = || {
+        let begun = std::time::Instant::now();
+        while !path.exists() {
+            assert!(begun.elapsed() < SOON, "no snapshot is written");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let file = || -> KeptFile {
+        let mut found = FoundSnapshot::list(dir.path());
+        assert_eq!((found.len(), found[0].view.as_str()), (1, "links"));
+        let live = Arc::clone(&world.live);
+        found.remove(0).kept_file("logs/main", move || live.renew_snapshot())
+    };
+    let check = |file: KeptFile| file.check(&mut |_| ControlFlow::Continue(())).unwrap();
+    world.live.renew_snapshot();
+    written();
+    assert_eq!(file().name, "logs/main/views/links.snapshot");
+    let len = std::fs::metadata(&path).unwrap().len() as usize;
+    let places = [0, 7, 8, 12, 20, 28, len / 3, len / 2, len - 21, len - 12, len - 4, len - 1];
+    for at in places {
+        let mut damaged = std::fs::read(&path).unwrap();
+        damaged[at] ^= 0x04;
+        std::fs::write(&path, damaged).unwrap();
+        assert_eq!(check(file()), FileCheck::Mended, "byte {at} of {len}");
+        written();
+        assert_eq!(check(file()), FileCheck::Sound, "byte {at} of {len}");
+    }
+    // One that is removed or replaced meanwhile is left alone.
+    let late = file();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(check(late), FileCheck::Sound);
+    for short in [0, 3, 20, 50] {
+        std::fs::write(&path, vec![0; short]).unwrap();
+        assert_eq!(check(file()), FileCheck::Mended, "{short} bytes");
+        written();
+    }
+    world.close();
 }

@@ -232,6 +232,10 @@ crate::kinds! {
         "Reads have found bytes on disk that differ from what was written.",
         "Stop the server and run wellspring mend with a backup; wellspring verify lists all damage.",
         "of main, 00000000000000000001.seg is damaged; wellspring verify lists all damage. Stop the server, run `wellspring mend` with a backup, and restart";
+    MENDED 200 "mended" "A damaged file was mended" Retry::No,
+        "A file that is derived from events, or that the server holds in memory, was damaged on disk. The server wrote it again. No data was lost, and nothing waits.",
+        "Check the device: it has changed what was written. The warning ends when a whole background pass finds nothing.",
+        "logs/main/views/links.snapshot was damaged and has been mended; no data was lost. See the server's log, and check the device";
     MAIN_DELETED 503 "main-deleted" "The log main has been deleted" Retry::No,
         "The log main was deleted, and with it everything that is answered from it.",
         "Create it again, empty, with PUT /v1/logs/main. The next start creates it, too.",

@@ -3,6 +3,7 @@
 use super::IndexError;
 use crate::record::{read_u32, read_u64};
 use std::io;
+use std::sync::Arc;
 
 /// A file that many threads can read at any offset. Not a memory map: an I/O error must be returned
 /// as an error.
@@ -18,6 +19,11 @@ pub(crate) trait ReadAt: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// An error of the file system.
     fn len(&self) -> io::Result<u64>;
+
+    /// The same bytes as the device has them, for checks; `None` if there is no difference.
+    fn past_cache(&self) -> Option<Arc<dyn ReadAt>> {
+        None
+    }
 }
 
 impl ReadAt for Vec<u8> {

@@ -10,12 +10,23 @@ use super::sealed::SealedIndex;
 pub(crate) type Pass<'a> = &'a mut dyn FnMut(u64) -> Result<(), IndexError>;
 
 impl SealedIndex {
-    /// Reads and checks everything in the file. `pass` is told of the bytes of each section once it
-    /// has been read, and may stop.
+    /// Reads and checks everything in the file, as the device has it. `pass` is told of the bytes
+    /// of each section once it has been read, and may stop.
     ///
     /// # Errors
     /// The first fault, or that of `pass`.
     pub(crate) fn scrub(&self, pass: Pass<'_>) -> Result<(), IndexError> {
+        let Some(file) = self.file_past_cache() else { return self.check(pass) };
+        let stored = SealedIndex::open(file)?;
+        let identity = |index: &SealedIndex| (index.base(), index.len(), index.salt());
+        // A device that has lost a write has what was there before.
+        if identity(&stored) != identity(self) {
+            return Err(IndexError::Damaged { what: "the header of another index", offset: 0 });
+        }
+        stored.check(pass)
+    }
+
+    fn check(&self, pass: Pass<'_>) -> Result<(), IndexError> {
         Header::read(self.file())?;
         self.segments()?;
         let domains = [

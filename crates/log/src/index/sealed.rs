@@ -167,6 +167,11 @@ impl SealedIndex {
         &*self.file
     }
 
+    /// The file as the device has it, unless that is no different.
+    pub(super) fn file_past_cache(&self) -> Option<Arc<dyn ReadAt>> {
+        self.file.past_cache()
+    }
+
     /// All terms of a domain in byte order.
     pub(super) fn scan(&self, domain: Domain) -> Result<DictionaryScan<'_>, IndexError> {
         let dictionary = match domain {

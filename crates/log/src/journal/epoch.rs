@@ -3,10 +3,10 @@
 
 use super::segment_writer::is_full;
 use crate::error::OpenError;
-use crate::storage::{Storage, replace_file};
+use crate::storage::{Storage, read_device, replace_file};
 use std::io;
 
-const EPOCH_FILE: &str = "epoch";
+pub(crate) const EPOCH_FILE: &str = "epoch";
 /// The largest epoch: lease tokens combine it with 32 lower bits into a number that JSON represents
 /// exactly.
 const EPOCH_MAX: u64 = 1 << 21;
@@ -71,23 +71,23 @@ pub(crate) fn claim_epoch(storage: &dyn Storage, seen: u64) -> Result<u64, OpenE
 ///
 /// # Errors
 /// An error of the file system.
-pub(crate) fn keep_epoch(storage: &dyn Storage, epoch: u64) -> io::Result<EpochFile> {
+pub(crate) fn keep_epoch(storage: &dyn Storage, epoch: u64) -> io::Result<KeptFile> {
     let text = format!("{epoch:0width$}\n", width = EPOCH_BYTES - 1);
     let written = read(storage)?;
     let holds = written.as_deref().and_then(|text| text.trim().parse::<u64>().ok());
     if holds == Some(epoch) {
-        return Ok(EpochFile::Sound);
+        return Ok(KeptFile::Sound);
     }
     replace_file(storage, EPOCH_FILE, text.as_bytes())?;
-    Ok(EpochFile::Mended)
+    Ok(KeptFile::Mended)
 }
 
-/// What [`keep_epoch`] found.
+/// What a check of a small file beside the segments found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EpochFile {
-    /// The right epoch.
+pub(crate) enum KeptFile {
+    /// The right one.
     Sound,
-    /// Another one; it was written again.
+    /// Another one, or none; it is written again.
     Mended,
 }
 
@@ -98,7 +98,7 @@ fn read(storage: &dyn Storage) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     let mut text = [0u8; EPOCH_BYTES];
-    let len = file.read_at(&mut text, 0)?;
+    let len = read_device(&*file, &mut text)?;
     Ok(Some(String::from_utf8_lossy(&text[..len]).into_owned()))
 }
 
@@ -136,11 +136,11 @@ mod tests {
     #[test]
     fn a_damaged_epoch_is_written_again_by_the_process_that_claimed_it() {
         let storage = folder("00000000000000000007\n");
-        assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Sound);
+        assert_eq!(keep_epoch(&storage, 7).unwrap(), KeptFile::Sound);
         for text in ["00000000000000000006\n", "garbage", ""] {
             let storage = folder(text);
-            assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Mended, "{text:?}");
-            assert_eq!(keep_epoch(&storage, 7).unwrap(), EpochFile::Sound);
+            assert_eq!(keep_epoch(&storage, 7).unwrap(), KeptFile::Mended, "{text:?}");
+            assert_eq!(keep_epoch(&storage, 7).unwrap(), KeptFile::Sound);
             assert_eq!(claim_epoch(&storage, 0).unwrap(), 8);
         }
     }

@@ -13,11 +13,11 @@ mod next_segment;
 mod segment_writer;
 mod shared;
 
-pub(crate) use epoch::{EpochFile, claim_epoch, keep_epoch, was_claimed};
+pub(crate) use epoch::{EPOCH_FILE, KeptFile, claim_epoch, keep_epoch, was_claimed};
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
 pub(crate) use shared::{
-    Confirmations, CopyIdentity, Order, Origin, SharedCounters, SharedJournal,
+    Confirmations, CopyIdentity, JOURNAL_FILE, Order, Origin, SharedCounters, SharedJournal,
 };
 
 use crate::batch::{BATCH_HEADER_BYTES, BatchHeader, seal};

@@ -19,7 +19,9 @@ use crate::segment::{
     SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, index_name, is_index_name,
     parse_segment_name, segment_name,
 };
-use crate::segments::{OpenSegment, Run, build_active, check_next, open_sealed};
+use crate::segments::{
+    OpenSegment, Run, build_active, check_followed, check_next, lost_after, open_sealed,
+};
 use crate::sequencer::{FullSegment, Sequencer};
 use crate::storage::{Storage, StorageFile, read_exact_at};
 use std::io;
@@ -171,11 +173,7 @@ fn check_successor(folder: &Folder) -> Result<(), OpenError> {
     let index = index_name(last);
     match folder.indexes.iter().find(|name| **name >= index) {
         None => Ok(()),
-        Some(found) => {
-            let what =
-                format!("segments after it are missing: {found} was written after they began");
-            Err(OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what }))
-        }
+        Some(found) => Err(lost_after(last, found)),
     }
 }
 
@@ -225,10 +223,14 @@ fn open_full(
     let file = open_file(&**storage, base)?;
     let header = check_base(&*file, &name, base)?;
     let first = OpenSegment::new(base, Some(file));
-    if let Some(index) = open_sealed(&**storage, base, header.salt)?
-        && let Some((run, epoch)) = open_run(storage, bases, &first, index)?
-    {
-        return Ok((run, epoch.max(header.epoch)));
+    if let Some(index) = open_sealed(&**storage, base, header.salt)? {
+        // The end of a copy may be cut off and fetched again.
+        if header.source.is_none() {
+            check_followed(&index, bases)?;
+        }
+        if let Some((run, epoch)) = open_run(storage, bases, &first, index)? {
+            return Ok((run, epoch.max(header.epoch)));
+        }
     }
     if folder.indexes.binary_search(&index_name(base)).is_ok() {
         first.count_mended();

@@ -4,8 +4,8 @@ use super::open_segment::OpenSegment;
 use crate::error::{Corruption, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::recover;
-use crate::segment::index_name;
-use crate::storage::{Storage, StorageFile, write_under};
+use crate::segment::{index_name, segment_name};
+use crate::storage::{DeviceReader, Storage, StorageFile, write_under};
 use std::io;
 use std::sync::Arc;
 use wellspring_types::Position;
@@ -71,6 +71,24 @@ impl ReadAt for IndexFile {
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }
+
+    fn past_cache(&self) -> Option<Arc<dyn ReadAt>> {
+        let device = self.0.past_cache()?;
+        Some(Arc::new(device))
+    }
+}
+
+impl ReadAt for DeviceReader {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.read_at(buf, offset)? < buf.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file_bytes()
+    }
 }
 
 /// A storage file as written by the index.
@@ -92,6 +110,30 @@ pub(crate) fn replace_index(
     write_under(storage, &temporary, |file| write(&NewIndexFile(file)))?;
     storage.rename(&temporary, &name)?;
     Ok(storage.sync_dir()?)
+}
+
+/// Checks that a segment follows those of an index. The index of a log of files is written only
+/// once the next segment holds a batch, so if none follows, the last segments have been lost.
+/// `bases` are those of the index's first segment and of all after it.
+///
+/// # Errors
+/// [`OpenError::Corrupt`], which names the last segment.
+pub(crate) fn check_followed(index: &SealedIndex, bases: &[Position]) -> Result<(), OpenError> {
+    // A damaged index is no evidence.
+    let covered = index.segments().unwrap_or_default();
+    let is_theirs = covered.iter().zip(bases).all(|(extent, &base)| extent.base == base);
+    match bases.last() {
+        Some(&last) if is_theirs && covered.len() >= bases.len() => {
+            Err(lost_after(last, &index_name(bases[0])))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The segments after the last one have been lost: this index was written after they began.
+pub(crate) fn lost_after(last: Position, index: &str) -> OpenError {
+    let what = format!("segments after it are missing: {index} was written after they began");
+    OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what })
 }
 
 /// Opens the index file of a segment; `None` if there is no usable one.

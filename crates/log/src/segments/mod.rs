@@ -5,12 +5,15 @@ mod index_file;
 mod open_segment;
 mod run;
 
-pub(crate) use index_file::{NewIndexFile, build_active, check_next, open_sealed};
+pub(crate) use index_file::{
+    NewIndexFile, build_active, check_followed, check_next, lost_after, open_sealed,
+};
 pub(crate) use open_segment::OpenSegment;
 pub(crate) use run::{IndexOwner, Run};
 
 use crate::error::Corruption;
 use crate::index::Terms;
+use crate::segment::index_name;
 use crate::storage::StorageFile;
 use crate::threads::lock;
 use std::sync::{Arc, Mutex};
@@ -57,6 +60,23 @@ impl Segments {
     pub(crate) fn indexes_mended(&self) -> u64 {
         let runs = self.runs();
         runs.iter().flat_map(|run| run.segments()).map(|segment| segment.indexes_mended()).sum()
+    }
+
+    /// The indexes that have been rebuilt because of damage, each with how often, by position.
+    pub(crate) fn mended(&self) -> Vec<(String, u64)> {
+        let runs = self.runs();
+        let segments = runs.iter().flat_map(|run| run.segments());
+        let counted =
+            segments.map(|segment| (index_name(segment.base()), segment.indexes_mended()));
+        counted.filter(|(_, times)| *times > 0).collect()
+    }
+
+    /// The indexes that have been rebuilt because of damage since this was last asked.
+    pub(crate) fn take_mended(&self) -> Vec<String> {
+        let runs = self.runs();
+        let segments = runs.iter().flat_map(|run| run.segments());
+        let mended = segments.filter(|segment| segment.take_mended() > 0);
+        mended.map(|segment| index_name(segment.base())).collect()
     }
 
     pub(crate) fn push(&self, run: Arc<Run>) {

@@ -17,6 +17,8 @@ pub(crate) struct OpenSegment {
     damage: OnceLock<Corruption>,
     /// How often the index that begins with this segment has been rebuilt.
     indexes_mended: AtomicU64,
+    /// How many of these have been taken note of.
+    mended_noted: AtomicU64,
 }
 
 impl OpenSegment {
@@ -25,8 +27,13 @@ impl OpenSegment {
         if let Some(file) = file {
             let _ = slot.set(file);
         }
-        let (damage, indexes_mended) = (OnceLock::new(), AtomicU64::new(0));
-        Arc::new(OpenSegment { base, file: slot, damage, indexes_mended })
+        Arc::new(OpenSegment {
+            base,
+            file: slot,
+            damage: OnceLock::new(),
+            indexes_mended: AtomicU64::new(0),
+            mended_noted: AtomicU64::new(0),
+        })
     }
 
     pub(crate) fn base(&self) -> Position {
@@ -55,6 +62,12 @@ impl OpenSegment {
     /// How often the index that begins with it has been rebuilt because of damage.
     pub(crate) fn indexes_mended(&self) -> u64 {
         self.indexes_mended.load(Ordering::Relaxed)
+    }
+
+    /// As [`indexes_mended`](Self::indexes_mended), since this was last asked.
+    pub(crate) fn take_mended(&self) -> u64 {
+        let all = self.indexes_mended();
+        all - self.mended_noted.swap(all, Ordering::Relaxed)
     }
 
     /// Counts a rebuilt index.

@@ -1,6 +1,6 @@
 //! Storage in a folder of the operating system.
 
-use super::{Storage, StorageFile};
+use super::{DeviceReader, Storage, StorageFile};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -164,6 +164,10 @@ impl StorageFile for DiskFile {
             }
         }
         Ok(filled)
+    }
+
+    fn past_cache(&self) -> Option<DeviceReader> {
+        DeviceReader::of(&self.0).ok()
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -1,10 +1,12 @@
 //! The interface between the log and files. All disk access of the log uses these two traits, so
 //! that crash and fault tests can replace them.
 
+mod device;
 mod disk;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
+pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
 
 use std::fmt::Debug;
@@ -87,6 +89,12 @@ pub trait StorageFile: Send + Sync + Debug {
     /// An error of the file system.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// A reader of what the device holds, rather than the page cache, for checks of bytes that no
+    /// longer change. `None` if there is no difference, or no descriptor left.
+    fn past_cache(&self) -> Option<DeviceReader> {
+        None
+    }
+
     /// Writes all of `bytes`. May extend the file.
     ///
     /// # Errors
@@ -150,6 +158,17 @@ pub(crate) fn write_under<E: From<io::Error>>(
     write_durably().inspect_err(|_| {
         let _ = storage.remove(temporary);
     })
+}
+
+/// Reads the beginning of a short file as the device has it, up to the length of the buffer.
+///
+/// # Errors
+/// An error of the file system.
+pub(crate) fn read_device(file: &dyn StorageFile, buf: &mut [u8]) -> io::Result<usize> {
+    match file.past_cache() {
+        Some(device) => device.read_at(buf, 0),
+        None => file.read_at(buf, 0),
+    }
 }
 
 /// Reads exactly `len` bytes at `offset`.

@@ -4,12 +4,15 @@
 use crate::oracle::{append, read_all, small_segments};
 use crate::shared::{bodies, node};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::SimulatedStorage;
-use wellspring_log::{Clock, Driver, Log, OpenError, Options, ReadError, Role, TurnProgress};
+use wellspring_log::{
+    Clock, Driver, Log, OpenError, Options, ReadError, Role, ScrubEnd, TurnProgress,
+};
 use wellspring_types::{Event, Position, Query};
 
 /// A manually controlled clock.
@@ -281,4 +284,31 @@ fn a_full_segment_is_durable_before_an_index_is_made_of_it_at_an_opening() {
 /// Flips a bit in a record.
 fn flip(file: &mut [u8]) {
     file[1000] ^= 1;
+}
+
+#[test]
+fn a_scrub_finds_a_damaged_identity_and_the_journal_writes_it_again() {
+    let (world, files, _) = sound_copy();
+    let clock = Arc::<HandClock>::default();
+    let storage = SimulatedStorage::with_contents(1, &files);
+    let log = open(&world, &storage, &clock);
+    run(&log);
+    let mended = || match log.scrub(&mut |_| ControlFlow::Continue(())) {
+        ScrubEnd::Complete(report) if report.damage.is_empty() => report.mended,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mended(), [""; 0]);
+    let sound = storage.contents()["journal"].clone();
+    for at in 0..sound.len() {
+        let file = storage.open("journal").unwrap();
+        file.write_all_at(&[sound[at] ^ 0x10], at as u64).unwrap();
+        assert_eq!(mended(), ["journal"], "byte {at}");
+        run(&log);
+        assert!(storage.contents()["journal"] == sound, "byte {at}");
+    }
+    storage.remove("journal").unwrap();
+    assert_eq!(mended(), ["journal"]);
+    run(&log);
+    assert!(storage.contents()["journal"] == sound);
+    assert_eq!(mended(), [""; 0]);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work};
+use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work, inspect};
 use wellspring_types::{AppendCondition, Event, Query};
 
 /// Number of segments whose indexes become one.
@@ -257,4 +257,37 @@ fn a_panic_while_indexes_are_written_or_merged_does_not_stop_them_for_ever() {
         let all = read_all(&log);
         check(&log, &all);
     }
+}
+
+#[test]
+fn segments_that_are_gone_from_the_end_are_missed_if_an_index_knows_of_them() {
+    let storage = SimulatedStorage::new(3);
+    let log = open(&storage, small_segments()).unwrap();
+    // One index of four segments, one of one, and the segment that is being written.
+    fill(&storage, &log, FAN + 2);
+    log.close();
+    let whole = storage.contents();
+    let segments = names(&storage, ".seg");
+    for gone in 1..segments.len() {
+        let first_gone = &segments[segments.len() - gone];
+        let mut files = whole.clone();
+        files.retain(|name, _| !name.ends_with(".seg") || name < first_gone);
+        // The indexes of what is gone are gone, too.
+        files.retain(|name, _| !name.ends_with(".idx") || name[..20] < first_gone[..20]);
+        let storage = SimulatedStorage::with_contents(3, &files);
+        let refused = match Log::open_on(Arc::new(storage.clone()), small_segments()) {
+            Err(error) => error.to_string(),
+            Ok(log) => panic!("{gone} are gone: it opens and ends at {}", log.head()),
+        };
+        assert!(refused.contains("segments after it are missing"), "{gone}: {refused}");
+        let report = inspect::verify_on(&storage, &mut |_, _| {}).unwrap();
+        let told = report.damage.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(told.len(), 1, "{gone}: {told:?}");
+        assert!(refused.contains(&told[0]), "{gone}: {refused}, {told:?}");
+        assert!(storage.contents() == files, "nothing was changed");
+    }
+    let report = inspect::verify_on(&SimulatedStorage::with_contents(3, &whole), &mut |_, _| {});
+    let report = report.unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.head, log.head());
 }

@@ -113,6 +113,10 @@ fn a_flipped_byte_of_an_index_is_found_and_the_index_rebuilt() {
         let report = scrubbed(&log);
         assert!(report.damage.is_empty(), "{report:?}");
         found += u64::from(log.indexes_mended() > before);
+        let name = index.file_name().unwrap().to_str().unwrap();
+        let is_named = report.mended.iter().any(|mended| mended == name);
+        assert_eq!(is_named, log.indexes_mended() > 0, "round {round}: {report:?}");
+        assert_eq!(scrubbed(&log).mended, [""; 0], "told once");
         assert_eq!(answers(&log), expected, "round {round}");
         log.close();
     }
@@ -124,7 +128,7 @@ fn a_damaged_epoch_is_written_again() {
     let dir = tempfile::tempdir().unwrap();
     let log = filled(dir.path());
     fs::write(dir.path().join("epoch"), "00000000000000000900\n").unwrap();
-    assert!(scrubbed(&log).is_epoch_mended);
-    assert!(!scrubbed(&log).is_epoch_mended);
+    assert_eq!(scrubbed(&log).mended, ["epoch"]);
+    assert_eq!(scrubbed(&log).mended, [""; 0]);
     assert_eq!(fs::read_to_string(dir.path().join("epoch")).unwrap(), "00000000000000000001\n");
 }

@@ -50,6 +50,7 @@ mod doors;
 mod examples;
 mod exit_codes;
 mod exposition;
+mod flipped_bytes;
 mod following;
 mod foreign_tokens;
 mod freshness;
@@ -104,6 +105,7 @@ mod links_refused;
 mod links_retry;
 mod logins;
 mod metrics;
+mod missing_end;
 mod nodes;
 mod numbered;
 #[cfg(feature = "otlp")]

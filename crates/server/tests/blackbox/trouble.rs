@@ -169,7 +169,8 @@ fn a_damaged_index_costs_a_reader_nothing_and_is_told() {
         let page = client.get(&format!("/v1/events{query}")).unwrap().expect(200);
         assert!(!page["events"].as_array().unwrap().is_empty());
     }
-    server.logged(&["damaged indexes were rebuilt", "main"]);
+    let name = index.file_name().unwrap().to_str().unwrap();
+    server.logged(&["a damaged index was rebuilt", "main", name]);
     assert_eq!(figure(&mut client, "wellspring_log_indexes_mended_total{log=\"main\"}"), 1);
     assert_eq!(figure(&mut client, "wellspring_log_damaged_segments{log=\"main\"}"), 0);
     ready_becomes(&server, 200);

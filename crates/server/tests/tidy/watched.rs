@@ -231,7 +231,9 @@ fn prometheus_takes_the_rules() {
             Err(error) => {
                 let is_required = std::env::var_os("WELLSPRING_TEST_REQUIRE_PROMTOOL").is_some();
                 assert!(!is_required, "promtool: {error}");
-                return eprintln!("SKIPPED: promtool is not installed, so Prometheus reads no rule");
+                return eprintln!(
+                    "SKIPPED: promtool is not installed, so Prometheus reads no rule"
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ mod visitor;
 
 pub(crate) use path::{RedirectContext, fast_path};
 pub(crate) use refusal::{deleted, unknown, with_error};
-pub(crate) use visitor::VisitorKeys;
+pub(crate) use visitor::{VisitorKeys, kept_file as visitor_key_file};
 
 use std::sync::Arc;
 use wellspring_host::names::MAIN;

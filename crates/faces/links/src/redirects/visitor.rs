@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_host::cluster::ClusterKey;
+use wellspring_host::kept_file::{FileCheck, KeptFile};
 use wellspring_host::{hex, random};
+use wellspring_log::storage::DeviceReader;
 
 /// Length of a UTC day, µs.
 const DAY_US: u64 = 86_400_000_000;
@@ -210,6 +212,33 @@ impl VisitorKeys {
             }
         };
     }
+
+    /// Compares the file with the key in use, and writes it again if it holds anything else. Only
+    /// this process writes it.
+    fn keep(&self) -> io::Result<FileCheck> {
+        let Source::Drawn { path, on_disk } = &self.source else { return Ok(FileCheck::Sound) };
+        let on_disk = lock(on_disk);
+        let key = *lock(&self.current);
+        if on_disk.generation != Some(key.generation) {
+            // It is about to be replaced.
+            return Ok(FileCheck::Sound);
+        }
+        match DeviceReader::read_file(path, SCRUBBED_BYTES as usize) {
+            Ok(found) if found == line(&key).as_bytes() => return Ok(FileCheck::Sound),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        replace(path, &key)?;
+        Ok(FileCheck::Mended)
+    }
+}
+
+/// The file of the keys, to be checked; `None` if they are derived.
+pub(crate) fn kept_file(keys: &Arc<VisitorKeys>) -> Option<KeptFile> {
+    let Source::Drawn { .. } = keys.source else { return None };
+    let keys = Arc::clone(keys);
+    Some(KeptFile::new(FILE, move |_| keys.keep()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -223,6 +252,14 @@ fn read(bytes: &[u8]) -> Option<VisitorKey> {
     Some(VisitorKey { day: day.parse().ok()?, generation: 0, secret: *secret })
 }
 
+/// The content of the file.
+fn line(key: &VisitorKey) -> String {
+    let mut line = format!("{} ", key.day);
+    hex::push(&mut line, &key.secret);
+    line.push('\n');
+    line
+}
+
 /// The temporary file that replaces it.
 fn replacement(path: &Path) -> PathBuf {
     path.with_extension("new")
@@ -234,9 +271,7 @@ fn replacement(path: &Path) -> PathBuf {
 fn replace(path: &Path, key: &VisitorKey) -> io::Result<()> {
     let new = replacement(path);
     remove(&new)?;
-    let mut line = format!("{} ", key.day);
-    hex::push(&mut line, &key.secret);
-    line.push('\n');
+    let line = line(key);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     file.write_all(line.as_bytes())?;
     drop(file);
@@ -385,6 +420,31 @@ mod tests {
             let made = name(VisitorKeys::open(dir.path(), NOON_US).unwrap());
             assert_eq!(name(VisitorKeys::open(dir.path(), NOON_US).unwrap()), made, "{rubbish:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_rots_is_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = VisitorKeys::open(dir.path(), NOON_US).unwrap();
+        let file = dir.path().join(FILE);
+        let good = fs::read(&file).unwrap();
+        assert_eq!(keys.keep().unwrap(), FileCheck::Sound);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&file, bad).unwrap();
+            assert_eq!(keys.keep().unwrap(), FileCheck::Mended, "byte {at}");
+            assert!(fs::read(&file).unwrap() == good, "byte {at}");
+        }
+        fs::remove_file(&file).unwrap();
+        assert_eq!(keys.keep().unwrap(), FileCheck::Mended);
+        assert_eq!(keys.keep().unwrap(), FileCheck::Sound);
+        // A new day: the file is replaced by its own rules.
+        keys.at(NOON_US + DAY_US);
+        assert_eq!(keys.keep().unwrap(), FileCheck::Sound);
+        keys.turn(NOON_US + DAY_US);
+        assert_eq!(keys.keep().unwrap(), FileCheck::Sound);
+        assert!(fs::read(&file).unwrap() != good);
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl SharedJournal {
     /// Performs the tasks that are due: questions, claims, heartbeats, stepping down, offers.
     pub(super) fn attend(&mut self) {
         let now_us = self.now_us();
-        if self.identity_due_us.is_some_and(|due_us| now_us >= due_us) {
+        let is_lost = self.counters.is_identity_lost.swap(false, Ordering::Relaxed);
+        if is_lost || self.identity_due_us.is_some_and(|due_us| now_us >= due_us) {
             self.write_identity(now_us);
         }
         self.ask(now_us);

@@ -12,10 +12,10 @@
 
 use crate::shared::entry::ClusterId;
 use crate::shared::rule::Claimant;
-use crate::storage::{Storage, replace_file};
+use crate::storage::{Storage, read_device, replace_file};
 use std::io;
 
-const JOURNAL_FILE: &str = "journal";
+pub(crate) const JOURNAL_FILE: &str = "journal";
 /// Maximum size of the file: names are limited by what fits into a claim.
 const LARGEST_BYTES: usize = 8 << 10;
 
@@ -39,7 +39,7 @@ impl CopyIdentity {
             Err(error) => return Err(error),
         };
         let mut bytes = vec![0; LARGEST_BYTES];
-        let len = file.read_at(&mut bytes, 0)?;
+        let len = read_device(&*file, &mut bytes)?;
         let text = std::str::from_utf8(&bytes[..len]).ok();
         let invalid = || {
             let what = "the file journal is damaged: it does not name a cluster and a log";

@@ -19,7 +19,7 @@ mod copy;
 mod offers;
 
 pub(crate) use confirmations::Confirmations;
-pub(crate) use copy::CopyIdentity;
+pub(crate) use copy::{CopyIdentity, JOURNAL_FILE};
 
 use crate::history::history_of_cluster;
 use crate::journal::{
@@ -38,7 +38,7 @@ use crate::storage::{Storage, StorageFile};
 use offers::Offers;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -73,6 +73,8 @@ pub(crate) struct SharedCounters {
     pub(crate) foreign_batches: AtomicU64,
     /// The pending order about the lead.
     pub(crate) told: OrderSlot,
+    /// A check found the file with the copy's identity damaged; the journal writes it again.
+    pub(crate) is_identity_lost: AtomicBool,
 }
 
 /// An order about the lead. A later order replaces an earlier one.
