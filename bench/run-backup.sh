@@ -34,13 +34,16 @@ bytes=$(cat "$data"/logs/*/*.seg | wc -c)
     # Appends of one event from 16 connections, durable, with a backup running and without, in turns.
     body='{"events":[{"type":"T","tags":["a:1"],"data":{"n":1}}]}'
     load() { "$wellspring" bench "$url/v1/append" -m POST -H 'Content-Type: application/json' -d "$body" -c 16 --duration "${secs}s" --rate 1500 -q 2> /dev/null | grep -o 'p99 [0-9.]* *[a-zµ]*' | head -1; }
+    # during RATE: the same while backup follows backup, each to a folder of its own.
+    during() {
+        ( for (( n = 0; ; n++ )); do "$wellspring" backup --url "$url" --to "$work/during/$n" "$@" 2> /dev/null || true; done ) & loop=$!
+        load
+        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
+        rm -rf "$work/during"; sync; sleep 1
+    }
     for (( round = 0; round < rounds; round++ )); do
         echo "- appends at 1,500/s, quiet: $(load)"
-        ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" 2> /dev/null || true; done ) & loop=$!
-        echo "- appends at 1,500/s, during backups without a limit: $(load)"
-        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
-        ( while :; do rm -rf "$work/b2"; "$wellspring" backup --url "$url" --to "$work/b2" --rate 67108864 2> /dev/null || true; done ) & loop=$!
-        echo "- appends at 1,500/s, during backups at 64 MiB/s: $(load)"
-        kill "$loop" 2> /dev/null || true; wait "$loop" 2> /dev/null || true
+        echo "- appends at 1,500/s, during backups without a limit: $(during)"
+        echo "- appends at 1,500/s, during backups at 64 MiB/s: $(during --rate 67108864)"
     done
 } | tee -a "$work/report"

@@ -1,24 +1,20 @@
 //! Backups in a folder.
 
+use super::piecewise_file::PiecewiseFile;
 use super::{PendingFile, Store, not_found};
 use crate::fault::{BackupError, Outcome};
 use crate::names::is_own_file;
 use crate::places::folder_of_logs;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 use wellspring_log::storage::create_folder;
 
 const LOCK: &str = "LOCK";
 /// How the name of a file ends while it is written.
 const UNFINISHED: &str = ".tmp";
 const BUFFER_BYTES: usize = 1 << 20;
-/// Bytes between two requests to the system to begin writing: otherwise all of a large file would
-/// be written at its end, and appends of a log on the same device would wait for it.
-const FLUSH_BYTES: u64 = 8 << 20;
 
 /// A folder that holds backups. Only its owner can read what is written to it.
 #[derive(Debug)]
@@ -173,9 +169,7 @@ impl Store for FolderStore {
         let mut options = File::options();
         options.create(true).truncate(true).write(true).mode(0o600);
         let file = options.open(&temporary).map_err(failed)?;
-        let flusher = Flusher::of(&file).map_err(failed)?;
-        let flushed = Flushed { file, written: 0, flusher };
-        let file = BufWriter::with_capacity(BUFFER_BYTES, flushed);
+        let file = PiecewiseFile::new(file).map_err(failed)?;
         Ok(Box::new(PendingPath { file: Some(file), temporary, path }))
     }
 
@@ -189,68 +183,9 @@ impl Store for FolderStore {
     }
 }
 
-/// A file whose bytes are handed to the device as they come.
-struct Flushed {
-    file: File,
-    written: u64,
-    flusher: Flusher,
-}
-
-/// A thread that has the device write what is in memory, while more comes.
-struct Flusher {
-    wake: Option<SyncSender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Flusher {
-    #[allow(clippy::disallowed_methods)] // ends with its file
-    fn of(file: &File) -> io::Result<Flusher> {
-        let file = file.try_clone()?;
-        // One request waits at most: it covers what came meanwhile.
-        let (wake, woken) = sync_channel(1);
-        let run = move || {
-            // The last barrier, when the file is finished, tells of errors.
-            woken.iter().for_each(|()| drop(file.sync_data()));
-        };
-        let thread = thread::Builder::new().name("backup-flush".into()).spawn(run)?;
-        Ok(Flusher { wake: Some(wake), thread: Some(thread) })
-    }
-
-    fn flush(&self) {
-        if let Some(wake) = &self.wake {
-            let _ = wake.try_send(());
-        }
-    }
-}
-
-impl Drop for Flusher {
-    fn drop(&mut self) {
-        self.wake.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Write for Flushed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let got = self.file.write(bytes)?;
-        let before = self.written / FLUSH_BYTES;
-        self.written += got as u64;
-        if self.written / FLUSH_BYTES > before {
-            self.flusher.flush();
-        }
-        Ok(got)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 struct PendingPath {
     /// Taken when it is finished.
-    file: Option<BufWriter<Flushed>>,
+    file: Option<PiecewiseFile>,
     temporary: PathBuf,
     path: PathBuf,
 }
@@ -269,8 +204,7 @@ impl PendingFile for PendingPath {
     fn finish(mut self: Box<Self>) -> Outcome<()> {
         let file = self.file.take().expect("finished once");
         let named = || -> io::Result<()> {
-            let flushed = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            flushed.file.sync_all()?;
+            file.finish()?;
             fs::rename(&self.temporary, &self.path)?;
             File::open(self.path.parent().expect("a name below the folder"))?.sync_all()
         };

@@ -2,6 +2,7 @@
 
 mod archive;
 mod folder;
+mod piecewise_file;
 #[cfg(feature = "s3")]
 mod s3;
 
