@@ -32,6 +32,7 @@ fn main() {
         sink_name: "rate".into(),
         identity: "rate".into(),
         log_name: "main".into(),
+        history: None,
         target: WebhookTarget {
             url: format!("http://{}/hook", receiver()),
             secret: Some("signing".into()),

@@ -7,7 +7,7 @@ use serde_json::to_writer;
 use std::io::Write as _;
 use wellspring_kafka::{Header, OutgoingRecord, partition_of};
 use wellspring_log::RecordView;
-use wellspring_types::{DataKind, EventId, Position};
+use wellspring_types::{DataKind, EventId, HistoryId, Position};
 
 const LOG: &str = "wellspring-log";
 const POSITION: &str = "wellspring-position";
@@ -34,6 +34,8 @@ const NAMES_BYTES: usize = LOG.len()
 pub(super) struct RecordFormat {
     /// The log's name, sent as a header.
     pub(super) log_name: String,
+    /// Its history, if that is known.
+    pub(super) history: Option<HistoryId>,
     pub(super) topic: String,
     pub(super) payload: PayloadFormat,
     pub(super) partition_by: Option<String>,
@@ -133,7 +135,7 @@ impl Batch {
         let key_end = bytes.len();
         let content_type = match (format.payload, event.kind()) {
             (PayloadFormat::CloudEvents, _) => {
-                cloud_event(bytes, &format.log_name, event);
+                cloud_event(bytes, (&format.log_name, format.history), event);
                 "application/cloudevents+json"
             }
             (PayloadFormat::Data, kind) => {

@@ -8,6 +8,7 @@ use wellspring_types::Event;
 fn batch(payload: PayloadFormat, partition_by: Option<&str>) -> Batch {
     Batch::new(RecordFormat {
         log_name: "orders".into(),
+        history: None,
         topic: "t".into(),
         payload,
         partition_by: partition_by.map(str::to_owned),

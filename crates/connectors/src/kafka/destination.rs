@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_kafka::{Cluster, FaultKind, Producer, TopicDescription};
 use wellspring_log::{Clock, RecordView};
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 /// Maximum number of events in a batch, and of their bytes in the log.
 const BATCH_EVENTS: usize = 10_000;
@@ -37,6 +37,8 @@ pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Cluster>, Fault> + Send>;
 pub struct KafkaDestinationSettings {
     /// The log's name, sent as a header of each record.
     pub log_name: String,
+    /// Its history, in the ids of documents of events without ids; `None`: not known yet.
+    pub history: Option<HistoryId>,
     /// Identifies this sink among all that use the cluster: key of its cursor and, after
     /// `wellspring-`, its transactional id. Two destinations with the same identity fence each
     /// other.
@@ -104,6 +106,7 @@ impl KafkaDestination {
         let target = settings.target;
         let format = RecordFormat {
             log_name: settings.log_name.clone(),
+            history: settings.history,
             topic: target.topic.clone(),
             payload: settings.format,
             partition_by: settings.partition_by,

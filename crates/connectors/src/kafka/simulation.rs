@@ -120,6 +120,7 @@ impl Bench {
     pub(super) fn settings(&self) -> KafkaDestinationSettings {
         KafkaDestinationSettings {
             log_name: "main".into(),
+            history: None,
             identity: IDENTITY.into(),
             sink_name: "orders".into(),
             generation: self.generation,

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::to_writer;
 use wellspring_log::RecordView;
-use wellspring_types::DataKind;
 use wellspring_types::moment::push_rfc3339;
+use wellspring_types::{DataKind, HistoryId};
 
 /// The event's key: the text after `prefix` and a colon in its first such tag.
 #[must_use]
@@ -26,15 +26,24 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends an event as a CloudEvents 1.0 document (<https://github.com/cloudevents/spec>, JSON
-/// format) with the same extensions as `wellspring export`: position, tags, time and metadata.
-pub fn cloud_event(out: &mut Vec<u8>, log: &str, event: &RecordView<'_>) {
+/// format) with the same extensions as `wellspring export`: position, tags, time and metadata. An
+/// event without an id gets one that no event of another log has: `position@history`.
+pub fn cloud_event(
+    out: &mut Vec<u8>,
+    (log, history): (&str, Option<HistoryId>),
+    event: &RecordView<'_>,
+) {
     let tag = |name: &str| partition_key(event, name);
     let mut moment = Vec::with_capacity(27);
     push_rfc3339(&mut moment, event.recorded_at_us());
     let moment = std::str::from_utf8(&moment).expect("digits and signs");
     let position = event.position().to_string();
     out.extend_from_slice(b"{\"specversion\":\"1.0\"");
-    let id = event.id().map_or_else(|| format!("{log}-{position}"), |id| id.to_string());
+    let id = match (event.id(), history) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(history)) => format!("{position}@{history}"),
+        (None, None) => format!("{log}-{position}"),
+    };
     push_member(out, "id", &id);
     match tag("source") {
         Some(source) => push_member(out, "source", source),
@@ -96,7 +105,7 @@ mod tests {
         event.metadata.push(("trace".into(), "x\ny".into()));
         let events = encoded(&event);
         let mut out = Vec::new();
-        cloud_event(&mut out, "main", &events.iter().next().expect("one"));
+        cloud_event(&mut out, ("main", None), &events.iter().next().expect("one"));
         let text = std::str::from_utf8(&out).expect("UTF-8");
         assert!(text.contains(r#""data":{"n":1.50}"#), "{text}");
         let document: serde_json::Value = serde_json::from_slice(&out).expect(text);
@@ -106,5 +115,19 @@ mod tests {
         assert_eq!(document["id"], "6f1ed002-ab5b-4c53-8f3d-2f7d0b0d9a11");
         assert_eq!(document["wellspringtags"], r#"["subject:a\"b","order:1"]"#);
         assert_eq!(document["wellspringmetadata"], r#"{"trace":"x\ny"}"#);
+    }
+
+    #[test]
+    fn an_event_without_an_id_gets_one_that_names_the_history() {
+        let events = encoded(&Event::json("T", &[], "1"));
+        let id = |history| {
+            let mut out = Vec::new();
+            cloud_event(&mut out, ("main", history), &events.iter().next().expect("one"));
+            let document: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+            document["id"].as_str().expect("a text").to_owned()
+        };
+        let (one, other) = (id(Some(HistoryId(1))), id(Some(HistoryId(2))));
+        assert!(one.ends_with("@0000000000000001"), "{one}");
+        assert_ne!(one, other);
     }
 }

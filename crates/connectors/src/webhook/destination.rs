@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellspring_log::{Clock, RecordView};
 use wellspring_tls::{ClientTerms, TermsFault, pem};
+use wellspring_types::HistoryId;
 use wellspring_types::url::Scheme;
 use zeroize::Zeroizing;
 
@@ -37,6 +38,8 @@ pub struct WebhookDestinationSettings {
     pub identity: String,
     /// The log's name, for headers and documents.
     pub log_name: String,
+    /// Its history, in the ids of documents of events without ids; `None`: not known yet.
+    pub history: Option<HistoryId>,
     /// The target.
     pub target: WebhookTarget,
     /// The content of a body.
@@ -106,6 +109,7 @@ impl WebhookDestination {
     ) -> WebhookDestination {
         let form = MessageForm {
             log_name: settings.log_name.clone(),
+            history: settings.history,
             identity: key_part(&settings.identity),
             format: settings.format,
             partition_by: settings.partition_by,

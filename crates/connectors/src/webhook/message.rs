@@ -5,7 +5,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use std::fmt::Write as _;
 use wellspring_log::RecordView;
-use wellspring_types::{DataKind, Position};
+use wellspring_types::{DataKind, HistoryId, Position};
 
 pub(super) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(super) static LOG: HeaderName = HeaderName::from_static("wellspring-log");
@@ -21,6 +21,8 @@ const MAX_TAGS_HEADER_BYTES: usize = 7 << 10;
 pub(super) struct MessageForm {
     /// The log's name in documents.
     pub(super) log_name: String,
+    /// Its history, if that is known.
+    pub(super) history: Option<HistoryId>,
     /// The sink's identity as the first part of idempotency keys ([`key_part`]).
     pub(super) identity: String,
     /// The content of a body.
@@ -64,7 +66,7 @@ impl MessageForm {
         let (content_type, body) = match (self.format, event.kind()) {
             (PayloadFormat::CloudEvents, _) => {
                 let mut document = Vec::with_capacity(event.data().len() + 512);
-                cloud_event(&mut document, &self.log_name, event);
+                cloud_event(&mut document, (&self.log_name, self.history), event);
                 ("application/cloudevents+json", Bytes::from(document))
             }
             (PayloadFormat::Data, DataKind::Json) => {
@@ -164,6 +166,7 @@ mod tests {
     fn message(event: &Event, format: PayloadFormat) -> Message {
         let form = MessageForm {
             log_name: "main".into(),
+            history: None,
             identity: key_part("a.b/c d"),
             format,
             partition_by: Some("order".into()),

@@ -92,6 +92,7 @@ impl Bench {
     pub(crate) fn pump(&self) -> (Pump, Running) {
         let destination = KafkaDestinationSettings {
             log_name: "main".into(),
+            history: None,
             identity: format!("c1/main/{}", self.topic),
             sink_name: self.topic.clone(),
             generation: 1,

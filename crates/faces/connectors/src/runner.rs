@@ -243,6 +243,7 @@ fn destination(
     around: &Surroundings,
     (dead_letter_log, status): (Option<Log>, &Arc<Status>),
 ) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
+    let history = around.host.node.get(&sink.log).and_then(|log| log.history());
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
     let cursor = || Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())) as Box<_>;
     match sink.target {
@@ -256,6 +257,7 @@ fn destination(
                 sink_name: key.name.clone(),
                 identity,
                 log_name: sink.log,
+                history,
                 generation: connector.generation,
                 target,
                 format: sink.format,
@@ -273,6 +275,7 @@ fn destination(
                 sink_name: key.name.clone(),
                 identity,
                 log_name: sink.log,
+                history,
                 target,
                 format: sink.format,
                 partition_by: sink.partition_by,

@@ -70,6 +70,7 @@ impl Bench {
             sink_name: "shipping".into(),
             identity: "cluster.main/shipping".into(),
             log_name: "main".into(),
+            history: None,
             target,
             format: PayloadFormat::Data,
             partition_by: Some("key".into()),
