@@ -107,7 +107,7 @@ fn of_damage(name: &str, damage: &[Corruption]) -> Option<Problem> {
         more => format!(", and {more} more segments are"),
     };
     let detail = format!(
-        "of {name}, {first}{more}; wellspring verify lists all damage. Stop the server, run \
+        "log {name}: {first}{more}; wellspring verify lists all damage. Stop the server, run \
          `wellspring mend` with a backup, and restart"
     );
     let mut file = Vec::new();

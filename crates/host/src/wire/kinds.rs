@@ -231,7 +231,7 @@ crate::kinds! {
     DAMAGED 503 "damaged" "Reads have found damaged data" Retry::No,
         "Reads have found bytes on disk that differ from what was written.",
         "Stop the server and run wellspring mend with a backup; wellspring verify lists all damage.",
-        "of main, 00000000000000000001.seg is damaged; wellspring verify lists all damage. Stop the server, run `wellspring mend` with a backup, and restart";
+        "log main: 00000000000000000001.seg is damaged; wellspring verify lists all damage. Stop the server, run `wellspring mend` with a backup, and restart";
     MENDED 200 "mended" "A damaged file was mended" Retry::No,
         "A file that is derived from events, or that the server holds in memory, was damaged on disk. The server wrote it again. No data was lost, and nothing waits.",
         "Check the device: it has changed what was written. The warning ends when a whole background pass finds nothing.",
