@@ -24,6 +24,7 @@ mod connector;
 mod credentials;
 mod exit;
 mod export;
+mod folder_owner;
 pub mod help;
 mod import;
 mod inspect;

@@ -4,6 +4,7 @@ use super::folder::Folder;
 use super::server::Server;
 use crate::credentials::Credentials;
 use crate::exit::Failure;
+use crate::folder_owner::keeping_owner;
 use crate::server::{DEFAULT_URL, endpoint};
 use crate::span::End;
 use serde::Deserialize;
@@ -43,6 +44,20 @@ impl StoreArgs {
     pub(super) fn with_password_of(&self, account: &AccountName, file: &Path) -> Option<StoreArgs> {
         let credentials = self.credentials.with_password_of(account.as_str(), file)?;
         Some(StoreArgs { credentials, ..self.clone() })
+    }
+
+    /// Does work on the store. What root writes in a data folder belongs to the folder's owner.
+    ///
+    /// # Errors
+    /// Those of the work, or of the file system.
+    pub(super) fn keeping_owner<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match &self.data {
+            Some(data) => keeping_owner(data, work),
+            None => work(),
+        }
     }
 
     /// Opens the store.

@@ -100,6 +100,10 @@ fn key_id(text: &str) -> Result<KeyId, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {
+    args.store.keeping_owner(|| execute(args))
+}
+
+fn execute(args: &TokenArgs) -> Result<(), Failure> {
     let mut store = args.store.store(IfMissing::Fail)?;
     match &args.what {
         TokenCommand::Create { role, log, expires, account, label } => {

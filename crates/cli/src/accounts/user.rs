@@ -124,6 +124,10 @@ fn grant(text: &str) -> Result<Grant, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &UserArgs) -> Result<(), Failure> {
+    args.store.keeping_owner(|| execute(args))
+}
+
+fn execute(args: &UserArgs) -> Result<(), Failure> {
     let store = |if_missing| args.store.store(if_missing);
     match &args.what {
         UserCommand::Add { name, roles, password_file, no_password } => {
