@@ -6,12 +6,12 @@ use crate::store::Store;
 use crate::verify::check_end;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
-use wellspring_log::history_of_salt;
-use wellspring_log::segment::segment_name;
+use wellspring_log::segment::{index_name, parse_segment_name, segment_name};
 use wellspring_log::segment_reader::SegmentReader;
+use wellspring_log::{LostEnd, history_of_salt};
 use wellspring_types::Position;
 
 /// A segment that was replaced.
@@ -27,12 +27,69 @@ pub struct MendedSegment {
     pub own_bytes: u64,
 }
 
+/// What has become of the events that were recorded after a backup, once segments are mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaterEvents {
+    /// They are in the files that are there.
+    Kept,
+    /// The end of the log is put back from the backup, so nobody knows. The log has to get
+    /// [another history](crate::renew::renew_history), or it would give positions twice.
+    Unknown,
+}
+
+/// What will have become of later events when the segments with these bases are mended, in the
+/// folder of a log whose end is lost as this evidence says.
+///
+/// # Errors
+/// [`BackupError::Io`].
+pub fn later_events(
+    log: &LogBackup,
+    dir: &Path,
+    bases: &[Position],
+    lost_end: Option<&LostEnd>,
+) -> Outcome<LaterEvents> {
+    let reading = || BackupError::io(format!("reading {}", dir.display()));
+    let mut last = bases.iter().copied().max();
+    for entry in fs::read_dir(dir).map_err(reading())? {
+        let name = entry.map_err(reading())?.file_name();
+        last = last.max(name.to_str().and_then(parse_segment_name));
+    }
+    let mended = log
+        .segments
+        .iter()
+        .find(|segment| Some(segment.base) == last && bases.contains(&segment.base));
+    let Some(mended) = mended else { return Ok(LaterEvents::Kept) };
+    let file_bytes = fs::metadata(dir.join(segment_name(mended.base))).map(|file| file.len());
+    match file_bytes {
+        Ok(bytes) if bytes >= mended.bytes && lost_end.is_none() => Ok(LaterEvents::Kept),
+        _ => Ok(LaterEvents::Unknown),
+    }
+}
+
+/// Leaves evidence in the folder that the log may have had more events than the backup: an empty
+/// index. No server starts until the log has another history, should the machine stop on the way.
+///
+/// # Errors
+/// [`BackupError::Io`].
+pub fn mark_lost_end(log: &LogBackup, dir: &Path) -> Outcome<()> {
+    let path = dir.join(index_name(log.head + 1));
+    let mut options = File::options();
+    let marked = options
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mark| mark.sync_all())
+        .and_then(|()| File::open(dir)?.sync_all());
+    marked.map_err(BackupError::io(format!("writing {}", path.display())))
+}
+
 /// Replaces the segment with this base in the folder of a log, which no process may have open: its
 /// bytes up to where the backup ends come from the backup, those recorded later from the file. The
 /// result is verified before it takes the file's place.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if the backup is one of another history, or lacks the segment;
+/// [`BackupError::Unfit`] if the backup is one of another history or course, or lacks the segment;
 /// [`BackupError::Damaged`] if the result would be damaged, too: the damage is later than the
 /// backup. The folder is unchanged then.
 pub fn mend(
@@ -48,6 +105,7 @@ pub fn mend(
              reaches position {head}. Restore it to another folder, or mend from a newer backup"
         )));
     };
+    check_same_history(log, dir)?;
     let path = dir.join(segment_name(base));
     let mended = path.with_extension("seg.tmp");
     let own_bytes = compose(store, log, segment, &path, &mended);
@@ -60,7 +118,6 @@ pub fn mend(
     };
     let kept_as = path.exists().then(|| free_name(&path));
     let replaced = || -> io::Result<()> {
-        keep_owner(if path.exists() { &path } else { dir }, &mended)?;
         // A second name, so that one rename decides: a crash leaves the old file or the new one.
         if let Some(kept_as) = &kept_as {
             fs::hard_link(&path, kept_as)?;
@@ -79,15 +136,6 @@ fn free_name(path: &Path) -> PathBuf {
     names.find(|name| !name.exists()).expect("there are endless numbers")
 }
 
-/// Gives a file the owner of another: `mend` may run as root, and the server does not.
-pub(crate) fn keep_owner(of: &Path, file: &Path) -> io::Result<()> {
-    let (before, now) = (fs::metadata(of)?, fs::metadata(file)?);
-    if (before.uid(), before.gid()) == (now.uid(), now.gid()) {
-        return Ok(());
-    }
-    chown(file, Some(before.uid()), Some(before.gid()))
-}
-
 /// Writes the backup's bytes, then what the file has beyond them; returns the number of the latter.
 fn compose(
     store: &mut dyn Store,
@@ -98,7 +146,6 @@ fn compose(
 ) -> Outcome<u64> {
     let file = segment.file(&log.history);
     let writing = || BackupError::io(format!("writing {}", mended.display()));
-    check_same_history(path, log)?;
     check_same_course(store, &file, segment, path)?;
     let mut options = File::options();
     options.create(true).truncate(true).write(true).mode(0o600);
@@ -124,9 +171,13 @@ fn compose(
     Ok(own_bytes)
 }
 
-/// The history of the log in the folder, from its first segment, if that can be read.
-fn check_same_history(path: &Path, log: &LogBackup) -> Outcome<()> {
-    let first = path.with_file_name(segment_name(1));
+/// Checks that the log in the folder has the history of the backup, if its first segment can be
+/// read.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if it has another one.
+pub fn check_same_history(log: &LogBackup, dir: &Path) -> Outcome<()> {
+    let first = dir.join(segment_name(1));
     let Ok(file) = File::open(&first) else { return Ok(()) };
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let Ok(reader) = SegmentReader::begin(BufReader::new(file), "first", 1, bytes) else {

@@ -1,17 +1,17 @@
-//! A new history for a log whose folder was put back by a snapshot of its file system: nothing in
-//! it tells that events were lost, so whoever put it back has to say so.
+//! A new history for a log that goes on without its last events: its folder was put back by a
+//! snapshot of its file system, which nothing in it tells, or its last segments are gone.
 
 use crate::fault::{BackupError, Outcome};
-use crate::mend::keep_owner;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wellspring_log::segment::{draw_salt, segment_name};
 use wellspring_log::segment_copy::SegmentCopy;
 use wellspring_log::segment_reader::SegmentReader;
-use wellspring_log::{Log, OpenError, Options, history_of_salt};
-use wellspring_types::Position;
+use wellspring_log::storage::{DiskStorage, Storage as _};
+use wellspring_log::{Log, OpenError, Options, history_of_salt, inspect};
+use wellspring_types::{HistoryId, Position};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -30,29 +30,69 @@ pub struct RenewedLog {
 /// segment is written anew with another salt, verified on the way, and gets its place with one
 /// rename. The next opening builds the index of that segment anew.
 ///
+/// The log may have lost its end: it goes on without the missing segments. The indexes that know
+/// of them are removed, once the log has another history; snapshots of views are the caller's.
+///
 /// # Errors
 /// [`BackupError::Unfit`] if a process has the log open or it is a copy of a shared log;
-/// [`BackupError::Damaged`] if its first segment is damaged. The log is unchanged then.
+/// [`BackupError::Damaged`] if its first segment is damaged, or anything in a log that has lost its
+/// end. The log is unchanged then.
 pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
-    let shown = dir.display();
     // The opening removes what a crash has left at the end.
-    let log = Log::open(dir, Options::default()).map_err(|error| of_opening(dir, error))?;
-    let extent = log.extent_now();
-    let (Some(before), Some(first)) = (extent.history, extent.segments.first()) else {
-        return Err(BackupError::Unfit(format!("the log in {shown} has no history")));
+    let (head, end) = match Log::open(dir, Options::default()) {
+        Ok(log) => {
+            log.close();
+            (log.head(), End::There)
+        }
+        Err(OpenError::EndLost(_)) => (sound_head(dir)?, End::Lost),
+        Err(error) => return Err(of_opening(dir, error)),
     };
-    let name = segment_name(first.base());
+    let storage = DiskStorage::existing(dir)
+        .map_err(BackupError::io(format!("opening {}", dir.display())))?;
+    storage.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => in_use(dir),
+        _ => BackupError::Io { doing: format!("locking {}", dir.display()), error },
+    })?;
+    let (before, history) = renew_first(dir)?;
+    storage.unlock();
+    if let End::Lost = end {
+        forget_lost_end(dir)?;
+    }
+    Ok(RenewedLog { head, history_before: before.to_string(), history: history.to_string() })
+}
+
+/// Whether a log still has its last segments.
+enum End {
+    There,
+    Lost,
+}
+
+/// The last position of a log that has lost its end and is intact up to there.
+fn sound_head(dir: &Path) -> Outcome<Position> {
+    let report = inspect::verify(dir, &mut |_, _| ()).map_err(|error| of_opening(dir, error))?;
+    match report.damage.into_iter().next() {
+        Some(damage) => Err(of_opening(dir, OpenError::Corrupt(damage))),
+        None => Ok(report.head),
+    }
+}
+
+/// Writes the first segment anew with another salt; returns the histories before and now.
+fn renew_first(dir: &Path) -> Outcome<(HistoryId, HistoryId)> {
+    let name = segment_name(1);
     let path = dir.join(&name);
     let renewed = path.with_extension("seg.tmp");
-    let reading = |error| BackupError::Io { doing: format!("reading {}", path.display()), error };
     let writing = || BackupError::io(format!("writing {}", renewed.display()));
     let of_segment = |fault| BackupError::of_segment(&name, fault);
+    let scanned = inspect::batches(dir, 1, &mut |_| ()).map_err(|error| of_opening(dir, error))?;
+    let before = scanned.header;
+    if before.source.is_some() {
+        let what = format!("{} holds a copy of a shared log", dir.display());
+        return Err(BackupError::Unfit(what));
+    }
     let source =
-        first.read_from(0).map_err(|error| reading(io::Error::other(error.to_string())))?;
-    let bytes = source.remaining();
-    let source = BufReader::with_capacity(BUFFER_BYTES, source);
-    let mut reader =
-        SegmentReader::begin(source, &name, first.base(), bytes).map_err(of_segment)?;
+        File::open(&path).map_err(BackupError::io(format!("reading {}", path.display())))?;
+    let source = BufReader::with_capacity(BUFFER_BYTES, source.take(scanned.end));
+    let mut reader = SegmentReader::begin(source, &name, 1, scanned.end).map_err(of_segment)?;
     let salt = draw_salt();
     let mut options = File::options();
     options.create(true).truncate(true).write(true).mode(0o600);
@@ -65,7 +105,6 @@ pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
     let (mut out, _) = copy.finish();
     let mut placed = || -> io::Result<()> {
         out.flush()?;
-        keep_owner(&path, &renewed)?;
         out.get_ref().sync_all()?;
         fs::rename(&renewed, &path)?;
         // It names the salt before; left where it is, the next opening would call it damaged.
@@ -76,17 +115,37 @@ pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
         File::open(dir)?.sync_all()
     };
     placed().map_err(BackupError::io(format!("replacing {}", path.display())))?;
-    Ok(RenewedLog {
-        head: extent.head,
-        history_before: before.to_string(),
-        history: history_of_salt(salt).to_string(),
-    })
+    Ok((history_of_salt(before.salt), history_of_salt(salt)))
+}
+
+/// Removes the indexes that know of segments after the last one. The opening builds the others.
+fn forget_lost_end(dir: &Path) -> Outcome<()> {
+    loop {
+        match Log::open(dir, Options::default()) {
+            Ok(log) => {
+                log.close();
+                return Ok(());
+            }
+            Err(OpenError::EndLost(lost)) => {
+                let path = dir.join(&lost.known_from);
+                fs::remove_file(&path)
+                    .and_then(|()| File::open(dir)?.sync_all())
+                    .map_err(BackupError::io(format!("removing {}", path.display())))?;
+            }
+            Err(error) => return Err(of_opening(dir, error)),
+        }
+    }
+}
+
+fn in_use(dir: &Path) -> BackupError {
+    BackupError::Unfit(format!("a server has {} open: stop it first", dir.display()))
 }
 
 fn of_opening(dir: &Path, error: OpenError) -> BackupError {
     match error {
-        OpenError::Locked { .. } => {
-            BackupError::Unfit(format!("a server has {} open: stop it first", dir.display()))
+        OpenError::Locked { .. } => in_use(dir),
+        OpenError::EndLost(lost) => {
+            BackupError::Unfit(format!("the log in {} {lost}", dir.display()))
         }
         OpenError::Corrupt(corruption) => {
             let what = format!("at byte {}: {}", corruption.offset, corruption.what);

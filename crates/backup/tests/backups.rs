@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{Catalog, manifest, newest_with};
-use wellspring_backup::mend::mend;
+use wellspring_backup::mend::{LaterEvents, later_events, mark_lost_end, mend};
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::prune;
 use wellspring_backup::renew::renew_history;
@@ -19,7 +19,8 @@ use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
 use wellspring_backup::{BackupError, Cut, Manifest, Pace, Source, Store};
 use wellspring_log::{
-    Append, EncodedEvents, HeadGate, Log, Options, Order, ReadOptions, SystemClock, inspect,
+    Append, EncodedEvents, HeadGate, Log, OpenError, Options, Order, ReadOptions, SystemClock,
+    inspect,
 };
 use wellspring_types::{Event, Position, Query};
 
@@ -167,6 +168,50 @@ fn a_log_that_was_put_back_gets_another_history_and_keeps_its_events() {
         assert_eq!(contents(&again), before);
         assert_eq!(append(&again, 1, 1), head + 1);
     }
+}
+
+/// Without its last segment a log does not open; with another history it goes on, however its index
+/// and a mark know of more.
+#[test]
+fn a_log_goes_on_without_its_end_under_another_history_only() {
+    let logs = Logs::new(&["main"]);
+    let log = &logs.logs["main"];
+    for _ in 0..300 {
+        append(log, 2, 1_000);
+    }
+    let (all, before) = (contents(log), log.history().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    taken(&mut logs.source(), &mut store);
+    log.close();
+    let dir = logs.dir.path().join("logs/main");
+    let manifest = newest(&mut store);
+    let backup = manifest.log("main").unwrap();
+    let base = |back: usize| backup.segments[backup.segments.len() - back].base;
+    let path = |back: usize| dir.join(format!("{:020}.seg", base(back)));
+    let later = |bases: &[Position]| later_events(backup, &dir, bases, None).unwrap();
+    assert_eq!(later(&[base(1), 1]), LaterEvents::Kept, "the files are there");
+    fs::remove_file(path(2)).unwrap();
+    assert_eq!(later(&[base(2)]), LaterEvents::Kept, "the last one is there");
+    fs::remove_file(path(1)).unwrap();
+    assert_eq!(later(&[base(2)]), LaterEvents::Unknown);
+    assert_eq!(later(&[1]), LaterEvents::Kept, "not mended up to its end");
+    let is_refused = || match Log::open(&dir, Options::default()) {
+        Err(OpenError::EndLost(lost)) => lost.head == base(2) - 1,
+        other => panic!("{:?}", other.map(|log| log.head())),
+    };
+    assert!(is_refused());
+    // What `mend` does: its mark holds until the log has another history.
+    mark_lost_end(backup, &dir).unwrap();
+    mend(&mut store, backup, &dir, base(2)).unwrap();
+    let refused = Log::open(&dir, Options::default()).unwrap_err();
+    assert!(matches!(refused, OpenError::EndLost(_)), "{refused}");
+    let renewed = renew_history(&dir).unwrap();
+    assert_eq!((renewed.head, &renewed.history_before), (base(1) - 1, &before.to_string()));
+    let again = reopened(logs.dir.path(), "main");
+    assert_ne!(again.history(), Some(before));
+    assert_eq!(contents(&again)[..], all[..renewed.head as usize]);
+    assert_eq!(append(&again, 1, 1), base(1));
 }
 
 #[test]

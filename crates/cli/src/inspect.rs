@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use wellspring_host::names::is_name;
 use wellspring_host::view::{SnapshotAhead, snapshot_ahead};
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
-use wellspring_log::segment::segment_name;
 use wellspring_log::storage::{DiskStorage, Storage};
-use wellspring_log::{Corruption, OpenError, RecordView, recover};
+use wellspring_log::{Corruption, LostEnd, OpenError, RecordView, recover};
 use wellspring_types::{DataKind, Event, Position};
 
 /// Most times that `verify` reads a log in which it finds damage, each time at another place.
@@ -58,6 +57,11 @@ impl Place {
     /// This log in this data folder.
     pub(crate) fn new(data: &Path, log: &str) -> Place {
         Place { data: data.to_owned(), log: log.to_owned() }
+    }
+
+    /// The data folder.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
     }
 
     /// The name of the log.
@@ -116,7 +120,7 @@ pub(crate) fn no_such_log(data: &Path, log: &str) -> Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
         let code = match error {
-            OpenError::Corrupt(_) => Code::Refused,
+            OpenError::Corrupt(_) | OpenError::EndLost(_) => Code::Refused,
             _ => Code::Io,
         };
         Failure::new(code, error.to_string())
@@ -251,7 +255,9 @@ pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
         // Before the log: a running server may write another one meanwhile.
         let furthest = snapshot_ahead(dir, 0);
         let mut report = inspect::verify(dir, &mut |read, _| progress.update(read, 0))?;
-        report.damage.extend(furthest.and_then(|snapshot| lost_end(&report, &snapshot)));
+        if report.is_sound() {
+            report.lost_end = furthest.and_then(|snapshot| lost_end(&report, snapshot));
+        }
         Ok(report)
     });
     progress.end();
@@ -259,17 +265,11 @@ pub(crate) fn checked(dir: &Path) -> Result<Report, Failure> {
 }
 
 /// The evidence of lost events that a snapshot of a view gives. A copy of a shared log is fetched
-/// again, and damage found already may hide the end.
-fn lost_end(report: &Report, snapshot: &SnapshotAhead) -> Option<Corruption> {
-    let (head, SnapshotAhead { file, end }) = (report.head, snapshot);
-    if report.is_copy || !report.is_sound() || *end <= head {
-        return None;
-    }
-    let what = format!(
-        "the log ends at position {head}, but {file} was written when it had {end} events: segments \
-         after it are missing, unless a server with delayed barriers (--sync) has lost power"
-    );
-    Some(Corruption { file: segment_name(report.last_base), offset: 0, what })
+/// again.
+fn lost_end(report: &Report, snapshot: SnapshotAhead) -> Option<LostEnd> {
+    let (&Report { head, last_base, .. }, SnapshotAhead { file, end }) = (report, snapshot);
+    let lost = LostEnd { head, last_base, known_from: file, known_end: Some(end) };
+    (!report.is_copy && end > head).then_some(lost)
 }
 
 /// The report, with the damage that two passes find at the same place. A server may be writing
@@ -286,8 +286,11 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
             let mut before = report.damage.iter();
             before.any(|other| (&other.file, other.offset) == (&damage.file, damage.offset))
         };
-        if again.damage.iter().any(is_confirmed) {
+        let ends = [&report, &again].map(|report| report.lost_end.as_ref().map(|lost| lost.head));
+        let is_end_lost = ends[0].is_some() && ends[0] == ends[1];
+        if is_end_lost || again.damage.iter().any(is_confirmed) {
             again.damage.retain(is_confirmed);
+            again.lost_end = again.lost_end.filter(|_| is_end_lost);
             return Ok(again);
         }
         report = again;
@@ -295,8 +298,17 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
     Ok(report)
 }
 
-/// A report, in words.
+/// A report in words, with the verdict.
 pub(crate) fn lines(report: &Report) -> Vec<String> {
+    let mut lines = findings(report);
+    let verdict =
+        if report.is_sound() { "sound: every event is present and unchanged" } else { "NOT SOUND" };
+    lines.push(verdict.to_owned());
+    lines
+}
+
+/// What a report has found, in words.
+pub(crate) fn findings(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} and {}, {}; {} compared",
         counted(report.events, "event", "events"),
@@ -318,9 +330,9 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     for damage in &report.damage {
         lines.push(format!("DAMAGED: {damage}"));
     }
-    let verdict =
-        if report.is_sound() { "sound: every event is present and unchanged" } else { "NOT SOUND" };
-    lines.push(verdict.to_owned());
+    if let Some(lost) = &report.lost_end {
+        lines.push(format!("MISSING: the log {lost}"));
+    }
     lines
 }
 

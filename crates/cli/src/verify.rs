@@ -56,36 +56,60 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
         Some(name) => vec![name.to_owned()],
         None => logs_in(data)?,
     };
-    let (mut places, mut damaged) = (0, Vec::new());
+    let (mut places, mut damaged, mut short) = (0, Vec::new(), Vec::new());
     for name in &names {
         let dir = Place::new(data, name).dir()?;
         let mut report = checked(&dir)?;
-        if let Some(backup) = backup {
-            report.damage.extend(lost_since(backup, name, &dir, &report)?);
+        if let Some(backup) = backup
+            && report.is_sound()
+        {
+            report.lost_end = lost_since(backup, name, &dir, &report)?;
         }
         crate::say(&format!("log {name}:"))?;
         for line in lines(&report) {
             crate::say(&line)?;
         }
-        if !report.is_sound() {
+        if !report.damage.is_empty() {
             places += report.damage.len() as u64;
             damaged.push(name.as_str());
         }
+        if report.lost_end.is_some() {
+            short.push(name.as_str());
+        }
     }
-    let gone = backup.into_iter().flat_map(|backup| &backup.logs);
-    for log in gone.filter(|log| !names.contains(&log.name)) {
-        let LogBackup { name, head, .. } = log;
+    let in_backup = backup.into_iter().flat_map(|backup| &backup.logs);
+    let gone: Vec<&LogBackup> = in_backup.filter(|log| !names.contains(&log.name)).collect();
+    for LogBackup { name, head, .. } in &gone {
         crate::say(&format!("log {name}: not here; the backup has it up to position {head}"))?;
     }
-    if damaged.is_empty() {
-        return Ok(());
+    let shown = data.display();
+    let mut failed = Vec::new();
+    if !damaged.is_empty() {
+        failed.push(format!(
+            "{} in {shown} is damaged in {}, listed above; stop the server and run `wellspring \
+             mend` with a backup, or restore one elsewhere",
+            damaged.join(", "),
+            counted(places, "place", "places")
+        ));
     }
-    let message = format!(
-        "{} in {} is damaged in {}, listed above; stop the server and run `wellspring mend` with a \
-         backup, or restore one elsewhere",
-        damaged.join(", "),
-        data.display(),
-        counted(places, "place", "places")
-    );
-    Err(Failure::new(Code::Refused, message))
+    if !short.is_empty() {
+        failed.push(format!(
+            "{} in {shown}: the last segments are missing; stop the server and put them back with \
+             `wellspring mend` and a backup, or go on without them: `wellspring restore \
+             --rolled-back --data {shown} --log NAME`",
+            short.join(", ")
+        ));
+    }
+    if !gone.is_empty() {
+        let names: Vec<&str> = gone.iter().map(|log| log.name.as_str()).collect();
+        failed.push(format!(
+            "{} of the backup: not in {shown}; unless deleted since the backup, put back with \
+             `wellspring restore --from PLACE --data {shown} --log NAME`",
+            names.join(", ")
+        ));
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(Code::Refused, failed.join("\n"))),
+    }
 }

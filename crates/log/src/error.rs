@@ -23,6 +23,30 @@ impl fmt::Display for Corruption {
     }
 }
 
+/// Evidence that the last segments of a log are gone. The segments that are there are intact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostEnd {
+    /// Position of the last event that is there.
+    pub head: Position,
+    /// Base of the last segment that is there.
+    pub last_base: Position,
+    /// What knows of more: a file, relative to the log's folder, or a backup.
+    pub known_from: String,
+    /// Up to which position it knows of events, if it tells.
+    pub known_end: Option<Position>,
+}
+
+impl fmt::Display for LostEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LostEnd { head, known_from, known_end, .. } = self;
+        write!(f, "ends at position {head}, and segments after it are missing (known from ")?;
+        match known_end {
+            Some(end) => write!(f, "{known_from}, which knows of events up to {end})"),
+            None => write!(f, "{known_from})"),
+        }
+    }
+}
+
 /// Why a log could not be opened.
 #[derive(Debug)]
 pub enum OpenError {
@@ -33,6 +57,8 @@ pub enum OpenError {
     },
     /// Acknowledged bytes are damaged. Retrying does not help.
     Corrupt(Corruption),
+    /// The last segments are gone. Going on would give their positions to other events.
+    EndLost(LostEnd),
     /// A file was written by a newer version.
     UnknownVersion {
         /// The file, relative to the log's folder.
@@ -63,6 +89,7 @@ impl fmt::Display for OpenError {
                 write!(f, "{dir} is in use by another process; stop it or choose another folder")
             }
             OpenError::Corrupt(corruption) => corruption.fmt(f),
+            OpenError::EndLost(lost) => write!(f, "the log {lost}"),
             OpenError::UnknownVersion { file, version } => write!(
                 f,
                 "{file} has format version {version}, which this version does not support; use the version that wrote it or a newer one"

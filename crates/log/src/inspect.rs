@@ -1,15 +1,15 @@
 //! Inspecting a log that is not open. Nothing here writes, and a folder in use by a running process
 //! may be inspected too (its last batch may then be incomplete, which is reported as a torn end).
 
-use crate::error::{Corruption, OpenError};
+use crate::error::{Corruption, LostEnd, OpenError};
 use crate::history::history_of_salt;
 use crate::index::{SegmentIndex, TermKind, TermPage};
-use crate::journal::{CopyIdentity, was_claimed};
+use crate::journal::{CopyIdentity, all_lost, was_claimed};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::role::Leader;
 use crate::segment::{index_name, is_index_name, parse_segment_name, segment_name};
-use crate::segments::{OpenSegment, build_active, check_followed, lost_after, open_sealed};
+use crate::segments::{OpenSegment, build_active, knows_of_more, lost_after, open_sealed};
 use crate::shared::Place;
 use crate::shared::entry::ClusterId;
 use crate::storage::{DiskStorage, Storage};
@@ -93,8 +93,10 @@ pub struct Report {
     /// Whether the last segment ends with a write interrupted by a crash. Harmless: it was never
     /// acknowledged.
     pub torn_end: bool,
-    /// Damage to events, and evidence that some are missing.
+    /// Damage to events.
     pub damage: Vec<Corruption>,
+    /// Evidence that the last segments are gone.
+    pub lost_end: Option<LostEnd>,
     /// Position of the last event in its segments.
     pub head: Position,
     /// Base of the last segment.
@@ -107,7 +109,7 @@ impl Report {
     /// Whether every acknowledged event exists unchanged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty()
+        self.damage.is_empty() && self.lost_end.is_none()
     }
 }
 
@@ -161,10 +163,14 @@ fn existing(dir: &Path) -> Result<DiskStorage, OpenError> {
         .map_err(|error| OpenError::Io { doing: format!("opening {}", dir.display()), error })
 }
 
-fn bases(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
-    let names = storage
+fn listed(storage: &dyn Storage) -> Result<Vec<String>, OpenError> {
+    storage
         .list()
-        .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })?;
+        .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })
+}
+
+fn bases(storage: &dyn Storage) -> Result<Vec<Position>, OpenError> {
+    let names = listed(storage)?;
     let mut bases: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
     bases.sort_unstable();
     if bases.is_empty() {
@@ -320,7 +326,14 @@ pub fn verify_on(
     storage: &dyn Storage,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
-    let bases = bases(storage)?;
+    let bases = match bases(storage) {
+        Err(OpenError::Io { error, doing }) if error.kind() == io::ErrorKind::NotFound => {
+            let names = listed(storage)?;
+            let lost = all_lost(storage, &names)?.ok_or(OpenError::Io { error, doing })?;
+            return Ok(Report { damage: vec![lost], ..Report::default() });
+        }
+        bases => bases?,
+    };
     let last_base = *bases.last().expect("there are segments");
     let mut report = Report { last_base, ..Report::default() };
     let mut expected = 1;
@@ -352,13 +365,23 @@ pub fn verify_on(
 
 /// Checks that nothing was written after the last segment had been full.
 fn verify_end(storage: &dyn Storage, last: Position, report: &mut Report) -> Result<(), OpenError> {
-    let names = storage
-        .list()
-        .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })?;
     let first = index_name(last);
+    let names = listed(storage)?;
     let later = names.iter().filter(|name| is_index_name(name) && **name >= first).min();
-    if let Some(OpenError::Corrupt(lost)) = later.map(|name| lost_after(last, name)) {
-        report.damage.push(lost);
+    note_lost_end(storage, last, later, report)
+}
+
+/// Adds the evidence of this index that the segments after the last one are gone. If that one is
+/// damaged, the report has the damage already.
+fn note_lost_end(
+    storage: &dyn Storage,
+    last: Position,
+    index: Option<&String>,
+    report: &mut Report,
+) -> Result<(), OpenError> {
+    match index.map(|index| lost_after(storage, last, index)) {
+        None | Some(Err(OpenError::Corrupt(_))) => {}
+        Some(lost) => report.lost_end = Some(lost?),
     }
     Ok(())
 }
@@ -439,10 +462,8 @@ fn verify_index(
     let header = recover::read_header(&**file, &first.name())?;
     report.is_copy |= header.source.is_some();
     let sealed = open_sealed(storage, bases[0], header.salt)?;
-    if let (Some(index), false) = (&sealed, report.is_copy)
-        && let Err(OpenError::Corrupt(lost)) = check_followed(index, bases)
-    {
-        report.damage.push(lost);
+    if sealed.as_ref().is_some_and(|index| !report.is_copy && knows_of_more(index, bases)) {
+        note_lost_end(storage, bases[bases.len() - 1], Some(&name), report)?;
     }
     let covered = sealed.as_ref().and_then(|sealed| sealed.segments().ok());
     let named = covered.as_ref().filter(|covered| {

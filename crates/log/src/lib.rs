@@ -77,7 +77,7 @@ mod waiters;
 mod work;
 
 pub use append::{Ack, Append, Appended, Basis, Completion, Staged, StoredRequest, Unjudged};
-pub use error::{AppendError, Corruption, NotConfirmed, OpenError, ReadError};
+pub use error::{AppendError, Corruption, LostEnd, NotConfirmed, OpenError, ReadError};
 pub use extent::{Extent, ExtentMark, SegmentExtent, SegmentSlice};
 pub use feed::{Feed, Past};
 pub use handed_over::{HANDED_OVER_BYTES, HANDED_OVER_EVENTS, HandedOverFault};

@@ -1,12 +1,14 @@
-//! Whether a log still reaches as far as in a backup: events that are gone from its end leave no
-//! damage.
+//! The end of a log: whether it still reaches as far as in a backup, and going on without what is
+//! gone.
 
 use crate::exit::Failure;
+use std::fs;
 use std::path::Path;
 use wellspring_backup::Manifest;
-use wellspring_log::Corruption;
+use wellspring_backup::renew::{RenewedLog, renew_history};
+use wellspring_host::view::snapshot_ahead;
+use wellspring_log::LostEnd;
 use wellspring_log::inspect::{self, Report};
-use wellspring_log::segment::segment_name;
 
 /// The evidence of lost events that a backup of the same history gives about the log in `dir`.
 ///
@@ -17,7 +19,7 @@ pub(crate) fn lost_since(
     name: &str,
     dir: &Path,
     report: &Report,
-) -> Result<Option<Corruption>, Failure> {
+) -> Result<Option<LostEnd>, Failure> {
     let Some(log) = backup.logs.iter().find(|log| log.name == name) else { return Ok(None) };
     if !report.is_sound() || report.head >= log.head {
         return Ok(None);
@@ -28,10 +30,22 @@ pub(crate) fn lost_since(
         crate::say(&format!("log {name}: {what}"))?;
         return Ok(None);
     }
-    let what = format!(
-        "the log ends at position {}, and the backup {} has events up to {}: segments after it are \
-         missing",
-        report.head, backup.name, log.head
-    );
-    Ok(Some(Corruption { file: segment_name(report.last_base), offset: 0, what }))
+    let known_from = format!("the backup {}", backup.name);
+    let &Report { head, last_base, .. } = report;
+    Ok(Some(LostEnd { head, last_base, known_from, known_end: Some(log.head) }))
+}
+
+/// Gives the log in `dir` another history, and removes the snapshots of views that know of more
+/// events than it has.
+///
+/// # Errors
+/// Those of [`renew_history`], or of the file system.
+pub(super) fn renew(dir: &Path) -> Result<RenewedLog, Failure> {
+    let renewed = renew_history(dir)?;
+    while let Some(ahead) = snapshot_ahead(dir, renewed.head) {
+        let path = dir.join(&ahead.file);
+        fs::remove_file(&path)
+            .map_err(|error| Failure::output(&path.display().to_string(), &error))?;
+    }
+    Ok(renewed)
 }

@@ -56,6 +56,18 @@ pub(super) fn chosen(store: &mut dyn Store, name: Option<&str>) -> Result<Manife
     Ok(catalog::manifest(store, &name)?)
 }
 
+/// What to do about damaged files in a place of backups.
+pub(super) fn shared_damage(place: &str) -> String {
+    if Path::new(place).is_file() {
+        return "take another backup".into();
+    }
+    format!(
+        "while the server has its data, delete each file that is named in {place}, then take a \
+         backup: it copies the file again. Older backups share the file; another place may have it \
+         intact"
+    )
+}
+
 /// `wellspring verify --backup`: reads and checks a backup; returns its manifest.
 pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, Failure> {
     let mut store = open_store(from)?;
@@ -80,9 +92,10 @@ pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, 
     }
     crate::say("NOT SOUND")?;
     let message = format!(
-        "the backup {} is damaged in {}; take another one, and restore an older one if need be",
+        "the backup {} is damaged in {}, listed above; {}",
         manifest.name,
-        counted(report.damage.len() as u64, "place", "places")
+        counted(report.damage.len() as u64, "place", "places"),
+        shared_damage(&store.place())
     );
     Err(Failure::new(Code::Refused, message))
 }

@@ -1,7 +1,9 @@
 //! `wellspring restore`: a data folder from a backup.
 
-use super::place::{chosen, open_store};
-use crate::exit::Failure;
+use super::ends::renew;
+use super::place::{chosen, open_store, shared_damage};
+use crate::exit::{Code, Failure};
+use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, logs_in};
 use crate::numbers::{counted, grouped, megabytes};
 use crate::progress::Progress;
@@ -9,10 +11,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wellspring_backup::renew::{RenewedLog, renew_history};
+use wellspring_backup::renew::RenewedLog;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
-use wellspring_backup::{Cut, Manifest, Store};
+use wellspring_backup::{BackupError, Cut, Manifest, Store};
 use wellspring_host::access::sealed;
 use wellspring_host::clock::parse_rfc3339;
 use wellspring_log::storage::create_folder;
@@ -32,7 +34,8 @@ lacks are told (409 another-history). --keep-history is for a server that was st
 backup, and moves.
 
 A folder that a snapshot of its disk has put back cannot tell that it was: --rolled-back gives its \
-logs other histories, and copies nothing. Run it before the server starts.
+logs other histories, and copies nothing. Run it before the server starts. A log that has lost its \
+last segments goes on without them in the same way.
 
 Credentials that were revoked after the backup are valid again: see docs/production.md.
 
@@ -46,7 +49,8 @@ pub struct RestoreArgs {
     /// Where the backup is: a folder, a .tar file, s3://BUCKET/PREFIX, or - for standard input
     #[arg(long, value_name = "PLACE", required_unless_present = "rolled_back")]
     from: Option<String>,
-    /// The data folder was put back by a snapshot of its disk: only give its logs other histories
+    /// The data folder was put back by a snapshot of its disk, or logs go on without their lost
+    /// ends: only give its logs other histories
     #[arg(long, conflicts_with_all = ["from", "backup", "position", "time", "keep_history"])]
     rolled_back: bool,
     /// The data folder to write
@@ -88,7 +92,13 @@ impl RestoreArgs {
 
 /// Restores a backup.
 pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
-    let Some(from) = args.from.as_deref() else { return rolled_back(args) };
+    keeping_owner(&args.data, || match args.from.as_deref() {
+        Some(from) => from_backup(args, from),
+        None => rolled_back(args),
+    })
+}
+
+fn from_backup(args: &RestoreArgs, from: &str) -> Result<(), Failure> {
     let wanted = args.wanted()?;
     if from != "-" {
         let mut store = open_store(from)?;
@@ -103,7 +113,8 @@ pub(crate) fn run_restore(args: &RestoreArgs) -> Result<(), Failure> {
     done
 }
 
-/// Gives the logs of a data folder that a snapshot of its disk has put back other histories.
+/// Gives other histories to the logs of a data folder that a snapshot of its disk has put back, or
+/// that go on without their lost ends.
 fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
     let names = match args.log.as_slice() {
         [] => logs_in(&args.data)?,
@@ -112,7 +123,7 @@ fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
     let dirs: Vec<PathBuf> =
         names.iter().map(|name| Place::new(&args.data, name).dir()).collect::<Result<_, _>>()?;
     for (name, dir) in names.iter().zip(&dirs) {
-        let RenewedLog { head, history_before, history } = renew_history(dir)?;
+        let RenewedLog { head, history_before, history } = renew(dir)?;
         let head = grouped(head);
         crate::say(&format!(
             "{name}: up to position {head}; history {history}, before {history_before}"
@@ -152,7 +163,12 @@ fn restored(
     };
     let logs = restore(store, &manifest, &args.data, wanted, &prepare, shown);
     progress.end();
-    let logs = logs?;
+    let logs = logs.map_err(|error| match &error {
+        BackupError::Damaged { .. } => {
+            Failure::new(Code::Refused, format!("{error}; {}", shared_damage(&store.place())))
+        }
+        _ => error.into(),
+    })?;
     for RestoredLog { name, head, left_out, history_before, history } in &logs {
         let left_out = match left_out {
             0 => String::new(),

@@ -18,6 +18,7 @@ use super::standing::Moment;
 use super::throttle::{Admission, Outcome, Throttle};
 use super::token::{IssuedToken, Tokens};
 use crate::cluster::{ClusterKey, NodeName};
+use crate::foreign_files::remedy;
 use crate::identity::Caller;
 use crate::settings::ProcessConfig;
 use crate::stats;
@@ -142,7 +143,8 @@ impl Gate {
         let tokens = match cluster_key {
             Some(key) => Tokens::derived(key, Arc::clone(&folded), foreign),
             None => Tokens::open(&process.data, foreign).map_err(|e| {
-                format!("cannot store the token secret in {}: {e}", process.data.display())
+                let remedy = remedy(&process.data, &e);
+                format!("cannot store the token secret in {}: {e}{remedy}", process.data.display())
             })?,
         };
         // The lean threads are numbered after the others.

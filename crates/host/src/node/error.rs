@@ -1,5 +1,6 @@
 //! Why a log could not be created, opened or dropped.
 
+use crate::foreign_files::remedy;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,8 +87,20 @@ impl fmt::Display for NodeError {
                     data.display()
                 )
             }
+            NodeError::Open { log, dir, error: OpenError::EndLost(lost) } => {
+                let data = dir.ancestors().nth(2).unwrap_or(dir).display();
+                write!(
+                    f,
+                    "cannot open the log {log}: log {log} {lost}. Nothing was changed. Put them \
+                     back with a backup: `wellspring mend --from BACKUP --data {data} --log {log}`. \
+                     If a snapshot of the disk was put back, or to go on without them: `wellspring \
+                     restore --rolled-back --data {data} --log {log}`"
+                )
+            }
             NodeError::Open { log, dir, error } => {
-                write!(f, "cannot open the log {log} in {}: {error}", dir.display())
+                write!(f, "cannot open the log {log} in {}: {error}", dir.display())?;
+                let OpenError::Io { error, .. } = error else { return Ok(()) };
+                f.write_str(&remedy(dir.ancestors().nth(2).unwrap_or(dir), error))
             }
             NodeError::View(reason) => f.write_str(reason),
             NodeError::NotRecorded(error) => {

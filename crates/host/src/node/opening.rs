@@ -4,6 +4,7 @@ use super::NodeError;
 use super::error::{LOCKED_PAUSE, LOCKED_TRIES};
 use crate::cluster::sealed_log::SealedLog;
 use crate::cluster::{Cluster, LogRows};
+use crate::foreign_files::remedy;
 use crate::names::SYSTEM_LOG;
 use crate::view::{SnapshotAhead, snapshot_ahead};
 use std::fs::File;
@@ -11,10 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wellspring_log::segment::segment_name;
 use wellspring_log::shared::{Claims, SharedLog};
 use wellspring_log::storage::DiskStorage;
-use wellspring_log::{Corruption, Log, OpenError, Options, Role, SharedOptions, Sync};
+use wellspring_log::{Log, LostEnd, OpenError, Options, Role, SharedOptions, Sync};
 
 /// How long a copy may take to reach the end of its journal while its log is opened.
 const CATCH_UP: Duration = Duration::from_secs(60);
@@ -79,13 +79,9 @@ fn keeps_its_end(name: &str, path: &Path, log: &Log, sync: Sync) -> Result<(), N
         return Ok(());
     }
     log.close();
-    let what = format!(
-        "the log ends at position {head}, but {file} was written when it had {end} events: \
-         segments after it are missing. To do without these events, remove {file}; their positions \
-         are then given to others"
-    );
-    let last = log.extent_now().segments.last().map_or(1, |segment| segment.base());
-    let error = OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what });
+    let last_base = log.extent_now().segments.last().map_or(1, |segment| segment.base());
+    let lost = LostEnd { head, last_base, known_from: file, known_end: Some(end) };
+    let error = OpenError::EndLost(lost);
     Err(NodeError::Open { log: name.to_owned(), dir: path.to_owned(), error })
 }
 
@@ -159,5 +155,14 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), NodeError> {
 /// The file system's error, with the operation.
 pub(super) fn io(path: &Path, doing: &str) -> impl FnOnce(std::io::Error) -> NodeError {
     let doing = format!("{doing} {}", path.display());
-    move |error| NodeError::Io { doing, error }
+    // The folder of all logs is in the data folder.
+    let logs = path.ancestors().find(|folder| folder.ends_with("logs"));
+    let data = logs.and_then(Path::parent).unwrap_or(path).to_owned();
+    move |error| match remedy(&data, &error) {
+        remedy if remedy.is_empty() => NodeError::Io { doing, error },
+        remedy => {
+            let error = std::io::Error::new(error.kind(), format!("{error}{remedy}"));
+            NodeError::Io { doing, error }
+        }
+    }
 }

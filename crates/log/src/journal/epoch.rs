@@ -2,7 +2,8 @@
 //! writers, whose lease tokens become invalid.
 
 use super::segment_writer::is_full;
-use crate::error::OpenError;
+use crate::error::{Corruption, OpenError};
+use crate::segment::{is_index_name, segment_name};
 use crate::storage::{Storage, read_device, replace_file};
 use std::io;
 
@@ -24,6 +25,23 @@ pub(crate) fn was_claimed(storage: &dyn Storage) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The evidence that a folder without segments has been a log's, if there is any among these files
+/// in it.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn all_lost(
+    storage: &dyn Storage,
+    names: &[String],
+) -> Result<Option<Corruption>, OpenError> {
+    let claimed = was_claimed(storage)
+        .map_err(|error| OpenError::Io { doing: "opening epoch".into(), error })?;
+    let what = "all segments are missing, but the folder has been a log's; put them back, or remove \
+                every other file to begin a new log";
+    let is_lost = claimed || names.iter().any(|name| is_index_name(name));
+    Ok(is_lost.then(|| Corruption { file: segment_name(1), offset: 0, what: what.into() }))
 }
 
 /// Claims the next epoch, which is greater than `seen`, the greatest in the headers of segments and

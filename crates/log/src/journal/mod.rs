@@ -13,7 +13,7 @@ mod next_segment;
 mod segment_writer;
 mod shared;
 
-pub(crate) use epoch::{EPOCH_FILE, KeptFile, claim_epoch, keep_epoch, was_claimed};
+pub(crate) use epoch::{EPOCH_FILE, KeptFile, all_lost, claim_epoch, keep_epoch, was_claimed};
 pub(crate) use file::FileJournal;
 pub(crate) use segment_writer::{Resume, SegmentWriter, create_segment};
 pub(crate) use shared::{

@@ -150,6 +150,10 @@ fn recover_copy(storage: &Arc<dyn Storage>) -> Result<RecoveredSegments, OpenErr
                 remove_from(&**storage, base)?;
             }
             Err(OpenError::Corrupt(corruption)) => cut(&**storage, &corruption)?,
+            // What is gone is fetched again.
+            Err(OpenError::EndLost(lost)) => {
+                remove_indexes_from(&**storage, lost.last_base)?;
+            }
             Err(other) => return Err(other),
         }
     }

@@ -11,7 +11,7 @@ use crate::batch::BATCH_HEADER_BYTES;
 use crate::error::{Corruption, OpenError};
 use crate::history::history_of_salt;
 use crate::index::{IndexError, SealedIndex, SegmentIndex};
-use crate::journal::{CopyIdentity, FileJournal, claim_epoch, create_segment, was_claimed};
+use crate::journal::{CopyIdentity, FileJournal, all_lost, claim_epoch, create_segment};
 use crate::options::Options;
 use crate::recover;
 use crate::role::Role;
@@ -20,7 +20,7 @@ use crate::segment::{
     parse_segment_name, segment_name,
 };
 use crate::segments::{
-    OpenSegment, Run, build_active, check_followed, check_next, lost_after, open_sealed,
+    OpenSegment, Run, build_active, check_next, knows_of_more, lost_after, open_sealed,
 };
 use crate::sequencer::{FullSegment, Sequencer};
 use crate::storage::{Storage, StorageFile, read_exact_at};
@@ -122,11 +122,13 @@ fn recover_segments(
     }
     let last = match bases.last() {
         Some(&base) => {
-            check_successor(&folder)?;
+            check_successor(&**storage, &folder)?;
             open_last(&**storage, base)?
         }
         None => {
-            check_never_written(&**storage, &folder)?;
+            if let Some(lost) = all_lost(&**storage, &folder.indexes)? {
+                return Err(OpenError::Corrupt(lost));
+            }
             // Created before the epoch file: a folder with an epoch and without segments has lost
             // them.
             create_segment(&**storage, 1, 1, source)
@@ -168,25 +170,13 @@ fn list_folder(storage: &dyn Storage) -> Result<Folder, OpenError> {
 
 /// Checks that the last segment has no index, which is written only once the next segment holds a
 /// batch.
-fn check_successor(folder: &Folder) -> Result<(), OpenError> {
+fn check_successor(storage: &dyn Storage, folder: &Folder) -> Result<(), OpenError> {
     let last = folder.bases.last().copied().unwrap_or(1);
     let index = index_name(last);
     match folder.indexes.iter().find(|name| **name >= index) {
         None => Ok(()),
-        Some(found) => Err(lost_after(last, found)),
+        Some(found) => Err(OpenError::EndLost(lost_after(storage, last, found)?)),
     }
-}
-
-/// Checks that a folder without segments has never held a log.
-fn check_never_written(storage: &dyn Storage, folder: &Folder) -> Result<(), OpenError> {
-    let claimed = was_claimed(storage).map_err(io_error("opening epoch"))?;
-    if claimed || !folder.indexes.is_empty() {
-        let what = "all segments are missing, but the folder has been a log's; restore them, or \
-                    remove every other file to begin a new log";
-        let file = segment_name(1);
-        return Err(OpenError::Corrupt(Corruption { file, offset: 0, what: what.into() }));
-    }
-    Ok(())
 }
 
 fn missing(base: Position) -> OpenError {
@@ -225,8 +215,10 @@ fn open_full(
     let first = OpenSegment::new(base, Some(file));
     if let Some(index) = open_sealed(&**storage, base, header.salt)? {
         // The end of a copy may be cut off and fetched again.
-        if header.source.is_none() {
-            check_followed(&index, bases)?;
+        if header.source.is_none() && knows_of_more(&index, bases) {
+            let last = bases[bases.len() - 1];
+            let lost = lost_after(&**storage, last, &index_name(base))?;
+            return Err(OpenError::EndLost(lost));
         }
         if let Some((run, epoch)) = open_run(storage, bases, &first, index)? {
             return Ok((run, epoch.max(header.epoch)));

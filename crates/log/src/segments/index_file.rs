@@ -1,7 +1,7 @@
 //! The index of some segments and its file: built from the segments, opened, replaced.
 
 use super::open_segment::OpenSegment;
-use crate::error::{Corruption, OpenError};
+use crate::error::{Corruption, LostEnd, OpenError};
 use crate::index::{ActiveIndex, ActiveWriter, IndexError, ReadAt, SealedIndex, WriteAt};
 use crate::recover;
 use crate::segment::{index_name, segment_name};
@@ -112,28 +112,30 @@ pub(crate) fn replace_index(
     Ok(storage.sync_dir()?)
 }
 
-/// Checks that a segment follows those of an index. The index of a log of files is written only
-/// once the next segment holds a batch, so if none follows, the last segments have been lost.
-/// `bases` are those of the index's first segment and of all after it.
-///
-/// # Errors
-/// [`OpenError::Corrupt`], which names the last segment.
-pub(crate) fn check_followed(index: &SealedIndex, bases: &[Position]) -> Result<(), OpenError> {
+/// Whether an index knows of segments after these, which are its first one and all that there are
+/// after it. The index of a log of files is written only once the next segment holds a batch.
+pub(crate) fn knows_of_more(index: &SealedIndex, bases: &[Position]) -> bool {
     // A damaged index is no evidence.
     let covered = index.segments().unwrap_or_default();
     let is_theirs = covered.iter().zip(bases).all(|(extent, &base)| extent.base == base);
-    match bases.last() {
-        Some(&last) if is_theirs && covered.len() >= bases.len() => {
-            Err(lost_after(last, &index_name(bases[0])))
-        }
-        _ => Ok(()),
-    }
+    is_theirs && covered.len() >= bases.len()
 }
 
-/// The segments after the last one have been lost: this index was written after they began.
-pub(crate) fn lost_after(last: Position, index: &str) -> OpenError {
-    let what = format!("segments after it are missing: {index} was written after they began");
-    OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what })
+/// The segments after this last one are gone, as `index` tells, which was written after they began.
+///
+/// # Errors
+/// The last segment is damaged or cannot be read.
+pub(crate) fn lost_after(
+    storage: &dyn Storage,
+    last_base: Position,
+    index: &str,
+) -> Result<LostEnd, OpenError> {
+    let name = segment_name(last_base);
+    let file = storage
+        .open(&name)
+        .map_err(|error| OpenError::Io { doing: format!("opening {name}"), error })?;
+    let head = recover::scan(&*file, &name, &mut |_| Ok(()))?.next - 1;
+    Ok(LostEnd { head, last_base, known_from: index.to_owned(), known_end: None })
 }
 
 /// Opens the index file of a segment; `None` if there is no usable one.

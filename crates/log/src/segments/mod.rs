@@ -6,7 +6,7 @@ mod open_segment;
 mod run;
 
 pub(crate) use index_file::{
-    NewIndexFile, build_active, check_followed, check_next, lost_after, open_sealed,
+    NewIndexFile, build_active, check_next, knows_of_more, lost_after, open_sealed,
 };
 pub(crate) use open_segment::OpenSegment;
 pub(crate) use run::{IndexOwner, Run};

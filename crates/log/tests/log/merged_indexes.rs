@@ -281,7 +281,8 @@ fn segments_that_are_gone_from_the_end_are_missed_if_an_index_knows_of_them() {
         };
         assert!(refused.contains("segments after it are missing"), "{gone}: {refused}");
         let report = inspect::verify_on(&storage, &mut |_, _| {}).unwrap();
-        let told = report.damage.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let told: Vec<_> = report.lost_end.iter().map(ToString::to_string).collect();
+        assert!(report.damage.is_empty(), "{gone}: {report:?}");
         assert_eq!(told.len(), 1, "{gone}: {told:?}");
         assert!(refused.contains(&told[0]), "{gone}: {refused}, {told:?}");
         assert!(storage.contents() == files, "nothing was changed");

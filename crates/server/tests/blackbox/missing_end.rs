@@ -46,6 +46,20 @@ fn head(server: &Server) -> Value {
     server.client().get("/v1/head").unwrap().expect(200)["head"].clone()
 }
 
+fn head_of(server: &Server) -> u64 {
+    head(server).as_u64().unwrap()
+}
+
+/// The position of a segment's first event.
+fn base_of(segment: &Path) -> u64 {
+    segment.file_stem().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
 #[test]
 fn a_log_that_has_lost_its_last_segments_does_not_start_and_a_backup_brings_them_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -84,27 +98,138 @@ fn a_log_that_has_lost_its_last_segments_does_not_start_and_a_backup_brings_them
     take(&indexes);
     let (code, said) = told(&serve);
     assert_eq!(code, Some(1), "{said}");
-    for part in ["it had 10500 events", "links.snapshot", "wellspring mend"] {
+    for part in ["events up to 10500", "links.snapshot", "wellspring mend"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let (code, said) = told(&verify);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("it had 10500 events") && said.contains("NOT SOUND"), "{said}");
+    assert!(said.contains("events up to 10500") && said.contains("NOT SOUND"), "{said}");
     // No snapshot either: only the backup knows.
     fs::remove_dir_all(data.join("logs/main/views")).unwrap();
     let (code, said) = told(&verify);
     assert_eq!(code, Some(0), "nothing tells: {said}");
     let (code, said) = told(&both);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("has events up to 10500"), "{said}");
+    assert!(said.contains("knows of events up to 10500"), "{said}");
     let mend = ["mend", "--from", place_word, "--data", data_word, "--log", "main"];
     let (code, said) = told(&mend);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("sound: every event is present"), "{said}");
+    // What came after the backup, nobody knows.
+    for part in ["log main now ends at position 10,500", "another-history"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("every event is present"), "{said}");
     let (code, said) = told(&both);
     assert_eq!(code, Some(0), "{said}");
+    let (code, said) = told(&mend);
+    assert_eq!(code, Some(64), "{said}");
+    assert!(said.contains("it is a backup of another log"), "{said}");
     let server = Server::start_alone(None, &[], &data, SMALL);
     assert_eq!(head(&server), json!(EVENTS));
+    drop(server);
+    fs::remove_dir_all(data.join("logs/main")).unwrap();
+    let (code, said) = told(&both);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("log main: not here") && said.contains("--log NAME"), "{said}");
+}
+
+fn history(server: &Server) -> Value {
+    server.client().get("/v1/logs/main").unwrap().expect(200)["history"].clone()
+}
+
+/// Consumers may have seen events that a backup does not have: positions that are given again are
+/// those of another history.
+#[test]
+fn a_log_whose_end_is_put_back_from_a_backup_gets_another_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let (data_word, place_word) = (data.to_str().unwrap(), place.to_str().unwrap());
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, EVENTS);
+    let (code, said) = told(&["backup", "--url", &server.url(), "--to", place_word]);
+    assert_eq!(code, Some(0), "{said}");
+    append(&server, 500);
+    let before = history(&server);
+    assert!(before.is_string());
+    assert!(server.terminate().success());
+    drop(server);
+    let mend = ["mend", "--from", place_word, "--data", data_word, "--log", "main"];
+    let begun = |head: u64| {
+        let server = Server::start_alone(None, &[], &data, SMALL);
+        assert_eq!(head_of(&server), head);
+        assert_ne!(history(&server), before);
+        append(&server, 500);
+        let (path, known) = (format!("/v1/events?after={}", head + 1), before.as_str().unwrap());
+        let headers = [("Wellspring-History", known)];
+        let told = server.client().call("GET", &path, &headers, b"").unwrap().problem(409);
+        assert_eq!(told["type"], "/problems/another-history");
+    };
+    // The events after the backup begin in its last segment.
+    let covered: Vec<PathBuf> = files(&data, "seg");
+    let copied = dir.path().join("copied");
+    copy_folder(&data, &copied);
+    let last_of_backup =
+        (1..covered.len()).rev().find(|&at| base_of(&covered[at]) <= EVENTS).unwrap();
+    covered[last_of_backup..].iter().for_each(|path| fs::remove_file(path).unwrap());
+    let (code, said) = told(&mend);
+    assert_eq!(code, Some(0), "{said}");
+    begun(EVENTS);
+    // All segments are gone.
+    fs::remove_dir_all(&data).unwrap();
+    copy_folder(&copied, &data);
+    files(&data, "seg").iter().for_each(|path| fs::remove_file(path).unwrap());
+    for words in [
+        &["serve", "--listen", "127.0.0.1:0", "--data", data_word][..],
+        &["verify", "--data", data_word],
+    ] {
+        let (code, said) = told(words);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("all segments are missing"), "{said}");
+    }
+    let (code, said) = told(&mend);
+    assert_eq!(code, Some(0), "{said}");
+    begun(EVENTS);
+    // A segment in the middle: nothing is lost, and the history stays.
+    fs::remove_dir_all(&data).unwrap();
+    copy_folder(&copied, &data);
+    fs::remove_file(&covered[2]).unwrap();
+    let (code, said) = told(&mend);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("sound: every event is present"), "{said}");
+    let server = Server::start_alone(None, &[], &data, SMALL);
+    assert_eq!((head_of(&server), history(&server)), (EVENTS + 500, before.clone()));
+}
+
+#[test]
+fn a_log_goes_on_without_its_lost_end_under_another_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let data_word = data.to_str().unwrap();
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, EVENTS);
+    let before = history(&server);
+    assert!(server.terminate().success());
+    drop(server);
+    let segments = files(&data, "seg");
+    let last = segments.last().unwrap();
+    let end = base_of(last) - 1;
+    fs::remove_file(last).unwrap();
+    let (code, said) = told(&["serve", "--listen", "127.0.0.1:0", "--data", data_word]);
+    assert_eq!(code, Some(1), "{said}");
+    let ends = format!("log main ends at position {end}, and segments after it are missing");
+    let go_on = format!("`wellspring restore --rolled-back --data {data_word} --log main`");
+    assert!(said.contains(&ends) && said.contains(&go_on), "{said}");
+    assert!(!said.contains("damaged"), "{said}");
+    let (code, said) = told(&["restore", "--rolled-back", "--data", data_word, "--log", "main"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = told(&["verify", "--data", data_word]);
+    assert_eq!(code, Some(0), "{said}");
+    let server = Server::start_alone(None, &[], &data, SMALL);
+    assert_eq!(head_of(&server), end);
+    assert_ne!(history(&server), before);
+    let read = [("Accept", "application/x-ndjson")];
+    let all = server.client().call("GET", "/v1/events", &read, b"").unwrap();
+    assert_eq!(all.text().lines().count() as u64, end);
 }
 
 /// With delayed barriers a power loss takes the end, as the operator accepts: the server says so

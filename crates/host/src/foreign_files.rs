@@ -1,0 +1,76 @@
+//! Files in a data folder that belong to another user than the server's, as when root has put them
+//! there.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where to look, in a data folder.
+const PLACES: [&str; 3] = ["logs", "has-accounts", "token-secret"];
+
+/// What to add to an error of the file system in a data folder: who owns the files, and the remedy.
+/// Empty unless the error is a lack of permission and a file belongs to another user.
+pub(crate) fn remedy(data: &Path, error: &io::Error) -> String {
+    let mut remedy = String::new();
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return remedy;
+    }
+    // The owner of a process's own entry is the user that it runs as.
+    let Ok(own) = fs::metadata("/proc/self") else { return remedy };
+    let found = PLACES.iter().find_map(|place| foreign_file(&data.join(place), own.uid()));
+    if let Some((path, owner)) = found {
+        let _ = write!(
+            remedy,
+            "; {} belongs to the user with the id {owner}, and this process runs as {uid}: `chown \
+             -R {uid}:{} {}`",
+            path.display(),
+            own.gid(),
+            data.display(),
+            uid = own.uid()
+        );
+    }
+    remedy
+}
+
+/// The first file or folder from here downwards that belongs to another user than this one, with
+/// its owner.
+fn foreign_file(path: &Path, uid: u32) -> Option<(PathBuf, u32)> {
+    let metadata = fs::metadata(path).ok()?;
+    if metadata.uid() != uid {
+        return Some((path.to_owned(), metadata.uid()));
+    }
+    let mut below: Vec<PathBuf> = match metadata.is_dir() {
+        true => fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect(),
+        false => Vec::new(),
+    };
+    below.sort();
+    below.iter().find_map(|path| foreign_file(path, uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+
+    #[test]
+    fn an_error_for_lack_of_permission_names_the_file_and_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path();
+        fs::create_dir_all(data.join("logs/main")).unwrap();
+        let file = data.join("logs/main/epoch");
+        fs::write(&file, "1").unwrap();
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert_eq!(remedy(data, &denied), "", "all are its own");
+        if chown(&file, Some(65_534), None).is_err() {
+            // Only root can make the case.
+            return;
+        }
+        let told = remedy(data, &denied);
+        for part in [file.to_str().unwrap(), "user with the id 65534", "`chown -R "] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert_eq!(remedy(data, &io::ErrorKind::StorageFull.into()), "");
+    }
+}
