@@ -245,6 +245,12 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
     json
 }
 
+/// Whether the folder of a log has nothing in it but its lock.
+pub(crate) fn is_empty(dir: &Path) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "LOCK"))
+}
+
 /// Reads and checks everything in the folder of a log.
 ///
 /// # Errors
@@ -295,7 +301,12 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
         }
         report = again;
     }
-    Ok(report)
+    if report.is_sound() {
+        return Ok(report);
+    }
+    let what = "a server changes the files faster than they can be read, so nothing that looks \
+                damaged could be confirmed; stop it, or leave the check to its scrub";
+    Err(OpenError::Io { doing: "checking twice".into(), error: io::Error::other(what) })
 }
 
 /// A report in words, with the verdict.

@@ -2,7 +2,7 @@
 
 use crate::backup::{lost_since, verify_backup};
 use crate::exit::{Code, Failure};
-use crate::inspect::{Place, checked, lines, logs_in};
+use crate::inspect::{Place, checked, is_empty, lines, logs_in};
 use crate::numbers::counted;
 use std::path::{Path, PathBuf};
 use wellspring_backup::{LogBackup, Manifest};
@@ -59,6 +59,10 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
     let (mut places, mut damaged, mut short) = (0, Vec::new(), Vec::new());
     for name in &names {
         let dir = Place::new(data, name).dir()?;
+        if is_empty(&dir) {
+            crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
+            continue;
+        }
         let mut report = checked(&dir)?;
         if let Some(backup) = backup
             && report.is_sound()
@@ -78,7 +82,10 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
         }
     }
     let in_backup = backup.into_iter().flat_map(|backup| &backup.logs);
-    let gone: Vec<&LogBackup> = in_backup.filter(|log| !names.contains(&log.name)).collect();
+    let is_here = |name: &String| {
+        names.contains(name) && Place::new(data, name).dir().is_ok_and(|dir| !is_empty(&dir))
+    };
+    let gone: Vec<&LogBackup> = in_backup.filter(|log| !is_here(&log.name)).collect();
     for LogBackup { name, head, .. } in &gone {
         crate::say(&format!("log {name}: not here; the backup has it up to position {head}"))?;
     }

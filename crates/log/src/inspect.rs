@@ -358,32 +358,47 @@ pub fn verify_on(
         unverified = &unverified[covered..];
     }
     if !report.is_copy {
-        verify_end(storage, last_base, &mut report)?;
+        verify_end(storage, &bases, &mut report)?;
     }
     Ok(report)
 }
 
 /// Checks that nothing was written after the last segment had been full.
-fn verify_end(storage: &dyn Storage, last: Position, report: &mut Report) -> Result<(), OpenError> {
+fn verify_end(
+    storage: &dyn Storage,
+    bases: &[Position],
+    report: &mut Report,
+) -> Result<(), OpenError> {
+    let last = report.last_base;
     let first = index_name(last);
     let names = listed(storage)?;
     let later = names.iter().filter(|name| is_index_name(name) && **name >= first).min();
-    note_lost_end(storage, last, later, report)
+    note_lost_end(storage, bases, later, report)
 }
 
-/// Adds the evidence of this index that the segments after the last one are gone. If that one is
-/// damaged, the report has the damage already.
+/// Adds the evidence of this index that the segments after the last of these are gone. If that one
+/// is damaged, the report has the damage already.
 fn note_lost_end(
     storage: &dyn Storage,
-    last: Position,
+    bases: &[Position],
     index: Option<&String>,
     report: &mut Report,
 ) -> Result<(), OpenError> {
-    match index.map(|index| lost_after(storage, last, index)) {
-        None | Some(Err(OpenError::Corrupt(_))) => {}
-        Some(lost) => report.lost_end = Some(lost?),
+    let Some(index) = index else { return Ok(()) };
+    if goes_on(storage, bases)? {
+        return Ok(());
+    }
+    match lost_after(storage, bases[bases.len() - 1], index) {
+        Err(OpenError::Corrupt(_)) => {}
+        lost => report.lost_end = Some(lost?),
     }
     Ok(())
+}
+
+/// Whether there are segments now that were not when these were listed: a server is writing, and an
+/// index that knows of more is no evidence that anything is lost.
+fn goes_on(storage: &dyn Storage, listed: &[Position]) -> Result<bool, OpenError> {
+    Ok(bases(storage)?.last() > listed.last())
 }
 
 /// The history of the log of files in `dir`; `None` for a copy of a shared log.
@@ -463,7 +478,7 @@ fn verify_index(
     report.is_copy |= header.source.is_some();
     let sealed = open_sealed(storage, bases[0], header.salt)?;
     if sealed.as_ref().is_some_and(|index| !report.is_copy && knows_of_more(index, bases)) {
-        note_lost_end(storage, bases[bases.len() - 1], Some(&name), report)?;
+        note_lost_end(storage, bases, Some(&name), report)?;
     }
     let covered = sealed.as_ref().and_then(|sealed| sealed.segments().ok());
     let named = covered.as_ref().filter(|covered| {

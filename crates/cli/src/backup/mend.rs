@@ -4,7 +4,7 @@ use super::ends::{lost_since, renew};
 use super::place::{chosen, open_store};
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
-use crate::inspect::{Place, checked, findings, lines};
+use crate::inspect::{Place, checked, findings, is_empty, lines};
 use crate::numbers::{grouped, megabytes};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -62,8 +62,9 @@ fn mend_log(args: &MendArgs) -> Result<(), Failure> {
     let manifest = chosen(&mut *store, args.backup.as_deref())?;
     let log = manifest.log(name)?;
     check_same_history(log, &dir)?;
-    let mut report = checked(&dir)?;
-    if report.is_sound() {
+    let is_begun = !is_empty(&dir);
+    let mut report = if is_begun { checked(&dir)? } else { Report::default() };
+    if is_begun && report.is_sound() {
         report.lost_end = lost_since(&manifest, name, &dir, &report)?;
     }
     let bases = to_mend(log, &dir, &report);
