@@ -5,6 +5,7 @@
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -260,4 +261,57 @@ fn what_may_be_lost_by_the_settings_is_said_and_no_reason_against_a_start() {
     let both = ["verify", "--backup", place_word, "--data", other.to_str().unwrap()];
     let (code, said) = told(&both);
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// The files of root in a folder that belongs to another user.
+fn of_root(data: &Path) -> String {
+    let found = Command::new("find").arg(data).args(["-uid", "0"]).output().unwrap();
+    assert!(found.status.success());
+    String::from_utf8(found.stdout).unwrap()
+}
+
+/// Only root can make the case.
+#[test]
+fn what_a_tool_writes_as_root_belongs_to_the_owner_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let [accounts, data] = ["accounts", "data"].map(|name| dir.path().join(name));
+    let place = dir.path().join("backups");
+    let [accounts_word, data_word, place_word] =
+        [&accounts, &data, &place].map(|path| path.to_str().unwrap());
+    fs::create_dir(&accounts).unwrap();
+    if chown(&accounts, Some(65_534), Some(65_534)).is_err() {
+        return;
+    }
+    let password = dir.path().join("password");
+    fs::write(&password, "a long enough password\n").unwrap();
+    let user = ["user", "add", "ann", "--role", "admin", "--password-file"];
+    let user = [&user[..], &[password.to_str().unwrap(), "--data", accounts_word]].concat();
+    let (code, said) = told(&user);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(accounts.join("logs/system/epoch").exists());
+    assert_eq!(of_root(&accounts), "");
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, 2_000);
+    let (code, said) = told(&["backup", "--url", &server.url(), "--to", place_word]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(server.terminate().success());
+    drop(server);
+    let given = Command::new("chown").args(["-R", "65534:65534", data_word]).status().unwrap();
+    assert!(given.success());
+    let (code, said) = told(&["restore", "--rolled-back", "--data", data_word]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(of_root(&data), "", "with another history");
+    fs::remove_dir_all(data.join("logs/main")).unwrap();
+    let restore = ["restore", "--from", place_word, "--data", data_word, "--log", "main"];
+    let (code, said) = told(&restore);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(of_root(&data), "", "restored");
+    let (code, said) = told(&["restore", "--rolled-back", "--data", data_word, "--log", "main"]);
+    assert_eq!(code, Some(0), "{said}");
+    let segment = files(&data, "seg").pop().unwrap();
+    fs::remove_file(segment).unwrap();
+    // It is of another history by now, which is told.
+    let (code, said) = told(&["mend", "--from", place_word, "--data", data_word, "--log", "main"]);
+    assert_eq!(code, Some(64), "{said}");
+    assert_eq!(of_root(&data), "", "refused");
 }
