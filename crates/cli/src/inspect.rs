@@ -389,6 +389,22 @@ mod tests {
         assert_eq!(found(&[&[5], &[5]]), [5]);
         assert_eq!(found(&[&[5, 10], &[5, 20]]), [5]);
         assert_eq!(found(&[&[1], &[2], &[3], &[3]]), [3]);
+        let end_lost = |heads: &[Option<Position>]| {
+            let mut looks = heads.iter();
+            let report = confirmed(|| {
+                let lost_at = |&head: &Position| LostEnd {
+                    head,
+                    last_base: 1,
+                    known_from: "an index".to_owned(),
+                    known_end: None,
+                };
+                let lost_end = looks.next().unwrap().as_ref().map(lost_at);
+                Ok(Report { lost_end, ..Report::default() })
+            });
+            report.unwrap().lost_end.map(|lost| lost.head)
+        };
+        assert_eq!(end_lost(&[Some(7), Some(7)]), Some(7));
+        assert_eq!(end_lost(&[Some(7), Some(9), None]), None, "a server goes on");
     }
 
     #[test]

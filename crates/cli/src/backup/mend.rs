@@ -148,7 +148,7 @@ fn conclude_renewed(place: &Place, dir: &Path, backup: &str) -> Result<(), Failu
     crate::say(&format!(
         "log {name} now ends at position {head}; what was recorded after the backup {backup} is lost. \
          It has the history {history}, before {history_before}: consumers that saw more get 409 \
-         another-history"
+         another-history. Take a backup soon: the earlier ones are of the history before"
     ))?;
     match report.is_sound() {
         true => crate::say(&format!("sound up to position {head}")),

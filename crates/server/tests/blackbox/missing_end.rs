@@ -199,6 +199,26 @@ fn a_log_whose_end_is_put_back_from_a_backup_gets_another_history() {
     assert!(said.contains("sound: every event is present"), "{said}");
     let server = Server::start_alone(None, &[], &data, SMALL);
     assert_eq!((head_of(&server), history(&server)), (EVENTS + 500, before.clone()));
+    drop(server);
+    // Damage in the place of backups, which all of them share.
+    let found = Command::new("find")
+        .arg(&place)
+        .args(["-size", "+40k", "-name", "*.seg"])
+        .output()
+        .unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    let file = found.lines().next().unwrap();
+    let mut bytes = fs::read(file).unwrap();
+    bytes[200] ^= 1;
+    fs::write(file, bytes).unwrap();
+    let fresh = dir.path().join("fresh");
+    let restore = ["restore", "--from", place_word, "--data", fresh.to_str().unwrap()];
+    for words in [&["verify", "--backup", place_word][..], &restore] {
+        let (code, said) = told(words);
+        assert_eq!(code, Some(1), "{said}");
+        let advice = format!("delete each file that is named in {place_word}, then take a backup");
+        assert!(said.contains(&advice) && said.contains("segments/"), "{said}");
+    }
 }
 
 #[test]
