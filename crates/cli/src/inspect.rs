@@ -292,7 +292,12 @@ fn confirmed(mut look: impl FnMut() -> Result<Report, OpenError>) -> Result<Repo
         }
         report = again;
     }
-    Ok(report)
+    if report.is_sound() {
+        return Ok(report);
+    }
+    let what = "a server changes the files faster than they can be read, so nothing that looks \
+                damaged could be confirmed; stop it, or leave the check to its scrub";
+    Err(OpenError::Io { doing: "checking twice".into(), error: io::Error::other(what) })
 }
 
 /// A report, in words.

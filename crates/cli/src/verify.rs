@@ -50,6 +50,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     }
 }
 
+/// Whether the folder of a log has nothing in it but its lock.
+fn is_empty(dir: &Path) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "LOCK"))
+}
+
 /// Checks the logs of a data folder, and that each reaches as far as in this backup.
 fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Result<(), Failure> {
     let names = match log {
@@ -59,6 +65,10 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
     let (mut places, mut damaged) = (0, Vec::new());
     for name in &names {
         let dir = Place::new(data, name).dir()?;
+        if is_empty(&dir) {
+            crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
+            continue;
+        }
         let mut report = checked(&dir)?;
         if let Some(backup) = backup {
             report.damage.extend(lost_since(backup, name, &dir, &report)?);

@@ -345,22 +345,35 @@ pub fn verify_on(
         unverified = &unverified[covered..];
     }
     if !report.is_copy {
-        verify_end(storage, last_base, &mut report)?;
+        verify_end(storage, &bases, &mut report)?;
     }
     Ok(report)
 }
 
 /// Checks that nothing was written after the last segment had been full.
-fn verify_end(storage: &dyn Storage, last: Position, report: &mut Report) -> Result<(), OpenError> {
+fn verify_end(
+    storage: &dyn Storage,
+    bases: &[Position],
+    report: &mut Report,
+) -> Result<(), OpenError> {
+    let last = report.last_base;
     let names = storage
         .list()
         .map_err(|error| OpenError::Io { doing: format!("listing {}", storage.name()), error })?;
     let first = index_name(last);
     let later = names.iter().filter(|name| is_index_name(name) && **name >= first).min();
-    if let Some(OpenError::Corrupt(lost)) = later.map(|name| lost_after(last, name)) {
+    if let Some(OpenError::Corrupt(lost)) = later.map(|name| lost_after(last, name))
+        && !goes_on(storage, bases)?
+    {
         report.damage.push(lost);
     }
     Ok(())
+}
+
+/// Whether there are segments now that were not when these were listed: a server is writing, and an
+/// index that knows of more is no evidence that anything is lost.
+fn goes_on(storage: &dyn Storage, listed: &[Position]) -> Result<bool, OpenError> {
+    Ok(bases(storage)?.last() > listed.last())
 }
 
 /// The history of the log of files in `dir`; `None` for a copy of a shared log.
@@ -441,6 +454,7 @@ fn verify_index(
     let sealed = open_sealed(storage, bases[0], header.salt)?;
     if let (Some(index), false) = (&sealed, report.is_copy)
         && let Err(OpenError::Corrupt(lost)) = check_followed(index, bases)
+        && !goes_on(storage, bases)?
     {
         report.damage.push(lost);
     }

@@ -32,7 +32,7 @@ use super::{
     Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history, passed_on,
 };
 use crate::access::credentials;
-use crate::access::{GateRequest, Standing};
+use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
@@ -116,7 +116,8 @@ async fn run(
     let is_unknown = matches!(&prepared, Err(problem) if problem.kind.status == 401);
     exchange.route = host.routes.name_at(found.route);
     exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
-    exchange.log = request.log.clone();
+    // What everyone may ask shows neither the head nor the history of a log.
+    exchange.log = request.log.clone().filter(|_| route.needs != Needs::Public);
     exchange.principal = Some(Arc::clone(&request.principal));
     exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
     exchange.payer = request.payer.clone();
@@ -298,5 +299,9 @@ async fn prepare(host: &Host, request: &mut Request, route: &Route) -> Result<()
         request.log = log;
         request.log()?;
     }
-    history::check_header(host, request, log_of(route, request))
+    match route.needs {
+        // A refusal would show everyone the head and the history of the log.
+        Needs::Public => Ok(()),
+        _ => history::check_header(host, request, log_of(route, request)),
+    }
 }

@@ -274,13 +274,18 @@ impl Node {
         if let Some(shared) = &self.shared {
             return self.create_shared(shared, name);
         }
-        let changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if self.get(name).is_some() {
             return Ok(false);
         }
         self.check_room(name)?;
-        self.open_log(name, 0, &changes)?;
-        Ok(true)
+        let is_new = !self.dir.join(name).exists();
+        let opened = self.open_log(name, 0, &changes);
+        if opened.is_err() && is_new {
+            // Half a log would be opened at the next start, which fails if this did.
+            let _ = self.remove_folder(name, &mut changes);
+        }
+        opened.map(|()| true)
     }
 
     /// Whether another log may be created.

@@ -15,6 +15,7 @@ use wellspring_log::segment::segment_name;
 use wellspring_log::shared::{Claims, SharedLog};
 use wellspring_log::storage::DiskStorage;
 use wellspring_log::{Corruption, Log, OpenError, Options, Role, SharedOptions, Sync};
+use wellspring_types::Position;
 
 /// How long a copy may take to reach the end of its journal while its log is opened.
 const CATCH_UP: Duration = Duration::from_secs(60);
@@ -66,18 +67,11 @@ impl Opening {
 /// Refuses a log of files that has lost its last events: it would give their positions to others.
 /// Without a barrier for each batch a power loss may have taken them, as the operator accepts.
 fn keeps_its_end(name: &str, path: &Path, log: &Log, sync: Sync) -> Result<(), NodeError> {
-    let Some(ahead) = snapshot_ahead(path, log.head()) else { return Ok(()) };
-    let (SnapshotAhead { file, end }, head) = (ahead, log.head());
+    let head = log.head();
     if sync != Sync::Always {
-        tracing::error!(
-            log = name,
-            head,
-            file,
-            end,
-            "the log has lost its last events; with delayed barriers a power loss can take them"
-        );
-        return Ok(());
+        return drop_ahead(name, path, head);
     }
+    let Some(SnapshotAhead { file, end }) = snapshot_ahead(path, head) else { return Ok(()) };
     log.close();
     let what = format!(
         "the log ends at position {head}, but {file} was written when it had {end} events: \
@@ -87,6 +81,23 @@ fn keeps_its_end(name: &str, path: &Path, log: &Log, sync: Sync) -> Result<(), N
     let last = log.extent_now().segments.last().map_or(1, |segment| segment.base());
     let error = OpenError::Corrupt(Corruption { file: segment_name(last), offset: 0, what });
     Err(NodeError::Open { log: name.to_owned(), dir: path.to_owned(), error })
+}
+
+/// Removes the snapshots that hold what a power loss has taken from a log, so that no view shows
+/// it.
+fn drop_ahead(name: &str, path: &Path, head: Position) -> Result<(), NodeError> {
+    while let Some(SnapshotAhead { file, end }) = snapshot_ahead(path, head) {
+        tracing::error!(
+            log = name,
+            head,
+            file,
+            end,
+            "the log has lost its last events; with delayed barriers a power loss can take them"
+        );
+        let ahead = path.join(file);
+        std::fs::remove_file(&ahead).map_err(io(&ahead, "removing"))?;
+    }
+    Ok(())
 }
 
 /// The name of a log in its journal: its name and incarnation.

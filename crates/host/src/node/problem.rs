@@ -2,11 +2,19 @@
 
 use super::{NoView, NodeError};
 use crate::wire::problem::{self, Problem};
+use std::io;
+use wellspring_log::OpenError;
 
 impl From<NodeError> for Box<Problem> {
     fn from(error: NodeError) -> Box<Problem> {
         let detail = error.to_string();
         match error {
+            NodeError::Open { error: OpenError::Io { error, .. }, .. }
+            | NodeError::Io { error, .. }
+                if error.kind() == io::ErrorKind::StorageFull =>
+            {
+                problem::STORAGE_FULL.because(detail)
+            }
             NodeError::NotFound => problem::LOG_NOT_FOUND.because(detail),
             NodeError::TooMany(limit) => problem::INVALID.because(detail).limit(limit as u64),
             NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {

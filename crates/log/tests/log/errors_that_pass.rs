@@ -2,9 +2,13 @@
 //! and the log continues afterwards.
 
 use crate::oracle::{append, drain, open, read_all, small_segments};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
-use wellspring_log::{AppendError, Log, ReadOptions};
+use wellspring_log::storage::{Storage, StorageFile};
+use wellspring_log::{AppendError, Log, ReadOptions, inspect};
 use wellspring_types::{Event, Query};
 
 fn event(bytes: usize) -> Event {
@@ -234,4 +238,67 @@ fn a_full_disk_with_room_again_is_noticed_without_an_append() {
     }
     let head = log.head();
     assert_eq!(log.append(append(&[event(9_000)])).unwrap().first, head + 1);
+}
+
+/// A folder whose first listing is from a moment before its last segments were begun.
+#[derive(Debug)]
+struct SeenEarlier {
+    inner: SimulatedStorage,
+    hidden: usize,
+    listings: AtomicUsize,
+}
+
+impl Storage for SeenEarlier {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn lock(&self) -> io::Result<()> {
+        self.inner.lock()
+    }
+    fn unlock(&self) {
+        self.inner.unlock();
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = self.inner.list()?;
+        if self.listings.fetch_add(1, Ordering::Relaxed) == 0 {
+            let mut segments: Vec<_> =
+                names.iter().filter(|name| name.ends_with(".seg")).cloned().collect();
+            segments.sort();
+            let hidden = segments.split_off(segments.len() - self.hidden);
+            names.retain(|name| !hidden.contains(name));
+        }
+        Ok(names)
+    }
+    fn file_bytes(&self, name: &str) -> io::Result<u64> {
+        self.inner.file_bytes(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.inner.open(name)
+    }
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        self.inner.create(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync_dir(&self) -> io::Result<()> {
+        self.inner.sync_dir()
+    }
+}
+
+#[test]
+fn a_log_that_grows_while_it_is_verified_has_lost_nothing() {
+    let storage = SimulatedStorage::new(1);
+    let log = open(&storage, small_segments()).unwrap();
+    fill(&log, 200);
+    log.close();
+    assert!(segments(&storage) > 3);
+    for hidden in 1..segments(&storage) {
+        let seen = SeenEarlier { inner: storage.clone(), hidden, listings: AtomicUsize::new(0) };
+        let report = inspect::verify_on(&seen, &mut |_, _| ()).unwrap();
+        assert_eq!(report.damage, [], "{hidden} segments were begun meanwhile");
+    }
 }

@@ -38,6 +38,20 @@ fn event(n: u64) -> Value {
     json!({"events": [{"type": "T", "tags": ["a:1"], "data": n}]})
 }
 
+#[test]
+fn a_log_that_cannot_be_created_leaves_nothing() {
+    let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = start(data.path(), tools.path());
+    let mut client = server.client();
+    let create =
+        |client: &mut crate::client::Client| client.call("PUT", "/v1/logs/new", &[], b"").unwrap();
+    std::fs::write(tools.path().join("fail-writes"), "").unwrap();
+    create(&mut client).problem(500);
+    assert!(!data.path().join("logs/new").exists());
+    std::fs::remove_file(tools.path().join("fail-writes")).unwrap();
+    assert_eq!(create(&mut client).status, 201);
+}
+
 /// After a failure that leaves an append in doubt: the behaviour that `docs/operations.md`
 /// describes.
 fn fails(switch: &str) {

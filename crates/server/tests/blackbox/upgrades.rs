@@ -55,7 +55,10 @@ impl DataFolder {
             assert_eq!(question["status"], answer.status, "{place}: {got}");
             assert_eq!(question["answer"], got, "{place}");
             let history = answer.header("wellspring-history");
-            assert_eq!(question["history"].as_str(), history, "{place}");
+            // Later versions name it on more routes.
+            if let Some(known) = question["history"].as_str() {
+                assert_eq!(Some(known), history, "{place}");
+            }
         }
     }
 
