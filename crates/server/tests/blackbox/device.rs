@@ -45,10 +45,10 @@ fn a_log_that_cannot_be_created_leaves_nothing() {
     let mut client = server.client();
     let create =
         |client: &mut crate::client::Client| client.call("PUT", "/v1/logs/new", &[], b"").unwrap();
-    std::fs::write(tools.path().join("fail-writes"), "").unwrap();
+    std::fs::write(tools.path().join("fail-barriers"), "").unwrap();
     create(&mut client).problem(500);
     assert!(!data.path().join("logs/new").exists());
-    std::fs::remove_file(tools.path().join("fail-writes")).unwrap();
+    std::fs::remove_file(tools.path().join("fail-barriers")).unwrap();
     assert_eq!(create(&mut client).status, 201);
 }
 
