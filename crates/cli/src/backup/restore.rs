@@ -62,7 +62,7 @@ pub struct RestoreArgs {
     /// Restore the log up to this position; needs --log
     #[arg(long, value_name = "POSITION", requires = "log", conflicts_with = "time")]
     position: Option<Position>,
-    /// Restore what was recorded up to this time (RFC 3339)
+    /// Restore what was recorded up to this time (RFC 3339), which the backup has to cover
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
     /// Keep the history: nothing was appended after the backup
