@@ -1,8 +1,11 @@
 //! Where a restored log ends.
 
 use crate::fault::{BackupError, Outcome};
-use wellspring_log::segment_reader::VerifiedBatch;
+use crate::manifest::{LogBackup, Manifest};
+use crate::store::Store;
+use wellspring_log::segment_reader::{SegmentReader, VerifiedBatch};
 use wellspring_types::Position;
+use wellspring_types::moment::push_rfc3339;
 
 /// Up to where a log is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,86 @@ impl Cut {
             }
         }
     }
+}
+
+/// Checks that a backup holds the end that is wanted of these logs of it. A time must leave
+/// something in one of them, and in each of `never_empty`.
+pub(crate) fn check(
+    cut: Cut,
+    store: &mut dyn Store,
+    manifest: &Manifest,
+    chosen: &[&LogBackup],
+    never_empty: &[String],
+) -> Outcome<()> {
+    match cut {
+        Cut::None => Ok(()),
+        Cut::After(position) => check_position(position, chosen),
+        Cut::At(moment_us) => {
+            let latest_us = chosen.iter().map(|log| log.recorded_at_us).max().unwrap_or(0);
+            let until_us = manifest.taken_at_us.max(latest_us);
+            let from_us = earliest_us(store, chosen, never_empty)?;
+            if (from_us..=until_us).contains(&moment_us) {
+                return Ok(());
+            }
+            let (name, moment) = (&manifest.name, shown(moment_us));
+            let (from, until) = (shown(from_us), shown(until_us));
+            Err(BackupError::Unfit(format!(
+                "the backup {name} does not hold the state of {moment}; it covers {from} to {until}"
+            )))
+        }
+    }
+}
+
+/// A position makes sense for one log, and only if the backup reaches it.
+fn check_position(position: Position, chosen: &[&LogBackup]) -> Outcome<()> {
+    let [log] = chosen else {
+        let what = "a position is one of a single log: name it (a time fits all logs)";
+        return Err(BackupError::Unfit(what.into()));
+    };
+    if position > log.head {
+        let (name, head) = (&log.name, log.head);
+        return Err(BackupError::Unfit(format!(
+            "the backup holds the log {name} up to position {head}, not {position}"
+        )));
+    }
+    Ok(())
+}
+
+/// The first moment at which one of these logs had an event, and each of `never_empty` had.
+fn earliest_us(
+    store: &mut dyn Store,
+    chosen: &[&LogBackup],
+    never_empty: &[String],
+) -> Outcome<u64> {
+    let (mut first_us, mut needed_us) = (None::<u64>, 0);
+    for log in chosen {
+        let Some(begun_us) = first_recorded_us(store, log)? else { continue };
+        first_us = Some(first_us.map_or(begun_us, |us| us.min(begun_us)));
+        if never_empty.contains(&log.name) {
+            needed_us = needed_us.max(begun_us);
+        }
+    }
+    Ok(first_us.unwrap_or(0).max(needed_us))
+}
+
+/// When the first event of a log was recorded.
+fn first_recorded_us(store: &mut dyn Store, log: &LogBackup) -> Outcome<Option<u64>> {
+    let Some(segment) = log.segments.first() else { return Ok(None) };
+    let file = segment.file(&log.history);
+    let of_segment = |fault| BackupError::of_segment(&file, fault);
+    let bytes = store.read(&file)?;
+    let mut reader =
+        SegmentReader::begin(bytes, &file, segment.base, segment.bytes).map_err(of_segment)?;
+    let batch = reader.next_batch().map_err(of_segment)?;
+    let first =
+        batch.and_then(|batch| batch.records().flatten().next().map(|r| r.recorded_at_us()));
+    Ok(first)
+}
+
+fn shown(us: u64) -> String {
+    let mut text = Vec::new();
+    push_rfc3339(&mut text, us);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Cuts a batch after a position in it. The events of an append have the same time, so between two

@@ -29,8 +29,13 @@ pub enum BackupError {
         /// Its name.
         log: String,
     },
-    /// Bytes are damaged, on the server, in the backup or on the way. `wellspring verify` tells
-    /// the extent.
+    /// The server that a backup is taken of has a damaged segment. `wellspring mend` with an
+    /// earlier backup is the remedy.
+    DamagedSource {
+        /// What is damaged, and how.
+        detail: String,
+    },
+    /// Bytes are damaged, in the backup or on the way. `wellspring verify` tells the extent.
     Damaged {
         /// The file.
         file: String,
@@ -66,6 +71,11 @@ impl fmt::Display for BackupError {
             BackupError::LogDeleted { log } => {
                 write!(f, "the log {log} was deleted while the backup was taken")
             }
+            BackupError::DamagedSource { detail } => write!(
+                f,
+                "on the server, {detail}; stop it, run `wellspring mend` with an earlier backup, and \
+                 take this one then"
+            ),
             BackupError::Damaged { file, what } => write!(f, "{file} is damaged: {what}"),
             BackupError::Unfinished { name } => write!(
                 f,

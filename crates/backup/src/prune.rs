@@ -1,7 +1,7 @@
-//! Retention: removing the oldest backups, and what only they needed.
+//! Retention: removing backups, and what only they needed.
 
 use crate::catalog::{self, Catalog};
-use crate::fault::Outcome;
+use crate::fault::{BackupError, Outcome};
 use crate::manifest::{Manifest, begun_file, manifest_file};
 use crate::marks::Pruning;
 use crate::names::is_segment_file;
@@ -35,52 +35,134 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
     ended.map(|()| pruned)
 }
 
+/// Removes these backups, finished or not, and every segment that no remaining backup needs. While
+/// another process takes a backup to the store, no segment is removed.
+///
+/// # Errors
+/// [`BackupError::NotFound`] for a name that no backup has, [`BackupError::Refused`] for one that
+/// may be under way: nothing is removed then. Or another [`BackupError`]; what was not removed yet
+/// can be removed by another attempt.
+pub fn remove(store: &mut dyn Store, names: &[String]) -> Outcome<Pruned> {
+    let pruning = Pruning::begin(store)?;
+    let pruned = remove_named(store, names, &pruning);
+    let ended = pruning.end(store);
+    let pruned = pruned?;
+    ended.map(|()| pruned)
+}
+
 fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<Pruned> {
     let Catalog { finished, unfinished } = Catalog::of(store)?;
-    let mut pruned = Pruned::default();
     if finished.is_empty() {
-        return Ok(pruned);
+        return Ok(Pruned::default());
     }
-    // All of them have to be readable, or it would be unknown which segments are needed.
-    let manifests: Vec<Manifest> =
-        finished.iter().map(|name| catalog::manifest(store, name)).collect::<Outcome<_>>()?;
+    let manifests = manifests(store, &finished)?;
     let newest_histories = manifests.last().map(histories).unwrap_or_default();
     let (same, foreign): (Vec<_>, Vec<_>) =
         manifests.iter().partition(|manifest| !histories(manifest).is_disjoint(&newest_histories));
     let (old, kept) = same.split_at(same.len() - keep.clamp(1, same.len()));
-    let mut needed = HashSet::new();
-    for manifest in kept.iter().chain(&foreign) {
-        needed.extend(manifest.files());
-    }
-    for Manifest { name, .. } in old {
-        store.remove(&manifest_file(name))?;
-        pruned.backups.push(name.clone());
-    }
-    let mut is_written_to = false;
+    let needed = kept.iter().chain(&foreign).flat_map(|manifest| manifest.files()).collect();
+    let mut abandoned = Vec::new();
+    let mut under_way = UnderWay::None;
     for name in unfinished {
-        if pruning.is_abandoned(store, &name)? {
-            store.remove(&begun_file(&name))?;
-            pruned.backups.push(name);
-        } else {
-            is_written_to = true;
+        match pruning.is_abandoned(store, &name)? {
+            true => abandoned.push(name),
+            false => under_way = UnderWay::Some,
         }
     }
-    if is_written_to {
-        // Segments that no manifest names may be those of a backup under way.
-        return Ok(pruned);
+    let mut pruned = Pruned::default();
+    for manifest in old {
+        pruned.remove_backup(store, &manifest_file(&manifest.name), &manifest.name)?;
     }
-    for (file, bytes) in store.list("segments/")? {
-        if needed.contains(&file) || !is_segment_file(&file) {
-            continue;
-        }
-        if !pruning.has_time() {
-            break;
-        }
-        store.remove(&file)?;
-        pruned.segments += 1;
-        pruned.bytes += bytes;
+    for name in &abandoned {
+        pruned.remove_backup(store, &begun_file(name), name)?;
     }
+    pruned.remove_segments(store, pruning, &needed, under_way)?;
     Ok(pruned)
+}
+
+fn remove_named(store: &mut dyn Store, names: &[String], pruning: &Pruning) -> Outcome<Pruned> {
+    let Catalog { mut finished, mut unfinished } = Catalog::of(store)?;
+    let is_known = |name: &&String| finished.contains(name) || unfinished.contains(name);
+    let unknown: Vec<&str> =
+        names.iter().filter(|name| !is_known(name)).map(String::as_str).collect();
+    if !unknown.is_empty() {
+        let what = format!("{} holds no backup {}", store.place(), unknown.join(", "));
+        return Err(BackupError::NotFound { what });
+    }
+    let mut files = Vec::new();
+    for name in names {
+        if finished.contains(name) {
+            files.push((manifest_file(name), name));
+        } else if pruning.is_abandoned(store, name)? {
+            files.push((begun_file(name), name));
+        } else {
+            let detail = format!("the backup {name} may be under way");
+            return Err(BackupError::Refused { detail, status: None });
+        }
+    }
+    finished.retain(|name| !names.contains(name));
+    let remaining = manifests(store, &finished)?;
+    let needed = remaining.iter().flat_map(Manifest::files).collect();
+    unfinished.retain(|name| !names.contains(name));
+    let mut under_way = UnderWay::None;
+    for name in &unfinished {
+        if !pruning.is_abandoned(store, name)? {
+            under_way = UnderWay::Some;
+        }
+    }
+    let mut pruned = Pruned::default();
+    for (file, name) in files {
+        pruned.remove_backup(store, &file, name)?;
+    }
+    pruned.remove_segments(store, pruning, &needed, under_way)?;
+    Ok(pruned)
+}
+
+/// Whether other processes take backups to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnderWay {
+    None,
+    Some,
+}
+
+impl Pruned {
+    fn remove_backup(&mut self, store: &mut dyn Store, file: &str, name: &str) -> Outcome<()> {
+        store.remove(file)?;
+        self.backups.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Removes the segments that no manifest names, whatever history they are of.
+    fn remove_segments(
+        &mut self,
+        store: &mut dyn Store,
+        pruning: &Pruning,
+        needed: &HashSet<String>,
+        under_way: UnderWay,
+    ) -> Outcome<()> {
+        if under_way == UnderWay::Some {
+            // Segments that no manifest names may be those of a backup under way.
+            return Ok(());
+        }
+        for (file, bytes) in store.list("segments/")? {
+            if needed.contains(&file) || !is_segment_file(&file) {
+                continue;
+            }
+            if !pruning.has_time() {
+                break;
+            }
+            store.remove(&file)?;
+            self.segments += 1;
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// The manifests of these backups. All of them have to be readable, or it would be unknown which
+/// segments are needed.
+fn manifests(store: &mut dyn Store, names: &[String]) -> Outcome<Vec<Manifest>> {
+    names.iter().map(|name| catalog::manifest(store, name)).collect()
 }
 
 /// The ids of the histories in a backup.

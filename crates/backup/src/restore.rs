@@ -3,7 +3,7 @@
 //! Everything is verified while it is written. The logs are written into a folder beside their
 //! place and get it with one rename, so there is a whole restored folder or none.
 
-use crate::cut::{BatchShare, Cut};
+use crate::cut::{self, BatchShare, Cut};
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::places::folder_of_logs;
@@ -43,6 +43,8 @@ pub struct RestoreRequest {
     pub logs: Vec<String>,
     /// Up to where.
     pub cut: Cut,
+    /// Logs that [`Cut::At`] must leave an event, if they are restored and the backup has one.
+    pub never_empty: Vec<String>,
     /// With which history.
     pub history: HistoryChoice,
 }
@@ -80,7 +82,7 @@ pub fn restore(
         [] => manifest.logs.iter().collect(),
         names => names.iter().map(|name| manifest.log(name)).collect::<Outcome<_>>()?,
     };
-    check_cut(&chosen, wanted)?;
+    cut::check(wanted.cut, store, manifest, &chosen, &wanted.never_empty)?;
     let logs = data.join("logs");
     let failed = |doing: &str| BackupError::io(format!("{doing} {}", data.display()));
     create_folder(data).map_err(failed("creating"))?;
@@ -155,22 +157,6 @@ fn clear(unfinished: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// A position makes sense for one log, and only if the backup reaches it.
-fn check_cut(chosen: &[&LogBackup], wanted: &RestoreRequest) -> Outcome<()> {
-    let Cut::After(position) = wanted.cut else { return Ok(()) };
-    let [log] = chosen else {
-        let what = "a position is one of a single log: name it (a time fits all logs)";
-        return Err(BackupError::Unfit(what.into()));
-    };
-    if position > log.head {
-        let (name, head) = (&log.name, log.head);
-        return Err(BackupError::Unfit(format!(
-            "the backup holds the log {name} up to position {head}, not {position}"
-        )));
-    }
-    Ok(())
 }
 
 /// Checks that a folder can be a data folder, and that nothing in it would be replaced.

@@ -79,8 +79,7 @@ impl OpenLogs {
 fn of_read(error: ReadError) -> BackupError {
     match error {
         ReadError::Corrupt(corruption) => {
-            let what = format!("at byte {}: {}", corruption.offset, corruption.what);
-            BackupError::Damaged { file: corruption.file, what }
+            BackupError::DamagedSource { detail: corruption.to_string() }
         }
         other => BackupError::Refused { detail: other.to_string(), status: None },
     }

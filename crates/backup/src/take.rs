@@ -13,7 +13,8 @@ use crate::source::Source;
 use crate::store::{PendingFile, Store, put};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
-use wellspring_log::segment_reader::SegmentReader;
+use wellspring_log::Corruption;
+use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
 use wellspring_types::moment::push_rfc3339;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -224,7 +225,13 @@ fn copy(
     if let Some(error) = failed {
         return Err(BackupError::Io { doing: format!("writing {name}"), error });
     }
-    let segment = read?;
+    let segment = read.map_err(|fault| match fault {
+        SegmentFault::Corrupt(Corruption { offset, what, .. }) => {
+            let detail = format!("{shown} is damaged at byte {offset}: {what}");
+            BackupError::DamagedSource { detail }
+        }
+        other => BackupError::of_segment(&shown, other),
+    })?;
     file.finish()?;
     Ok(segment)
 }
@@ -232,18 +239,16 @@ fn copy(
 /// Reads a segment that the store has.
 fn reread(store: &mut dyn Store, file: &str, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
     let bytes = store.read(file)?;
-    read_segment(bytes, file, planned)
+    read_segment(bytes, file, planned).map_err(|fault| BackupError::of_segment(file, fault))
 }
 
 fn read_segment(
     source: impl Read,
     shown: &str,
     planned: &PlannedSegment,
-) -> Outcome<SegmentBackup> {
-    let failed = |fault| BackupError::of_segment(shown, fault);
-    let mut reader =
-        SegmentReader::begin(source, shown, planned.base, planned.bytes).map_err(failed)?;
-    reader.read_to_end().map_err(failed)?;
+) -> Result<SegmentBackup, SegmentFault> {
+    let mut reader = SegmentReader::begin(source, shown, planned.base, planned.bytes)?;
+    reader.read_to_end()?;
     Ok(SegmentBackup {
         base: planned.base,
         next: reader.next_position(),

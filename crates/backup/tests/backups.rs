@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{Catalog, manifest, newest_with};
 use wellspring_backup::mend::{LaterEvents, later_events, mark_lost_end, mend};
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
-use wellspring_backup::prune::prune;
+use wellspring_backup::prune::{prune, remove};
 use wellspring_backup::renew::renew_history;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::source::OpenLogs;
@@ -84,7 +84,8 @@ fn taken(source: &mut dyn Source, store: &mut dyn Store) -> TakenBackup {
 }
 
 fn whole() -> RestoreRequest {
-    RestoreRequest { logs: Vec::new(), cut: Cut::None, history: HistoryChoice::New }
+    let (logs, never_empty) = (Vec::new(), Vec::new());
+    RestoreRequest { logs, cut: Cut::None, never_empty, history: HistoryChoice::New }
 }
 
 fn newest(store: &mut dyn Store) -> Manifest {
@@ -334,10 +335,111 @@ fn a_cut_keeps_whole_appends_and_says_which_positions_are_safe() {
         assert_eq!(cut(&mut store, Cut::At(*time)).unwrap(), *end);
         assert_eq!(cut(&mut store, Cut::At(time + 1)).unwrap(), *end);
     }
-    assert_eq!(cut(&mut store, Cut::At(times[0] - 1)).unwrap(), 0);
-    assert_eq!(cut(&mut store, Cut::At(u64::MAX)).unwrap(), *ends.last().unwrap());
     let beyond = cut(&mut store, Cut::After(ends.last().unwrap() + 1));
     assert!(matches!(beyond, Err(BackupError::Unfit(_))), "{beyond:?}");
+}
+
+/// A time that the backup does not reach gives no state of that time, and one before everything
+/// gives logs without events: both are mistakes.
+#[test]
+fn a_time_beyond_the_backup_is_refused_and_the_range_is_named() {
+    let logs = Logs::new(&["empty", "main", "system"]);
+    append(&logs.logs["main"], 1, 10);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    append(&logs.logs["system"], 1, 10);
+    let first_us = |log: &str| contents(&logs.logs[log])[0].1;
+    let (main_us, system_us) = (first_us("main"), first_us("system"));
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let taken_at_us = taken(&mut logs.source(), &mut store).manifest.taken_at_us;
+    let shown = |us: u64| {
+        let mut text = Vec::new();
+        wellspring_types::moment::push_rfc3339(&mut text, us);
+        String::from_utf8(text).unwrap()
+    };
+    let mut at = |us: u64, never_empty: &[&str]| {
+        let data = place.path().join("data");
+        let never_empty = never_empty.iter().map(|&name| name.to_owned()).collect();
+        let wanted = RestoreRequest { cut: Cut::At(us), never_empty, ..whole() };
+        let made = restored(&mut store, &data, &wanted);
+        assert_eq!(made.is_ok(), data.join("logs").exists());
+        let _ = fs::remove_dir_all(&data);
+        match made {
+            Ok(made) => Ok(made.iter().map(|log| log.head).collect::<Vec<_>>()),
+            Err(BackupError::Unfit(what)) => Err(what),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(at(taken_at_us, &["system"]), Ok(vec![0, 1, 1]));
+    assert_eq!(at(main_us, &[]), Ok(vec![0, 1, 0]), "a log that did not exist yet is empty");
+    assert_eq!(at(system_us, &["system"]), Ok(vec![0, 1, 1]));
+    for (us, never_empty, from_us) in [
+        (taken_at_us + 1, &[][..], main_us),
+        (u64::MAX, &["system"], system_us),
+        (main_us - 1, &[], main_us),
+        (0, &["empty"], main_us),
+        (system_us - 1, &["system"], system_us),
+    ] {
+        let refused = at(us, never_empty).unwrap_err();
+        let range = format!("{} to {}", shown(from_us), shown(taken_at_us));
+        assert!(refused.ends_with(&range), "{refused}, not {range}");
+    }
+}
+
+#[test]
+fn named_backups_are_removed_with_the_segments_that_only_they_needed() {
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let (before, after) = (Logs::new(&["main"]), Logs::new(&["main"]));
+    for logs in [&before, &after] {
+        append(&logs.logs["main"], 200, 1_000);
+    }
+    let old = taken(&mut before.source(), &mut store).manifest;
+    let kept = taken(&mut after.source(), &mut store).manifest;
+    append(&after.logs["main"], 1, 10);
+    let newer = taken(&mut after.source(), &mut store).manifest;
+    assert_eq!(prune(&mut store, 2).unwrap(), Default::default(), "of another history");
+    let files = |store: &mut FolderStore| {
+        let mut files: Vec<_> = ["backups/", "segments/"]
+            .iter()
+            .flat_map(|part| store.list(part).unwrap())
+            .map(|(file, _)| file)
+            .collect();
+        files.sort();
+        files
+    };
+    let all = files(&mut store);
+    let unknown = remove(&mut store, &[old.name.clone(), "20200101T000000Z".into()]).unwrap_err();
+    assert!(matches!(&unknown, BackupError::NotFound { .. }), "{unknown}");
+    assert!(unknown.to_string().contains("no backup 20200101T000000Z"), "{unknown}");
+    assert_eq!(files(&mut store), all, "nothing is removed");
+    // Also one whose manifest is damaged: nothing else can be done with it.
+    fs::write(place.path().join(format!("backups/{}.json", old.name)), b"{").unwrap();
+    let removed = remove(&mut store, &[newer.name.clone(), old.name.clone()]).unwrap();
+    assert_eq!(removed.backups, [newer.name.clone(), old.name.clone()]);
+    assert_eq!(removed.segments, old.files().count() as u64 + 1, "and the open one of the newest");
+    assert!(verify(&mut store, &kept, &mut quietly).unwrap().damage.is_empty());
+    let left = Catalog::of(&mut store).unwrap().finished;
+    assert_eq!((left.len(), &left[0]), (1, &kept.name));
+    // The last one, too.
+    remove(&mut store, &[kept.name]).unwrap();
+    assert_eq!(files(&mut store), [] as [String; 0]);
+}
+
+#[test]
+fn segments_that_no_manifest_names_go_whatever_their_history() {
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let (before, after) = (Logs::new(&["main"]), Logs::new(&["main"]));
+    for logs in [&before, &after] {
+        append(&logs.logs["main"], 20, 1_000);
+    }
+    let old = taken(&mut before.source(), &mut store).manifest;
+    let kept = taken(&mut after.source(), &mut store).manifest;
+    fs::remove_file(place.path().join(format!("backups/{}.json", old.name))).unwrap();
+    let pruned = prune(&mut store, 14).unwrap();
+    assert_eq!((pruned.segments, pruned.backups.len()), (old.files().count() as u64, 0));
+    assert!(verify(&mut store, &kept, &mut quietly).unwrap().damage.is_empty());
 }
 
 /// A source that fails after some bytes, as a server that is killed does.

@@ -6,7 +6,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use wellspring_backup::catalog::{Catalog, manifest};
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
-use wellspring_backup::prune::{Pruned, prune};
+use wellspring_backup::prune::{Pruned, prune, remove};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{Claim, PendingFile, SharedStore};
 use wellspring_backup::take::{TakenBackup, take};
@@ -353,6 +353,34 @@ fn marks_that_no_process_keeps_up_are_passed_over_and_others_are_heeded() {
     taken(&mut log.source(), &mut Writer::alone(&earlier)).unwrap();
     prune(&mut Writer::alone(&earlier), 1).unwrap();
     assert_eq!(names(&earlier, ".pruning"), [""; 0]);
+}
+
+#[test]
+fn who_removes_a_backup_by_name_leaves_those_under_way_alone() {
+    let log = OneLog::new();
+    let start = bucket(&log);
+    let finished = Catalog::of(&mut Writer::alone(&Arc::new(Mutex::new(start.clone()))));
+    let finished = finished.unwrap().finished;
+    let begun = "20010101T000000Z".to_owned();
+    let with_begun = |age_us: u64| {
+        let mut bucket = start.clone();
+        let written_us = bucket.now_us - age_us;
+        bucket.files.insert(format!("backups/{begun}.begun"), (Vec::new(), written_us));
+        Arc::new(Mutex::new(bucket))
+    };
+    let now = with_begun(HOUR_US);
+    let files = || now.lock().unwrap().files.keys().cloned().collect::<Vec<_>>();
+    let before = files();
+    let names = [finished[0].clone(), begun.clone()];
+    let refused = remove(&mut Writer::alone(&now), &names).unwrap_err();
+    assert!(refused.to_string().contains("may be under way"), "{refused}");
+    assert_eq!(files(), before, "nothing is removed, and no mark is left");
+    let removed = remove(&mut Writer::alone(&now), &finished).unwrap();
+    assert_eq!((&removed.backups, removed.segments), (&finished, 0), "it may use the segments");
+    let last_week = with_begun(8 * 24 * HOUR_US);
+    let removed = remove(&mut Writer::alone(&last_week), &names).unwrap();
+    assert_eq!(removed.backups, names);
+    assert_eq!(last_week.lock().unwrap().files.len(), 0, "nothing is left");
 }
 
 #[test]

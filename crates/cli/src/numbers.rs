@@ -1,5 +1,7 @@
 //! Numbers and amounts as messages have them.
 
+use wellspring_host::clock::push_rfc3339;
+
 /// A number of things: `1 event`, `252,484 events`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
@@ -24,6 +26,13 @@ pub(crate) fn megabytes(bytes: u64) -> String {
         return format!("{} bytes", grouped(bytes));
     }
     format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// A moment, µs since 1970 UTC, as RFC 3339 has it.
+pub(crate) fn moment(us: u64) -> String {
+    let mut text = Vec::new();
+    push_rfc3339(&mut text, us);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub(crate) struct Problem {
     history: Option<String>,
     /// … and its head.
     head: Option<u64>,
+    /// Of `/health/ready`: all that is wrong.
+    reasons: Vec<Reason>,
     /// `"no"`, `"same"`, `"after-reread"` or seconds.
     retry: serde_json::Value,
     /// Whether the field at fault is set by a flag: then the command is wrong, not the data.
@@ -46,6 +48,17 @@ pub(crate) struct Problem {
     /// Seconds after which it may be tried again, if the server says so.
     #[serde(skip)]
     pub(crate) retry_after_s: Option<u64>,
+}
+
+/// One of the things that are wrong with a server.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Reason {
+    #[serde(rename = "type")]
+    kind: String,
+    /// The log that it concerns; empty if it concerns none.
+    log: String,
+    detail: String,
 }
 
 /// When the same request may succeed.
@@ -156,6 +169,12 @@ impl Problem {
         Some(ResumePoint { position, history })
     }
 
+    /// What `/health/ready` says about damage of a log.
+    pub(crate) fn damage_of(&self, log: &str) -> Option<&str> {
+        let is_damage = |reason: &&Reason| reason.kind == "/problems/damaged" && reason.log == log;
+        self.reasons.iter().find(is_damage).map(|reason| reason.detail.as_str())
+    }
+
     /// One sentence for people.
     pub(crate) fn sentence(&self) -> String {
         format!("{}{}", self.without_hint(), hint(self.status, self.slug()))
@@ -204,6 +223,16 @@ mod tests {
         for body in [r#"{"retry":"same"}"#, "<h1>Bad gateway</h1>"] {
             assert_eq!(read(502, body).retrial(), Retrial::Whenever);
         }
+    }
+
+    #[test]
+    fn damage_is_that_of_the_log_that_is_asked_for() {
+        let body = br#"{"type":"/problems/log-closed","detail":"x","reasons":[
+            {"type":"/problems/log-closed","log":"a","detail":"x"},
+            {"type":"/problems/damaged","log":"b","detail":"of b, 1.seg is damaged"}]}"#;
+        let ready = Problem::read(503, body);
+        assert_eq!(ready.damage_of("b"), Some("of b, 1.seg is damaged"));
+        assert_eq!((ready.damage_of("a"), Problem::read(503, b"{}").damage_of("b")), (None, None));
     }
 
     #[test]

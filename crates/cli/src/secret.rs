@@ -67,7 +67,7 @@ pub(crate) fn ask(prompt: &str, option: &str) -> Result<Zeroizing<String>, Failu
     let terminal = terminal.map_err(|_| {
         let asked = prompt.trim_end_matches([' ', ':']);
         Failure::usage(format!(
-            "cannot ask for it without a terminal ({asked}); name a file that holds it: {option} \
+            "cannot ask for the password without a terminal ({asked}); name a file that holds it: {option} \
              FILE, or {option} - for standard input"
         ))
     })?;

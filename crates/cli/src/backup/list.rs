@@ -2,12 +2,11 @@
 
 use super::place::open_store;
 use crate::exit::{Failure, say_lines};
-use crate::numbers::{grouped, megabytes};
+use crate::numbers::{grouped, megabytes, moment};
 use crate::table::table;
 use serde_json::{Value, json};
 use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::{BackupError, Manifest, Store};
-use wellspring_host::clock::push_rfc3339;
 
 /// What `wellspring backup list` takes.
 #[derive(Debug, clap::Args)]
@@ -67,12 +66,6 @@ fn listed(store: &mut dyn Store) -> Result<Vec<ListedBackup>, BackupError> {
     Ok(all)
 }
 
-fn moment(manifest: &Manifest) -> String {
-    let mut text = Vec::new();
-    push_rfc3339(&mut text, manifest.taken_at_us);
-    String::from_utf8_lossy(&text).into_owned()
-}
-
 impl ListedBackup {
     fn cells(&self) -> Vec<String> {
         let name = self.name.clone();
@@ -83,7 +76,7 @@ impl ListedBackup {
                 let logs = manifest.logs.iter().map(|at| log(&at.name, at.head));
                 let (size, events) = (megabytes(manifest.bytes()), grouped(manifest.events()));
                 let logs = logs.collect::<Vec<_>>().join(", ");
-                vec![name, "finished".to_owned(), moment(manifest), size, events, logs]
+                vec![name, "finished".to_owned(), moment(manifest.taken_at_us), size, events, logs]
             }
             BackupState::Unfinished => {
                 vec![name, "unfinished".to_owned(), none(), none(), none(), none()]
@@ -102,7 +95,7 @@ impl ListedBackup {
                 json!({
                     "name": name,
                     "state": "finished",
-                    "taken_at": moment(manifest),
+                    "taken_at": moment(manifest.taken_at_us),
                     "version": manifest.version,
                     "bytes": manifest.bytes(),
                     "events": manifest.events(),

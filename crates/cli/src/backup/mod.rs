@@ -4,6 +4,7 @@ mod ends;
 mod list;
 mod mend;
 mod place;
+mod remove;
 mod restore;
 mod server_source;
 
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 use crate::server::Server;
 use place::{Writer, create_store};
 use server_source::ServerSource;
-use wellspring_backup::prune::prune;
+use wellspring_backup::prune::{Pruned, prune};
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace};
 use wellspring_host::threads::yield_to_serving;
@@ -44,7 +45,8 @@ Examples:
   wellspring backup --to /backup/wellspring --keep 14
   wellspring backup --to - | ssh backup@example.com 'cat > wellspring.tar'
   wellspring backup --to s3://bucket/wellspring
-  wellspring backup list --from /backup/wellspring"
+  wellspring backup list --from /backup/wellspring
+  wellspring backup remove --from /backup/wellspring 20261125T214438Z"
 )]
 pub struct BackupArgs {
     #[command(subcommand)]
@@ -66,6 +68,8 @@ pub struct BackupArgs {
 enum BackupCommand {
     /// List the backups in a place
     List(list::ListArgs),
+    /// Remove backups by name, and the segments that only they needed
+    Remove(remove::RemoveArgs),
 }
 
 impl From<BackupError> for Failure {
@@ -79,6 +83,7 @@ impl From<BackupError> for Failure {
         let code = match &error {
             BackupError::Io { .. } => Code::Io,
             BackupError::Damaged { .. }
+            | BackupError::DamagedSource { .. }
             | BackupError::Unfinished { .. }
             | BackupError::LogDeleted { .. } => Code::Refused,
             BackupError::NotFound { .. } => Code::NoInput,
@@ -93,10 +98,12 @@ impl From<BackupError> for Failure {
     }
 }
 
-/// Takes a backup, or lists those that there are.
+/// Takes a backup, or lists or removes those that there are.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
-    if let Some(BackupCommand::List(list)) = &args.command {
-        return list::show(list);
+    match &args.command {
+        Some(BackupCommand::List(list)) => return list::show(list),
+        Some(BackupCommand::Remove(remove)) => return remove::run(remove),
+        None => {}
     }
     on_interrupt(|| eprintln!("\nInterrupted: this backup is unfinished and cannot be restored."));
     let to = args.to.as_deref().unwrap_or_default();
@@ -115,13 +122,8 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     report(&taken, &progress, to);
     if let Some(keep) = args.keep {
         let pruned = prune(&mut *store, keep as usize)?;
-        if !pruned.backups.is_empty() {
-            eprintln!(
-                "Removed {}: {}, {}",
-                counted(pruned.backups.len() as u64, "older backup", "older backups"),
-                pruned.backups.join(", "),
-                megabytes(pruned.bytes)
-            );
+        if pruned != Pruned::default() {
+            eprintln!("{}", remove::told(&pruned));
         }
     }
     Ok(())

@@ -33,6 +33,18 @@ pub(crate) fn open_store(from: &str) -> Result<Box<dyn Store>, Failure> {
     }
 }
 
+/// The store that backups are removed from: one that exists, with its lock.
+pub(super) fn reopen_store(from: &str) -> Result<Writer, Failure> {
+    if from == "-" || Path::new(from).is_file() {
+        return Err(Failure::usage(format!(
+            "--from {from}: an archive is one backup; remove the file"
+        )));
+    }
+    // Refuses a folder without backups, which `create_store` would make one for them.
+    open_store(from)?;
+    create_store(from)
+}
+
 fn unknown(flag: &str, url: &str) -> Failure {
     Failure::usage(format!("{flag} {url}: must be a folder, a .tar file or s3://BUCKET/PREFIX"))
 }

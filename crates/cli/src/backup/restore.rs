@@ -5,7 +5,7 @@ use super::place::{chosen, open_store, shared_damage};
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, logs_in};
-use crate::numbers::{counted, grouped, megabytes};
+use crate::numbers::{counted, grouped, megabytes, moment};
 use crate::progress::Progress;
 use std::fs::{self, File};
 use std::io;
@@ -15,8 +15,9 @@ use wellspring_backup::renew::RenewedLog;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
 use wellspring_backup::store::ArchiveReader;
 use wellspring_backup::{BackupError, Cut, Manifest, Store};
-use wellspring_host::access::sealed;
+use wellspring_host::access::{has_token_secret, sealed};
 use wellspring_host::clock::parse_rfc3339;
+use wellspring_host::names::SYSTEM_LOG;
 use wellspring_log::storage::create_folder;
 use wellspring_types::Position;
 
@@ -65,7 +66,7 @@ pub struct RestoreArgs {
     /// Restore the log up to this position; needs --log
     #[arg(long, value_name = "POSITION", requires = "log", conflicts_with = "time")]
     position: Option<Position>,
-    /// Restore what was recorded up to this time (RFC 3339)
+    /// Restore what was recorded up to this time (RFC 3339), which the backup has to cover
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
     /// Keep the history: nothing was appended after the backup
@@ -86,7 +87,7 @@ impl RestoreArgs {
         let mut logs = self.log.clone();
         logs.sort_unstable();
         logs.dedup();
-        Ok(RestoreRequest { logs, cut, history })
+        Ok(RestoreRequest { logs, cut, never_empty: Vec::new(), history })
     }
 }
 
@@ -154,6 +155,11 @@ fn restored(
     store: &mut dyn Store,
 ) -> Result<(), Failure> {
     let manifest: Manifest = chosen(store, args.backup.as_deref())?;
+    let mut wanted = wanted.clone();
+    if manifest.has_accounts {
+        // A server that had accounts refuses to start without any.
+        wanted.never_empty.push(SYSTEM_LOG.to_owned());
+    }
     let mut progress = Progress::start("restore", Some(manifest.bytes()));
     let shown = &mut |done, all| progress.update_bytes(done, all);
     // Without its accounts, a server must refuse to start rather than be open to everyone.
@@ -161,7 +167,7 @@ fn restored(
         true => sealed::mark(&args.data),
         false => Ok(()),
     };
-    let logs = restore(store, &manifest, &args.data, wanted, &prepare, shown);
+    let logs = restore(store, &manifest, &args.data, &wanted, &prepare, shown);
     progress.end();
     let logs = logs.map_err(|error| match &error {
         BackupError::Damaged { .. } => {
@@ -190,5 +196,92 @@ fn restored(
         megabytes(manifest.bytes()),
         grouped((events as f64 / seconds) as u64)
     );
+    eprintln!("{}", next_steps(&manifest, &wanted, &logs, has_token_secret(&args.data)));
     Ok(())
+}
+
+/// What there is to do and to know before the server starts.
+fn next_steps(
+    manifest: &Manifest,
+    wanted: &RestoreRequest,
+    logs: &[RestoredLog],
+    keeps_token_secret: bool,
+) -> String {
+    let moment_us = match wanted.cut {
+        Cut::At(us) => us,
+        Cut::None | Cut::After(_) => manifest.taken_at_us,
+    };
+    let mut lines = vec![match wanted.cut {
+        Cut::After(_) => format!("Next, for the backup of {}:", moment(moment_us)),
+        Cut::At(_) | Cut::None => format!("Next, for the state of {}:", moment(moment_us)),
+    }];
+    if manifest.has_accounts && logs.iter().any(|log| log.name == SYSTEM_LOG) {
+        lines.push(match keeps_token_secret {
+            true => {
+                "the folder has kept its token-secret, so tokens are valid: POST /auth/rotate, \
+                     then again with {\"retire\":true}, before others reach the server"
+                    .to_owned()
+            }
+            false => "tokens have ended: everyone logs in again".to_owned(),
+        });
+        lines.push(
+            "keys and accounts that were revoked since count again: look through them".to_owned(),
+        );
+    }
+    if logs.iter().any(|log| log.history != log.history_before) {
+        lines.push(
+            "consumers that come with the old history get 409 another-history; what they derived \
+             may hold events that are gone"
+                .to_owned(),
+        );
+        lines.push(
+            "start the server and take a backup: older ones cannot mend another history".to_owned(),
+        );
+    }
+    lines.join("\n  - ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_steps_are_those_of_what_was_restored() {
+        let manifest = Manifest {
+            format: wellspring_backup::manifest::FORMAT,
+            name: "20261125T214438Z".into(),
+            version: "0.2.0".into(),
+            taken_at_us: 1_793_577_600_000_000,
+            has_accounts: true,
+            logs: Vec::new(),
+        };
+        let wanted = |cut| RestoreRequest {
+            logs: Vec::new(),
+            cut,
+            never_empty: Vec::new(),
+            history: HistoryChoice::New,
+        };
+        let log = |name: &str, history: &str| RestoredLog {
+            name: name.into(),
+            head: 1,
+            left_out: 0,
+            history_before: "a".into(),
+            history: history.into(),
+        };
+        let whole = [log("main", "b"), log("system", "c")];
+        let steps =
+            |cut, logs: &[RestoredLog], kept| next_steps(&manifest, &wanted(cut), logs, kept);
+        let all = steps(Cut::None, &whole, false);
+        for part in ["2026-11-02T00:00:00", "tokens have ended", "revoked", "409", "take a backup"]
+        {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        let kept = steps(Cut::At(1_793_491_200_000_000), &whole, true);
+        assert!(kept.contains("POST /auth/rotate") && !kept.contains("have ended"), "{kept}");
+        assert!(kept.starts_with("Next, for the state of 2026-11-01T00:00:00"), "{kept}");
+        let one = steps(Cut::After(1), &whole[..1], true);
+        assert!(!one.contains("token") && one.contains("409"), "{one}");
+        let moved = steps(Cut::None, &[log("main", "a"), log("system", "a")], true);
+        assert!(!moved.contains("409") && !moved.contains("take a backup"), "{moved}");
+    }
 }

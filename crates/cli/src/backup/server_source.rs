@@ -51,6 +51,9 @@ impl ServerSource {
 }
 
 fn refused(problem: &Problem, status: u16) -> BackupError {
+    if problem.slug() == "corrupt" {
+        return BackupError::DamagedSource { detail: problem.detail.clone() };
+    }
     BackupError::Refused { detail: problem.sentence(), status: Some(status) }
 }
 

@@ -7,10 +7,11 @@ mod output;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::import;
 use crate::interrupt::on_interrupt;
 use crate::numbers::{counted, grouped, megabytes};
+use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::query::{QueryArgs, add_parameter};
 use crate::target::Target;
@@ -23,7 +24,7 @@ use std::fs;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use wellspring_host::client::Stream;
+use wellspring_host::client::{Request, Stream};
 use wellspring_host::http::history::ResumePoint;
 
 /// How an export writes events.
@@ -142,7 +143,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if format == Format::Csv {
         eprintln!("CSV is one-way; to import events again, export NDJSON or CloudEvents");
     }
-    let Copied { events, bytes, through } = copied?;
+    let Copied { events, bytes, through } =
+        copied.map_err(|failure| named_damage(&args.target, failure))?;
     output.finish()?;
     let seconds = progress.seconds();
     eprintln!(
@@ -165,6 +167,24 @@ fn open(args: &ExportArgs) -> Result<EventLines<Stream>, Failure> {
     let mut client = args.target.client()?;
     events_after(&args.target, &mut client, &path, after)
 }
+/// The failure of a stream that broke off, with its cause if the server reports that the log is
+/// damaged: it can send no more than the end of its answer then, and trying again does not help.
+fn named_damage(target: &Target, failure: Failure) -> Failure {
+    if failure.code != Code::Unavailable {
+        return failure;
+    }
+    let request = Request::get("/health/ready", &[("Accept", "application/json")]);
+    let answer = target.client().ok().and_then(|mut client| client.call(&request).ok());
+    let ready = answer.map(|answer| Problem::of(&answer)).unwrap_or_default();
+    match ready.damage_of(&target.log) {
+        Some(damage) => {
+            let broken = failure.message.split("; continue from there").next().unwrap_or_default();
+            Failure::new(Code::Refused, format!("{broken}. The server has damaged data: {damage}"))
+        }
+        None => failure,
+    }
+}
+
 /// What an export has written.
 struct Copied {
     events: u64,

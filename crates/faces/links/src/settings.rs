@@ -91,7 +91,7 @@ static KEPT: KeptEvents = KeptEvents {
     log: MAIN,
     types: &TYPES,
     prefix: "Link",
-    advice: "only the link shortener writes these: create, change and delete links at \
+    advice: "only the link shortener writes: create, change and delete links at \
              /api/urls. To restore an export, start the server with --link-accept-events",
 };
 

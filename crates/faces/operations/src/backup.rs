@@ -51,7 +51,9 @@ fn problem_of(error: BackupError) -> Box<Problem> {
     let detail = error.to_string();
     match error {
         BackupError::Refused { status: Some(409), .. } => problem::SHARED_LOG.because(detail),
-        BackupError::Damaged { .. } => problem::CORRUPT.because(detail),
+        BackupError::DamagedSource { .. } | BackupError::Damaged { .. } => {
+            problem::CORRUPT.because(detail)
+        }
         _ => problem::IO.because(detail),
     }
 }

@@ -48,6 +48,7 @@ pub(crate) use gate::{Gate, GateRequest, Pass};
 pub use needs::Needs;
 pub use principal::{Holder, Principal};
 pub use standing::Standing;
+pub use token_secret::has_token_secret;
 
 use crate::names::SYSTEM_LOG;
 use crate::node::Node;

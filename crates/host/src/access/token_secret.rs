@@ -41,6 +41,11 @@ impl fmt::Debug for Secrets {
     }
 }
 
+/// Whether a data folder has a secret, so that the tokens it has signed are valid.
+pub fn has_token_secret(data: &Path) -> bool {
+    path(data).exists()
+}
+
 impl Secrets {
     /// The secrets of a data folder; generates one if there is none.
     ///

@@ -3,9 +3,10 @@
 //! ```text
 //! counters (stats) ──────┐
 //! audit, otlp, tls ──────┼─► gather ─► families ─► stats::prometheus (text), otlp (export)
-//! logs, views, process ──┘
+//! logs, views, device, process ┘
 //! ```
 
+mod device;
 mod logs;
 mod process;
 mod shared;
@@ -65,6 +66,7 @@ pub(crate) fn gather(sources: &Sources<'_>) -> Vec<Family> {
     families.extend(views::families(&view_figures(sources)));
     families.extend(face_families.iter().cloned());
     families.extend(tls.iter().flat_map(|tls| tls.families()));
+    families.extend(device::families(sources.node.data()));
     families.extend(process::families());
     families.push(Family::gauge(
         "wellspring_uptime_seconds",

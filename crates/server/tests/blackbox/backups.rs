@@ -89,6 +89,7 @@ fn the_drill_of_the_manual_brings_everything_back() {
     fs::rename(&data, &old).unwrap();
     let said = done(&["restore", "--from", shown(&place), "--data", shown(&data)]);
     assert!(said.contains("main: up to position 400; history "), "{said}");
+    assert!(said.contains("409 another-history") && said.contains("take a backup"), "{said}");
     let verified = done(&["verify", "--data", shown(&data), "--log", "main"]);
     assert!(verified.contains("400 events"), "{verified}");
     let server = Server::start_in(&data, SMALL);
@@ -105,6 +106,24 @@ fn the_drill_of_the_manual_brings_everything_back() {
     let told = client.get("/v1/events?after=402").unwrap().problem(409);
     assert_eq!((&told["position"], &told["head"]), (&json!(402), &json!(400)));
     assert_eq!(append(&mut client, 1), 402);
+    // No backup holds the state of a time that it does not cover.
+    let other = dir.path().join("other");
+    for time in ["2099-01-01T00:00:00Z", "2000-01-01T00:00:00Z"] {
+        let words = ["restore", "--from", shown(&place), "--data", shown(&other), "--time", time];
+        let said = refused(64, &words);
+        assert!(said.contains(time.trim_end_matches('Z')) && said.contains("covers 20"), "{said}");
+        assert!(!other.exists(), "nothing is made");
+    }
+    // The backup of the other history goes when it is named, and only all of the names together.
+    let old_name = listed["name"].as_str().unwrap_or_else(|| panic!("{listed}"));
+    done(&["backup", "--url", &server.url(), "--to", shown(&place), "--keep", "1"]);
+    let remove = ["backup", "remove", "--from", shown(&place), old_name];
+    let said = refused(66, &[&remove[..], &["20000101T000000Z"]].concat());
+    assert!(said.contains("holds no backup 20000101T000000Z"), "{said}");
+    assert_eq!(done(&["backup", "list", "--from", shown(&place)]).lines().count(), 3);
+    let said = done(&remove);
+    assert!(said.contains(&format!("Removed 1 backup: {old_name}; and ")), "{said}");
+    assert_eq!(done(&["backup", "list", "--from", shown(&place)]).lines().count(), 2);
     // A folder that has logs is never written to.
     let said = refused(64, &["restore", "--from", shown(&place), "--data", shown(&old)]);
     assert!(said.contains("is not empty"), "{said}");
@@ -410,6 +429,19 @@ fn a_scrub_finds_a_flipped_byte_names_the_remedy_and_the_remedy_works() {
     assert_eq!(told, 0, "a client must not fill the log: {:#?}", server.log());
     let told = server.log().iter().filter(|line| line.contains("a request failed")).count();
     assert!(told < 12, "{:#?}", server.log());
+    // Whoever reads all of it is told once, with the file and the remedy.
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    let file = dir.path().join("all.ndjson");
+    let said = refused(1, &["export", "-o", shown(&file), "--url", &server.url()]);
+    for part in ["broke off after position ", name, "`wellspring mend`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!file.exists() && !said.contains("--after"), "{said}");
+    let another = dir.path().join("another");
+    let said = refused(1, &["backup", "--url", &server.url(), "--to", shown(&another)]);
+    for part in ["on the server, main/", name, "`wellspring mend` with an earlier backup"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
     let line = server.logged(&["stored data is damaged", "wellspring mend"]);
     assert!(line.contains(damaged.file_name().unwrap().to_str().unwrap()), "{line}");
     let mend = ["mend", "--from", shown(&place), "--data", shown(&data), "--log", "main"];
