@@ -26,7 +26,7 @@ pub struct Pruned {
 /// removed.
 ///
 /// # Errors
-/// [`BackupError`](crate::BackupError). What was not removed yet can be removed by another attempt.
+/// [`BackupError`]. What was not removed yet can be removed by another attempt.
 pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
     let pruning = Pruning::begin(store)?;
     let pruned = remove_old(store, keep, &pruning);
