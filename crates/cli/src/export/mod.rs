@@ -125,7 +125,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     });
     let format = args.format()?;
     EventFile::check(format)?;
-    let lines = open(args)?;
+    // A stream can break off before its head has been read.
+    let lines = open(args).map_err(|failure| named_damage(&args.target, failure))?;
     let mut output = Output::open(args.output.as_deref())?;
     if let Some((unfinished, _)) = &output.rename {
         // Set once, here.

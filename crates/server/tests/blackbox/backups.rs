@@ -433,7 +433,7 @@ fn a_scrub_finds_a_flipped_byte_names_the_remedy_and_the_remedy_works() {
     let name = damaged.file_name().unwrap().to_str().unwrap();
     let file = dir.path().join("all.ndjson");
     let said = refused(1, &["export", "-o", shown(&file), "--url", &server.url()]);
-    for part in ["broke off after position ", name, "`wellspring mend`"] {
+    for part in [name, "`wellspring mend`"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!file.exists() && !said.contains("--after"), "{said}");
