@@ -75,7 +75,7 @@ fn a_backup_goes_to_an_object_store_and_comes_back() {
     client.post("/v1/append", &json!({"events": [{"type": "U", "data": 1}]})).unwrap().expect(200);
     let second = store.done(&["backup", "--url", &server.url(), "--to", place, "--keep", "1"]);
     assert!(second.contains(" there already") && !second.contains(", 0 B there"), "{second}");
-    assert!(second.contains("Removed 1 older backup"), "{second}");
+    assert!(second.contains("Removed 1 backup: "), "{second}");
     let list = store.done(&["backup", "list", "--from", place]);
     assert_eq!(list.lines().count(), 2, "the heading and {list}");
     assert!(store.done(&["verify", "--backup", place]).contains("sound"), "{list}");
