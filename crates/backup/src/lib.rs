@@ -24,6 +24,7 @@
 pub mod catalog;
 mod cut;
 mod fault;
+mod known_ends;
 pub mod manifest;
 mod marks;
 pub mod mend;
@@ -41,6 +42,7 @@ pub mod verify;
 
 pub use cut::Cut;
 pub use fault::{BackupError, Outcome};
+pub use known_ends::KnownEnds;
 pub use manifest::{LogBackup, Manifest};
 pub use pace::Pace;
 pub use plan::BackupPlan;

@@ -3,6 +3,7 @@
 
 use crate::catalog::{self, Catalog};
 use crate::fault::{BackupError, Outcome};
+use crate::known_ends::KnownEnds;
 use crate::manifest::{
     FORMAT, LogBackup, Manifest, SegmentBackup, begun_file, manifest_file, segment_file,
 };
@@ -13,8 +14,8 @@ use crate::source::Source;
 use crate::store::{PendingFile, Store, put};
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
-use wellspring_log::Corruption;
 use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
+use wellspring_log::{Corruption, LostEnd};
 use wellspring_types::moment::push_rfc3339;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -31,6 +32,9 @@ pub struct TakenBackup {
     /// Logs of the plan that were deleted before all of their bytes were copied. The backup lacks
     /// them: it shows them as they are now.
     pub deleted_logs: Vec<String>,
+    /// Logs that end before where an earlier backup of the same history has them end, by name. The
+    /// backup is whole: it shows them as they are now.
+    pub lost_ends: Vec<(String, LostEnd)>,
 }
 
 /// Told of progress: bytes done, and bytes in all.
@@ -50,7 +54,7 @@ pub fn take(
     let plan = source.plan()?;
     plan.check()?;
     let (name, earlier) = begin_backup(store, &|earlier| name_of(&plan, earlier))?;
-    let known = known_segments(store, &earlier)?;
+    let EarlierBackups { segments, ends } = earlier_backups(store, &earlier, plan.taken_at_us);
     let stored = store.list("segments/")?.into_iter().collect();
     let manifest = Manifest {
         format: FORMAT,
@@ -60,11 +64,16 @@ pub fn take(
         has_accounts: plan.has_accounts,
         logs: Vec::new(),
     };
-    let taken =
-        TakenBackup { manifest, copied_bytes: 0, reused_bytes: 0, deleted_logs: Vec::new() };
+    let taken = TakenBackup {
+        manifest,
+        copied_bytes: 0,
+        reused_bytes: 0,
+        deleted_logs: Vec::new(),
+        lost_ends: lost_ends(&plan, &ends),
+    };
     let all_bytes = plan.bytes();
     let mut taking =
-        Taking { source, store, pace, progress, known, stored, taken, done_bytes: 0, all_bytes };
+        Taking { source, store, pace, progress, segments, stored, taken, done_bytes: 0, all_bytes };
     plan.logs.iter().try_for_each(|log| taking.add(log))?;
     let Taking { store, taken, .. } = taking;
     check_begun(store, &taken.manifest)?;
@@ -81,7 +90,7 @@ struct Taking<'a> {
     pace: &'a mut Pace,
     progress: Progress<'a>,
     /// The segments of finished backups, by file.
-    known: HashMap<String, SegmentBackup>,
+    segments: HashMap<String, SegmentBackup>,
     /// What the store holds, and how many bytes of it.
     stored: HashMap<String, u64>,
     taken: TakenBackup,
@@ -111,7 +120,7 @@ impl Taking<'_> {
     fn segment(&mut self, log: &PlannedLog, planned: &PlannedSegment) -> Outcome<SegmentBackup> {
         let file = segment_file(&log.history, planned.base, (planned.bytes, planned.anchor));
         let is_stored = self.stored.get(&file) == Some(&planned.bytes);
-        let segment = match self.known.get(&file).filter(|_| is_stored) {
+        let segment = match self.segments.get(&file).filter(|_| is_stored) {
             Some(segment) => Some(segment.clone()),
             // Left by an unfinished backup.
             None if is_stored => reread(self.store, &file, planned).ok(),
@@ -158,22 +167,40 @@ fn name_of(plan: &BackupPlan, earlier: &Catalog) -> String {
     std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-/// The segments of the finished backups, by file.
-fn known_segments(
-    store: &mut dyn Store,
-    earlier: &Catalog,
-) -> Outcome<HashMap<String, SegmentBackup>> {
-    let mut known = HashMap::new();
+/// What the finished backups tell.
+#[derive(Default)]
+struct EarlierBackups {
+    /// Their segments, by file.
+    segments: HashMap<String, SegmentBackup>,
+    /// The ends of logs in those that show an earlier moment than the plan.
+    ends: KnownEnds,
+}
+
+fn earlier_backups(store: &mut dyn Store, earlier: &Catalog, planned_at_us: u64) -> EarlierBackups {
+    let mut known = EarlierBackups::default();
     for name in &earlier.finished {
         // A damaged manifest concerns its own backup only.
         let Ok(manifest) = catalog::manifest(store, name) else { continue };
+        // Another process may have planned a backup after this one, and finished it before.
+        if manifest.taken_at_us < planned_at_us {
+            known.ends.note(&manifest);
+        }
         for log in &manifest.logs {
             for segment in &log.segments {
-                known.insert(segment.file(&log.history), segment.clone());
+                known.segments.insert(segment.file(&log.history), segment.clone());
             }
         }
     }
-    Ok(known)
+    known
+}
+
+/// The logs of a plan that have lost events since an earlier backup.
+fn lost_ends(plan: &BackupPlan, known: &KnownEnds) -> Vec<(String, LostEnd)> {
+    let lost = |log: &PlannedLog| {
+        let last_base = log.segments.last().map_or(1, |segment| segment.base);
+        Some((log.name.clone(), known.lost_end(&log.history, log.head, last_base)?))
+    };
+    plan.logs.iter().filter_map(lost).collect()
 }
 
 /// A source's bytes, which go to a file of the store as they are read.

@@ -39,7 +39,7 @@ pub struct LostEnd {
 impl fmt::Display for LostEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LostEnd { head, known_from, known_end, .. } = self;
-        write!(f, "ends at position {head}, and segments after it are missing (known from ")?;
+        write!(f, "ends at position {head}, and the events after it are missing (known from ")?;
         match known_end {
             Some(end) => write!(f, "{known_from}, which knows of events up to {end})"),
             None => write!(f, "{known_from})"),

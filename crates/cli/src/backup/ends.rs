@@ -4,8 +4,8 @@
 use crate::exit::Failure;
 use std::fs;
 use std::path::Path;
-use wellspring_backup::Manifest;
 use wellspring_backup::renew::{RenewedLog, renew_history};
+use wellspring_backup::{KnownEnds, Manifest};
 use wellspring_host::view::snapshot_ahead;
 use wellspring_log::LostEnd;
 use wellspring_log::inspect::{self, Report};
@@ -30,9 +30,9 @@ pub(crate) fn lost_since(
         crate::say(&format!("log {name}: {what}"))?;
         return Ok(None);
     }
-    let known_from = format!("the backup {}", backup.name);
-    let &Report { head, last_base, .. } = report;
-    Ok(Some(LostEnd { head, last_base, known_from, known_end: Some(log.head) }))
+    let mut known = KnownEnds::default();
+    known.note(backup);
+    Ok(known.lost_end(&log.history, report.head, report.last_base))
 }
 
 /// Gives the log in `dir` another history, and removes the snapshots of views that know of more

@@ -130,7 +130,14 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
 }
 
 fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
-    let TakenBackup { manifest, copied_bytes, reused_bytes, deleted_logs } = taken;
+    let TakenBackup { manifest, copied_bytes, reused_bytes, deleted_logs, lost_ends } = taken;
+    for (log, lost) in lost_ends {
+        eprintln!(
+            "WARNING: the log {log} {lost}. If a snapshot of the server's disk was put back, its \
+             consumers are not told: stop the server, and run `wellspring restore --rolled-back \
+             --log {log}` with its data folder"
+        );
+    }
     if !deleted_logs.is_empty() {
         eprintln!(
             "Not in this backup, because deleted while it was taken: {}",

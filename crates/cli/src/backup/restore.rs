@@ -123,14 +123,26 @@ fn rolled_back(args: &RestoreArgs) -> Result<(), Failure> {
     };
     let dirs: Vec<PathBuf> =
         names.iter().map(|name| Place::new(&args.data, name).dir()).collect::<Result<_, _>>()?;
+    // One that fails keeps no other from its new history.
+    let mut failed: Option<Failure> = None;
     for (name, dir) in names.iter().zip(&dirs) {
-        let RenewedLog { head, history_before, history } = renew(dir)?;
-        let head = grouped(head);
-        crate::say(&format!(
-            "{name}: up to position {head}; history {history}, before {history_before}"
-        ))?;
+        match renew(dir) {
+            Ok(RenewedLog { head, history_before, history }) => crate::say(&format!(
+                "{name}: up to position {}; history {history}, before {history_before}",
+                grouped(head)
+            ))?,
+            Err(failure) => {
+                let message = format!("{name} keeps its history: {}", failure.message);
+                failed = Some(match failed {
+                    None => Failure::new(failure.code, message),
+                    Some(first) => {
+                        Failure::new(first.code, format!("{}\n{message}", first.message))
+                    }
+                });
+            }
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// Copies standard input to a file, because the manifest comes last.

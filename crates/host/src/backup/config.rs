@@ -1,5 +1,6 @@
 //! The settings of scheduled backups.
 
+use super::destination::Destination;
 use crate::settings::section;
 use std::path::PathBuf;
 
@@ -20,14 +21,6 @@ section! {
     scrub_bytes_per_s: u64 = "WELLSPRING_SCRUB_BYTES_PER_S", 8 << 20;
     /// Time between the ends of two such passes at least, in seconds.
     scrub_every_s: u64 = "WELLSPRING_SCRUB_EVERY_S", 86_400;
-}
-
-/// Where backups go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Destination {
-    Folder(PathBuf),
-    /// A URL.
-    ObjectStore(String),
 }
 
 impl BackupConfig {
@@ -64,6 +57,9 @@ impl BackupConfig {
     }
 
     /// Where backups go, if anywhere.
+    ///
+    /// # Errors
+    /// A sentence about the setting.
     pub(super) fn destination(&self) -> Result<Option<Destination>, String> {
         match self.backup_to.as_str() {
             "" => Ok(None),

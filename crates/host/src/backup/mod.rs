@@ -1,6 +1,8 @@
 //! Backups that the server takes of itself, and what a backup from outside reads.
 
 mod config;
+mod destination;
+mod lost_ends;
 
 pub use config::BackupConfig;
 
@@ -8,7 +10,7 @@ use crate::access::sealed;
 use crate::node::Node;
 use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
-use config::Destination;
+use destination::Destination;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::sleep;
@@ -17,9 +19,8 @@ use tokio::sync::watch;
 use wellspring_backup::catalog;
 use wellspring_backup::prune::prune;
 use wellspring_backup::source::OpenLogs;
-use wellspring_backup::store::FolderStore;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Pace, Store};
+use wellspring_backup::{BackupError, Pace};
 use wellspring_log::Clock;
 
 /// How long a failed backup waits for another attempt.
@@ -198,34 +199,15 @@ impl Schedule {
             reused_bytes = taken.reused_bytes,
             "a scheduled backup is finished"
         );
-    }
-
-    fn store(&self) -> Result<Box<dyn Store>, BackupError> {
-        match &self.destination {
-            Destination::Folder(dir) => Ok(Box::new(FolderStore::create(dir)?)),
-            #[cfg(feature = "s3")]
-            Destination::ObjectStore(url) => {
-                Ok(Box::new(wellspring_backup::store::S3Store::open(url)?))
-            }
-            #[cfg(not(feature = "s3"))]
-            Destination::ObjectStore(url) => {
-                Err(BackupError::Unfit(format!("{url}: built without support for object stores")))
-            }
+        for (log, lost) in &taken.lost_ends {
+            lost_ends::tell(log, lost);
         }
     }
 
     /// The moment that the newest backup of this server shows, µs since 1970 UTC; 0 if there is
     /// none.
     fn newest_us(&self) -> Result<u64, BackupError> {
-        let mut store = match &self.destination {
-            // Another process may be writing to it.
-            Destination::Folder(dir) => match FolderStore::open(dir) {
-                Ok(store) => Box::new(store),
-                Err(BackupError::NotFound { .. }) => return Ok(0),
-                Err(error) => return Err(error),
-            },
-            Destination::ObjectStore(_) => self.store()?,
-        };
+        let Some(mut store) = self.destination.existing()? else { return Ok(0) };
         let histories = self.node.all().into_iter().filter_map(|(_, log)| log.history());
         let histories: Vec<_> = histories.map(|history| history.to_string()).collect();
         let newest = catalog::newest_with(&mut *store, &histories)?;
@@ -234,7 +216,7 @@ impl Schedule {
 
     fn take(&self) -> Result<TakenBackup, BackupError> {
         let config = &self.backups.config;
-        let mut store = self.store()?;
+        let mut store = self.destination.create()?;
         let rate = Some(config.backup_bytes_per_s).filter(|&rate| rate > 0);
         let mut source = source(&self.node, &self.clock);
         let taken = take(&mut source, &mut *store, &mut Pace::new(rate), &mut |_, _| ())?;

@@ -136,6 +136,9 @@ pub(crate) fn open_with_key(
     let node = Node::open(data, &storage, ingest.batcher(), Arc::clone(&clock), cluster)
         .map_err(|e| e.to_string())?;
     let node = Arc::new(node);
+    let scrubs = Arc::new(Scrubs::new(&backup));
+    let backups = Arc::new(Backups::open(backup)?);
+    backups.refuse_lost_ends(&node, storage.sync()?)?;
     node.look_after_shared()?;
     limits.max_connections =
         connections_that_fit(limits.max_connections, descriptors, node.segments());
@@ -161,8 +164,8 @@ pub(crate) fn open_with_key(
         body_memory: BodyMemory::new(&stats, limits.body_memory_bytes),
         audit,
         otlp: Otlp::open(&otlp)?,
-        scrubs: Arc::new(Scrubs::new(&backup)),
-        backups: Arc::new(Backups::open(backup)?),
+        scrubs,
+        backups,
         work: Arc::new(WorkRoom::new(&http, process.threads, &stats, &clock)),
         stats,
         routes,

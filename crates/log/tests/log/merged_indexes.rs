@@ -279,7 +279,7 @@ fn segments_that_are_gone_from_the_end_are_missed_if_an_index_knows_of_them() {
             Err(error) => error.to_string(),
             Ok(log) => panic!("{gone} are gone: it opens and ends at {}", log.head()),
         };
-        assert!(refused.contains("segments after it are missing"), "{gone}: {refused}");
+        assert!(refused.contains("the events after it are missing"), "{gone}: {refused}");
         let report = inspect::verify_on(&storage, &mut |_, _| {}).unwrap();
         let told: Vec<_> = report.lost_end.iter().map(ToString::to_string).collect();
         assert!(report.damage.is_empty(), "{gone}: {report:?}");

@@ -92,7 +92,7 @@ fn a_log_that_has_lost_its_last_segments_does_not_start_and_a_backup_brings_them
     for words in [&serve[..], &verify] {
         let (code, said) = told(words);
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("segments after it are missing"), "{said}");
+        assert!(said.contains("the events after it are missing"), "{said}");
     }
     // No index is left: a snapshot of a view knows.
     take(&segments[segments.len() - 3..segments.len() - 1]);
@@ -237,7 +237,7 @@ fn a_log_goes_on_without_its_lost_end_under_another_history() {
     fs::remove_file(last).unwrap();
     let (code, said) = told(&["serve", "--listen", "127.0.0.1:0", "--data", data_word]);
     assert_eq!(code, Some(1), "{said}");
-    let ends = format!("log main ends at position {end}, and segments after it are missing");
+    let ends = format!("log main ends at position {end}, and the events after it are missing");
     let go_on = format!("`wellspring restore --rolled-back --data {data_word} --log main`");
     assert!(said.contains(&ends) && said.contains(&go_on), "{said}");
     assert!(!said.contains("damaged"), "{said}");
@@ -281,6 +281,66 @@ fn what_may_be_lost_by_the_settings_is_said_and_no_reason_against_a_start() {
     let both = ["verify", "--backup", place_word, "--data", other.to_str().unwrap()];
     let (code, said) = told(&both);
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// Nothing in a folder tells that a snapshot of the disk has put it back; the place of its backups
+/// does.
+#[test]
+fn a_folder_that_was_put_back_is_told_by_its_backups() {
+    let dir = tempfile::tempdir().unwrap();
+    let [data, snapshot, place] = ["data", "snapshot", "backups"].map(|name| dir.path().join(name));
+    let (data_word, place_word) = (data.to_str().unwrap(), place.to_str().unwrap());
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    assert_eq!(server.client().call("PUT", "/v1/logs/orders", &[], b"").unwrap().status, 201);
+    append(&server, 2_000);
+    let before = history(&server);
+    assert!(server.terminate().success());
+    copy_folder(&data, &snapshot);
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, 1_000);
+    let backup = |server: &Server| told(&["backup", "--url", &server.url(), "--to", place_word]);
+    let (code, said) = backup(&server);
+    assert!(code == Some(0) && !said.contains("WARNING"), "{said}");
+    assert!(server.terminate().success());
+    drop(server);
+    fs::remove_dir_all(&data).unwrap();
+    copy_folder(&snapshot, &data);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data_word];
+    let (code, said) = told(&[&serve[..], &["--backup-to", place_word]].concat());
+    assert_eq!(code, Some(1), "{said}");
+    let remedy = format!("`wellspring restore --rolled-back --data {data_word} --log main`");
+    for words in ["main ends at position 2000", "up to 3000", place_word, &remedy] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // A server that does not know the place cannot tell; a backup of it does.
+    let mut server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, 500);
+    let (code, said) = backup(&server);
+    assert_eq!(code, Some(0), "{said}");
+    let warning = "WARNING: the log main ends at position 2500";
+    assert!(said.contains(warning) && said.contains("up to 3000"), "{said}");
+    assert!(server.terminate().success());
+    drop(server);
+    // A damaged log keeps no other from its new history.
+    let orders = data.join("logs/orders/00000000000000000001.seg");
+    let sound = fs::read(&orders).unwrap();
+    fs::write(&orders, [&[sound[0] ^ 1], &sound[1..]].concat()).unwrap();
+    let roll_back = || told(&["restore", "--rolled-back", "--data", data_word]);
+    let (code, said) = roll_back();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("orders keeps its history") && said.contains("main: up to"), "{said}");
+    fs::write(&orders, sound).unwrap();
+    let (code, said) = roll_back();
+    assert_eq!(code, Some(0), "{said}");
+    let keep = ["--backup-to", place_word];
+    let server = Server::start_alone(None, &[], &data, &[SMALL, &keep].concat());
+    assert_eq!(head_of(&server), 2_500);
+    assert_ne!(history(&server), before);
+    let ready = server.client().get("/health/ready").unwrap().expect(200);
+    assert!(ready.get("warnings").is_none_or(|found| found == &json!([])), "{ready}");
+    server.logged(&["a scheduled backup is finished"]);
+    let (code, said) = backup(&server);
+    assert!(code == Some(0) && !said.contains("WARNING"), "{said}");
 }
 
 /// The files of root in a folder that belongs to another user.

@@ -1,0 +1,91 @@
+//! Before a server starts: whether its logs still reach as far as in its backups. A folder that a
+//! snapshot of its disk has put back cannot tell that it was.
+
+use super::Backups;
+use super::destination::Destination;
+use crate::names::SYSTEM_LOG;
+use crate::node::{Node, NodeError};
+use crate::threads::spawn_yielding;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+use wellspring_backup::{KnownEnds, Outcome};
+use wellspring_log::{Log, LostEnd, OpenError, Sync};
+
+/// How long a start waits for the place of backups.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Backups {
+    /// Refuses a start with a log that ends before where a backup of the same history has it end:
+    /// it would give positions that consumers have seen to other events. With delayed barriers a
+    /// power loss may have taken them, as the operator accepts; then an error in the server's log
+    /// tells. So it does if the place of backups cannot be read: the logs are served without it.
+    ///
+    /// # Errors
+    /// A sentence about the log, with what to do.
+    pub(crate) fn refuse_lost_ends(&self, node: &Node, sync: Sync) -> Result<(), String> {
+        let Some(destination) = self.destination.clone() else { return Ok(()) };
+        let to = &self.config.backup_to;
+        let known = match known_ends(destination)? {
+            Some(Ok(known)) => known,
+            Some(Err(error)) => {
+                tracing::error!(%error, to, "cannot read backups, so ends of logs are not compared");
+                return Ok(());
+            }
+            None => {
+                let waited_s = PATIENCE.as_secs();
+                tracing::error!(
+                    to,
+                    waited_s,
+                    "backups do not answer, so ends of logs are not compared"
+                );
+                return Ok(());
+            }
+        };
+        for (name, log) in node.all() {
+            let Some(mut lost) = lost_end(&known, &log) else { continue };
+            if sync != Sync::Always && name != SYSTEM_LOG {
+                tell(&name, &lost);
+                continue;
+            }
+            lost.known_from = format!("{} in {to}", lost.known_from);
+            let dir = node.data().join("logs").join(&name);
+            let refused = NodeError::Open { log: name, dir, error: OpenError::EndLost(lost) };
+            return Err(refused.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// What the backups tell; `None` if they take too long, as a place on a dead network does.
+fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, String> {
+    let (told, known) = sync_channel(1);
+    let read = move || match destination.existing()? {
+        Some(mut store) => KnownEnds::of(&mut *store),
+        None => Ok(KnownEnds::default()),
+    };
+    spawn_yielding("backup-ends".to_owned(), move || drop(told.send(read())))?;
+    match known.recv_timeout(PATIENCE) {
+        Ok(known) => Ok(Some(known)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err("reading backups failed".to_owned()),
+    }
+}
+
+fn lost_end(known: &KnownEnds, log: &Log) -> Option<LostEnd> {
+    let last_base = log.extent_now().segments.last().map_or(1, |segment| segment.base());
+    known.lost_end(&log.history()?.to_string(), log.head(), last_base)
+}
+
+/// Tells of a log that has lost its end and is served.
+pub(super) fn tell(log: &str, lost: &LostEnd) {
+    let LostEnd { head, known_from, known_end, .. } = lost;
+    tracing::error!(
+        log,
+        head,
+        known_from,
+        known_end,
+        "the log has lost its last events: a snapshot of the disk was put back, or delayed barriers \
+         and a power loss; its consumers are not told, unless `wellspring restore --rolled-back` \
+         gives it another history"
+    );
+}
