@@ -4,6 +4,7 @@ use crate::backup::{lost_since, verify_backup};
 use crate::exit::{Code, Failure};
 use crate::inspect::{Place, checked, is_empty, lines, logs_in};
 use crate::numbers::counted;
+use std::env;
 use std::path::{Path, PathBuf};
 use wellspring_backup::{LogBackup, Manifest};
 
@@ -14,23 +15,23 @@ Reads files and never writes; the server may keep running. Damage is reported on
 it at the same place, so a write in progress is not mistaken for damage.
 
 Events at the end of a log that are gone leave no damage. An index or a snapshot of a view that knows \
-of them tells; a backup tells for certain: name both --backup and --data, and the ends of all logs are \
+of them tells; a backup tells for certain: name both --from and --data, and the ends of all logs are \
 compared.
 
 Examples:
   wellspring verify --data /var/lib/wellspring
-  wellspring verify --backup /backup/wellspring
-  wellspring verify --backup /backup/wellspring --data /var/lib/wellspring")]
+  wellspring verify --from /backup/wellspring
+  wellspring verify --from /backup/wellspring --data /var/lib/wellspring")]
 pub struct VerifyArgs {
     /// Check a backup: a folder, a .tar file, or s3://BUCKET/PREFIX. With --data, also check that
     /// the logs there reach as far
     #[arg(long, value_name = "PLACE", conflicts_with = "log")]
-    backup: Option<String>,
+    from: Option<String>,
     /// Name of the backup, as `backup list` shows it [default: the newest]
-    #[arg(long, value_name = "NAME", requires = "backup")]
-    name: Option<String>,
-    /// The server's data folder [default: ./data, without --backup]
-    #[arg(long, env = "WELLSPRING_DATA", value_name = "DIR")]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    backup: Option<String>,
+    /// The server's data folder [default without --from: that of WELLSPRING_DATA, or ./data]
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Only this log [default: all]
     #[arg(long, value_name = "NAME")]
@@ -39,14 +40,16 @@ pub struct VerifyArgs {
 
 /// Checks everything and prints the report.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let manifest = match &args.backup {
-        Some(from) => Some(verify_backup(from, args.name.as_deref())?),
+    let manifest = match &args.from {
+        Some(from) => Some(verify_backup(from, args.backup.as_deref())?),
         None => None,
     };
+    // A variable for the server's sake does not ask for a comparison with its folder.
+    let default = || env::var_os("WELLSPRING_DATA").map_or("./data".into(), PathBuf::from);
     match (&args.data, manifest) {
         (None, Some(_)) => Ok(()),
         (Some(data), manifest) => verify_data(data, args.log.as_deref(), manifest.as_ref()),
-        (None, None) => verify_data(Path::new("./data"), args.log.as_deref(), None),
+        (None, None) => verify_data(&default(), args.log.as_deref(), None),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `wellspring backup`, `restore`, `mend`, and `verify --backup`.
+//! `wellspring backup`, `restore`, `mend`, and `verify --from`.
 
 mod ends;
 mod list;

@@ -80,7 +80,7 @@ pub(super) fn shared_damage(place: &str) -> String {
     )
 }
 
-/// `wellspring verify --backup`: reads and checks a backup; returns its manifest.
+/// `wellspring verify --from`: reads and checks a backup; returns its manifest.
 pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, Failure> {
     let mut store = open_store(from)?;
     let manifest = chosen(&mut *store, name)?;

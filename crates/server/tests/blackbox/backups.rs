@@ -79,7 +79,7 @@ fn the_drill_of_the_manual_brings_everything_back() {
     let listed: Value = serde_json::from_str(&list).unwrap();
     assert_eq!((&listed["state"], &listed["logs"][0]["head"]), (&json!("finished"), &json!(400)));
     assert_eq!(listed["logs"][0]["history"], before["history"]);
-    let sound = done(&["verify", "--backup", shown(&place)]);
+    let sound = done(&["verify", "--from", shown(&place)]);
     assert!(sound.contains("sound: every event is present and unchanged"), "{sound}");
     // What comes after the backup is lost with the server.
     append(&mut client, 7);
@@ -184,7 +184,7 @@ fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
     let cut = dir.path().join("cut");
     let said = refused(1, &["restore", "--from", shown(&tar), "--data", shown(&cut)]);
     assert!(said.contains("was begun and not finished"), "{said}");
-    let said = refused(66, &["verify", "--backup", shown(&dir.path().join("none"))]);
+    let said = refused(66, &["verify", "--from", shown(&dir.path().join("none"))]);
     assert!(said.contains("holds no backups"), "{said}");
 }
 
@@ -246,7 +246,7 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
             if status.success() {
                 finished += 1;
                 let name = newest.unwrap().split(' ').next().unwrap();
-                done(&["verify", "--backup", shown(&place), "--name", name]);
+                done(&["verify", "--from", shown(&place), "--backup", name]);
                 let to = dir.path().join(format!("restored-{round}"));
                 let words = ["restore", "--from", shown(&place), "--data", shown(&to)];
                 let said = done(&[&words[..], &["--backup", name]].concat());
@@ -312,7 +312,7 @@ fn a_backup_is_finished_without_the_logs_that_are_deleted_meanwhile() {
     let list = done(&["backup", "list", "--from", shown(&place)]);
     assert!(list.contains("main 600") && list.contains("zz-stays 1"), "{list}");
     assert!(!list.contains("zz-gone") && !list.contains("zz-made-anew"), "{list}");
-    done(&["verify", "--backup", shown(&place)]);
+    done(&["verify", "--from", shown(&place)]);
 }
 
 /// Waits until a figure satisfies a check.
@@ -343,7 +343,7 @@ fn the_server_takes_backups_of_itself_and_says_so() {
         figure(&mut client, "wellspring_backup_last_success_timestamp_seconds", |us| us > 0.0);
     assert!(newest > 1.6e9);
     server.logged(&["a scheduled backup is finished"]);
-    done(&["verify", "--backup", shown(&place)]);
+    done(&["verify", "--from", shown(&place)]);
     // After a restart the figure is that of before, although no backup is due.
     drop((client, server));
     let server = Server::start_in(&dir.path().join("data"), &[SMALL, &flags].concat());

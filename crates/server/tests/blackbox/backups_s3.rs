@@ -78,7 +78,7 @@ fn a_backup_goes_to_an_object_store_and_comes_back() {
     assert!(second.contains("Removed 1 backup: "), "{second}");
     let list = store.done(&["backup", "list", "--from", place]);
     assert_eq!(list.lines().count(), 2, "the heading and {list}");
-    assert!(store.done(&["verify", "--backup", place]).contains("sound"), "{list}");
+    assert!(store.done(&["verify", "--from", place]).contains("sound"), "{list}");
     let to = dir.path().join("data");
     let said = store.done(&["restore", "--from", place, "--data", to.to_str().unwrap()]);
     assert!(said.contains("main: up to position 101"), "{said}");
@@ -122,7 +122,7 @@ fn several_processes_back_up_to_one_bucket() {
             listed["name"].as_str().unwrap().to_owned()
         });
         for name in names.collect::<Vec<_>>() {
-            let sound = store.done(&["verify", "--backup", place, "--name", &name]);
+            let sound = store.done(&["verify", "--from", place, "--backup", &name]);
             assert!(sound.contains("sound: every event"), "{sound}");
         }
     }
