@@ -6,7 +6,7 @@ use crate::inspect::{Place, checked, is_empty, lines, logs_in};
 use crate::numbers::counted;
 use std::env;
 use std::path::{Path, PathBuf};
-use wellspring_backup::{LogBackup, Manifest};
+use wellspring_backup::{KnownEnds, LogBackup, Manifest};
 
 /// What `wellspring verify` takes.
 #[derive(Debug, clap::Args)]
@@ -40,21 +40,25 @@ pub struct VerifyArgs {
 
 /// Checks everything and prints the report.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let manifest = match &args.from {
+    let backup = match &args.from {
         Some(from) => Some(verify_backup(from, args.backup.as_deref())?),
         None => None,
     };
     // A variable for the server's sake does not ask for a comparison with its folder.
     let default = || env::var_os("WELLSPRING_DATA").map_or("./data".into(), PathBuf::from);
-    match (&args.data, manifest) {
+    match (&args.data, backup) {
         (None, Some(_)) => Ok(()),
-        (Some(data), manifest) => verify_data(data, args.log.as_deref(), manifest.as_ref()),
+        (Some(data), backup) => verify_data(data, args.log.as_deref(), backup.as_ref()),
         (None, None) => verify_data(&default(), args.log.as_deref(), None),
     }
 }
 
-/// Checks the logs of a data folder, and that each reaches as far as in this backup.
-fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Result<(), Failure> {
+/// Checks the logs of a data folder, and that each reaches as far as backups have it reach.
+fn verify_data(
+    data: &Path,
+    log: Option<&str>,
+    backup: Option<&(Manifest, KnownEnds)>,
+) -> Result<(), Failure> {
     let names = match log {
         Some(name) => vec![name.to_owned()],
         None => logs_in(data)?,
@@ -67,10 +71,10 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
             continue;
         }
         let mut report = checked(&dir)?;
-        if let Some(backup) = backup
+        if let Some((_, known)) = backup
             && report.is_sound()
         {
-            report.lost_end = lost_since(backup, name, &dir, &report)?;
+            report.lost_end = lost_since(known, name, &dir, &report)?;
         }
         crate::say(&format!("log {name}:"))?;
         for line in lines(&report) {
@@ -84,7 +88,7 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
             short.push(name.as_str());
         }
     }
-    let in_backup = backup.into_iter().flat_map(|backup| &backup.logs);
+    let in_backup = backup.into_iter().flat_map(|(backup, _)| &backup.logs);
     let is_here = |name: &String| {
         names.contains(name) && Place::new(data, name).dir().is_ok_and(|dir| !is_empty(&dir))
     };
