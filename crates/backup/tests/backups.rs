@@ -806,7 +806,8 @@ fn an_interrupted_backup_is_not_listed_for_ever() {
     let mut store = FolderStore::create(place.path()).unwrap();
     let interrupted = |store: &mut FolderStore| {
         append(&logs.logs["main"], 3, 10);
-        let mut source = Failing { inner: logs.source(), left: 100, with: io::ErrorKind::ConnectionReset };
+        let mut source =
+            Failing { inner: logs.source(), left: 100, with: io::ErrorKind::ConnectionReset };
         take(&mut source, store, &mut Pace::new(None), &mut quietly).unwrap_err();
     };
     interrupted(&mut store);
