@@ -203,28 +203,48 @@ fn lost_ends(plan: &BackupPlan, known: &KnownEnds) -> Vec<(String, LostEnd)> {
     plan.logs.iter().filter_map(lost).collect()
 }
 
+/// What has failed while a segment was copied, if not its bytes.
+enum CopyFault {
+    /// The store.
+    Write(io::Error),
+    /// The connection to the source, which has ended before the segment did.
+    Transfer(io::Error),
+}
+
 /// A source's bytes, which go to a file of the store as they are read.
 struct Tee<'a, R> {
     source: R,
     file: &'a mut dyn PendingFile,
-    /// The first error of the file, which is not one of the source.
-    failed: &'a mut Option<io::Error>,
+    failed: &'a mut Option<CopyFault>,
     read: u64,
     told: &'a mut dyn FnMut(u64),
 }
 
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let got = self.source.read(buf)?;
+        let got = match self.source.read(buf) {
+            Err(error) if is_cut_off(error.kind()) => {
+                let kind = error.kind();
+                *self.failed = Some(CopyFault::Transfer(error));
+                return Err(kind.into());
+            }
+            got => got?,
+        };
         if let Err(error) = self.file.write_all(&buf[..got]) {
             let kind = error.kind();
-            *self.failed = Some(error);
+            *self.failed = Some(CopyFault::Write(error));
             return Err(kind.into());
         }
         self.read += got as u64;
         (self.told)(self.read);
         Ok(got)
     }
+}
+
+/// Whether a connection has ended too early, as that of a server that is killed does.
+fn is_cut_off(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
+    matches!(kind, UnexpectedEof | ConnectionReset | ConnectionAborted | TimedOut)
 }
 
 /// Copies one segment from the source to the store.
@@ -249,8 +269,18 @@ fn copy(
     // Bytes beyond the segment would be read ahead without this limit.
     let ahead = BufReader::with_capacity(BUFFER_BYTES, tee.take(planned.bytes));
     let read = read_segment(ahead, &shown, planned);
-    if let Some(error) = failed {
-        return Err(BackupError::Io { doing: format!("writing {name}"), error });
+    match failed {
+        None => {}
+        Some(CopyFault::Write(error)) => {
+            return Err(BackupError::Io { doing: format!("writing {name}"), error });
+        }
+        Some(CopyFault::Transfer(error)) => {
+            let detail = format!(
+                "the server stopped sending {shown} ({error}); take the backup again: it copies \
+                 only what is missing"
+            );
+            return Err(BackupError::Refused { detail, status: None });
+        }
     }
     let segment = read.map_err(|fault| match fault {
         SegmentFault::Corrupt(Corruption { offset, what, .. }) => {

@@ -454,6 +454,7 @@ fn segments_that_no_manifest_names_go_whatever_their_history() {
 struct Failing<S> {
     inner: S,
     left: u64,
+    with: io::ErrorKind,
 }
 
 impl<S: Source> Source for Failing<S> {
@@ -467,25 +468,46 @@ impl<S: Source> Source for Failing<S> {
         segment: &PlannedSegment,
     ) -> Result<Box<dyn Read + '_>, BackupError> {
         let inner = self.inner.open(log, segment)?;
-        Ok(Box::new(FailingRead { inner, left: &mut self.left }))
+        Ok(Box::new(FailingRead { inner, left: &mut self.left, with: self.with }))
     }
 }
 
 struct FailingRead<'a> {
     inner: Box<dyn Read + 'a>,
     left: &'a mut u64,
+    with: io::ErrorKind,
 }
 
 impl Read for FailingRead<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if *self.left == 0 {
-            return Err(io::ErrorKind::ConnectionReset.into());
+            return Err(self.with.into());
         }
         let len = (buf.len() as u64).min(*self.left) as usize;
         let got = self.inner.read(&mut buf[..len])?;
         *self.left -= got as u64;
         Ok(got)
     }
+}
+
+#[test]
+fn a_server_that_is_gone_meanwhile_is_no_damage() {
+    let logs = Logs::new(&["a"]);
+    append(&logs.logs["a"], 20, 400);
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(&dir.path().join("place")).unwrap();
+    for with in [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset] {
+        for left in [0, 10, 3_000] {
+            let mut source = Failing { inner: logs.source(), left, with };
+            let failed = take(&mut source, &mut store, &mut Pace::new(None), &mut quietly);
+            let failed = failed.unwrap_err();
+            assert!(matches!(failed, BackupError::Refused { status: None, .. }), "{failed:?}");
+            let said = failed.to_string();
+            assert!(said.contains("stopped sending a/00000000000000000001.seg"), "{said}");
+            assert!(said.contains("take the backup again"), "{said}");
+        }
+    }
+    taken(&mut logs.source(), &mut store);
 }
 
 /// A source whose logs of some names are deleted as soon as the backup is planned.
@@ -580,7 +602,8 @@ fn backups_under_load_hold_everything_acknowledged_before_and_unfinished_ones_ar
         for round in 0..30u64 {
             let before = [0, 1].map(|n| acknowledged[n].load(Ordering::SeqCst));
             let left = if round % 2 == 0 { round * 5_000 } else { u64::MAX };
-            let mut source = Failing { inner: logs.source(), left };
+            let with = io::ErrorKind::ConnectionReset;
+            let mut source = Failing { inner: logs.source(), left, with };
             let known = Catalog::of(&mut store).unwrap();
             match take(&mut source, &mut store, &mut Pace::new(None), &mut quietly) {
                 Ok(taken) => {
@@ -793,7 +816,8 @@ fn an_interrupted_backup_is_not_listed_for_ever() {
     let mut store = FolderStore::create(place.path()).unwrap();
     let interrupted = |store: &mut FolderStore| {
         append(&logs.logs["main"], 3, 10);
-        let mut source = Failing { inner: logs.source(), left: 100 };
+        let mut source =
+            Failing { inner: logs.source(), left: 100, with: io::ErrorKind::ConnectionReset };
         take(&mut source, store, &mut Pace::new(None), &mut quietly).unwrap_err();
     };
     interrupted(&mut store);

@@ -5,7 +5,9 @@ use crate::exit::{Code, Failure};
 use crate::numbers::{counted, megabytes};
 use crate::progress::Progress;
 use crate::wire::push_event;
+use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wellspring_host::names::is_name;
 use wellspring_host::view::{SnapshotAhead, snapshot_ahead};
@@ -249,6 +251,27 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
 pub(crate) fn is_empty(dir: &Path) -> bool {
     let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
     entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "LOCK"))
+}
+
+/// The folder of a log, kept open so that it is told from another one that gets its name.
+pub(crate) struct HeldFolder {
+    dir: PathBuf,
+    handle: File,
+}
+
+impl HeldFolder {
+    /// `None` if it cannot be opened.
+    pub(crate) fn open(dir: &Path) -> Option<HeldFolder> {
+        Some(HeldFolder { dir: dir.to_owned(), handle: File::open(dir).ok()? })
+    }
+
+    /// Whether the log was deleted since: the folder is another one, or none, or empty.
+    pub(crate) fn is_gone(&self) -> bool {
+        let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let [held, named] = [self.handle.metadata(), fs::metadata(&self.dir)];
+        !matches!((held.map(id), named.map(id)), (Ok(held), Ok(named)) if held == named)
+            || is_empty(&self.dir)
+    }
 }
 
 /// Reads and checks everything in the folder of a log.

@@ -1,6 +1,7 @@
 //! Passwords from the terminal, without showing them, or from a file.
 
 use crate::exit::{Code, Failure};
+use crate::folder_owner::as_caller;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -47,7 +48,7 @@ pub(crate) fn of_file(option: &str, path: &Path) -> Result<Zeroizing<String>, Fa
     };
     let source: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(io::stdin()),
-        _ => Box::new(File::open(path).map_err(failed)?),
+        _ => Box::new(as_caller(|| File::open(path)).map_err(failed)?),
     };
     // Allocated at once, so that growth leaves no copy behind.
     let most = password::MAX_BYTES + 3;

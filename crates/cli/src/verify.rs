@@ -2,11 +2,12 @@
 
 use crate::backup::{lost_since, verify_backup};
 use crate::exit::{Code, Failure};
-use crate::inspect::{Place, checked, is_empty, lines, logs_in};
+use crate::inspect::{HeldFolder, Place, checked, is_empty, lines, logs_in, no_such_log};
 use crate::numbers::counted;
 use std::env;
 use std::path::{Path, PathBuf};
 use wellspring_backup::{KnownEnds, LogBackup, Manifest};
+use wellspring_log::inspect::Report;
 
 /// What `wellspring verify` takes.
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,49 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     }
 }
 
+/// What a log is like that was looked at.
+enum Looked {
+    /// Nothing is in its folder.
+    Empty,
+    /// It was there when the logs were listed, and is not any more.
+    Deleted,
+    /// It was read.
+    Read(Report),
+}
+
+/// Reads a log of a data folder, and compares its end with those in backups. `is_listed`: it is
+/// not the command that names the log.
+fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Looked, Failure> {
+    let unless_deleted = |is_gone: bool, failure| match is_listed && is_gone {
+        true => Ok(Looked::Deleted),
+        false => Err(failure),
+    };
+    let dir = match place.dir() {
+        Ok(dir) => dir,
+        Err(failure) => return unless_deleted(true, failure),
+    };
+    if is_empty(&dir) {
+        return Ok(Looked::Empty);
+    }
+    let Some(folder) = HeldFolder::open(&dir) else {
+        return unless_deleted(!dir.exists(), no_such_log(place.data(), place.log()));
+    };
+    let read = checked(&dir).and_then(|mut report| {
+        if let Some(known) = known
+            && report.is_sound()
+        {
+            report.lost_end = lost_since(known, place.log(), &dir, &report)?;
+        }
+        Ok(report)
+    });
+    match read {
+        // What misses its files misses them because the log was deleted.
+        Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => Ok(Looked::Deleted),
+        Ok(report) => Ok(Looked::Read(report)),
+        Err(failure) => unless_deleted(folder.is_gone(), failure),
+    }
+}
+
 /// Checks the logs of a data folder, and that each reaches as far as backups have it reach.
 fn verify_data(
     data: &Path,
@@ -63,19 +107,20 @@ fn verify_data(
         Some(name) => vec![name.to_owned()],
         None => logs_in(data)?,
     };
+    let known = backup.map(|(_, known)| known);
     let (mut places, mut damaged, mut short) = (0, Vec::new(), Vec::new());
     for name in &names {
-        let dir = Place::new(data, name).dir()?;
-        if is_empty(&dir) {
-            crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
-            continue;
-        }
-        let mut report = checked(&dir)?;
-        if let Some((_, known)) = backup
-            && report.is_sound()
-        {
-            report.lost_end = lost_since(known, name, &dir, &report)?;
-        }
+        let report = match look(&Place::new(data, name), known, log.is_none())? {
+            Looked::Empty => {
+                crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
+                continue;
+            }
+            Looked::Deleted => {
+                crate::say(&format!("log {name}: deleted meanwhile"))?;
+                continue;
+            }
+            Looked::Read(report) => report,
+        };
         crate::say(&format!("log {name}:"))?;
         for line in lines(&report) {
             crate::say(&line)?;
@@ -125,5 +170,51 @@ fn verify_data(
     match failed.is_empty() {
         true => Ok(()),
         false => Err(Failure::new(Code::Refused, failed.join("\n"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use wellspring_log::{Log, Options};
+
+    #[test]
+    fn a_log_that_is_deleted_while_others_are_looked_at_is_no_failure() {
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path().join("logs/t1");
+        fs::create_dir_all(&dir).unwrap();
+        Log::open(&dir, Options::default()).unwrap().close();
+        let place = Place::new(data.path(), "t1");
+        let is_deleted = |is_listed| {
+            look(&place, None, is_listed).map(|looked| matches!(looked, Looked::Deleted))
+        };
+        assert_eq!(is_deleted(true), Ok(false), "it is there");
+        // A server removes the files one by one; what is left is damage only if it stays.
+        fs::remove_file(dir.join("00000000000000000001.seg")).unwrap();
+        assert_ne!(is_deleted(true), Ok(true));
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(is_deleted(true), Ok(true));
+        assert_eq!(is_deleted(false).unwrap_err().code, Code::Usage, "the command names it");
+    }
+
+    #[test]
+    fn a_folder_is_gone_if_it_was_removed_emptied_or_made_anew() {
+        let data = tempfile::tempdir().unwrap();
+        let dir = data.path().join("t1");
+        let made = || {
+            fs::create_dir(&dir).unwrap();
+            fs::write(dir.join("epoch"), "1").unwrap();
+        };
+        made();
+        let folder = HeldFolder::open(&dir).unwrap();
+        assert!(!folder.is_gone());
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(folder.is_gone());
+        made();
+        assert!(folder.is_gone(), "another log of the name");
+        let folder = HeldFolder::open(&dir).unwrap();
+        fs::remove_file(dir.join("epoch")).unwrap();
+        assert!(folder.is_gone(), "emptied");
     }
 }

@@ -1,7 +1,7 @@
 //! Files in a data folder that belong to another user than the server's, as when root has put them
 //! there.
 
-use std::fmt::Write as _;
+use rustix::process::{getegid, geteuid};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,29 +13,29 @@ const PLACES: [&str; 3] = ["logs", "has-accounts", "token-secret"];
 /// What to add to an error of the file system in a data folder: who owns the files, and the remedy.
 /// Empty unless the error is a lack of permission and a file belongs to another user.
 pub(crate) fn remedy(data: &Path, error: &io::Error) -> String {
-    let mut remedy = String::new();
-    if error.kind() != io::ErrorKind::PermissionDenied {
-        return remedy;
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => other_owner_remedy(data),
+        _ => String::new(),
     }
-    // The owner of a process's own entry is the user that it runs as.
-    let Ok(own) = fs::metadata("/proc/self") else { return remedy };
-    let found = PLACES.iter().find_map(|place| foreign_file(&data.join(place), own.uid()));
-    if let Some((path, owner)) = found {
-        let _ = write!(
-            remedy,
-            "; {} belongs to the user with the id {owner}, and this process runs as {uid}: `chown \
-             -R {uid}:{} {}`",
-            path.display(),
-            own.gid(),
-            data.display(),
-            uid = own.uid()
-        );
-    }
-    remedy
+}
+
+/// What to add to a lack of permission in a data folder: who owns the files, and the remedy. Empty
+/// unless a file belongs to another user than the one that this thread runs as.
+#[must_use]
+pub fn other_owner_remedy(data: &Path) -> String {
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let found = PLACES.iter().find_map(|place| foreign_file(&data.join(place), uid));
+    let Some((path, owner)) = found else { return String::new() };
+    format!(
+        "; {} belongs to the user with the id {owner}, and this process runs as {uid}: `chown -R \
+         {uid}:{gid} {}`",
+        path.display(),
+        data.display()
+    )
 }
 
 /// The first file or folder from here downwards that belongs to another user than this one, with
-/// its owner.
+/// its owner. Links below are not followed: they may lead anywhere, and around.
 fn foreign_file(path: &Path, uid: u32) -> Option<(PathBuf, u32)> {
     let metadata = fs::metadata(path).ok()?;
     if metadata.uid() != uid {
@@ -45,6 +45,7 @@ fn foreign_file(path: &Path, uid: u32) -> Option<(PathBuf, u32)> {
         true => fs::read_dir(path).ok()?.flatten().map(|entry| entry.path()).collect(),
         false => Vec::new(),
     };
+    below.retain(|path| !path.is_symlink());
     below.sort();
     below.iter().find_map(|path| foreign_file(path, uid))
 }
@@ -62,6 +63,7 @@ mod tests {
         let file = data.join("logs/main/epoch");
         fs::write(&file, "1").unwrap();
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        std::os::unix::fs::symlink("/", data.join("logs/link")).unwrap();
         assert_eq!(remedy(data, &denied), "", "all are its own");
         if chown(&file, Some(65_534), None).is_err() {
             // Only root can make the case.

@@ -20,7 +20,7 @@ pub mod config;
 pub mod declare;
 pub mod fast;
 pub mod figures;
-mod foreign_files;
+pub mod foreign_files;
 pub mod generations;
 pub mod hangup;
 pub mod hex;

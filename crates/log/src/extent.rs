@@ -4,7 +4,7 @@
 use crate::error::{Corruption, ReadError};
 use crate::segments::{OpenSegment, Run};
 use crate::sequencer::Sequencer;
-use crate::storage::{DeviceReader, StorageFile};
+use crate::storage::{DeviceReader, Storage, StorageFile};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -132,6 +132,16 @@ impl SegmentExtent {
             slice.source = SliceSource::Device(device);
         }
         Ok(slice)
+    }
+
+    /// Checks that its file still has its name.
+    ///
+    /// # Errors
+    /// [`Storage::still_named`].
+    pub(crate) fn still_named(&self, storage: &dyn Storage) -> io::Result<()> {
+        // One without a file has nothing durable.
+        let Ok(file) = self.segment.file() else { return Ok(()) };
+        storage.still_named(&self.segment.name(), &**file)
     }
 
     /// Records damage that a check found, as if a read had met it: the log's figures and

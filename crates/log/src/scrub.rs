@@ -59,8 +59,8 @@ impl<R: Read> Read for Passing<'_, R> {
 }
 
 impl Log {
-    /// Reads and checks every durable byte of the log: segments, sealed indexes, the epoch. Takes
-    /// no lock that an append waits for. `pass` is told of the bytes as they are read; it may
+    /// Reads and checks every durable byte of the log: segments, sealed indexes, the epoch; and that
+    /// the segments' files still have their names. Takes no lock that an append waits for. `pass` is told of the bytes as they are read; it may
     /// sleep, which sets the rate, and stop. Damage is recorded as if a read had met it; a damaged
     /// index is rebuilt, and a copy of a shared log fetches the segment again.
     pub fn scrub(&self, pass: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ScrubEnd {
@@ -124,6 +124,22 @@ impl Log {
     ) {
         for segment in &extent.segments {
             let name = segment_name(segment.base());
+            match self.check_name(segment, extent.is_copy) {
+                Ok(()) => {}
+                // The files of a log that is deleted lose their names once it is closed.
+                Err(_) if self.feed().is_closed() => return,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let what = "the file was removed or replaced, so the next start will not \
+                                find its events"
+                        .into();
+                    self.found(segment, Corruption { file: name, offset: 0, what }, report);
+                    continue;
+                }
+                Err(error) => {
+                    report.unread.push(format!("{name}: {error}"));
+                    continue;
+                }
+            }
             match scrub_segment(segment, &name, pass) {
                 Ok(bytes) => {
                     report.bytes += bytes;
@@ -143,6 +159,15 @@ impl Log {
                 }
                 Err(SegmentFault::Corrupt(corruption)) => self.found(segment, corruption, report),
             }
+        }
+    }
+
+    /// Checks that a segment can be found by its name. A copy replaces those that it fetches again,
+    /// and fetches what it misses.
+    fn check_name(&self, segment: &SegmentExtent, is_copy: bool) -> io::Result<()> {
+        match is_copy {
+            true => Ok(()),
+            false => segment.still_named(&*self.sequencer().storage),
         }
     }
 

@@ -46,10 +46,10 @@ impl StoreArgs {
         Some(StoreArgs { credentials, ..self.clone() })
     }
 
-    /// Does work on the store. What root writes in a data folder belongs to the folder's owner.
+    /// Does work on the store: on a data folder, as its owner.
     ///
     /// # Errors
-    /// Those of the work, or of the file system.
+    /// Those of the work, and of [`keeping_owner`](crate::folder_owner::keeping_owner).
     pub(super) fn keeping_owner<T>(
         &self,
         work: impl FnOnce() -> Result<T, Failure>,

@@ -1,7 +1,8 @@
 //! `wellspring mend`: damaged segments from a backup.
 
+use super::callers_store::open_store;
 use super::ends::renew;
-use super::place::{chosen, open_store};
+use super::place::chosen;
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, checked, findings, lines};

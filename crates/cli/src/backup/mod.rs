@@ -1,5 +1,6 @@
 //! `wellspring backup`, `restore`, `mend`, and `verify --from`.
 
+mod callers_store;
 mod ends;
 mod list;
 mod mend;

@@ -1,7 +1,8 @@
 //! `wellspring restore`: a data folder from a backup.
 
+use super::callers_store::open_store;
 use super::ends::renew;
-use super::place::{chosen, open_store, shared_damage};
+use super::place::{chosen, shared_damage};
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
 use crate::inspect::{Place, logs_in};

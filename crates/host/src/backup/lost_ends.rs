@@ -4,12 +4,14 @@
 use super::Backups;
 use super::destination::Destination;
 use crate::names::SYSTEM_LOG;
-use crate::node::{Node, NodeError};
+use crate::node::Node;
 use crate::threads::spawn_yielding;
+use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 use wellspring_backup::{KnownEnds, Outcome};
-use wellspring_log::{Log, LostEnd, OpenError, Sync};
+use wellspring_log::{Log, LostEnd, Sync};
 
 /// How long a start waits for the place of backups.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +23,7 @@ impl Backups {
     /// tells. So it does if the place of backups cannot be read: the logs are served without it.
     ///
     /// # Errors
-    /// A sentence about the log, with what to do.
+    /// A sentence about each such log, with what to do.
     pub(crate) fn refuse_lost_ends(&self, node: &Node, sync: Sync) -> Result<(), String> {
         let Some(destination) = self.destination.clone() else { return Ok(()) };
         let to = &self.config.backup_to;
@@ -41,6 +43,7 @@ impl Backups {
                 return Ok(());
             }
         };
+        let mut refused = Vec::new();
         for (name, log) in node.all() {
             let Some(mut lost) = lost_end(&known, &log) else { continue };
             if sync != Sync::Always && name != SYSTEM_LOG {
@@ -48,12 +51,32 @@ impl Backups {
                 continue;
             }
             lost.known_from = format!("{} in {to}", lost.known_from);
-            let dir = node.data().join("logs").join(&name);
-            let refused = NodeError::Open { log: name, dir, error: OpenError::EndLost(lost) };
-            return Err(refused.to_string());
+            refused.push((name, lost));
         }
-        Ok(())
+        match refused.as_slice() {
+            [] => Ok(()),
+            refused => Err(refusal(refused, node.data(), to)),
+        }
     }
+}
+
+/// A sentence about each log that has lost its end, and what to do.
+fn refusal(refused: &[(String, LostEnd)], data: &Path, place: &str) -> String {
+    let data = data.display();
+    let mut told =
+        "cannot start, because logs end before where their backups have them end:".to_owned();
+    let mut logs = String::new();
+    for (name, lost) in refused {
+        let _ = write!(told, " log {name} {lost}.");
+        let _ = write!(logs, " --log {name}");
+    }
+    let _ = write!(
+        told,
+        " Put the events back with a backup: `wellspring mend --from {place} --data {data} --log \
+         NAME`. If a snapshot of the disk was put back, or to go on without them: `wellspring restore \
+         --rolled-back --data {data}{logs}`"
+    );
+    told
 }
 
 /// What the backups tell; `None` if they take too long, as a place on a dead network does.
@@ -88,4 +111,32 @@ pub(super) fn tell(log: &str, lost: &LostEnd) {
          and a power loss; its consumers are not told, unless `wellspring restore --rolled-back` \
          gives it another history"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_every_log_and_claims_nothing_untrue() {
+        let lost = |head, known| LostEnd {
+            head,
+            last_base: 1,
+            known_from: "the backup 20261125T214438Z in /backup".to_owned(),
+            known_end: Some(known),
+        };
+        let refused = [("main".to_owned(), lost(2000, 3000)), ("orders".to_owned(), lost(7, 9))];
+        let told = refusal(&refused, Path::new("/data"), "/backup");
+        for part in [
+            "log main ends at position 2000, and the events after it are missing (known from the \
+             backup 20261125T214438Z in /backup, which knows of events up to 3000).",
+            "log orders ends at position 7, and",
+            "`wellspring mend --from /backup --data /data --log NAME`",
+            "`wellspring restore --rolled-back --data /data --log main --log orders`",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        // The opening has raised the epochs of all logs.
+        assert!(!told.contains("Nothing was changed"), "{told}");
+    }
 }

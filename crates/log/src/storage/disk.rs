@@ -120,6 +120,17 @@ impl Storage for DiskStorage {
         Ok(std::fs::metadata(self.dir.join(name))?.len())
     }
 
+    /// One `stat` of a path that the system has in memory.
+    fn still_named(&self, name: &str, file: &dyn StorageFile) -> io::Result<()> {
+        let named = std::fs::metadata(self.dir.join(name))?;
+        match file.inode()? {
+            Some(inode) if inode != (named.dev(), named.ino()) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let path = self.dir.join(name);
         // A read-only folder can still be inspected.
@@ -168,6 +179,11 @@ impl StorageFile for DiskFile {
 
     fn past_cache(&self) -> Option<DeviceReader> {
         DeviceReader::of(&self.0).ok()
+    }
+
+    fn inode(&self) -> io::Result<Option<(u64, u64)>> {
+        let metadata = self.0.metadata()?;
+        Ok(Some((metadata.dev(), metadata.ino())))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -50,6 +50,15 @@ pub trait Storage: Send + Sync + Debug + 'static {
         self.open(name)?.len()
     }
 
+    /// Checks that an open file still has this name, so that it is there at the next opening. Does
+    /// not wait for a device. A storage whose files nobody else can remove can keep the default.
+    ///
+    /// # Errors
+    /// `NotFound` if no file has the name, or another one; or an error of the file system.
+    fn still_named(&self, _name: &str, _file: &dyn StorageFile) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Opens an existing file for reading and writing.
     ///
     /// # Errors
@@ -93,6 +102,15 @@ pub trait StorageFile: Send + Sync + Debug {
     /// longer change. `None` if there is no difference, or no descriptor left.
     fn past_cache(&self) -> Option<DeviceReader> {
         None
+    }
+
+    /// What tells the file from every other one, whatever their names: device and inode. `None` if
+    /// the storage has nothing like it.
+    ///
+    /// # Errors
+    /// An error of the file system.
+    fn inode(&self) -> io::Result<Option<(u64, u64)>> {
+        Ok(None)
     }
 
     /// Writes all of `bytes`. May extend the file.

@@ -218,6 +218,15 @@ impl Storage for SimulatedStorage {
         Ok(locked(&self.disk).files.keys().cloned().collect())
     }
 
+    fn still_named(&self, name: &str, file: &dyn StorageFile) -> io::Result<()> {
+        let disk = locked(&self.disk);
+        let named = inode_of(disk.files.get(name).ok_or(io::ErrorKind::NotFound)?);
+        match file.inode()? {
+            Some(inode) if inode != named => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(()),
+        }
+    }
+
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut disk = locked(&self.disk);
         let content = Arc::clone(disk.files.get(name).ok_or(io::ErrorKind::NotFound)?);
@@ -250,6 +259,11 @@ impl Storage for SimulatedStorage {
         disk.durable_names = disk.files.clone();
         Ok(())
     }
+}
+
+/// An open file keeps its content, so no other one is at its place in memory.
+fn inode_of(content: &Arc<Mutex<Content>>) -> (u64, u64) {
+    (0, Arc::as_ptr(content).addr() as u64)
 }
 
 fn take_descriptor(disk: &mut Disk) -> io::Result<()> {
@@ -296,6 +310,10 @@ impl StorageFile for SimulatedFile {
         drop(content);
         locked(&self.disk.disk).bytes_read += (end - start) as u64;
         Ok(end - start)
+    }
+
+    fn inode(&self) -> io::Result<Option<(u64, u64)>> {
+        Ok(Some(inode_of(&self.content)))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -88,6 +88,45 @@ fn a_flipped_byte_of_a_segment_is_found_wherever_it_is() {
     assert_eq!(log.stats().damaged_segments as usize, segments.len() - 1);
 }
 
+/// The log has its files open, so reads and appends go on in a file that no start will find.
+#[test]
+fn a_segment_whose_file_was_removed_or_replaced_is_found() {
+    for case in ["removed", "replaced", "renamed"] {
+        let dir = tempfile::tempdir().unwrap();
+        let log = filled(dir.path());
+        let last = log.extent_now().segments.last().unwrap().base();
+        let names = [1, last].map(|base| format!("{base:020}.seg"));
+        for (found, name) in names.iter().enumerate() {
+            let path = dir.path().join(name);
+            let aside = dir.path().join("aside");
+            match case {
+                "removed" => fs::remove_file(&path).unwrap(),
+                "renamed" => fs::rename(&path, &aside).unwrap(),
+                _ => {
+                    // Another file with the same bytes: appends go to the one without a name.
+                    fs::copy(&path, &aside).unwrap();
+                    fs::rename(&aside, &path).unwrap();
+                }
+            }
+            let report = scrubbed(&log);
+            assert_eq!(report.damage.len(), found + 1, "{case}: {report:?}");
+            assert_eq!(report.damage[found].file, *name, "{case}");
+            assert!(report.unread.is_empty() && report.segments > 0, "{case}: {report:?}");
+            assert_eq!(log.stats().damaged_segments as usize, found + 1, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_deleted_while_it_is_scrubbed_is_not_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = filled(dir.path());
+    log.close();
+    fs::remove_dir_all(dir.path()).unwrap();
+    let _ = log.scrub(&mut |_| ControlFlow::Continue(()));
+    assert!(log.damage().is_empty(), "{:?}", log.damage());
+}
+
 #[test]
 fn a_flipped_byte_of_an_index_is_found_and_the_index_rebuilt() {
     let dir = tempfile::tempdir().unwrap();

@@ -119,6 +119,32 @@ fn warned(answer: &Answer) -> BTreeSet<String> {
     warnings.map(file).collect()
 }
 
+/// Appends into a file without a name would be acknowledged, and gone with the process.
+#[test]
+fn a_segment_that_is_removed_under_a_running_server_is_told_as_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let server =
+        Server::start_alone(None, &[], data, &[&SMALL[..], &["--scrub-every-s", "1"]].concat());
+    let mut client = server.client().patient();
+    let event = json!({"type": "T", "data": "x".repeat(200)});
+    let append = json!({"events": vec![event; 500]});
+    (0..3).for_each(|_| drop(client.post("/v1/append", &append).unwrap().expect(200)));
+    ready(&mut client, "", |answer| answer.status == 200);
+    let last = files(data)
+        .into_iter()
+        .rfind(|name| name.starts_with("logs/main/") && name.ends_with(".seg"))
+        .unwrap();
+    fs::remove_file(data.join(&last)).unwrap();
+    let told = ready(&mut client, "", |answer| answer.status == 503).json();
+    let file = Path::new(&last).file_name().unwrap().to_str().unwrap();
+    assert_eq!((&told["type"], &told["file"]), (&json!("/problems/damaged"), &json!(file)));
+    server.logged(&["stored data is damaged", file, "removed or replaced", "wellspring mend"]);
+    let page = client.get("/metrics").unwrap().text();
+    let figure = "wellspring_log_damaged_segments{log=\"main\"} 1";
+    assert!(page.contains(figure), "{page}");
+}
+
 #[test]
 fn one_flipped_byte_in_any_file_shows_within_one_pass_and_no_answer_is_wrong() {
     let dir = tempfile::tempdir().unwrap();

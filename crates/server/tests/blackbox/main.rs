@@ -112,6 +112,7 @@ mod numbered;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod ownership;
+mod planted_links;
 mod postgres;
 mod race;
 mod readme;

@@ -5,7 +5,7 @@
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -364,6 +364,8 @@ fn what_a_tool_writes_as_root_belongs_to_the_owner_of_the_folder() {
     let place = dir.path().join("backups");
     let [accounts_word, data_word, place_word] =
         [&accounts, &data, &place].map(|path| path.to_str().unwrap());
+    // The owner must be able to reach its folder.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o711)).unwrap();
     fs::create_dir(&accounts).unwrap();
     if chown(&accounts, Some(65_534), Some(65_534)).is_err() {
         return;
