@@ -77,11 +77,11 @@ fn need_of(
     let part = BufReader::with_capacity(1 << 20, own.take(segment.bytes));
     let read = SegmentReader::begin(part, "own", segment.base, segment.bytes)
         .and_then(|mut reader| reader.read_to_end().map(|()| reader));
-    if let Ok(reader) = read {
-        return match (reader.next_position(), reader.last_record_checksum()) {
-            end if end == (segment.next, segment.anchor) => Ok(None),
-            _ => Err(other_course(&path, segment.base)),
-        };
+    let is_whole = |reader: SegmentReader<_>| {
+        (reader.next_position(), reader.last_record_checksum()) == (segment.next, segment.anchor)
+    };
+    if read.is_ok_and(is_whole) {
+        return Ok(None);
     }
     check_same_course(store, &segment.file(&log.history), segment, &path)?;
     match inspect::batches(dir, segment.base, &mut |_| ()) {

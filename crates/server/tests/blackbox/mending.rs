@@ -72,7 +72,11 @@ impl Site {
 }
 
 fn grown(data: &Path, events: u64, place: Option<&Path>) -> (u64, String) {
-    let mut server = Server::start_alone(None, &[], data, SMALL);
+    grown_with(SMALL, data, events, place)
+}
+
+fn grown_with(flags: &[&str], data: &Path, events: u64, place: Option<&Path>) -> (u64, String) {
+    let mut server = Server::start_alone(None, &[], data, flags);
     append(&server, events);
     if let Some(place) = place {
         let to = place.to_str().unwrap();
@@ -112,12 +116,12 @@ fn last_batch(data: &Path) -> (u64, u64) {
 
 #[test]
 fn a_folder_that_was_put_back_is_mended_to_the_end_of_the_backup() {
-    for in_the_middle in [false, true] {
+    for (flags, in_the_middle) in [(SMALL, false), (SMALL, true), (&[][..], false), (&[], true)] {
         let site = Site::new();
-        site.grown(1_000, false);
-        let (snapshot, _) = site.beside("snapshot");
+        grown_with(flags, &site.data, 1_000, None);
+        let (snapshot, place) = site.beside("snapshot");
         copy_folder(&site.data, &snapshot);
-        let (head, before) = site.grown(3_000, true);
+        let (head, before) = grown_with(flags, &site.data, 3_000, Some(place));
         fs::remove_dir_all(&site.data).unwrap();
         copy_folder(&snapshot, &site.data);
         if in_the_middle {
