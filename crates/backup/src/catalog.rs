@@ -4,6 +4,8 @@ use crate::fault::{BackupError, Outcome};
 use crate::manifest::{Manifest, manifest_file};
 use crate::names::is_backup_name;
 use crate::store::{Store, get};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// Most bytes of a manifest, which is read into memory: that of some millions of segments.
 const MOST_MANIFEST_BYTES: u64 = 1 << 30;
@@ -86,6 +88,60 @@ pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Optio
         }
     }
     Ok(None)
+}
+
+/// The backups that can mend a log with this name: those of its history, the one that reaches
+/// furthest first, and of those the newest. If nothing tells the log's history, the backups have to
+/// be of one.
+///
+/// # Errors
+/// [`BackupError::NotFound`] if none has the log; [`BackupError::Unfit`] if none has this history,
+/// or if they have several and the log's is unknown; or the store cannot be read.
+pub fn candidates(
+    store: &mut dyn Store,
+    log: &str,
+    history: Option<&str>,
+) -> Outcome<Vec<Manifest>> {
+    let place = store.place();
+    let catalog = Catalog::of(store)?;
+    // Says what is there, if nothing is finished.
+    catalog.choose(None, &place)?;
+    let mut found = Vec::new();
+    for name in catalog.finished.iter().rev() {
+        match manifest(store, name) {
+            Ok(manifest) if manifest.log(log).is_ok() => found.push(manifest),
+            Err(error @ BackupError::Io { .. }) => return Err(error),
+            // A damaged manifest concerns its own backup only.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let of = |manifest: &Manifest| manifest.log(log).map(|log| log.history.clone()).ok();
+    let histories: BTreeSet<_> = found.iter().filter_map(of).collect();
+    let listed = histories.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    match history {
+        _ if found.is_empty() => {
+            let what = format!("no backup in {place} has a log {log}");
+            return Err(BackupError::NotFound { what });
+        }
+        Some(history) => found.retain(|manifest| of(manifest).as_deref() == Some(history)),
+        None if histories.len() > 1 => {
+            return Err(BackupError::Unfit(format!(
+                "{place} has backups of several logs {log}, with the histories {listed}, and \
+                 nothing in the folder tells which is its own: name a backup with --backup"
+            )));
+        }
+        None => {}
+    }
+    if found.is_empty() {
+        return Err(BackupError::Unfit(format!(
+            "the log {log} has the history {}, and {place} has backups of {listed} only: they are of \
+             other logs, or of this one before it was restored",
+            history.unwrap_or_default()
+        )));
+    }
+    // Stable, so the newest stays first among equals.
+    found.sort_by_key(|manifest| Reverse(manifest.log(log).map_or(0, |log| log.head)));
+    Ok(found)
 }
 
 /// Reads the manifest of a finished backup. The name in it is the one it is asked for.

@@ -49,6 +49,12 @@ impl KnownEnds {
         }
     }
 
+    /// Whether any backup has a log of this history.
+    #[must_use]
+    pub fn has(&self, history: &str) -> bool {
+        self.0.contains_key(history)
+    }
+
     /// The evidence that a log of this history, which ends at `head` with the segment that begins
     /// at `last_base`, has lost its end.
     #[must_use]

@@ -35,18 +35,20 @@ pub struct RenewedLog {
 ///
 /// # Errors
 /// [`BackupError::Unfit`] if a process has the log open or it is a copy of a shared log;
-/// [`BackupError::Damaged`] if its first segment is damaged, or anything in a log that has lost its
-/// end. The log is unchanged then.
+/// [`BackupError::Damaged`] if anything in it is damaged. The log is unchanged then.
 pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
     // The opening removes what a crash has left at the end.
-    let (head, end) = match Log::open(dir, Options::default()) {
+    let end = match Log::open(dir, Options::default()) {
         Ok(log) => {
             log.close();
-            (log.head(), End::There)
+            End::There
         }
-        Err(OpenError::EndLost(_)) => (sound_head(dir)?, End::Lost),
+        Err(OpenError::EndLost(_)) => End::Lost,
         Err(error) => return Err(of_opening(dir, error)),
     };
+    // Under another history no earlier backup can mend it, and the index of the first segment,
+    // which goes, may cover others.
+    let head = sound_head(dir)?;
     let storage = DiskStorage::existing(dir)
         .map_err(BackupError::io(format!("opening {}", dir.display())))?;
     storage.lock().map_err(|error| match error.kind() {
@@ -67,7 +69,7 @@ enum End {
     Lost,
 }
 
-/// The last position of a log that has lost its end and is intact up to there.
+/// The last position of a log that is intact up to there, whether or not it has lost its end.
 fn sound_head(dir: &Path) -> Outcome<Position> {
     let report = inspect::verify(dir, &mut |_, _| ()).map_err(|error| of_opening(dir, error))?;
     match report.damage.into_iter().next() {
@@ -78,34 +80,10 @@ fn sound_head(dir: &Path) -> Outcome<Position> {
 
 /// Writes the first segment anew with another salt; returns the histories before and now.
 fn renew_first(dir: &Path) -> Outcome<(HistoryId, HistoryId)> {
-    let name = segment_name(1);
-    let path = dir.join(&name);
+    let path = dir.join(segment_name(1));
     let renewed = path.with_extension("seg.tmp");
-    let writing = || BackupError::io(format!("writing {}", renewed.display()));
-    let of_segment = |fault| BackupError::of_segment(&name, fault);
-    let scanned = inspect::batches(dir, 1, &mut |_| ()).map_err(|error| of_opening(dir, error))?;
-    let before = scanned.header;
-    if before.source.is_some() {
-        let what = format!("{} holds a copy of a shared log", dir.display());
-        return Err(BackupError::Unfit(what));
-    }
-    let source =
-        File::open(&path).map_err(BackupError::io(format!("reading {}", path.display())))?;
-    let source = BufReader::with_capacity(BUFFER_BYTES, source.take(scanned.end));
-    let mut reader = SegmentReader::begin(source, &name, 1, scanned.end).map_err(of_segment)?;
-    let salt = draw_salt();
-    let mut options = File::options();
-    options.create(true).truncate(true).write(true).mode(0o600);
-    let out = options.open(&renewed).map_err(writing())?;
-    let out = BufWriter::with_capacity(BUFFER_BYTES, out);
-    let mut copy = SegmentCopy::begin(out, reader.header(), Some(salt)).map_err(writing())?;
-    while let Some(batch) = reader.next_batch().map_err(of_segment)? {
-        copy.add(&batch).map_err(writing())?;
-    }
-    let (mut out, _) = copy.finish();
-    let mut placed = || -> io::Result<()> {
-        out.flush()?;
-        out.get_ref().sync_all()?;
+    let histories = resalt(&path, &renewed)?;
+    let placed = || -> io::Result<()> {
         fs::rename(&renewed, &path)?;
         // It names the salt before; left where it is, the next opening would call it damaged.
         match fs::remove_file(path.with_extension("idx")) {
@@ -115,6 +93,37 @@ fn renew_first(dir: &Path) -> Outcome<(HistoryId, HistoryId)> {
         File::open(dir)?.sync_all()
     };
     placed().map_err(BackupError::io(format!("replacing {}", path.display())))?;
+    Ok(histories)
+}
+
+/// Copies the first segment of a log, up to the end of its last batch, with another salt; returns
+/// the histories of the two.
+pub(crate) fn resalt(from: &Path, to: &Path) -> Outcome<(HistoryId, HistoryId)> {
+    let dir = from.parent().unwrap_or(from);
+    let name = from.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let writing = || BackupError::io(format!("writing {}", to.display()));
+    let of_segment = |fault| BackupError::of_segment(name, fault);
+    let scanned = inspect::scan_file(dir, name).map_err(|error| of_opening(dir, error))?;
+    let before = scanned.header;
+    if before.source.is_some() {
+        let what = format!("{} holds a copy of a shared log", dir.display());
+        return Err(BackupError::Unfit(what));
+    }
+    let source =
+        File::open(from).map_err(BackupError::io(format!("reading {}", from.display())))?;
+    let source = BufReader::with_capacity(BUFFER_BYTES, source.take(scanned.end));
+    let mut reader = SegmentReader::begin(source, name, 1, scanned.end).map_err(of_segment)?;
+    let salt = draw_salt();
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let out = options.open(to).map_err(writing())?;
+    let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let mut copy = SegmentCopy::begin(out, reader.header(), Some(salt)).map_err(writing())?;
+    while let Some(batch) = reader.next_batch().map_err(of_segment)? {
+        copy.add(&batch).map_err(writing())?;
+    }
+    let (mut out, _) = copy.finish();
+    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(writing())?;
     Ok((history_of_salt(before.salt), history_of_salt(salt)))
 }
 
@@ -141,7 +150,7 @@ fn in_use(dir: &Path) -> BackupError {
     BackupError::Unfit(format!("a server has {} open: stop it first", dir.display()))
 }
 
-fn of_opening(dir: &Path, error: OpenError) -> BackupError {
+pub(crate) fn of_opening(dir: &Path, error: OpenError) -> BackupError {
     match error {
         OpenError::Locked { .. } => in_use(dir),
         OpenError::EndLost(lost) => {

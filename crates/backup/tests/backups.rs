@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{Catalog, manifest, newest_with};
-use wellspring_backup::mend::{LaterEvents, later_events, mark_lost_end, mend};
+use wellspring_backup::mend::{
+    FirstSalt, LaterEvents, SegmentNeed, later_events, mark_lost_end, mend,
+};
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::{prune, remove};
 use wellspring_backup::renew::renew_history;
@@ -190,7 +192,13 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
     let backup = manifest.log("main").unwrap();
     let base = |back: usize| backup.segments[backup.segments.len() - back].base;
     let path = |back: usize| dir.join(format!("{:020}.seg", base(back)));
-    let later = |bases: &[Position]| later_events(backup, &dir, bases, None).unwrap();
+    let later = |bases: &[Position]| {
+        let need = |base: &Position| match dir.join(format!("{base:020}.seg")).exists() {
+            true => (*base, SegmentNeed::Damaged),
+            false => (*base, SegmentNeed::Missing),
+        };
+        later_events(backup, &dir, &bases.iter().map(need).collect(), None).unwrap()
+    };
     assert_eq!(later(&[base(1), 1]), LaterEvents::Kept, "the files are there");
     fs::remove_file(path(2)).unwrap();
     assert_eq!(later(&[base(2)]), LaterEvents::Kept, "the last one is there");
@@ -203,8 +211,8 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
     };
     assert!(is_refused());
     // What `mend` does: its mark holds until the log has another history.
-    mark_lost_end(backup, &dir).unwrap();
-    mend(&mut store, backup, &dir, base(2)).unwrap();
+    mark_lost_end(&dir, backup.head).unwrap();
+    mend(&mut store, backup, &dir, base(2), FirstSalt::OfBackup).unwrap();
     let refused = Log::open(&dir, Options::default()).unwrap_err();
     assert!(matches!(refused, OpenError::EndLost(_)), "{refused}");
     let renewed = renew_history(&dir).unwrap();
@@ -690,14 +698,14 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
             let mut bad = sound.clone();
             bad[at] ^= 1;
             fs::write(&path, &bad).unwrap();
-            let mended = mend(&mut store, backup, &dir, segment.base).unwrap();
+            let mended = mend(&mut store, backup, &dir, segment.base, FirstSalt::OfBackup).unwrap();
             let kept_as = mended.kept_as.unwrap();
             assert_eq!(fs::read(&kept_as).unwrap(), bad);
             assert_eq!(fs::read(&path).unwrap(), sound, "{at}");
             fs::remove_file(kept_as).unwrap();
         }
         fs::remove_file(&path).unwrap();
-        let mended = mend(&mut store, backup, &dir, segment.base).unwrap();
+        let mended = mend(&mut store, backup, &dir, segment.base, FirstSalt::OfBackup).unwrap();
         assert_eq!(mended.kept_as, None);
         assert_eq!(fs::read(&path).unwrap(), sound[..segment.bytes as usize], "a missing file");
         fs::write(&path, &sound).unwrap();
@@ -709,7 +717,7 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
     let mut bad = sound.clone();
     bad[last.bytes as usize + 80] ^= 1;
     fs::write(&path, &bad).unwrap();
-    let refused = mend(&mut store, backup, &dir, last.base).unwrap_err();
+    let refused = mend(&mut store, backup, &dir, last.base, FirstSalt::OfBackup).unwrap_err();
     assert!(refused.to_string().contains("after the backup"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), bad);
     fs::write(&path, &sound).unwrap();
@@ -717,7 +725,7 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
     let other = Logs::new(&["main"]);
     append(&other.logs["main"], 2, 10);
     let other_dir = other.dir.path().join("logs/main");
-    let refused = mend(&mut store, backup, &other_dir, 1).unwrap_err();
+    let refused = mend(&mut store, backup, &other_dir, 1, FirstSalt::OfBackup).unwrap_err();
     assert!(refused.to_string().contains("another log"), "{refused}");
 }
 
@@ -776,10 +784,12 @@ fn a_log_that_was_rolled_back_is_told_from_what_it_was() {
     let mut bad = fs::read(&segment).unwrap();
     bad[100] ^= 1;
     fs::write(&segment, &bad).unwrap();
-    let refused = mend(&mut store, first.manifest.log("main").unwrap(), &dir, 1).unwrap_err();
+    let refused =
+        mend(&mut store, first.manifest.log("main").unwrap(), &dir, 1, FirstSalt::OfBackup)
+            .unwrap_err();
     assert!(refused.to_string().contains("rolled back"), "{refused}");
     assert_eq!(fs::read(&segment).unwrap(), bad);
-    mend(&mut store, second.manifest.log("main").unwrap(), &dir, 1).unwrap();
+    mend(&mut store, second.manifest.log("main").unwrap(), &dir, 1, FirstSalt::OfBackup).unwrap();
     assert_eq!(contents(&open(&dir, &HeadGate::default())), all);
 }
 

@@ -6,7 +6,7 @@ use crate::inspect::{HeldFolder, Place, checked, is_empty, lines, logs_in, no_su
 use crate::numbers::counted;
 use std::env;
 use std::path::{Path, PathBuf};
-use wellspring_backup::{LogBackup, Manifest};
+use wellspring_backup::{KnownEnds, LogBackup, Manifest};
 use wellspring_log::inspect::Report;
 
 /// What `wellspring verify` takes.
@@ -41,15 +41,15 @@ pub struct VerifyArgs {
 
 /// Checks everything and prints the report.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let manifest = match &args.from {
+    let backup = match &args.from {
         Some(from) => Some(verify_backup(from, args.backup.as_deref())?),
         None => None,
     };
     // A variable for the server's sake does not ask for a comparison with its folder.
     let default = || env::var_os("WELLSPRING_DATA").map_or("./data".into(), PathBuf::from);
-    match (&args.data, manifest) {
+    match (&args.data, backup) {
         (None, Some(_)) => Ok(()),
-        (Some(data), manifest) => verify_data(data, args.log.as_deref(), manifest.as_ref()),
+        (Some(data), backup) => verify_data(data, args.log.as_deref(), backup.as_ref()),
         (None, None) => verify_data(&default(), args.log.as_deref(), None),
     }
 }
@@ -64,9 +64,9 @@ enum LogFinding {
     Read(Report),
 }
 
-/// Reads a log of a data folder, and compares its end with that in this backup. `is_listed`: it is
+/// Reads a log of a data folder, and compares its end with those in backups. `is_listed`: it is
 /// not the command that names the log.
-fn look(place: &Place, backup: Option<&Manifest>, is_listed: bool) -> Result<LogFinding, Failure> {
+fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<LogFinding, Failure> {
     let unless_deleted = |is_gone: bool, failure| match is_listed && is_gone {
         true => Ok(LogFinding::Deleted),
         false => Err(failure),
@@ -82,10 +82,10 @@ fn look(place: &Place, backup: Option<&Manifest>, is_listed: bool) -> Result<Log
         return unless_deleted(!dir.exists(), no_such_log(place.data(), place.log()));
     };
     let read = checked(&dir).and_then(|mut report| {
-        if let Some(backup) = backup
+        if let Some(known) = known
             && report.is_sound()
         {
-            report.lost_end = lost_since(backup, place.log(), &dir, &report)?;
+            report.lost_end = lost_since(known, place.log(), &dir, &report)?;
         }
         Ok(report)
     });
@@ -99,15 +99,20 @@ fn look(place: &Place, backup: Option<&Manifest>, is_listed: bool) -> Result<Log
     }
 }
 
-/// Checks the logs of a data folder, and that each reaches as far as in this backup.
-fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Result<(), Failure> {
+/// Checks the logs of a data folder, and that each reaches as far as backups have it reach.
+fn verify_data(
+    data: &Path,
+    log: Option<&str>,
+    backup: Option<&(Manifest, KnownEnds)>,
+) -> Result<(), Failure> {
     let names = match log {
         Some(name) => vec![name.to_owned()],
         None => logs_in(data)?,
     };
+    let known = backup.map(|(_, known)| known);
     let (mut places, mut damaged, mut short) = (0, Vec::new(), Vec::new());
     for name in &names {
-        let report = match look(&Place::new(data, name), backup, log.is_none())? {
+        let report = match look(&Place::new(data, name), known, log.is_none())? {
             LogFinding::Empty => {
                 crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
                 continue;
@@ -130,7 +135,7 @@ fn verify_data(data: &Path, log: Option<&str>, backup: Option<&Manifest>) -> Res
             short.push(name.as_str());
         }
     }
-    let in_backup = backup.into_iter().flat_map(|backup| &backup.logs);
+    let in_backup = backup.into_iter().flat_map(|(backup, _)| &backup.logs);
     let is_here = |name: &String| {
         names.contains(name) && Place::new(data, name).dir().is_ok_and(|dir| !is_empty(&dir))
     };

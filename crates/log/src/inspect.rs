@@ -1,8 +1,11 @@
 //! Inspecting a log that is not open. Nothing here writes, and a folder in use by a running process
 //! may be inspected too (its last batch may then be incomplete, which is reported as a torn end).
 
+mod identity;
+
+pub use identity::history;
+
 use crate::error::{Corruption, LostEnd, OpenError};
-use crate::history::history_of_salt;
 use crate::index::{SegmentIndex, TermKind, TermPage};
 use crate::journal::{CopyIdentity, all_lost, was_claimed};
 use crate::query::CompiledQuery;
@@ -17,7 +20,7 @@ use crate::work::Work;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use wellspring_types::{HistoryId, Position, Query};
+use wellspring_types::{Position, Query};
 
 /// The log's name in its [journal](crate::shared) if the folder holds a copy of a shared log;
 /// `None` if it holds a log of files, or nothing.
@@ -308,6 +311,18 @@ pub fn batches(
     })
 }
 
+/// Scans a segment in the file of this name, whatever the name, in the folder `dir`.
+///
+/// # Errors
+/// [`OpenError`], [`OpenError::Corrupt`] if acknowledged bytes are damaged.
+pub fn scan_file(dir: &Path, name: &str) -> Result<ScannedSegment, OpenError> {
+    recover::scan(&*open(&existing(dir)?, name)?, name, &mut |batch| {
+        recover::records(name, batch)
+            .try_for_each(|found| found.map(drop))
+            .map_err(OpenError::Corrupt)
+    })
+}
+
 /// Reads and checks every byte of the log in `dir`. `progress` is called with the bytes of segment
 /// files read so far and in total.
 ///
@@ -401,16 +416,6 @@ fn goes_on(storage: &dyn Storage, listed: &[Position]) -> Result<bool, OpenError
     Ok(bases(storage)?.last() > listed.last())
 }
 
-/// The history of the log of files in `dir`; `None` for a copy of a shared log.
-///
-/// # Errors
-/// [`OpenError`]: the first segment cannot be read.
-pub fn history(dir: &Path) -> Result<Option<HistoryId>, OpenError> {
-    let name = segment_name(1);
-    let header = recover::read_header(&*open(&existing(dir)?, &name)?, &name)?;
-    Ok(header.source.is_none().then(|| history_of_salt(header.salt)))
-}
-
 /// Checks one segment; returns the position after it, or `None` if it is damaged.
 fn verify_segment(
     storage: &dyn Storage,
@@ -474,7 +479,11 @@ fn verify_index(
     };
     let first = segment_of(&bases[0])?;
     let file = first.file().expect("just opened");
-    let header = recover::read_header(&**file, &first.name())?;
+    let header = match recover::read_header(&**file, &first.name()) {
+        // The report already contains it.
+        Err(OpenError::Corrupt(_)) => return Ok(1),
+        header => header?,
+    };
     report.is_copy |= header.source.is_some();
     let sealed = open_sealed(storage, bases[0], header.salt)?;
     if sealed.as_ref().is_some_and(|index| !report.is_copy && knows_of_more(index, bases)) {

@@ -4,35 +4,30 @@
 use crate::exit::Failure;
 use std::fs;
 use std::path::Path;
+use wellspring_backup::KnownEnds;
 use wellspring_backup::renew::{RenewedLog, renew_history};
-use wellspring_backup::{KnownEnds, Manifest};
 use wellspring_host::view::snapshot_ahead;
 use wellspring_log::LostEnd;
 use wellspring_log::inspect::{self, Report};
 
-/// The evidence of lost events that a backup of the same history gives about the log in `dir`.
+/// The evidence of lost events that backups of the same history give about the log in `dir`.
 ///
 /// # Errors
-/// Its first segment cannot be read.
+/// Its files cannot be read.
 pub(crate) fn lost_since(
-    backup: &Manifest,
+    known: &KnownEnds,
     name: &str,
     dir: &Path,
     report: &Report,
 ) -> Result<Option<LostEnd>, Failure> {
-    let Some(log) = backup.logs.iter().find(|log| log.name == name) else { return Ok(None) };
-    if !report.is_sound() || report.head >= log.head {
+    let Some(history) = inspect::history(dir)?.map(|history| history.to_string()) else {
         return Ok(None);
-    }
-    let history = inspect::history(dir)?.map(|history| history.to_string());
-    if history.as_ref() != Some(&log.history) {
-        let what = "of another history than in the backup, so their ends are not compared";
+    };
+    if !known.has(&history) {
+        let what = "of a history that no backup has, so their ends are not compared";
         crate::say(&format!("log {name}: {what}"))?;
-        return Ok(None);
     }
-    let mut known = KnownEnds::default();
-    known.note(backup);
-    Ok(known.lost_end(&log.history, report.head, report.last_base))
+    Ok(known.lost_end(&history, report.head, report.last_base))
 }
 
 /// Gives the log in `dir` another history, and removes the snapshots of views that know of more

@@ -1,18 +1,23 @@
 //! `wellspring mend`: damaged segments from a backup.
 
-use super::ends::{lost_since, renew};
-use super::place::{chosen, open_store};
+use super::callers_store::open_store;
+use super::ends::renew;
+use super::place::chosen;
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
-use crate::inspect::{Place, checked, findings, is_empty, lines};
+use crate::inspect::{Place, checked, findings, lines};
 use crate::numbers::{grouped, megabytes};
-use std::collections::BTreeSet;
-use std::path::Path;
-use wellspring_backup::LogBackup;
-use wellspring_backup::mend::{LaterEvents, check_same_history, later_events, mark_lost_end, mend};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use wellspring_backup::catalog::candidates;
+use wellspring_backup::mend::{
+    FirstSalt, LaterEvents, SegmentNeed, ShortenedLog, is_marked, later_events, mark_lost_end,
+    mend, segment_needs, shorten,
+};
 use wellspring_backup::renew::RenewedLog;
-use wellspring_log::inspect::Report;
-use wellspring_log::segment::{parse_segment_name, segment_name};
+use wellspring_backup::{BackupError, KnownEnds, LogBackup, Manifest, Store};
+use wellspring_log::inspect::{self, Report};
+use wellspring_log::segment::parse_segment_name;
 use wellspring_log::storage::{DiskStorage, Storage};
 use wellspring_types::Position;
 
@@ -21,34 +26,44 @@ use wellspring_types::Position;
 #[command(after_long_help = "\
 Replaces the damaged segments of a log with those of a backup, and keeps what was recorded after the \
 backup. The result is verified before it takes the place of the damaged file, which is kept beside it \
-as .seg.damaged. Segments that are missing are put back. The server must be stopped.
+as .seg.damaged. Segments that are missing are put back. The server must be stopped. An interrupted \
+run can be repeated.
+
+Of the backups of the log's history, the one that reaches furthest is taken. If what is intact of the \
+log differs from it, nothing is changed.
 
 If the last segment was missing or cut short, what was recorded after the backup is lost. The log then \
-gets another history, so that consumers who saw more are told (409 another-history).
+gets another history, so that consumers who saw more are told (409 another-history). So it does if \
+nothing tells which history it had.
 
-Damage in what was recorded after the newest backup cannot be mended: restore the backup instead.
+Damage in what was recorded after the newest backup cannot be mended. --cut ends the log before the \
+damage, with another history, and keeps the files that it loses under other names: mend what a backup \
+can first.
 
 Examples:
-  wellspring mend --from /backup/wellspring --data /var/lib/wellspring --log main")]
+  wellspring mend --from /backup/wellspring --data /var/lib/wellspring --log main
+  wellspring mend --cut --data /var/lib/wellspring --log main")]
 pub struct MendArgs {
     /// Where the backup is: a folder, a .tar file, or s3://BUCKET/PREFIX
-    #[arg(long, value_name = "PLACE")]
-    from: String,
-    /// Name of the backup, as `backup list` shows it [default: the newest]
+    #[arg(long, value_name = "PLACE", required_unless_present = "cut")]
+    from: Option<String>,
+    /// Name of the backup, as `backup list` shows it [default: the one that reaches furthest]
     #[arg(long, value_name = "NAME")]
     backup: Option<String>,
+    /// End the log before its first damage: what comes after it is lost
+    #[arg(long, conflicts_with_all = ["from", "backup"])]
+    cut: bool,
     #[command(flatten)]
     place: Place,
 }
 
 /// Mends a log.
 pub(crate) fn run_mend(args: &MendArgs) -> Result<(), Failure> {
-    keeping_owner(args.place.data(), || mend_log(args))
+    keeping_owner(args.place.data(), || mend_locked(args))
 }
 
-fn mend_log(args: &MendArgs) -> Result<(), Failure> {
+fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
     let dir = args.place.dir()?;
-    let name = args.place.log();
     let failed = |error| Failure::output(&dir.display().to_string(), &error);
     let storage = DiskStorage::existing(&dir).map_err(failed)?;
     storage.lock().map_err(|error| match error.kind() {
@@ -58,62 +73,177 @@ fn mend_log(args: &MendArgs) -> Result<(), Failure> {
         ),
         _ => failed(error),
     })?;
-    let mut store = open_store(&args.from)?;
-    let manifest = chosen(&mut *store, args.backup.as_deref())?;
-    let log = manifest.log(name)?;
-    check_same_history(log, &dir)?;
-    let is_begun = !is_empty(&dir);
-    let mut report = if is_begun { checked(&dir)? } else { Report::default() };
-    if is_begun && report.is_sound() {
-        report.lost_end = lost_since(&manifest, name, &dir, &report)?;
+    let report =
+        if has_segments(&dir).map_err(failed)? { checked(&dir)? } else { Report::default() };
+    if report.is_copy {
+        let what = "it is a copy of a shared log: the server mends it";
+        return Err(Failure::usage(format!("{}: {what}", dir.display())));
     }
-    let bases = to_mend(log, &dir, &report);
-    if bases.is_empty() {
-        let Some(lost) = &report.lost_end else {
+    let outcome = match &args.from {
+        // What an interrupted run has left: only the history is to be changed.
+        _ if report.damage.is_empty() && is_marked(&dir, report.head) => Outcome::Ended,
+        Some(from) => mend_from(args, from, &dir, report)?,
+        None => cut(&dir)?,
+    };
+    // Another history is given by opening the log.
+    storage.unlock();
+    match outcome {
+        Outcome::Sound => {
             let what = "nothing to mend: every event is present and unchanged";
-            return crate::say(&format!("log {name}: {what}"));
-        };
+            crate::say(&format!("log {}: {what}", args.place.log()))
+        }
+        Outcome::Mended => conclude(&args.place, &dir),
+        Outcome::Ended => conclude_renewed(&args.place, &dir),
+    }
+}
+
+fn has_segments(dir: &Path) -> std::io::Result<bool> {
+    let mut names =
+        std::fs::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.any(|name| parse_segment_name(&name).is_some()))
+}
+
+/// What has become of the log.
+enum Outcome {
+    /// Nothing was to be done.
+    Sound,
+    /// It has what the backup has, and what came later.
+    Mended,
+    /// It may have had later events, so it has to get another history.
+    Ended,
+}
+
+fn cut(dir: &Path) -> Result<Outcome, Failure> {
+    let Some(ShortenedLog { kept_as, .. }) = shorten(dir)? else { return Ok(Outcome::Sound) };
+    for kept_as in kept_as {
+        crate::say(&format!("cut off: kept as {}", kept_as.display()))?;
+    }
+    Ok(Outcome::Ended)
+}
+
+fn mend_from(
+    args: &MendArgs,
+    from: &str,
+    dir: &Path,
+    mut report: Report,
+) -> Result<Outcome, Failure> {
+    let name = args.place.log();
+    let mut store = open_store(from)?;
+    let history = inspect::history(dir)?.map(|history| history.to_string());
+    let backups = match &args.backup {
+        Some(named) => vec![chosen(&mut *store, Some(named))?],
+        None => candidates(&mut *store, name, history.as_deref())?,
+    };
+    let (manifest, needs) = fitting(&mut *store, name, dir, backups)?;
+    let log = manifest.log(name)?;
+    if report.is_sound() {
+        let mut known = KnownEnds::default();
+        known.note(&manifest);
+        report.lost_end = known.lost_end(&log.history, report.head, report.last_base);
+    }
+    if let (true, Some(lost)) = (needs.is_empty() && report.damage.is_empty(), &report.lost_end) {
         let backup = &manifest.name;
         let what = format!("log {name} {lost}, and the backup {backup} does not have them");
         return Err(Failure::new(Code::Refused, format!("{what}; {}", go_on(&args.place))));
     }
-    let later = later_events(log, &dir, &bases, report.lost_end.as_ref())?;
-    if later == LaterEvents::Unknown {
-        mark_lost_end(log, &dir)?;
+    if needs.is_empty() && report.is_sound() {
+        return Ok(Outcome::Sound);
     }
-    for base in bases {
-        let mended = mend(&mut *store, log, &dir, base)?;
-        let kept = mended.kept_as.map_or_else(String::new, |kept_as| {
-            format!("; the damaged file is kept as {}", kept_as.display())
-        });
+    let later = later_events(log, dir, &needs, report.lost_end.as_ref())?;
+    if later == LaterEvents::Unknown {
+        mark_lost_end(dir, log.head)?;
+    }
+    let salt = match (history, later) {
+        // Of the backup's history for now: the mark is there until it gets another.
+        (Some(_), _) | (None, LaterEvents::Unknown) => FirstSalt::OfBackup,
+        (None, LaterEvents::Kept) => FirstSalt::New,
+    };
+    let mending = Mending { name: &manifest.name, log, dir, salt };
+    let is_salted = salt == FirstSalt::New && needs.contains_key(&1);
+    mending.mend_all(&mut *store, needs)?;
+    if is_salted {
         crate::say(&format!(
-            "mended {}: {} from the backup {}, {} recorded later{kept}",
-            mended.file.display(),
-            megabytes(mended.from_backup_bytes),
-            manifest.name,
-            megabytes(mended.own_bytes)
+            "log {name}: nothing told its history, so it has another one: consumers that come with \
+             one of before get 409 another-history"
         ))?;
     }
-    storage.unlock();
-    match later {
-        LaterEvents::Kept => conclude(&args.place, &dir),
-        LaterEvents::Unknown => conclude_renewed(&args.place, &dir, &manifest.name),
-    }
+    Ok(match later {
+        LaterEvents::Kept => Outcome::Mended,
+        LaterEvents::Unknown => {
+            crate::say(&format!(
+                "log {name}: what was recorded after the backup {} is lost",
+                manifest.name
+            ))?;
+            Outcome::Ended
+        }
+    })
 }
 
-/// The bases of the segments to mend. Missing ones first: without one, the next seems to begin at a
-/// wrong position.
-fn to_mend(log: &LogBackup, dir: &Path, report: &Report) -> Vec<Position> {
-    let is_missing = |base: &Position| !dir.join(segment_name(*base)).exists();
-    let missing: Vec<_> =
-        log.segments.iter().map(|segment| segment.base).filter(is_missing).collect();
-    if !missing.is_empty() {
-        return missing;
+/// The first of these backups whose events are those of the log, as far as the log is intact, and
+/// what the log lacks of it.
+fn fitting(
+    store: &mut dyn Store,
+    name: &str,
+    dir: &Path,
+    backups: Vec<Manifest>,
+) -> Result<(Manifest, BTreeMap<Position, SegmentNeed>), Failure> {
+    let mut refused = None;
+    for manifest in backups {
+        match segment_needs(store, manifest.log(name)?, dir) {
+            Ok(needs) => return Ok((manifest, needs)),
+            Err(error @ BackupError::Unfit(_)) => refused = refused.or(Some(error)),
+            Err(error) => return Err(error.into()),
+        }
     }
-    let damaged = report.damage.iter().filter_map(|damage| parse_segment_name(&damage.file));
-    let cut_short = report.lost_end.iter().filter(|lost| lost.head < log.head);
-    let bases: BTreeSet<_> = damaged.chain(cut_short.map(|lost| lost.last_base)).collect();
-    bases.into_iter().collect()
+    Err(refused.map_or_else(|| Failure::usage("no backup"), Failure::from))
+}
+
+/// Mending a log from a backup.
+struct Mending<'a> {
+    /// The backup's name.
+    name: &'a str,
+    log: &'a LogBackup,
+    dir: &'a Path,
+    salt: FirstSalt,
+}
+
+impl Mending<'_> {
+    /// Mends what the log lacks, then what that has uncovered.
+    fn mend_all(
+        &self,
+        store: &mut dyn Store,
+        needs: BTreeMap<Position, SegmentNeed>,
+    ) -> Result<(), Failure> {
+        let mut bases: Vec<Position> = needs.into_keys().collect();
+        let mut mended = BTreeSet::new();
+        loop {
+            for &base in &bases {
+                self.mend(store, base)?;
+                mended.insert(base);
+            }
+            let damage = checked(self.dir)?.damage;
+            let damaged = damage.iter().filter_map(|damage| parse_segment_name(&damage.file));
+            let left: BTreeSet<_> = damaged.filter(|base| !mended.contains(base)).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            bases = left.into_iter().collect();
+        }
+    }
+
+    fn mend(&self, store: &mut dyn Store, base: Position) -> Result<(), Failure> {
+        let mended = mend(store, self.log, self.dir, base, self.salt)?;
+        let kept =
+            |kept_as: PathBuf| format!("; the damaged file is kept as {}", kept_as.display());
+        crate::say(&format!(
+            "mended {}: {} from the backup {}, {} recorded later{}",
+            mended.file.display(),
+            megabytes(mended.from_backup_bytes),
+            self.name,
+            megabytes(mended.own_bytes),
+            mended.kept_as.map_or_else(String::new, kept)
+        ))
+    }
 }
 
 /// Says what the mended log is like.
@@ -136,9 +266,8 @@ fn conclude(place: &Place, dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Gives a log whose end was put back another history, because it may have had more events, and
-/// says so.
-fn conclude_renewed(place: &Place, dir: &Path, backup: &str) -> Result<(), Failure> {
+/// Gives a log that may have had more events another history, and says so.
+fn conclude_renewed(place: &Place, dir: &Path) -> Result<(), Failure> {
     let RenewedLog { head, history_before, history } = renew(dir)?;
     let report = checked(dir)?;
     for line in findings(&report) {
@@ -146,9 +275,9 @@ fn conclude_renewed(place: &Place, dir: &Path, backup: &str) -> Result<(), Failu
     }
     let (name, head) = (place.log(), grouped(head));
     crate::say(&format!(
-        "log {name} now ends at position {head}; what was recorded after the backup {backup} is lost. \
-         It has the history {history}, before {history_before}: consumers that saw more get 409 \
-         another-history. Take a backup soon: the earlier ones are of the history before"
+        "log {name} now ends at position {head}. It has the history {history}, before \
+         {history_before}: consumers that saw more get 409 another-history. Take a backup soon: the \
+         earlier ones are of the history before"
     ))?;
     match report.is_sound() {
         true => crate::say(&format!("sound up to position {head}")),

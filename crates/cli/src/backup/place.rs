@@ -8,7 +8,7 @@ use std::path::Path;
 use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{Manifest, Store};
+use wellspring_backup::{KnownEnds, Manifest, Store};
 
 /// A store to write to.
 pub(super) type Writer = Box<dyn Store>;
@@ -80,8 +80,12 @@ pub(super) fn shared_damage(place: &str) -> String {
     )
 }
 
-/// `wellspring verify --from`: reads and checks a backup; returns its manifest.
-pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, Failure> {
+/// `wellspring verify --from`: reads and checks a backup, the newest or that of this name. Returns
+/// its manifest and the ends of logs that this backup has, if it is named, or any in the place.
+pub(crate) fn verify_backup(
+    from: &str,
+    name: Option<&str>,
+) -> Result<(Manifest, KnownEnds), Failure> {
     let mut store = open_store(from)?;
     let manifest = chosen(&mut *store, name)?;
     let mut progress = Progress::start("verify", Some(manifest.bytes()));
@@ -100,7 +104,12 @@ pub(crate) fn verify_backup(from: &str, name: Option<&str>) -> Result<Manifest, 
     }
     if report.damage.is_empty() {
         crate::say("sound: every event is present and unchanged")?;
-        return Ok(manifest);
+        let mut known = match name {
+            None => KnownEnds::of(&mut *store)?,
+            Some(_) => KnownEnds::default(),
+        };
+        known.note(&manifest);
+        return Ok((manifest, known));
     }
     crate::say("NOT SOUND")?;
     let message = format!(

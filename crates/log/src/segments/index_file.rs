@@ -138,6 +138,26 @@ pub(crate) fn lost_after(
     Ok(LostEnd { head, last_base, known_from: index.to_owned(), known_end: None })
 }
 
+/// The salt of a log's first segment, as its index has it; `None` if there is no usable index,
+/// or one of the first version, which does not contain it.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn first_salt_in_index(storage: &dyn Storage) -> Result<Option<u64>, OpenError> {
+    let name = index_name(1);
+    let failed = |error| OpenError::Io { doing: format!("reading {name}"), error };
+    let file = match storage.open(&name) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    match SealedIndex::open(Arc::new(IndexFile(file))) {
+        Ok(index) => Ok(Some(index.salt()).filter(|&salt| salt != 0 && index.base() == 1)),
+        Err(IndexError::Io(error)) => Err(failed(error)),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Opens the index file of a segment; `None` if there is no usable one.
 ///
 /// The salt is the segment's, so the index of another segment at the same base is not used.

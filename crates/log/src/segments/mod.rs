@@ -6,7 +6,8 @@ mod open_segment;
 mod run;
 
 pub(crate) use index_file::{
-    NewIndexFile, build_active, check_next, knows_of_more, lost_after, open_sealed,
+    NewIndexFile, build_active, check_next, first_salt_in_index, knows_of_more, lost_after,
+    open_sealed,
 };
 pub(crate) use open_segment::OpenSegment;
 pub(crate) use run::{IndexOwner, Run};

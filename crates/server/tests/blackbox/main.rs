@@ -104,6 +104,7 @@ mod links_rebuild;
 mod links_refused;
 mod links_retry;
 mod logins;
+mod mending;
 mod metrics;
 mod missing_end;
 mod nodes;

@@ -1,0 +1,147 @@
+//! Whether a damaged log and a backup are of one course of events, and what the log lacks of it. A
+//! log that was rolled back and went on has the same history and other events.
+
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{LogBackup, SegmentBackup};
+use crate::renew::of_opening;
+use crate::store::Store;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
+use wellspring_log::segment::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_name, segment_name,
+};
+use wellspring_log::segment_reader::SegmentReader;
+use wellspring_log::{OpenError, inspect};
+use wellspring_types::Position;
+
+/// Why a segment has to be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentNeed {
+    /// Its file is gone.
+    Missing,
+    /// It ends before where it ends in the backup.
+    Short,
+    /// What the backup has of it is damaged.
+    Damaged,
+}
+
+/// The segments of a log, by base, that lack something of what the backup has. Reads everything of
+/// the log that the backup has, too.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if what is intact of the log is not what the backup has; or another.
+pub fn segment_needs(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    dir: &Path,
+) -> Outcome<BTreeMap<Position, SegmentNeed>> {
+    check_same_history(log, dir)?;
+    let reading = || BackupError::io(format!("reading {}", dir.display()));
+    for entry in fs::read_dir(dir).map_err(reading())? {
+        let name = entry.map_err(reading())?.file_name();
+        let Some(base) = name.to_str().and_then(parse_segment_name) else { continue };
+        let is_known = log.segments.iter().any(|segment| segment.base == base);
+        if base <= log.head && !is_known {
+            return Err(other_course(&dir.join(name), base));
+        }
+    }
+    let mut needs = BTreeMap::new();
+    for segment in &log.segments {
+        if let Some(need) = need_of(store, log, segment, dir)? {
+            needs.insert(segment.base, need);
+        }
+    }
+    Ok(needs)
+}
+
+fn need_of(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    segment: &SegmentBackup,
+    dir: &Path,
+) -> Outcome<Option<SegmentNeed>> {
+    let path = dir.join(segment_name(segment.base));
+    let own = match File::open(&path) {
+        Ok(own) => own,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Some(SegmentNeed::Missing));
+        }
+        Err(error) => {
+            return Err(BackupError::Io { doing: format!("reading {}", path.display()), error });
+        }
+    };
+    let part = BufReader::with_capacity(1 << 20, own.take(segment.bytes));
+    let read = SegmentReader::begin(part, "own", segment.base, segment.bytes)
+        .and_then(|mut reader| reader.read_to_end().map(|()| reader));
+    if let Ok(reader) = read {
+        return match (reader.next_position(), reader.last_record_checksum()) {
+            end if end == (segment.next, segment.anchor) => Ok(None),
+            _ => Err(other_course(&path, segment.base)),
+        };
+    }
+    check_same_course(store, &segment.file(&log.history), segment, &path)?;
+    match inspect::batches(dir, segment.base, &mut |_| ()) {
+        Ok(found) if found.next < segment.next => Ok(Some(SegmentNeed::Short)),
+        Ok(_) | Err(OpenError::Corrupt(_)) => Ok(Some(SegmentNeed::Damaged)),
+        Err(error) => Err(of_opening(dir, error)),
+    }
+}
+
+/// Checks that the log in the folder has the history of the backup, if the folder tells which it
+/// has.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if it has another one.
+pub fn check_same_history(log: &LogBackup, dir: &Path) -> Outcome<()> {
+    let known = inspect::history(dir).map_err(|error| of_opening(dir, error))?;
+    match known.map(|history| history.to_string()) {
+        Some(history) if history != log.history => Err(BackupError::Unfit(format!(
+            "the log {} has the history {history}, the backup has {}: it is a backup of another \
+             log, or of this one before it was restored",
+            log.name, log.history
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that every intact batch of the file is the backup's.
+pub(super) fn check_same_course(
+    store: &mut dyn Store,
+    file: &str,
+    segment: &SegmentBackup,
+    path: &Path,
+) -> Outcome<()> {
+    let Ok(own) = File::open(path) else { return Ok(()) };
+    let of_segment = |fault| BackupError::of_segment(file, fault);
+    let mut reader = SegmentReader::begin(store.read(file)?, file, segment.base, segment.bytes)
+        .map_err(of_segment)?;
+    let salt = reader.header().salt;
+    let mut bytes = [0; SEGMENT_HEADER_BYTES];
+    let own_header = own.read_exact_at(&mut bytes, 0).ok().map(|()| SegmentHeader::decode(&bytes));
+    if let Some(Ok(header)) = own_header
+        && header.salt != salt
+    {
+        return Err(other_course(path, segment.base));
+    }
+    while let Some(batch) = reader.next_batch().map_err(of_segment)? {
+        let mut bytes = [0; BATCH_HEADER_BYTES];
+        let is_read = own.read_exact_at(&mut bytes, batch.offset).is_ok();
+        let is_other = |header: BatchHeader| header != batch.header;
+        if is_read && BatchHeader::decode(&bytes, salt).is_some_and(is_other) {
+            return Err(other_course(path, batch.header.first));
+        }
+    }
+    Ok(())
+}
+
+fn other_course(path: &Path, position: Position) -> BackupError {
+    BackupError::Unfit(format!(
+        "{} and the backup have different events at position {position}: it is a backup of another \
+         log, or the log was rolled back after the backup, or before it",
+        path.display()
+    ))
+}

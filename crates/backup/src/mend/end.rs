@@ -1,0 +1,82 @@
+//! The end of a log that is mended, and what was recorded after the backup.
+
+use super::course::SegmentNeed;
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::LogBackup;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use wellspring_log::LostEnd;
+use wellspring_log::segment::{index_name, parse_segment_name, segment_name};
+use wellspring_types::Position;
+
+/// What has become of the events that were recorded after a backup, once segments are mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaterEvents {
+    /// They are in the files that are there.
+    Kept,
+    /// The end of the log is put back from the backup, so nobody knows. The log has to get
+    /// [another history](crate::renew::renew_history), or it would give positions twice.
+    Unknown,
+}
+
+/// What will have become of later events when segments with these needs are mended, in the folder
+/// of a log whose end is lost as this evidence says.
+///
+/// # Errors
+/// [`BackupError::Io`].
+pub fn later_events(
+    log: &LogBackup,
+    dir: &Path,
+    needs: &BTreeMap<Position, SegmentNeed>,
+    lost_end: Option<&LostEnd>,
+) -> Outcome<LaterEvents> {
+    let reading = || BackupError::io(format!("reading {}", dir.display()));
+    let mut last = needs.keys().copied().max();
+    for entry in fs::read_dir(dir).map_err(reading())? {
+        let name = entry.map_err(reading())?.file_name();
+        last = last.max(name.to_str().and_then(parse_segment_name));
+    }
+    let Some((base, need)) = last.and_then(|last| needs.get_key_value(&last)) else {
+        return Ok(LaterEvents::Kept);
+    };
+    let backup_bytes = log.segments.iter().find(|segment| segment.base == *base);
+    let backup_bytes = backup_bytes.map_or(0, |segment| segment.bytes);
+    let file_bytes = fs::metadata(dir.join(segment_name(*base))).map_or(0, |file| file.len());
+    match need {
+        SegmentNeed::Damaged if file_bytes >= backup_bytes && lost_end.is_none() => {
+            Ok(LaterEvents::Kept)
+        }
+        SegmentNeed::Damaged | SegmentNeed::Missing | SegmentNeed::Short => {
+            Ok(LaterEvents::Unknown)
+        }
+    }
+}
+
+/// Leaves evidence in the folder that the log may have had events after `head`, where it is going
+/// to end: an empty index. No server starts until the log has another history, should the machine
+/// stop on the way.
+///
+/// # Errors
+/// [`BackupError::Io`].
+pub fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
+    let path = dir.join(index_name(head + 1));
+    let mut options = File::options();
+    let marked = options
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mark| mark.sync_all())
+        .and_then(|()| File::open(dir)?.sync_all());
+    marked.map_err(BackupError::io(format!("writing {}", path.display())))
+}
+
+/// Whether the folder of a log that ends at `head` has the [mark](mark_lost_end): its end is
+/// mended, and it lacks another history.
+#[must_use]
+pub fn is_marked(dir: &Path, head: Position) -> bool {
+    fs::symlink_metadata(dir.join(index_name(head + 1)))
+        .is_ok_and(|mark| mark.is_file() && mark.len() == 0)
+}

@@ -1,0 +1,181 @@
+//! Mending: damaged segments of a data folder are replaced from a backup.
+
+mod course;
+mod end;
+mod shorten;
+
+pub use course::{SegmentNeed, check_same_history, segment_needs};
+pub use end::{LaterEvents, is_marked, later_events, mark_lost_end};
+pub use shorten::{ShortenedLog, shorten};
+
+use crate::fault::{BackupError, Outcome};
+use crate::manifest::{LogBackup, SegmentBackup};
+use crate::renew::resalt;
+use crate::store::Store;
+use crate::verify::check_end;
+use course::check_same_course;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wellspring_log::OpenError;
+use wellspring_log::inspect::scan_file;
+use wellspring_log::segment::segment_name;
+use wellspring_log::segment_reader::SegmentReader;
+use wellspring_types::Position;
+
+/// The salt that a mended first segment gets, from which the log's history is derived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstSalt {
+    /// That of the backup: the log is known to have the backup's history.
+    OfBackup,
+    /// Another one: nothing tells which history the log had.
+    New,
+}
+
+/// A segment that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MendedSegment {
+    /// Its file.
+    pub file: PathBuf,
+    /// Where the damaged file is kept; `None` if the file was missing.
+    pub kept_as: Option<PathBuf>,
+    /// Bytes from the backup.
+    pub from_backup_bytes: u64,
+    /// Bytes that were recorded after the backup, from the file itself.
+    pub own_bytes: u64,
+}
+
+/// Replaces the segment with this base in the folder of a log, which no process may have open: its
+/// bytes up to where the backup ends come from the backup, those recorded later from the file. The
+/// result is verified before it takes the file's place.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if the backup is one of another history or course, or lacks the segment;
+/// [`BackupError::Damaged`] if the result would be damaged, too: the damage is later than the
+/// backup. The folder is unchanged then.
+pub fn mend(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    dir: &Path,
+    base: Position,
+    first_salt: FirstSalt,
+) -> Outcome<MendedSegment> {
+    let Some(segment) = log.segments.iter().find(|segment| segment.base == base) else {
+        let (name, head) = (&log.name, log.head);
+        return Err(BackupError::Unfit(format!(
+            "the backup has no segment of the log {name} that begins at position {base}; it \
+             reaches position {head}. Mend from a newer backup, restore it to another folder, or \
+             end the log before the damage with --cut"
+        )));
+    };
+    check_same_history(log, dir)?;
+    let path = dir.join(segment_name(base));
+    let mended = path.with_extension("seg.tmp");
+    let composed = compose(store, log, segment, &path, &mended).and_then(|own_bytes| {
+        check(dir, &mended, segment, own_bytes)?;
+        if let (1, FirstSalt::New) = (base, first_salt) {
+            let source = path.with_extension("seg.unsalted");
+            fs::rename(&mended, &source)
+                .map_err(BackupError::io(format!("renaming {}", mended.display())))?;
+            let salted = resalt(&source, &mended);
+            let _ = fs::remove_file(&source);
+            salted?;
+        }
+        Ok(own_bytes)
+    });
+    let own_bytes = match composed {
+        Ok(own_bytes) => own_bytes,
+        Err(error) => {
+            let _ = fs::remove_file(&mended);
+            return Err(error);
+        }
+    };
+    let kept_as = replace(dir, &path, &mended)
+        .map_err(BackupError::io(format!("replacing {}", path.display())))?;
+    Ok(MendedSegment { file: path, kept_as, from_backup_bytes: segment.bytes, own_bytes })
+}
+
+/// Gives a file the place of a damaged one, which keeps another name; returns that name.
+fn replace(dir: &Path, path: &Path, mended: &Path) -> io::Result<Option<PathBuf>> {
+    let kept_as = path.exists().then(|| free_name(path));
+    // A second name, so that one rename decides: a crash leaves the old file or the new one.
+    if let Some(kept_as) = &kept_as {
+        fs::hard_link(path, kept_as)?;
+    }
+    fs::rename(mended, path)?;
+    File::open(dir)?.sync_all()?;
+    Ok(kept_as)
+}
+
+/// A name for the damaged file that no earlier one has.
+fn free_name(path: &Path) -> PathBuf {
+    let numbered = (2..).map(|n| path.with_extension(format!("seg.damaged-{n}")));
+    let mut names = std::iter::once(path.with_extension("seg.damaged")).chain(numbered);
+    names.find(|name| !name.exists()).expect("there are endless numbers")
+}
+
+/// Writes the backup's bytes, then what the file has beyond them; returns the number of the latter.
+fn compose(
+    store: &mut dyn Store,
+    log: &LogBackup,
+    segment: &SegmentBackup,
+    path: &Path,
+    mended: &Path,
+) -> Outcome<u64> {
+    let file = segment.file(&log.history);
+    let writing = || BackupError::io(format!("writing {}", mended.display()));
+    check_same_course(store, &file, segment, path)?;
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let mut out = options.open(mended).map_err(writing())?;
+    let mut source = store.read(&file)?;
+    let copied = io::copy(&mut source, &mut out).map_err(writing())?;
+    if copied != segment.bytes {
+        let what = format!("it has {copied} bytes, not {}", segment.bytes);
+        return Err(BackupError::Damaged { file, what });
+    }
+    let mut own_bytes = 0;
+    match File::open(path) {
+        Ok(mut own) => {
+            own.seek(SeekFrom::Start(segment.bytes)).map_err(writing())?;
+            own_bytes = io::copy(&mut own, &mut out).map_err(writing())?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(BackupError::Io { doing: format!("reading {}", path.display()), error });
+        }
+    }
+    out.flush().and_then(|()| out.sync_all()).map_err(writing())?;
+    Ok(own_bytes)
+}
+
+/// Verifies the composed file: the backup's part as the manifest says, the rest by its batches. The
+/// last segment may end with a write that a crash has cut off, as every log may.
+fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<()> {
+    let shown = mended.display().to_string();
+    let failed = |fault| BackupError::of_segment(&shown, fault);
+    let open = || File::open(mended).map_err(BackupError::io(format!("reading {shown}")));
+    let part = BufReader::new(open()?).take(segment.bytes);
+    let mut reader =
+        SegmentReader::begin(part, &shown, segment.base, segment.bytes).map_err(failed)?;
+    reader.read_to_end().map_err(failed)?;
+    check_end(&reader, segment)
+        .map_err(|what| BackupError::Damaged { file: shown.clone(), what })?;
+    if own_bytes == 0 {
+        return Ok(());
+    }
+    let name = mended.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match scan_file(dir, name) {
+        Ok(_) => Ok(()),
+        Err(OpenError::Corrupt(corruption)) => Err(BackupError::Damaged {
+            file: segment_name(segment.base),
+            what: format!(
+                "at byte {}: {}; this was recorded after the backup, which cannot mend it: take a \
+                 newer backup if there is one, or end the log before the damage with --cut",
+                corruption.offset, corruption.what
+            ),
+        }),
+        Err(error) => Err(crate::renew::of_opening(dir, error)),
+    }
+}

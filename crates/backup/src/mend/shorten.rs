@@ -1,0 +1,146 @@
+//! Ending a log before its first damage, if no backup can mend that.
+
+use super::end::mark_lost_end;
+use super::{free_name, replace};
+use crate::fault::{BackupError, Outcome};
+use crate::renew::of_opening;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wellspring_log::OpenError;
+use wellspring_log::inspect;
+use wellspring_log::recover::Tail;
+use wellspring_log::segment::{parse_segment_name, segment_name};
+use wellspring_log::segment_copy::SegmentCopy;
+use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
+use wellspring_types::Position;
+
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A log that ends before its damage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortenedLog {
+    /// Its last position.
+    pub head: Position,
+    /// Where the damaged segment and those after it are kept.
+    pub kept_as: Vec<PathBuf>,
+}
+
+/// Ends the log in the folder `dir`, which no process may have open, before its first damaged batch
+/// or missing segment. The files that it loses keep another name. Returns `None` if nothing is
+/// damaged. The log has to get [another history](crate::renew::renew_history) afterwards; no server
+/// starts before.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if nothing comes before the damage; [`BackupError::Io`].
+pub fn shorten(dir: &Path) -> Outcome<Option<ShortenedLog>> {
+    let bases = bases_in(dir).map_err(BackupError::io(format!("reading {}", dir.display())))?;
+    let mut expected = 1;
+    for (i, &base) in bases.iter().enumerate() {
+        if base != expected {
+            return cut(dir, &bases[i..], expected, Cut::Before).map(Some);
+        }
+        let is_last = i + 1 == bases.len();
+        match inspect::scan_file(dir, &segment_name(base)) {
+            Ok(found) if is_last || found.tail == Tail::Clean => expected = found.next,
+            Ok(_) | Err(OpenError::Corrupt(_)) => {
+                return cut(dir, &bases[i..], expected, Cut::Within).map(Some);
+            }
+            Err(error) => return Err(of_opening(dir, error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The bases of the segments in a folder, in order.
+fn bases_in(dir: &Path) -> io::Result<Vec<Position>> {
+    let mut bases = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        bases.extend(entry?.file_name().to_str().and_then(parse_segment_name));
+    }
+    bases.sort_unstable();
+    Ok(bases)
+}
+
+/// Where a log is cut.
+enum Cut {
+    /// Before the first of the segments.
+    Before,
+    /// Within it, after its intact batches.
+    Within,
+}
+
+/// Moves segments away: all of these, or all after the first, which keeps its intact batches.
+fn cut(dir: &Path, bases: &[Position], expected: Position, cut: Cut) -> Outcome<ShortenedLog> {
+    let path = |base: Position| dir.join(segment_name(base));
+    let first = path(bases[0]);
+    let shortened = first.with_extension("seg.tmp");
+    let next = match cut {
+        Cut::Before => expected,
+        Cut::Within => copy_intact(&first, &shortened, bases[0])?,
+    };
+    if next == 1 {
+        let _ = fs::remove_file(&shortened);
+        let what =
+            format!("no event of {} comes before the damage: restore a backup", dir.display());
+        return Err(BackupError::Unfit(what));
+    }
+    mark_lost_end(dir, next - 1)?;
+    let mut kept_as = Vec::new();
+    let mut moved = || -> io::Result<()> {
+        // From the end: a crash on the way leaves a log that is cut again.
+        for &base in bases[1..].iter().rev() {
+            let kept = free_name(&path(base));
+            fs::rename(path(base), &kept)?;
+            kept_as.push(kept);
+        }
+        if next > bases[0] {
+            kept_as.extend(replace(dir, &first, &shortened)?);
+        } else {
+            let kept = free_name(&first);
+            fs::rename(&first, &kept)?;
+            kept_as.push(kept);
+            let _ = fs::remove_file(&shortened);
+        }
+        File::open(dir)?.sync_all()
+    };
+    moved().map_err(BackupError::io(format!("moving segments of {}", dir.display())))?;
+    kept_as.reverse();
+    Ok(ShortenedLog { head: next - 1, kept_as })
+}
+
+/// Copies the batches of a segment before the first damaged one; returns the position after them.
+fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Position> {
+    let shown = from.display().to_string();
+    let reading = || BackupError::io(format!("reading {shown}"));
+    let writing = || BackupError::io(format!("writing {}", to.display()));
+    let source = File::open(from).map_err(reading())?;
+    let bytes = source.metadata().map_err(reading())?.len();
+    let source = BufReader::with_capacity(BUFFER_BYTES, source);
+    let mut reader = match SegmentReader::begin(source, &shown, base, bytes) {
+        Ok(reader) => reader,
+        // Not even its header is intact.
+        Err(SegmentFault::Corrupt(_)) => return Ok(base),
+        Err(fault) => return Err(BackupError::of_segment(&shown, fault)),
+    };
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true).mode(0o600);
+    let out = BufWriter::with_capacity(BUFFER_BYTES, options.open(to).map_err(writing())?);
+    let mut copy = SegmentCopy::begin(out, reader.header(), None).map_err(writing())?;
+    let mut next = base;
+    loop {
+        match reader.next_batch() {
+            Ok(Some(batch)) if batch.records().all(|record| record.is_some()) => {
+                copy.add(&batch).map_err(writing())?;
+                next = batch.header.last() + 1;
+            }
+            Ok(_) | Err(SegmentFault::Corrupt(_)) => break,
+            Err(SegmentFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(fault) => return Err(BackupError::of_segment(&shown, fault)),
+        }
+    }
+    let (mut out, _) = copy.finish();
+    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(writing())?;
+    Ok(next)
+}
