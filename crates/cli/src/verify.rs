@@ -55,7 +55,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 /// What a log is like that was looked at.
-enum Looked {
+enum LogFinding {
     /// Nothing is in its folder.
     Empty,
     /// It was there when the logs were listed, and is not any more.
@@ -66,9 +66,9 @@ enum Looked {
 
 /// Reads a log of a data folder, and compares its end with those in backups. `is_listed`: it is
 /// not the command that names the log.
-fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Looked, Failure> {
+fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<LogFinding, Failure> {
     let unless_deleted = |is_gone: bool, failure| match is_listed && is_gone {
-        true => Ok(Looked::Deleted),
+        true => Ok(LogFinding::Deleted),
         false => Err(failure),
     };
     let dir = match place.dir() {
@@ -76,7 +76,7 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Loo
         Err(failure) => return unless_deleted(true, failure),
     };
     if is_empty(&dir) {
-        return Ok(Looked::Empty);
+        return Ok(LogFinding::Empty);
     }
     let Some(folder) = HeldFolder::open(&dir) else {
         return unless_deleted(!dir.exists(), no_such_log(place.data(), place.log()));
@@ -91,8 +91,10 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Loo
     });
     match read {
         // What misses its files misses them because the log was deleted.
-        Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => Ok(Looked::Deleted),
-        Ok(report) => Ok(Looked::Read(report)),
+        Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => {
+            Ok(LogFinding::Deleted)
+        }
+        Ok(report) => Ok(LogFinding::Read(report)),
         Err(failure) => unless_deleted(folder.is_gone(), failure),
     }
 }
@@ -111,15 +113,15 @@ fn verify_data(
     let (mut places, mut damaged, mut short) = (0, Vec::new(), Vec::new());
     for name in &names {
         let report = match look(&Place::new(data, name), known, log.is_none())? {
-            Looked::Empty => {
+            LogFinding::Empty => {
                 crate::say(&format!("log {name}: empty; a server was stopped while it made it"))?;
                 continue;
             }
-            Looked::Deleted => {
+            LogFinding::Deleted => {
                 crate::say(&format!("log {name}: deleted meanwhile"))?;
                 continue;
             }
-            Looked::Read(report) => report,
+            LogFinding::Read(report) => report,
         };
         crate::say(&format!("log {name}:"))?;
         for line in lines(&report) {
@@ -187,7 +189,7 @@ mod tests {
         Log::open(&dir, Options::default()).unwrap().close();
         let place = Place::new(data.path(), "t1");
         let is_deleted = |is_listed| {
-            look(&place, None, is_listed).map(|looked| matches!(looked, Looked::Deleted))
+            look(&place, None, is_listed).map(|looked| matches!(looked, LogFinding::Deleted))
         };
         assert_eq!(is_deleted(true), Ok(false), "it is there");
         // A server removes the files one by one; what is left is damage only if it stays.
