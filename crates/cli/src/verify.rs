@@ -6,6 +6,8 @@ use crate::inspect::{HeldFolder, Place, checked, is_empty, lines, logs_in, no_su
 use crate::numbers::counted;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 use wellspring_backup::{KnownEnds, LogBackup, Manifest};
 use wellspring_log::inspect::Report;
 
@@ -54,6 +56,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     }
 }
 
+/// Attempts to read a log that has no segment, because a server is making it, and the time between
+/// them.
+const MADE_TRIES: u32 = 4;
+const MADE_PAUSE: Duration = Duration::from_millis(50);
+
 /// What a log is like that was looked at.
 enum LogFinding {
     /// Nothing is in its folder.
@@ -81,14 +88,24 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
     let Some(folder) = HeldFolder::open(&dir) else {
         return unless_deleted(!dir.exists(), no_such_log(place.data(), place.log()));
     };
-    let read = checked(&dir).and_then(|mut report| {
-        if let Some(known) = known
-            && report.is_sound()
-        {
-            report.lost_end = lost_since(known, place.log(), &dir, &report)?;
+    let read_once = || {
+        checked(&dir).and_then(|mut report| {
+            if let Some(known) = known
+                && report.is_sound()
+            {
+                report.lost_end = lost_since(known, place.log(), &dir, &report)?;
+            }
+            Ok(report)
+        })
+    };
+    let mut read = read_once();
+    for _ in 1..MADE_TRIES {
+        if read.is_ok() || folder.is_gone() {
+            break;
         }
-        Ok(report)
-    });
+        sleep(MADE_PAUSE);
+        read = read_once();
+    }
     match read {
         // What misses its files misses them because the log was deleted.
         Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => {
@@ -195,6 +212,17 @@ mod tests {
         // A server removes the files one by one; what is left is damage only if it stays.
         fs::remove_file(dir.join("00000000000000000001.seg")).unwrap();
         assert_ne!(is_deleted(true), Ok(true));
+        // A server that makes a log has its folder before its segment.
+        fs::remove_dir_all(&dir).unwrap();
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("epoch.tmp"), "").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                sleep(MADE_PAUSE);
+                Log::open(&dir, Options::default()).unwrap().close();
+            });
+            assert_eq!(is_deleted(true), Ok(false), "it is there by then");
+        });
         fs::remove_dir_all(&dir).unwrap();
         assert_eq!(is_deleted(true), Ok(true));
         assert_eq!(is_deleted(false).unwrap_err().code, Code::Usage, "the command names it");
