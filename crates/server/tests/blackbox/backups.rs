@@ -59,6 +59,8 @@ fn segments(data: &Path) -> Vec<PathBuf> {
 }
 
 const SMALL: &[&str] = &["--segment-bytes", "65536", "--scrub-bytes-per-s", "0"];
+/// Segments for many rounds: each open one takes two file descriptors.
+const LARGER: &[&str] = &["--segment-bytes", "1048576", "--scrub-bytes-per-s", "0"];
 
 /// The steps of docs/production.md, in their order.
 #[test]
@@ -200,7 +202,7 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
     let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
     let (mut finished, mut broken) = (0, 0);
     for round in 0..rounds {
-        let server = Server::start_in(&data, SMALL);
+        let server = Server::start_in(&data, LARGER);
         let (address, url) = (server.address, server.url());
         let acknowledged = AtomicU64::new(head(&mut server.client()));
         let stop = AtomicBool::new(false);
@@ -251,7 +253,7 @@ fn backups_under_load_and_kill_9_are_whole_or_refused() {
                 let words = ["restore", "--from", shown(&place), "--data", shown(&to)];
                 let said = done(&[&words[..], &["--backup", name]].concat());
                 let head: u64 = {
-                    let server = Server::start_in(&to, SMALL);
+                    let server = Server::start_in(&to, LARGER);
                     crate::backups::head(&mut server.client())
                 };
                 assert!(head >= before, "round {round}: {head} of {before}: {said}");
