@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use wellspring_host::names::is_name;
 use wellspring_host::view::{SnapshotAhead, snapshot_ahead};
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
+use wellspring_log::segment::parse_segment_name;
 use wellspring_log::storage::{DiskStorage, Storage};
 use wellspring_log::{Corruption, LostEnd, OpenError, RecordView, recover};
 use wellspring_types::{DataKind, Event, Position};
@@ -251,6 +252,15 @@ fn describe(record: &RecordView<'_>, file: &str, offset: u64) -> String {
 pub(crate) fn is_empty(dir: &Path) -> bool {
     let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
     entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "LOCK"))
+}
+
+/// Whether the folder of a log has a segment.
+pub(crate) fn has_segments(dir: &Path) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
+    let is_segment = |entry: fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| parse_segment_name(name).is_some())
+    };
+    entries.any(|entry| entry.is_ok_and(is_segment))
 }
 
 /// The folder of a log, kept open so that it is told from another one that gets its name.

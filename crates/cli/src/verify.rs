@@ -2,7 +2,9 @@
 
 use crate::backup::{lost_since, verify_backup};
 use crate::exit::{Code, Failure};
-use crate::inspect::{HeldFolder, Place, checked, is_empty, lines, logs_in, no_such_log};
+use crate::inspect::{
+    HeldFolder, Place, checked, has_segments, is_empty, lines, logs_in, no_such_log,
+};
 use crate::numbers::counted;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -58,7 +60,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
 
 /// Attempts to read a log that has no segment, because a server is making it, and the time between
 /// them.
-const MADE_TRIES: u32 = 4;
+const MADE_TRIES: u32 = 40;
 const MADE_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a log is like that was looked at.
@@ -98,14 +100,16 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
             Ok(report)
         })
     };
-    let mut read = read_once();
-    for _ in 1..MADE_TRIES {
-        if read.is_ok() || folder.is_gone() {
-            break;
+    let mut tries = 1;
+    let read = loop {
+        let had_segments = has_segments(&dir);
+        let read = read_once();
+        if read.is_ok() || had_segments || folder.is_gone() || tries == MADE_TRIES {
+            break read;
         }
+        tries += 1;
         sleep(MADE_PAUSE);
-        read = read_once();
-    }
+    };
     match read {
         // What misses its files misses them because the log was deleted.
         Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => {

@@ -5,7 +5,7 @@ use super::ends::renew;
 use super::place::chosen;
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
-use crate::inspect::{Place, checked, findings, lines};
+use crate::inspect::{Place, checked, findings, has_segments, lines};
 use crate::numbers::{grouped, megabytes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -73,8 +73,7 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
         ),
         _ => failed(error),
     })?;
-    let report =
-        if has_segments(&dir).map_err(failed)? { checked(&dir)? } else { Report::default() };
+    let report = if has_segments(&dir) { checked(&dir)? } else { Report::default() };
     if report.is_copy {
         let what = "it is a copy of a shared log: the server mends it";
         return Err(Failure::usage(format!("{}: {what}", dir.display())));
@@ -95,12 +94,6 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
         Outcome::Mended => conclude(&args.place, &dir),
         Outcome::Ended => conclude_renewed(&args.place, &dir),
     }
-}
-
-fn has_segments(dir: &Path) -> std::io::Result<bool> {
-    let mut names =
-        std::fs::read_dir(dir)?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.any(|name| parse_segment_name(&name).is_some()))
 }
 
 /// What has become of the log.
