@@ -79,12 +79,9 @@ impl Catalog {
 /// [`BackupError`]: the store cannot be read.
 pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Option<Manifest>> {
     for name in Catalog::of(store)?.finished.iter().rev() {
-        match manifest(store, name) {
-            Ok(found) if found.logs.iter().any(|log| histories.contains(&log.history)) => {
-                return Ok(Some(found));
-            }
-            Err(error @ BackupError::Io { .. }) => return Err(error),
-            Ok(_) | Err(_) => {}
+        let Some(found) = readable(store, name)? else { continue };
+        if found.logs.iter().any(|log| histories.contains(&log.history)) {
+            return Ok(Some(found));
         }
     }
     Ok(None)
@@ -108,12 +105,7 @@ pub fn candidates(
     catalog.choose(None, &place)?;
     let mut found = Vec::new();
     for name in catalog.finished.iter().rev() {
-        match manifest(store, name) {
-            Ok(manifest) if manifest.log(log).is_ok() => found.push(manifest),
-            Err(error @ BackupError::Io { .. }) => return Err(error),
-            // A damaged manifest concerns its own backup only.
-            Ok(_) | Err(_) => {}
-        }
+        found.extend(readable(store, name)?.filter(|manifest| manifest.log(log).is_ok()));
     }
     let of = |manifest: &Manifest| manifest.log(log).map(|log| log.history.clone()).ok();
     let histories: BTreeSet<_> = found.iter().filter_map(of).collect();
@@ -142,6 +134,18 @@ pub fn candidates(
     // Stable, so the newest stays first among equals.
     found.sort_by_key(|manifest| Reverse(manifest.log(log).map_or(0, |log| log.head)));
     Ok(found)
+}
+
+/// The manifest of a finished backup; `None` if it is damaged, which concerns that backup only.
+///
+/// # Errors
+/// [`BackupError::Io`]: the store cannot be read.
+pub(crate) fn readable(store: &mut dyn Store, name: &str) -> Outcome<Option<Manifest>> {
+    match manifest(store, name) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(error @ BackupError::Io { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Reads the manifest of a finished backup. The name in it is the one it is asked for.

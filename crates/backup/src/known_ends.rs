@@ -3,7 +3,7 @@
 //! may tell.
 
 use crate::catalog::{self, Catalog};
-use crate::fault::{BackupError, Outcome};
+use crate::fault::Outcome;
 use crate::manifest::Manifest;
 use crate::store::Store;
 use std::collections::HashMap;
@@ -25,14 +25,12 @@ impl KnownEnds {
     /// Those of all finished backups in a store. One whose manifest is damaged counts for nothing.
     ///
     /// # Errors
-    /// [`BackupError`]: the store cannot be read.
+    /// [`BackupError`](crate::BackupError): the store cannot be read.
     pub fn of(store: &mut dyn Store) -> Outcome<KnownEnds> {
         let mut known = KnownEnds::default();
         for name in Catalog::of(store)?.finished {
-            match catalog::manifest(store, &name) {
-                Ok(manifest) => known.note(&manifest),
-                Err(error @ BackupError::Io { .. }) => return Err(error),
-                Err(_) => {}
+            if let Some(manifest) = catalog::readable(store, &name)? {
+                known.note(&manifest);
             }
         }
         Ok(known)

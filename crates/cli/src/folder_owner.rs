@@ -1,6 +1,6 @@
-//! As whom a tool works on a data folder: as the folder's owner, even if root runs the tool. So the
-//! server can open what the tool writes, and links that the owner has planted in the folder lead
-//! nowhere that the owner could not go without root.
+//! The user whose rights a tool has in a data folder: the folder's owner, even if root runs it. So
+//! the server can open what the tool writes, and links that the owner has planted in the folder
+//! lead nowhere that the owner could not go without root.
 
 use crate::exit::{Code, Failure};
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups, getuid};
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use wellspring_host::foreign_files::other_owner_remedy;
 
-/// The group of those that have none, as whom to work in a folder of root's group: its rights would
-/// be more than the owner's.
+/// The group to work with in a folder of root's group, whose rights would exceed the owner's: the
+/// customary group without any.
 const NO_GROUP: u32 = 65_534;
 /// How the system's lack of permission shows in the words of an error.
 const DENIED: &str = "(os error 13)";

@@ -1,19 +1,18 @@
 //! Whether a damaged log and a backup are of one course of events, and what the log lacks of it. A
 //! log that was rolled back and went on has the same history and other events.
 
+use super::segment_bases;
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{LogBackup, SegmentBackup};
 use crate::renew::of_opening;
 use crate::store::Store;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
-use wellspring_log::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_name, segment_name,
-};
+use wellspring_log::segment::{SEGMENT_HEADER_BYTES, SegmentHeader, segment_name};
 use wellspring_log::segment_reader::SegmentReader;
 use wellspring_log::{OpenError, inspect};
 use wellspring_types::Position;
@@ -40,13 +39,10 @@ pub fn segment_needs(
     dir: &Path,
 ) -> Outcome<BTreeMap<Position, SegmentNeed>> {
     check_same_history(log, dir)?;
-    let reading = || BackupError::io(format!("reading {}", dir.display()));
-    for entry in fs::read_dir(dir).map_err(reading())? {
-        let name = entry.map_err(reading())?.file_name();
-        let Some(base) = name.to_str().and_then(parse_segment_name) else { continue };
+    for base in segment_bases(dir)? {
         let is_known = log.segments.iter().any(|segment| segment.base == base);
         if base <= log.head && !is_known {
-            return Err(other_course(&dir.join(name), base));
+            return Err(other_course(&dir.join(segment_name(base)), base));
         }
     }
     let mut needs = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! The end of a log that is mended, and what was recorded after the backup.
 
 use super::course::SegmentNeed;
+use super::segment_bases;
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::LogBackup;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wellspring_log::LostEnd;
-use wellspring_log::segment::{index_name, parse_segment_name, segment_name};
+use wellspring_log::segment::{index_name, segment_name};
 use wellspring_types::Position;
 
 /// What has become of the events that were recorded after a backup, once segments are mended.
@@ -16,8 +17,8 @@ use wellspring_types::Position;
 pub enum LaterEvents {
     /// They are in the files that are there.
     Kept,
-    /// The end of the log is put back from the backup, so nobody knows. The log has to get
-    /// [another history](crate::renew::renew_history), or it would give positions twice.
+    /// The end of the log comes from the backup, and whether events followed is unknown. The log
+    /// has to get [another history](crate::renew::renew_history), or it would give positions twice.
     Unknown,
 }
 
@@ -32,12 +33,7 @@ pub fn later_events(
     needs: &BTreeMap<Position, SegmentNeed>,
     lost_end: Option<&LostEnd>,
 ) -> Outcome<LaterEvents> {
-    let reading = || BackupError::io(format!("reading {}", dir.display()));
-    let mut last = needs.keys().copied().max();
-    for entry in fs::read_dir(dir).map_err(reading())? {
-        let name = entry.map_err(reading())?.file_name();
-        last = last.max(name.to_str().and_then(parse_segment_name));
-    }
+    let last = segment_bases(dir)?.last().copied().max(needs.keys().last().copied());
     let Some((base, need)) = last.and_then(|last| needs.get_key_value(&last)) else {
         return Ok(LaterEvents::Kept);
     };

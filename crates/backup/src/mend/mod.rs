@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wellspring_log::OpenError;
 use wellspring_log::inspect::scan_file;
-use wellspring_log::segment::segment_name;
+use wellspring_log::segment::{parse_segment_name, segment_name};
 use wellspring_log::segment_reader::SegmentReader;
 use wellspring_types::Position;
 
@@ -106,6 +106,18 @@ fn replace(dir: &Path, path: &Path, mended: &Path) -> io::Result<Option<PathBuf>
     fs::rename(mended, path)?;
     File::open(dir)?.sync_all()?;
     Ok(kept_as)
+}
+
+/// The bases of the segments in a folder, in order.
+fn segment_bases(dir: &Path) -> Outcome<Vec<Position>> {
+    let reading = || BackupError::io(format!("reading {}", dir.display()));
+    let mut bases = Vec::new();
+    for entry in fs::read_dir(dir).map_err(reading())? {
+        let name = entry.map_err(reading())?.file_name();
+        bases.extend(name.to_str().and_then(parse_segment_name));
+    }
+    bases.sort_unstable();
+    Ok(bases)
 }
 
 /// A name for the damaged file that no earlier one has.

@@ -1,7 +1,7 @@
 //! Ending a log before its first damage, if no backup can mend that.
 
 use super::end::mark_lost_end;
-use super::{free_name, replace};
+use super::{free_name, replace, segment_bases};
 use crate::fault::{BackupError, Outcome};
 use crate::renew::of_opening;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wellspring_log::OpenError;
 use wellspring_log::inspect;
 use wellspring_log::recover::Tail;
-use wellspring_log::segment::{parse_segment_name, segment_name};
+use wellspring_log::segment::segment_name;
 use wellspring_log::segment_copy::SegmentCopy;
 use wellspring_log::segment_reader::{SegmentFault, SegmentReader};
 use wellspring_types::Position;
@@ -35,17 +35,17 @@ pub struct ShortenedLog {
 /// # Errors
 /// [`BackupError::Unfit`] if nothing comes before the damage; [`BackupError::Io`].
 pub fn shorten(dir: &Path) -> Outcome<Option<ShortenedLog>> {
-    let bases = bases_in(dir).map_err(BackupError::io(format!("reading {}", dir.display())))?;
+    let bases = segment_bases(dir)?;
     let mut expected = 1;
     for (i, &base) in bases.iter().enumerate() {
         if base != expected {
-            return cut(dir, &bases[i..], expected, Cut::Before).map(Some);
+            return cut(dir, &bases[i..], expected, CutPoint::Before).map(Some);
         }
         let is_last = i + 1 == bases.len();
         match inspect::scan_file(dir, &segment_name(base)) {
             Ok(found) if is_last || found.tail == Tail::Clean => expected = found.next,
             Ok(_) | Err(OpenError::Corrupt(_)) => {
-                return cut(dir, &bases[i..], expected, Cut::Within).map(Some);
+                return cut(dir, &bases[i..], expected, CutPoint::Within).map(Some);
             }
             Err(error) => return Err(of_opening(dir, error)),
         }
@@ -53,18 +53,8 @@ pub fn shorten(dir: &Path) -> Outcome<Option<ShortenedLog>> {
     Ok(None)
 }
 
-/// The bases of the segments in a folder, in order.
-fn bases_in(dir: &Path) -> io::Result<Vec<Position>> {
-    let mut bases = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        bases.extend(entry?.file_name().to_str().and_then(parse_segment_name));
-    }
-    bases.sort_unstable();
-    Ok(bases)
-}
-
 /// Where a log is cut.
-enum Cut {
+enum CutPoint {
     /// Before the first of the segments.
     Before,
     /// Within it, after its intact batches.
@@ -72,13 +62,13 @@ enum Cut {
 }
 
 /// Moves segments away: all of these, or all after the first, which keeps its intact batches.
-fn cut(dir: &Path, bases: &[Position], expected: Position, cut: Cut) -> Outcome<ShortenedLog> {
+fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Outcome<ShortenedLog> {
     let path = |base: Position| dir.join(segment_name(base));
     let first = path(bases[0]);
     let shortened = first.with_extension("seg.tmp");
     let next = match cut {
-        Cut::Before => expected,
-        Cut::Within => copy_intact(&first, &shortened, bases[0])?,
+        CutPoint::Before => expected,
+        CutPoint::Within => copy_intact(&first, &shortened, bases[0])?,
     };
     if next == 1 {
         let _ = fs::remove_file(&shortened);

@@ -51,7 +51,7 @@ pub trait Storage: Send + Sync + Debug + 'static {
     }
 
     /// Checks that an open file still has this name, so that it is there at the next opening. Does
-    /// not wait for a device. A storage whose files nobody else can remove can keep the default.
+    /// not wait for a device. The default suits a storage whose files only this process removes.
     ///
     /// # Errors
     /// `NotFound` if no file has the name, or another one; or an error of the file system.
