@@ -220,7 +220,8 @@ impl Log {
 
     /// Makes this node claim the lead now, whether or not the leader is alive, in order to move the
     /// lead here. [`role`](Self::role) shows whether it succeeds. A node that is catching up claims
-    /// once it has caught up. Has no effect on a log of files.
+    /// once it has caught up, and a node with a claim in flight claims again if that one loses. Has
+    /// no effect on a log of files.
     pub fn claim_lead(&self) {
         self.tell(Order::Claim);
     }

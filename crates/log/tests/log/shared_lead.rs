@@ -179,6 +179,28 @@ fn an_abandoned_claim_that_arrives_late_makes_no_node_lead() {
     nodes.lead(0);
 }
 
+/// The order came after the claim in flight, so the defeat of that claim does not settle it. It was
+/// dropped, and the lead stayed where it was.
+#[test]
+fn an_order_to_claim_during_a_claim_that_loses_is_carried_out_after_it() {
+    let nodes = Nodes::new(3, Claims::WhenTold);
+    nodes.lead(0);
+    nodes.world.disconnect(1);
+    nodes.logs[1].claim_lead();
+    nodes.run();
+    assert!(matches!(nodes.logs[1].role(), Role::Claiming { .. }));
+    nodes.logs[1].claim_lead();
+    nodes.run();
+    nodes.lead(2);
+    nodes.world.reconnect(1);
+    nodes.pass(1);
+    assert_eq!(nodes.leading(), [1]);
+    // It is settled now: the next defeat is final.
+    nodes.lead(2);
+    nodes.pass(10);
+    assert_eq!(nodes.leading(), [2]);
+}
+
 #[test]
 fn a_resigned_leader_lets_another_lead_and_leads_again_if_none_does() {
     let nodes = Nodes::new(2, Claims::BySilence);

@@ -300,6 +300,8 @@ fn a_waiter_for_a_lease_may_read_the_log_when_the_lead_ends() {
     let mut context = Context::from_waker(&waker);
     let mut line = log.leases().line("l");
     assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
+    // Before it knows the leader, it would claim an epoch that is taken.
+    until("it follows", || matches!(logs[1 - leads].role(), Role::Following { leader: Some(_) }));
     logs[1 - leads].claim_lead();
     until("the other leads", || logs[1 - leads].role().leads());
     let looks = log.clone();

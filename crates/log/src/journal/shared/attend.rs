@@ -74,7 +74,7 @@ impl SharedJournal {
             self.lead.cut_off(now_us);
         }
         let state = self.lead_state();
-        let told = self.counters.told.take();
+        let told = self.counters.told.take(state);
         let action = match (told, state) {
             (Some(Order::Claim), LeadState::Following | LeadState::FollowingFormerSelf) => {
                 self.lead.told_to_claim();

@@ -29,7 +29,7 @@ use crate::options::Clock;
 use crate::plants::{Plant, planted};
 use crate::segment::SEGMENT_HEADER_BYTES;
 use crate::shared::entry::{BatchId, batch_entries};
-use crate::shared::lead::LeadTimer;
+use crate::shared::lead::{LeadState, LeadTimer};
 use crate::shared::rule::{AcceptedBatch, Rule};
 use crate::shared::{
     Arrival, AskId, OfferOutcome, Place, PlacedEntry, SharedLog, SharedLogError, SharedOptions,
@@ -93,9 +93,19 @@ impl OrderSlot {
         self.0.store(order as u8, Ordering::Relaxed);
     }
 
-    fn take(&self) -> Option<Order> {
+    /// Takes the order that a node in this state can settle. An order to claim stays while a claim
+    /// is in flight: that claim was offered before the order, and may lose.
+    fn take(&self, state: LeadState) -> Option<Order> {
+        let told = match state {
+            LeadState::Claiming => {
+                let resign = Order::Resign as u8;
+                let taken =
+                    self.0.compare_exchange(resign, 0, Ordering::Relaxed, Ordering::Relaxed);
+                taken.unwrap_or(0)
+            }
+            _ => self.0.swap(0, Ordering::Relaxed),
+        };
         let order = [Order::Claim, Order::Resign];
-        let told = self.0.swap(0, Ordering::Relaxed);
         order.into_iter().find(|order| *order as u8 == told)
     }
 }
