@@ -2,7 +2,7 @@
 //! once.
 
 use crate::oracle::{append, read_all, small_segments};
-use crate::shared::{node, until};
+use crate::shared::{node, take_lead, until};
 use crate::shared_trouble::{HandClock, by_turns};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -258,8 +258,7 @@ fn two() -> [Log; 2] {
         let engine = Box::new(world.connect(number));
         Log::open_shared(storage, small_segments(), options, engine).unwrap()
     });
-    logs[0].claim_lead();
-    until("it leads", || logs[0].role().leads());
+    take_lead(&logs[0]);
     until("it follows", || matches!(logs[1].role(), Role::Following { leader: Some(_) }));
     logs
 }
@@ -285,8 +284,7 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     let keys: std::collections::BTreeSet<_> = handed.iter().map(|(key, ..)| key).collect();
     assert_eq!(keys.len(), handed.len(), "no key twice");
     assert!(keys.iter().all(|key| key.starts_with("handed-over/node-2/")), "{keys:?}");
-    other.claim_lead();
-    until("the other leads", || other.role().leads());
+    take_lead(&other);
     push(&batcher, 50_000..60_000);
     batcher.close();
     assert_eq!(batcher.figures().stored.events, 60_000);
@@ -309,8 +307,7 @@ fn a_piece_in_doubt_is_stored_once_by_the_giver_that_leads_meanwhile() {
             if was_taken {
                 take(&to, piece.records, piece.key).unwrap();
             }
-            own.claim_lead();
-            until("the giver leads", || own.role().leads());
+            take_lead(&own);
             HandOverOutcome::Unknown
         }));
         let batcher = other.batcher_handing_over(Batching::default(), hand_over).unwrap();

@@ -2,7 +2,7 @@
 //! no node takes a lead that it cannot use.
 
 use crate::oracle::{append, small_segments};
-use crate::shared::{node, open_node, until};
+use crate::shared::{node, open_node, take_lead, until};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -300,10 +300,7 @@ fn a_waiter_for_a_lease_may_read_the_log_when_the_lead_ends() {
     let mut context = Context::from_waker(&waker);
     let mut line = log.leases().line("l");
     assert!(line.poll_turn(&mut context).is_ready() && line.poll_turn(&mut context).is_pending());
-    // Before it knows the leader, it would claim an epoch that is taken.
-    until("it follows", || matches!(logs[1 - leads].role(), Role::Following { leader: Some(_) }));
-    logs[1 - leads].claim_lead();
-    until("the other leads", || logs[1 - leads].role().leads());
+    take_lead(&logs[1 - leads]);
     let looks = log.clone();
     soon("the role", move || until("it follows", || !looks.role().leads()));
 }
