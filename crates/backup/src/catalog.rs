@@ -1,6 +1,6 @@
 //! The backups in a store.
 
-use crate::fault::{BackupError, Outcome};
+use crate::fault::{BackupError, Outcome, UnreadableManifest};
 use crate::manifest::{Manifest, manifest_file};
 use crate::names::is_backup_name;
 use crate::store::{Store, get};
@@ -69,6 +69,30 @@ impl Catalog {
             }
         };
         Err(BackupError::NotFound { what })
+    }
+}
+
+/// The manifests of finished backups.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    /// Those that can be read, in the order of their names.
+    pub read: Vec<Manifest>,
+    /// The others.
+    pub unreadable: Vec<UnreadableManifest>,
+}
+
+impl Manifests {
+    /// Reads those of the backups of these names. One that was removed meanwhile is left out.
+    pub fn of(store: &mut dyn Store, names: &[String]) -> Manifests {
+        let mut manifests = Manifests::default();
+        for name in names {
+            match manifest(store, name) {
+                Ok(manifest) => manifests.read.push(manifest),
+                Err(BackupError::NotFound { .. }) => {}
+                Err(error) => manifests.unreadable.push(UnreadableManifest::new(name, &error)),
+            }
+        }
+        manifests
     }
 }
 

@@ -52,6 +52,16 @@ pub enum BackupError {
         /// What was looked for, and where.
         what: String,
     },
+    /// Nothing was removed: manifests of backups cannot be read, so it is unknown which segments
+    /// they need.
+    UnreadableManifests {
+        /// Where the backups are.
+        place: String,
+        /// The manifests.
+        manifests: Vec<UnreadableManifest>,
+    },
+    /// A process has it open. Stop that one, or wait for it.
+    InUse(String),
     /// A newer version wrote it.
     UnknownVersion {
         /// The file.
@@ -82,6 +92,16 @@ impl fmt::Display for BackupError {
                 "the backup {name} was begun and not finished, so it cannot be used; take another one"
             ),
             BackupError::NotFound { what } => f.write_str(what),
+            BackupError::UnreadableManifests { place, manifests } => {
+                f.write_str(
+                    "no backup and no segment was removed, because not every manifest can \
+                     be read, so it is unknown which segments are needed",
+                )?;
+                manifests.iter().try_for_each(|manifest| {
+                    write!(f, ": {}; {}", manifest.detail, manifest.remedy(place))
+                })
+            }
+            BackupError::InUse(what) => f.write_str(what),
             BackupError::UnknownVersion { file, version } => write!(
                 f,
                 "{file} has format version {version}, which this version does not support; use the version that wrote it or a newer one"
@@ -114,6 +134,57 @@ impl BackupError {
                 BackupError::Damaged { file: file.to_owned(), what: "it ends too early".into() }
             }
             SegmentFault::Io(error) => BackupError::Io { doing: format!("reading {file}"), error },
+        }
+    }
+}
+
+/// A finished backup whose manifest cannot be read. It concerns that backup only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableManifest {
+    /// The backup's name.
+    pub name: String,
+    /// What is wrong with which file.
+    pub detail: String,
+    /// Why it cannot be read.
+    pub fault: ManifestFault,
+}
+
+/// Why a manifest cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManifestFault {
+    /// Its bytes are damaged.
+    Damaged,
+    /// A newer version wrote it.
+    Newer,
+    /// The place does not give it; it may later.
+    Unavailable,
+}
+
+impl UnreadableManifest {
+    /// That of the backup `name`, which `error` keeps from being read.
+    #[must_use]
+    pub fn new(name: &str, error: &BackupError) -> UnreadableManifest {
+        let fault = match error {
+            BackupError::Io { .. } | BackupError::Refused { .. } => ManifestFault::Unavailable,
+            BackupError::UnknownVersion { .. } => ManifestFault::Newer,
+            _ => ManifestFault::Damaged,
+        };
+        UnreadableManifest { name: name.to_owned(), detail: error.to_string(), fault }
+    }
+
+    /// What to do about it, in the place of this name.
+    #[must_use]
+    pub fn remedy(&self, place: &str) -> String {
+        let remove = format!("`wellspring backup remove --from {place} {}`", self.name);
+        match self.fault {
+            ManifestFault::Damaged => format!(
+                "nothing can be restored from that backup: take another one, then remove it with \
+                 {remove}"
+            ),
+            ManifestFault::Newer => "or remove that backup by its name".to_owned(),
+            ManifestFault::Unavailable => {
+                format!("try again; if it stays so, take another backup, then {remove}")
+            }
         }
     }
 }

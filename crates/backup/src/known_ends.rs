@@ -2,17 +2,23 @@
 //! events: a snapshot of its disk was put back, or its last files are gone. In the folder, nothing
 //! may tell.
 
-use crate::catalog::{self, Catalog};
-use crate::fault::Outcome;
-use crate::manifest::Manifest;
+use crate::catalog::{Catalog, Manifests};
+use crate::fault::{Outcome, UnreadableManifest};
+use crate::manifest::{LogBackup, Manifest, SegmentBackup};
+use crate::names::SegmentFileName;
 use crate::store::Store;
 use std::collections::HashMap;
 use wellspring_log::LostEnd;
 use wellspring_types::Position;
 
-/// The furthest known end of each history.
+/// The furthest known end of each history. Manifests tell positions; the names of segments in a
+/// place tell that there were more events, even of a backup whose manifest is damaged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KnownEnds(HashMap<String, KnownEnd>);
+pub struct KnownEnds {
+    by_manifests: HashMap<String, KnownEnd>,
+    by_files: HashMap<String, KnownFile>,
+    unreadable: Vec<UnreadableManifest>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownEnd {
@@ -21,45 +27,116 @@ struct KnownEnd {
     backup: String,
 }
 
+/// The segment in a place that reaches furthest of its history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KnownFile {
+    base: Position,
+    bytes: u64,
+    name: String,
+}
+
+/// Where a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnd {
+    /// Its last position.
+    pub head: Position,
+    /// Position of the first event of its last segment.
+    pub last_base: Position,
+    /// Number of bytes of its last segment, up to the end of the last event.
+    pub last_bytes: u64,
+}
+
+impl LogEnd {
+    /// That of a log with this last segment, if it has any.
+    pub(crate) fn of(head: Position, last: Option<(Position, u64)>) -> LogEnd {
+        let (last_base, last_bytes) = last.unwrap_or((1, 0));
+        LogEnd { head, last_base, last_bytes }
+    }
+
+    /// That of a log in a backup.
+    pub(crate) fn in_backup(log: &LogBackup) -> LogEnd {
+        let of = |segment: &SegmentBackup| (segment.base, segment.bytes);
+        LogEnd::of(log.head, log.segments.last().map(of))
+    }
+}
+
 impl KnownEnds {
-    /// Those of all finished backups in a store. One whose manifest is damaged counts for nothing.
+    /// Those of all finished backups in a store, and of what segments are there.
     ///
     /// # Errors
-    /// [`BackupError`](crate::BackupError): the store cannot be read.
+    /// [`BackupError`](crate::BackupError): the store cannot be listed.
     pub fn of(store: &mut dyn Store) -> Outcome<KnownEnds> {
         let mut known = KnownEnds::default();
-        for name in Catalog::of(store)?.finished {
-            if let Some(manifest) = catalog::readable(store, &name)? {
-                known.note(&manifest);
-            }
+        let finished = Catalog::of(store)?.finished;
+        let Manifests { read, unreadable } = Manifests::of(store, &finished);
+        read.iter().for_each(|manifest| known.note(manifest));
+        known.unreadable = unreadable;
+        for (file, _) in store.list("segments/")? {
+            known.note_file(&file);
         }
         Ok(known)
+    }
+
+    /// The backups whose ends are not known by position, as their manifests cannot be read.
+    #[must_use]
+    pub fn unreadable(&self) -> &[UnreadableManifest] {
+        &self.unreadable
     }
 
     /// Adds the ends of the logs in a backup.
     pub fn note(&mut self, manifest: &Manifest) {
         for log in &manifest.logs {
-            let known = self.0.get(&log.history);
+            let known = self.by_manifests.get(&log.history);
             if known.is_none_or(|known| known.head < log.head) {
                 let end = KnownEnd { head: log.head, backup: manifest.name.clone() };
-                self.0.insert(log.history.clone(), end);
+                self.by_manifests.insert(log.history.clone(), end);
             }
+        }
+    }
+
+    /// Adds what the name of a file in a store tells.
+    pub(crate) fn note_file(&mut self, name: &str) {
+        let Some(SegmentFileName { history, base, bytes, anchor }) = SegmentFileName::parse(name)
+        else {
+            return;
+        };
+        let known = self.by_files.get(history);
+        // A segment without a record says nothing about events.
+        if anchor != 0 && known.is_none_or(|known| (known.base, known.bytes) < (base, bytes)) {
+            let file = KnownFile { base, bytes, name: name.to_owned() };
+            self.by_files.insert(history.to_owned(), file);
         }
     }
 
     /// Whether any backup has a log of this history.
     #[must_use]
     pub fn has(&self, history: &str) -> bool {
-        self.0.contains_key(history)
+        self.by_manifests.contains_key(history)
     }
 
-    /// The evidence that a log of this history, which ends at `head` with the segment that begins
-    /// at `last_base`, has lost its end.
+    /// The evidence of backups that a log of this history, which ends at `head` with the segment
+    /// that begins at `last_base`, has lost its end.
     #[must_use]
     pub fn lost_end(&self, history: &str, head: Position, last_base: Position) -> Option<LostEnd> {
-        let known = self.0.get(history).filter(|known| known.head > head)?;
+        let known = self.by_manifests.get(history).filter(|known| known.head > head)?;
         let known_from = format!("the backup {}", known.backup);
         Some(LostEnd { head, last_base, known_from, known_end: Some(known.head) })
+    }
+
+    /// The evidence, of backups or of the segments in the place, that a log of this history which
+    /// ends there has lost its end.
+    #[must_use]
+    pub fn lost_end_of(&self, history: &str, end: LogEnd) -> Option<LostEnd> {
+        let LogEnd { head, last_base, last_bytes } = end;
+        let by_file = || {
+            let KnownFile { base, bytes, name } = self.by_files.get(history)?;
+            let is_later = *base > head;
+            let is_longer = *base == last_base && *bytes > last_bytes;
+            let known_end = is_later.then_some(*base);
+            let known_from = format!("{name}, of a backup that is damaged or unfinished");
+            (is_later || is_longer).then_some(LostEnd { head, last_base, known_from, known_end })
+        };
+        self.lost_end(history, head, last_base).or_else(by_file)
     }
 }
 
@@ -99,5 +176,36 @@ mod tests {
         for (history, head) in [("a", 20), ("a", 21), ("b", 5), ("c", 0)] {
             assert_eq!(known.lost_end(history, head, 1), None, "{history} {head}");
         }
+    }
+
+    #[test]
+    fn a_segment_in_the_place_tells_of_events_without_any_manifest() {
+        let history = "4f1c09d2a87b4e6f";
+        let mut known = KnownEnds::default();
+        let file = |base: Position, bytes: u64, anchor: u32| {
+            crate::manifest::segment_file(history, base, (bytes, anchor))
+        };
+        for file in [file(1, 500, 7), file(9, 300, 8), file(9, 200, 9), file(12, 64, 0)] {
+            known.note_file(&file);
+        }
+        known.note_file("segments/README");
+        let lost = |head, last_base, last_bytes| {
+            known.lost_end_of(history, LogEnd { head, last_base, last_bytes })
+        };
+        let later = lost(8, 1, 500).expect("the event at 9");
+        assert_eq!((later.head, later.last_base, later.known_end), (8, 1, Some(9)));
+        assert_eq!(
+            later.known_from,
+            format!("{}, of a backup that is damaged or unfinished", file(9, 300, 8))
+        );
+        let longer = lost(10, 9, 250).expect("100 bytes of it");
+        assert_eq!((longer.head, longer.known_end), (10, None));
+        // An empty segment and one that has grown since, or was sealed elsewhere, prove nothing.
+        for (head, last_base, last_bytes) in [(11, 9, 300), (11, 9, 301), (15, 12, 64), (9, 1, 700)]
+        {
+            assert_eq!(lost(head, last_base, last_bytes), None, "{head} {last_base}");
+        }
+        let end = LogEnd { head: 0, last_base: 1, last_bytes: 0 };
+        assert_eq!(known.lost_end_of("0000000000000001", end), None);
     }
 }

@@ -35,14 +35,15 @@ pub mod plan;
 pub mod prune;
 pub mod renew;
 pub mod restore;
+pub mod retention;
 pub mod source;
 pub mod store;
 pub mod take;
 pub mod verify;
 
 pub use cut::Cut;
-pub use fault::{BackupError, Outcome};
-pub use known_ends::KnownEnds;
+pub use fault::{BackupError, ManifestFault, Outcome, UnreadableManifest};
+pub use known_ends::{KnownEnds, LogEnd};
 pub use manifest::{LogBackup, Manifest};
 pub use pace::Pace;
 pub use plan::BackupPlan;

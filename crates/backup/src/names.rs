@@ -2,7 +2,7 @@
 
 use crate::fault::{BackupError, Outcome};
 use std::collections::HashSet;
-use wellspring_types::HistoryId;
+use wellspring_types::{HistoryId, Position};
 
 /// Most bytes of the name of a log or a backup.
 const MOST_BYTES: usize = 63;
@@ -48,16 +48,34 @@ pub(crate) fn is_backup_name(name: &str) -> bool {
         && name.bytes().all(is_plain)
 }
 
+/// What the name of a segment's file in a store tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentFileName<'a> {
+    /// The id of its log's history.
+    pub(crate) history: &'a str,
+    /// Position of its first event.
+    pub(crate) base: Position,
+    /// Number of bytes.
+    pub(crate) bytes: u64,
+    /// The checksum in its last record, 0 if it has none.
+    pub(crate) anchor: u32,
+}
+
+impl SegmentFileName<'_> {
+    /// The parts of a name; `None` if it is not that of a segment's file.
+    pub(crate) fn parse(name: &str) -> Option<SegmentFileName<'_>> {
+        let (history, file) = name.strip_prefix("segments/")?.split_once('/')?;
+        history.parse::<HistoryId>().ok()?;
+        let mut numbers = file.strip_suffix(".seg")?.split('-');
+        let (base, bytes) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        let anchor = u32::from_str_radix(numbers.next()?, 16).ok()?;
+        numbers.next().is_none().then_some(SegmentFileName { history, base, bytes, anchor })
+    }
+}
+
 /// Whether a name is that of a segment's file in a store.
 pub(crate) fn is_segment_file(name: &str) -> bool {
-    let parts = name.strip_prefix("segments/").and_then(|rest| rest.split_once('/'));
-    let Some((history, file)) = parts else { return false };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut numbers = match file.strip_suffix(".seg") {
-        Some(numbers) => numbers.split('-'),
-        None => return false,
-    };
-    history.parse::<HistoryId>().is_ok() && numbers.clone().count() == 3 && numbers.all(digits)
+    SegmentFileName::parse(name).is_some()
 }
 
 /// Whether a name is that of any file that a backup writes.
@@ -90,8 +108,19 @@ mod tests {
             assert!(!is_backup_name(bad), "{bad:?}");
         }
         let good = "segments/4f1c09d2a87b4e6f/00000000000000000001-342-0badc0de.seg";
-        assert!(is_segment_file(good));
-        for bad in ["segments/other", "segments/4f1c09d2a87b4e6f/x.seg", "segments/x/1-2-3.seg"] {
+        let (history, anchor) = ("4f1c09d2a87b4e6f", 0x0bad_c0de);
+        assert_eq!(
+            SegmentFileName::parse(good),
+            Some(SegmentFileName { history, base: 1, bytes: 342, anchor })
+        );
+        for bad in [
+            "segments/other",
+            "segments/4f1c09d2a87b4e6f/x.seg",
+            "segments/x/1-2-3.seg",
+            "segments/4f1c09d2a87b4e6f/1-2.seg",
+            "segments/4f1c09d2a87b4e6f/1-2-3-4.seg",
+            "segments/4f1c09d2a87b4e6f/a-2-3.seg",
+        ] {
             assert!(!is_segment_file(bad), "{bad}");
         }
     }

@@ -1,10 +1,11 @@
 //! Retention: removing backups, and what only they needed.
 
-use crate::catalog::{self, Catalog};
+use crate::catalog::{Catalog, Manifests};
 use crate::fault::{BackupError, Outcome};
 use crate::manifest::{Manifest, begun_file, manifest_file};
 use crate::marks::Pruning;
 use crate::names::is_segment_file;
+use crate::retention::{Retained, StayingBackup};
 use crate::store::Store;
 use std::collections::HashSet;
 
@@ -17,16 +18,18 @@ pub struct Pruned {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Backups that retention never removes, the oldest first.
+    pub staying: Vec<StayingBackup>,
 }
 
 /// Keeps the newest `keep` finished backups, at least one, and removes the others, unfinished ones
-/// that are not under way, and every segment that no remaining backup needs. Only backups that
-/// share a history with the newest count and go: those of another server, or of this one before it
-/// was restored, are kept. While another process takes a backup to the store, no segment is
-/// removed.
+/// that are not under way, and every segment that no remaining backup needs. Only backups that the
+/// newest one replaces count and go: those with another history of any log that it has, of another
+/// server, or with events that it lacks, [stay](StayingBackup). While another process takes a
+/// backup to the store, no segment is removed.
 ///
 /// # Errors
-/// [`BackupError`]. What was not removed yet can be removed by another attempt.
+/// [`BackupError::UnreadableManifests`]: nothing is removed. Or another [`BackupError`]; what was not removed yet can be removed by another attempt.
 pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
     let pruning = Pruning::begin(store)?;
     let pruned = remove_old(store, keep, &pruning);
@@ -56,11 +59,9 @@ fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<
         return Ok(Pruned::default());
     }
     let manifests = manifests(store, &finished)?;
-    let newest_histories = manifests.last().map(histories).unwrap_or_default();
-    let (same, foreign): (Vec<_>, Vec<_>) =
-        manifests.iter().partition(|manifest| !histories(manifest).is_disjoint(&newest_histories));
-    let (old, kept) = same.split_at(same.len() - keep.clamp(1, same.len()));
-    let needed = kept.iter().chain(&foreign).flat_map(|manifest| manifest.files()).collect();
+    let Retained { old, recent, staying } = Retained::of(&manifests, keep);
+    let kept = recent.iter().copied().chain(staying.iter().map(|(manifest, _)| *manifest));
+    let needed = kept.flat_map(Manifest::files).collect();
     let mut abandoned = Vec::new();
     let mut under_way = UnderWay::None;
     for name in unfinished {
@@ -69,7 +70,10 @@ fn remove_old(store: &mut dyn Store, keep: usize, pruning: &Pruning) -> Outcome<
             false => under_way = UnderWay::Some,
         }
     }
-    let mut pruned = Pruned::default();
+    let named =
+        |(manifest, reason): (&Manifest, _)| StayingBackup { name: manifest.name.clone(), reason };
+    let staying = staying.into_iter().map(named).collect();
+    let mut pruned = Pruned { staying, ..Pruned::default() };
     for manifest in old {
         pruned.remove_backup(store, &manifest_file(&manifest.name), &manifest.name)?;
     }
@@ -162,10 +166,11 @@ impl Pruned {
 /// The manifests of these backups. All of them have to be readable, or it would be unknown which
 /// segments are needed.
 fn manifests(store: &mut dyn Store, names: &[String]) -> Outcome<Vec<Manifest>> {
-    names.iter().map(|name| catalog::manifest(store, name)).collect()
-}
-
-/// The ids of the histories in a backup.
-fn histories(manifest: &Manifest) -> HashSet<&str> {
-    manifest.logs.iter().map(|log| log.history.as_str()).collect()
+    match Manifests::of(store, names) {
+        Manifests { read, unreadable } if unreadable.is_empty() => Ok(read),
+        Manifests { unreadable, .. } => {
+            let place = store.place();
+            Err(BackupError::UnreadableManifests { place, manifests: unreadable })
+        }
+    }
 }

@@ -34,7 +34,8 @@ pub struct RenewedLog {
 /// of them are removed, once the log has another history; snapshots of views are the caller's.
 ///
 /// # Errors
-/// [`BackupError::Unfit`] if a process has the log open or it is a copy of a shared log;
+/// [`BackupError::InUse`] if a process has the log open; [`BackupError::Unfit`] if it is a copy of
+/// a shared log;
 /// [`BackupError::Damaged`] if anything in it is damaged. The log is unchanged then.
 pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
     // The opening removes what a crash has left at the end.
@@ -147,7 +148,7 @@ fn forget_lost_end(dir: &Path) -> Outcome<()> {
 }
 
 fn in_use(dir: &Path) -> BackupError {
-    BackupError::Unfit(format!("a server has {} open: stop it first", dir.display()))
+    BackupError::InUse(format!("a server has {} open: stop it first", dir.display()))
 }
 
 pub(crate) fn of_opening(dir: &Path, error: OpenError) -> BackupError {

@@ -5,6 +5,7 @@
 
 use crate::cut::{self, BatchShare, Cut};
 use crate::fault::{BackupError, Outcome};
+use crate::known_ends::{KnownEnds, LogEnd};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::places::folder_of_logs;
 use crate::store::Store;
@@ -32,7 +33,7 @@ pub enum HistoryChoice {
     /// Another one: consumers may have seen events that the restored log lacks.
     New,
     /// The one of the backup. Only if nothing was appended after the backup, as when a server that
-    /// stands still moves to another machine.
+    /// stands still moves to another machine. Refused if the place has later events.
     Kept,
 }
 
@@ -83,6 +84,9 @@ pub fn restore(
         names => names.iter().map(|name| manifest.log(name)).collect::<Outcome<_>>()?,
     };
     cut::check(wanted.cut, store, manifest, &chosen, &wanted.never_empty)?;
+    if wanted.history == HistoryChoice::Kept {
+        refuse_later_events(store, manifest, &chosen)?;
+    }
     let logs = data.join("logs");
     let failed = |doing: &str| BackupError::io(format!("{doing} {}", data.display()));
     create_folder(data).map_err(failed("creating"))?;
@@ -118,6 +122,35 @@ pub fn restore(
     Ok(restored)
 }
 
+/// Refuses to keep the history of a log of which the place has later events: their positions would
+/// be given to other events.
+fn refuse_later_events(
+    store: &mut dyn Store,
+    manifest: &Manifest,
+    chosen: &[&LogBackup],
+) -> Outcome<()> {
+    let known = KnownEnds::of(store)?;
+    for log in chosen {
+        let Some(lost) = known.lost_end_of(&log.history, LogEnd::in_backup(log)) else { continue };
+        let up_to = match lost.known_end {
+            Some(end) => format!("at least up to position {end}"),
+            None => "with later events".to_owned(),
+        };
+        return Err(BackupError::Unfit(format!(
+            "the backup {} has the log {} up to position {}, and {} in {} has it {up_to}, in the \
+             same history: --keep-history would give the positions after {} to other events. \
+             Restore the backup that has them, or leave out --keep-history",
+            manifest.name,
+            log.name,
+            log.head,
+            lost.known_from,
+            store.place(),
+            log.head,
+        )));
+    }
+    Ok(())
+}
+
 /// Gives the logs their place: all of them at once, or those of these names beside others. If one
 /// cannot get it, none has.
 fn place(unfinished: &Path, logs: &Path, names: &[String]) -> io::Result<()> {
@@ -143,7 +176,7 @@ fn lock(data: &Path) -> Outcome<File> {
     match folder.try_lock() {
         Ok(()) => Ok(folder),
         Err(TryLockError::WouldBlock) => {
-            Err(BackupError::Unfit(format!("another restore into {} is running", data.display())))
+            Err(BackupError::InUse(format!("another restore into {} is running", data.display())))
         }
         Err(TryLockError::Error(error)) => {
             Err(BackupError::Io { doing: format!("locking {}", data.display()), error })
@@ -218,7 +251,7 @@ fn refuse_running(logs: &Path) -> Outcome<()> {
         let Ok(storage) = DiskStorage::existing(&entry.path()) else { continue };
         if storage.lock().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             let what = format!("a server has {} open: stop it first", logs.display());
-            return Err(BackupError::Unfit(what));
+            return Err(BackupError::InUse(what));
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Taking a backup: what is durable at one moment goes from a source to a store, verified batch by
 //! batch on the way.
 
-use crate::catalog::{self, Catalog};
-use crate::fault::{BackupError, Outcome};
-use crate::known_ends::KnownEnds;
+use crate::catalog::{Catalog, Manifests};
+use crate::fault::{BackupError, Outcome, UnreadableManifest};
+use crate::known_ends::{KnownEnds, LogEnd};
 use crate::manifest::{
     FORMAT, LogBackup, Manifest, SegmentBackup, begun_file, manifest_file, segment_file,
 };
@@ -35,6 +35,8 @@ pub struct TakenBackup {
     /// Logs that end before where an earlier backup of the same history has them end, by name. The
     /// backup is whole: it shows them as they are now.
     pub lost_ends: Vec<(String, LostEnd)>,
+    /// Earlier backups in the place whose manifests cannot be read.
+    pub unreadable: Vec<UnreadableManifest>,
 }
 
 /// Told of progress: bytes done, and bytes in all.
@@ -54,8 +56,13 @@ pub fn take(
     let plan = source.plan()?;
     plan.check()?;
     let (name, earlier) = begin_backup(store, &|earlier| name_of(&plan, earlier))?;
-    let EarlierBackups { segments, ends } = earlier_backups(store, &earlier, plan.taken_at_us);
-    let stored = store.list("segments/")?.into_iter().collect();
+    let EarlierBackups { segments, mut ends, unreadable } =
+        earlier_backups(store, &earlier, plan.taken_at_us);
+    let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
+    if store.shared().is_none() {
+        // No other process can have copied what is later than the plan.
+        stored.keys().for_each(|file| ends.note_file(file));
+    }
     let manifest = Manifest {
         format: FORMAT,
         name: name.clone(),
@@ -70,6 +77,7 @@ pub fn take(
         reused_bytes: 0,
         deleted_logs: Vec::new(),
         lost_ends: lost_ends(&plan, &ends),
+        unreadable,
     };
     let all_bytes = plan.bytes();
     let mut taking =
@@ -174,13 +182,13 @@ struct EarlierBackups {
     segments: HashMap<String, SegmentBackup>,
     /// The ends of logs in those that show an earlier moment than the plan.
     ends: KnownEnds,
+    unreadable: Vec<UnreadableManifest>,
 }
 
 fn earlier_backups(store: &mut dyn Store, earlier: &Catalog, planned_at_us: u64) -> EarlierBackups {
-    let mut known = EarlierBackups::default();
-    for name in &earlier.finished {
-        // A damaged manifest concerns its own backup only.
-        let Ok(manifest) = catalog::manifest(store, name) else { continue };
+    let Manifests { read, unreadable } = Manifests::of(store, &earlier.finished);
+    let mut known = EarlierBackups { unreadable, ..EarlierBackups::default() };
+    for manifest in read {
         // Another process may have planned a backup after this one, and finished it before.
         if manifest.taken_at_us < planned_at_us {
             known.ends.note(&manifest);
@@ -197,8 +205,9 @@ fn earlier_backups(store: &mut dyn Store, earlier: &Catalog, planned_at_us: u64)
 /// The logs of a plan that have lost events since an earlier backup.
 fn lost_ends(plan: &BackupPlan, known: &KnownEnds) -> Vec<(String, LostEnd)> {
     let lost = |log: &PlannedLog| {
-        let last_base = log.segments.last().map_or(1, |segment| segment.base);
-        Some((log.name.clone(), known.lost_end(&log.history, log.head, last_base)?))
+        let last = log.segments.last().map(|segment| (segment.base, segment.bytes));
+        let end = LogEnd::of(log.head, last);
+        Some((log.name.clone(), known.lost_end_of(&log.history, end)?))
     };
     plan.logs.iter().filter_map(lost).collect()
 }

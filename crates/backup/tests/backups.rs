@@ -9,17 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{Catalog, manifest, newest_with};
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, SegmentNeed, later_events, mark_lost_end, mend,
+    FirstSalt, LaterEvents, SegmentNeed, later_events, mark_lost_end, mend, shorten,
 };
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::{prune, remove};
 use wellspring_backup::renew::renew_history;
 use wellspring_backup::restore::{HistoryChoice, RestoreRequest, RestoredLog, restore};
+use wellspring_backup::retention::{StayReason, StayingBackup};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{BackupError, Cut, Manifest, Pace, Source, Store};
+use wellspring_backup::{BackupError, Cut, KnownEnds, Manifest, Pace, Source, Store};
 use wellspring_log::{
     Append, EncodedEvents, HeadGate, Log, OpenError, Options, Order, ReadOptions, SystemClock,
     inspect,
@@ -159,7 +160,7 @@ fn a_log_that_was_put_back_gets_another_history_and_keeps_its_events() {
         let dir = logs.dir.path().join("logs/main");
         let refused = renew_history(&dir).unwrap_err();
         assert!(
-            matches!(&refused, BackupError::Unfit(why) if why.contains("stop it")),
+            matches!(&refused, BackupError::InUse(why) if why.contains("stop it")),
             "{refused}"
         );
         log.close();
@@ -406,7 +407,10 @@ fn named_backups_are_removed_with_the_segments_that_only_they_needed() {
     let kept = taken(&mut after.source(), &mut store).manifest;
     append(&after.logs["main"], 1, 10);
     let newer = taken(&mut after.source(), &mut store).manifest;
-    assert_eq!(prune(&mut store, 2).unwrap(), Default::default(), "of another history");
+    let pruned = prune(&mut store, 2).unwrap();
+    assert_eq!((pruned.backups.len(), pruned.segments), (0, 0), "of another history");
+    let stays = StayingBackup { name: old.name.clone(), reason: StayReason::OtherServer };
+    assert_eq!(pruned.staying, [stays]);
     let files = |store: &mut FolderStore| {
         let mut files: Vec<_> = ["backups/", "segments/"]
             .iter()
@@ -423,6 +427,15 @@ fn named_backups_are_removed_with_the_segments_that_only_they_needed() {
     assert_eq!(files(&mut store), all, "nothing is removed");
     // Also one whose manifest is damaged: nothing else can be done with it.
     fs::write(place.path().join(format!("backups/{}.json", old.name)), b"{").unwrap();
+    // Which segments it needs is unknown, so nothing goes before it does, and the error says so.
+    for refused in [
+        prune(&mut store, 1).unwrap_err(),
+        remove(&mut store, std::slice::from_ref(&newer.name)).unwrap_err(),
+    ] {
+        let named = format!("backup remove --from {} {}`", store.place(), old.name);
+        assert!(refused.to_string().contains(&named), "{refused}");
+        assert_eq!(files(&mut store), all, "nothing is removed");
+    }
     let removed = remove(&mut store, &[newer.name.clone(), old.name.clone()]).unwrap();
     assert_eq!(removed.backups, [newer.name.clone(), old.name.clone()]);
     assert_eq!(removed.segments, old.files().count() as u64 + 1, "and the open one of the newest");
@@ -913,4 +926,150 @@ fn a_manifest_under_another_name_removes_nothing() {
     assert!(mine.exists());
     fs::rename(&file, place.join("backups/2\u{1b}[2J.json")).unwrap();
     assert_eq!(Catalog::of(&mut store).unwrap().finished, [made.name], "it is no backup's name");
+}
+
+/// The ways in which a log gets another history while the others keep theirs.
+#[derive(Debug, Clone, Copy)]
+enum Renewal {
+    /// `restore --log main --position 2`
+    RestoredLog,
+    /// `mend` of a log whose end is lost
+    MendedEnd,
+    /// `mend --cut`
+    Cut,
+    /// `restore --rolled-back --log main`
+    RolledBack,
+}
+
+/// What was recorded before may be nowhere but in the backup, whose log `system` the server still
+/// has.
+#[test]
+fn a_backup_from_before_one_log_was_restored_mended_or_cut_stays_until_it_is_named() {
+    use Renewal::{Cut as CutOff, MendedEnd, RestoredLog, RolledBack};
+    for renewal in [RestoredLog, MendedEnd, CutOff, RolledBack] {
+        let mut logs = Logs::new(&["main", "system"]);
+        append(&logs.logs["system"], 3, 10);
+        for _ in 0..100 {
+            append(&logs.logs["main"], 2, 1_000);
+        }
+        let place = tempfile::tempdir().unwrap();
+        let mut store = FolderStore::create(place.path()).unwrap();
+        let old = taken(&mut logs.source(), &mut store).manifest;
+        logs.logs.remove("main").unwrap().close();
+        let dir = logs.dir.path().join("logs/main");
+        let segments = &old.log("main").unwrap().segments;
+        let last = segments.last().unwrap();
+        let path = dir.join(format!("{:020}.seg", last.base));
+        match renewal {
+            RestoredLog => {
+                fs::remove_dir_all(&dir).unwrap();
+                logs.logs.remove("system").unwrap().close();
+                let one =
+                    RestoreRequest { logs: vec!["main".into()], cut: Cut::After(2), ..whole() };
+                restored(&mut store, logs.dir.path(), &one).unwrap();
+                let system = open(&logs.dir.path().join("logs/system"), &logs.gate);
+                logs.logs.insert("system".into(), system);
+            }
+            MendedEnd => {
+                fs::remove_file(path).unwrap();
+                mark_lost_end(&dir, old.log("main").unwrap().head).unwrap();
+                let main = old.log("main").unwrap();
+                mend(&mut store, main, &dir, last.base, FirstSalt::OfBackup).unwrap();
+                renew_history(&dir).unwrap();
+            }
+            CutOff => {
+                let mut bytes = fs::read(&path).unwrap();
+                bytes[last.bytes as usize - 10] ^= 1;
+                fs::write(&path, bytes).unwrap();
+                shorten(&dir).unwrap().unwrap();
+                renew_history(&dir).unwrap();
+            }
+            RolledBack => drop(renew_history(&dir).unwrap()),
+        }
+        logs.logs.insert("main".into(), open(&dir, &logs.gate));
+        append(&logs.logs["main"], 200, 10);
+        let mut newest = old.clone();
+        for _ in 0..2 {
+            append(&logs.logs["main"], 1, 10);
+            newest = taken(&mut logs.source(), &mut store).manifest;
+            let pruned = prune(&mut store, 1).unwrap();
+            let reason = StayReason::OtherHistory { log: "main".into() };
+            let stays = StayingBackup { name: old.name.clone(), reason };
+            assert_eq!(pruned.staying, [stays], "{renewal:?}");
+        }
+        let left = Catalog::of(&mut store).unwrap().finished;
+        assert_eq!(left, [old.name.clone(), newest.name.clone()], "{renewal:?}");
+        for kept in [&old, &newest] {
+            let report = verify(&mut store, kept, &mut quietly).unwrap();
+            assert!(report.damage.is_empty(), "{renewal:?} {report:?}");
+        }
+        remove(&mut store, &[old.name]).unwrap();
+        assert_eq!(Catalog::of(&mut store).unwrap().finished, [newest.name], "{renewal:?}");
+    }
+}
+
+/// Positions that the place has would be given to other events.
+#[test]
+fn no_history_is_kept_by_a_backup_that_the_place_has_later_events_of() {
+    let logs = Logs::new(&["main", "system"]);
+    append(&logs.logs["main"], 3, 10);
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    let old = taken(&mut logs.source(), &mut store).manifest;
+    append(&logs.logs["main"], 5, 10);
+    let newer = taken(&mut logs.source(), &mut store).manifest;
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let kept = RestoreRequest { history: HistoryChoice::Kept, ..whole() };
+    let mut restored = |from: &Manifest, wanted: &RestoreRequest| {
+        restore(&mut store, from, &data, wanted, &|| Ok(()), &mut quietly)
+    };
+    let refused = restored(&old, &kept).unwrap_err().to_string();
+    for part in [&newer.name, "up to position 3", "up to position 8", "leave out --keep-history"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert!(!data.exists(), "nothing is made");
+    // The other log has no later events; a damaged manifest hides none.
+    let system = RestoreRequest { logs: vec!["system".into()], ..kept.clone() };
+    restored(&old, &system).unwrap();
+    fs::write(place.path().join(format!("backups/{}.json", newer.name)), b"{").unwrap();
+    let main = RestoreRequest { logs: vec!["main".into()], ..kept };
+    let refused = restored(&old, &main).unwrap_err().to_string();
+    assert!(refused.contains("segments/") && refused.contains("later events"), "{refused}");
+    restored(&old, &RestoreRequest { history: HistoryChoice::New, ..main }).unwrap();
+}
+
+/// One flipped byte in the newest manifest must not hide that a folder was put back.
+#[test]
+fn a_damaged_manifest_hides_no_lost_end_and_is_told() {
+    let mut logs = Logs::new(&["main", "system"]);
+    let dir = logs.dir.path().join("logs/main");
+    append(&logs.logs["main"], 3, 10);
+    let place = tempfile::tempdir().unwrap();
+    let mut store = FolderStore::create(place.path()).unwrap();
+    taken(&mut logs.source(), &mut store);
+    let snapshot = fs::read(dir.join("00000000000000000001.seg")).unwrap();
+    append(&logs.logs["main"], 5, 10);
+    let newest = taken(&mut logs.source(), &mut store).manifest;
+    let file = place.path().join(format!("backups/{}.json", newest.name));
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    // Whole and in place: nothing is lost, and the manifest is told.
+    let whole = taken(&mut logs.source(), &mut store);
+    assert_eq!((whole.lost_ends.len(), whole.unreadable.len()), (0, 1), "{whole:?}");
+    fs::remove_file(place.path().join(format!("backups/{}.json", whole.manifest.name))).unwrap();
+    logs.logs.remove("main").unwrap().close();
+    fs::write(dir.join("00000000000000000001.seg"), snapshot).unwrap();
+    logs.logs.insert("main".into(), open(&dir, &logs.gate));
+    let known = KnownEnds::of(&mut store).unwrap();
+    let unreadable: Vec<_> = known.unreadable().iter().map(|other| &other.name).collect();
+    assert_eq!(unreadable, [&newest.name]);
+    let short = taken(&mut logs.source(), &mut store);
+    let (log, lost) = &short.lost_ends[0];
+    assert_eq!((log.as_str(), lost.head, lost.known_end), ("main", 3, None));
+    assert!(lost.known_from.starts_with("segments/"), "{lost}");
+    let [damaged] = &short.unreadable[..] else { panic!("{short:?}") };
+    assert!(damaged.detail.contains(&format!("backups/{}.json", newest.name)), "{damaged:?}");
+    assert!(damaged.remedy("/p").contains(&format!("remove --from /p {}`", newest.name)));
 }

@@ -51,11 +51,27 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     };
     // A variable for the server's sake does not ask for a comparison with its folder.
     let default = || env::var_os("WELLSPRING_DATA").map_or("./data".into(), PathBuf::from);
-    match (&args.data, backup) {
+    let checked = match (&args.data, &backup) {
         (None, Some(_)) => Ok(()),
         (Some(data), backup) => verify_data(data, args.log.as_deref(), backup.as_ref()),
         (None, None) => verify_data(&default(), args.log.as_deref(), None),
+    };
+    let unread = backup.iter().flat_map(newer_unreadable).collect::<Vec<_>>();
+    if unread.is_empty() {
+        return checked;
     }
+    let newer =
+        format!("newer backups have damaged manifests, listed above: {}", unread.join(", "));
+    Err(match checked {
+        Ok(()) => Failure::new(Code::Refused, newer),
+        Err(Failure { code, message }) => Failure::new(code, format!("{message}\n{newer}")),
+    })
+}
+
+/// The backups after the one that was checked, which cannot be read.
+fn newer_unreadable((checked, known): &(Manifest, KnownEnds)) -> impl Iterator<Item = &str> {
+    let names = known.unreadable().iter().map(|damaged| damaged.name.as_str());
+    names.filter(|name| *name > checked.name.as_str())
 }
 
 /// Attempts to read a log that has no segment, because a server is making it, and the time between

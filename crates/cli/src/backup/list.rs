@@ -6,7 +6,7 @@ use crate::numbers::{grouped, megabytes, moment};
 use crate::table::table;
 use serde_json::{Value, json};
 use wellspring_backup::catalog::{self, Catalog};
-use wellspring_backup::{BackupError, Manifest, Store};
+use wellspring_backup::{BackupError, Manifest, Store, UnreadableManifest};
 
 /// What `wellspring backup list` takes.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ enum BackupState {
     Finished(Manifest),
     Unfinished,
     /// Its manifest cannot be read.
-    Damaged(BackupError),
+    Damaged(UnreadableManifest),
 }
 
 /// Lists the backups in a place, the newest last.
@@ -40,6 +40,11 @@ pub(super) fn show(args: &ListArgs) -> Result<(), Failure> {
     let backups = listed(&mut *store)?;
     if backups.is_empty() {
         eprintln!("{} holds no backups", store.place());
+    }
+    for backup in &backups {
+        if let BackupState::Damaged(damaged) = &backup.state {
+            eprintln!("WARNING: {}; {}", damaged.detail, damaged.remedy(&args.from));
+        }
     }
     if args.json {
         let lines = backups.iter().map(|backup| backup.to_json().to_string());
@@ -55,7 +60,7 @@ fn listed(store: &mut dyn Store) -> Result<Vec<ListedBackup>, BackupError> {
         let state = match catalog::manifest(store, &name) {
             Ok(manifest) => BackupState::Finished(manifest),
             Err(error @ BackupError::Io { .. }) => return Err(error),
-            Err(error) => BackupState::Damaged(error),
+            Err(error) => BackupState::Damaged(UnreadableManifest::new(&name, &error)),
         };
         Ok(ListedBackup { name, state })
     };
@@ -81,8 +86,8 @@ impl ListedBackup {
             BackupState::Unfinished => {
                 vec![name, "unfinished".to_owned(), none(), none(), none(), none()]
             }
-            BackupState::Damaged(error) => {
-                vec![name, "damaged".to_owned(), none(), none(), none(), error.to_string()]
+            BackupState::Damaged(UnreadableManifest { detail, .. }) => {
+                vec![name, "damaged".to_owned(), none(), none(), none(), detail.clone()]
             }
         }
     }
@@ -103,8 +108,8 @@ impl ListedBackup {
                 })
             }
             BackupState::Unfinished => json!({"name": name, "state": "unfinished"}),
-            BackupState::Damaged(error) => {
-                json!({"name": name, "state": "damaged", "detail": error.to_string()})
+            BackupState::Damaged(UnreadableManifest { detail, .. }) => {
+                json!({"name": name, "state": "damaged", "detail": detail})
             }
         }
     }

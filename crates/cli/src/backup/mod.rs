@@ -21,9 +21,9 @@ use crate::progress::Progress;
 use crate::server::Server;
 use place::{Writer, create_store};
 use server_source::ServerSource;
-use wellspring_backup::prune::{Pruned, prune};
+use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Pace};
+use wellspring_backup::{BackupError, Pace, Store};
 use wellspring_host::threads::yield_to_serving;
 
 /// What `wellspring backup` takes.
@@ -86,6 +86,8 @@ impl From<BackupError> for Failure {
             BackupError::Damaged { .. }
             | BackupError::DamagedSource { .. }
             | BackupError::Unfinished { .. }
+            | BackupError::InUse(_)
+            | BackupError::UnreadableManifests { .. }
             | BackupError::LogDeleted { .. } => Code::Refused,
             BackupError::NotFound { .. } => Code::NoInput,
             BackupError::UnknownVersion { .. } => Code::Data,
@@ -122,16 +124,32 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let taken = taken?;
     report(&taken, &progress, to);
     if let Some(keep) = args.keep {
-        let pruned = prune(&mut *store, keep as usize)?;
-        if pruned != Pruned::default() {
-            eprintln!("{}", remove::told(&pruned));
-        }
+        keep_newest(&mut *store, keep as usize, to)?;
+    }
+    Ok(())
+}
+
+/// Removes old backups, and says which stay.
+fn keep_newest(store: &mut dyn Store, keep: usize, to: &str) -> Result<(), Failure> {
+    let pruned = prune(store, keep).map_err(|error| {
+        let Failure { code, message } = Failure::from(error);
+        Failure::new(code, format!("this backup is finished, but old ones stay: {message}"))
+    })?;
+    if (pruned.backups.len(), pruned.segments) != (0, 0) {
+        eprintln!("{}", remove::told(&pruned));
+    }
+    for line in remove::staying_told(&pruned.staying, to) {
+        eprintln!("{line}");
     }
     Ok(())
 }
 
 fn report(taken: &TakenBackup, progress: &Progress, to: &str) {
-    let TakenBackup { manifest, copied_bytes, reused_bytes, deleted_logs, lost_ends } = taken;
+    let TakenBackup { manifest, copied_bytes, reused_bytes, .. } = taken;
+    let TakenBackup { deleted_logs, lost_ends, unreadable, .. } = taken;
+    for damaged in unreadable {
+        eprintln!("WARNING: {}; {}", damaged.detail, damaged.remedy(to));
+    }
     for (log, lost) in lost_ends {
         eprintln!(
             "WARNING: the log {log} {lost}. If a snapshot of the server's disk was put back, its \

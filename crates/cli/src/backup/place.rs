@@ -8,7 +8,7 @@ use std::path::Path;
 use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{KnownEnds, Manifest, Store};
+use wellspring_backup::{BackupError, KnownEnds, Manifest, Store};
 
 /// A store to write to.
 pub(super) type Writer = Box<dyn Store>;
@@ -65,7 +65,17 @@ fn object_store(url: &str) -> Result<Box<dyn Store>, Failure> {
 pub(super) fn chosen(store: &mut dyn Store, name: Option<&str>) -> Result<Manifest, Failure> {
     let place = store.place();
     let name = Catalog::of(store)?.choose(name, &place)?;
-    Ok(catalog::manifest(store, &name)?)
+    read_manifest(store, &name)
+}
+
+fn read_manifest(store: &mut dyn Store, name: &str) -> Result<Manifest, Failure> {
+    catalog::manifest(store, name).map_err(|error| match &error {
+        BackupError::Damaged { .. } => {
+            let another = "name another backup with --backup (`wellspring backup list`)";
+            Failure::new(Code::Refused, format!("{error}; {another}"))
+        }
+        _ => error.into(),
+    })
 }
 
 /// What to do about damaged files in a place of backups.
@@ -80,14 +90,36 @@ pub(super) fn shared_damage(place: &str) -> String {
     )
 }
 
-/// `wellspring verify --from`: reads and checks a backup, the newest or that of this name. Returns
-/// its manifest and the ends of logs that this backup has, if it is named, or any in the place.
+/// The newest backup whose manifest can be read, if any can.
+fn newest_readable(store: &mut dyn Store, known: &KnownEnds) -> Result<Manifest, Failure> {
+    let place = store.place();
+    let mut catalog = Catalog::of(store)?;
+    let is_readable = |name: &String| known.unreadable().iter().all(|other| other.name != *name);
+    if catalog.finished.iter().any(is_readable) {
+        catalog.finished.retain(is_readable);
+    }
+    let name = catalog.choose(None, &place)?;
+    read_manifest(store, &name)
+}
+
+/// `wellspring verify --from`: reads and checks a backup, the newest that can be read or that of
+/// this name. Returns its manifest and the ends of logs that this backup has, if it is named, or
+/// any in the place.
 pub(crate) fn verify_backup(
     from: &str,
     name: Option<&str>,
 ) -> Result<(Manifest, KnownEnds), Failure> {
     let mut store = open_store(from)?;
-    let manifest = chosen(&mut *store, name)?;
+    let (manifest, mut known) = match name {
+        Some(_) => (chosen(&mut *store, name)?, KnownEnds::default()),
+        None => {
+            let known = KnownEnds::of(&mut *store)?;
+            (newest_readable(&mut *store, &known)?, known)
+        }
+    };
+    for damaged in known.unreadable() {
+        crate::say(&format!("DAMAGED: {}; {}", damaged.detail, damaged.remedy(from)))?;
+    }
     let mut progress = Progress::start("verify", Some(manifest.bytes()));
     let report = verify(&mut *store, &manifest, &mut |done, all| progress.update_bytes(done, all));
     progress.end();
@@ -104,10 +136,6 @@ pub(crate) fn verify_backup(
     }
     if report.damage.is_empty() {
         crate::say("sound: every event is present and unchanged")?;
-        let mut known = match name {
-            None => KnownEnds::of(&mut *store)?,
-            Some(_) => KnownEnds::default(),
-        };
         known.note(&manifest);
         return Ok((manifest, known));
     }

@@ -70,6 +70,12 @@ impl BackupConfig {
                 "backup_to {url}: this program was built without support for object stores; build \
                  it with --features s3"
             )),
+            // A folder of this name would be made where the server happens to run.
+            "-" => {
+                Err("backup_to -: must be a folder or s3://BUCKET/PREFIX; standard output is for \
+                        `wellspring backup --to -`"
+                    .to_owned())
+            }
             url if url.contains("://") => {
                 Err(format!("backup_to {url}: must be a folder or s3://BUCKET/PREFIX"))
             }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
-use wellspring_backup::{KnownEnds, Outcome};
+use wellspring_backup::{KnownEnds, LogEnd, Outcome};
 use wellspring_log::{Log, LostEnd, Sync};
 
 /// How long a start waits for the place of backups.
@@ -28,7 +28,10 @@ impl Backups {
         let Some(destination) = self.destination.clone() else { return Ok(()) };
         let to = &self.config.backup_to;
         let known = match known_ends(destination)? {
-            Some(Ok(known)) => known,
+            Some(Ok(known)) => {
+                self.note_unreadable(known.unreadable());
+                known
+            }
             Some(Err(error)) => {
                 tracing::error!(%error, to, "cannot read backups, so ends of logs are not compared");
                 return Ok(());
@@ -95,8 +98,15 @@ fn known_ends(destination: Destination) -> Result<Option<Outcome<KnownEnds>>, St
 }
 
 fn lost_end(known: &KnownEnds, log: &Log) -> Option<LostEnd> {
-    let last_base = log.extent_now().segments.last().map_or(1, |segment| segment.base());
-    known.lost_end(&log.history()?.to_string(), log.head(), last_base)
+    let extent = log.extent_now();
+    let last = extent.segments.last();
+    let end = LogEnd {
+        head: extent.head,
+        last_base: last.map_or(1, |segment| segment.base()),
+        // What cannot be read is not called short.
+        last_bytes: last.map_or(0, |segment| segment.byte_len().unwrap_or(u64::MAX)),
+    };
+    known.lost_end_of(&log.history()?.to_string(), end)
 }
 
 /// Tells of a log that has lost its end and is served.

@@ -18,9 +18,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wellspring_backup::catalog;
 use wellspring_backup::prune::prune;
+use wellspring_backup::retention::by_reason;
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Pace};
+use wellspring_backup::{BackupError, Pace, Store, UnreadableManifest};
 use wellspring_log::Clock;
 
 /// How long a failed backup waits for another attempt.
@@ -37,6 +38,9 @@ struct Counts {
     failures: AtomicU64,
     copied_bytes: AtomicU64,
     last_duration_us: AtomicU64,
+    /// Backups in the place whose manifests could not be read when it was last looked at.
+    unreadable: AtomicU64,
+    failed_removals: AtomicU64,
     running: AtomicU64,
 }
 
@@ -83,8 +87,9 @@ impl Backups {
         if self.destination.is_none() {
             return Vec::new();
         }
-        let Counts { newest_us, taken, failures, copied_bytes, last_duration_us, running } =
+        let Counts { newest_us, taken, failures, copied_bytes, last_duration_us, .. } =
             &self.counts;
+        let Counts { unreadable, failed_removals, running, .. } = &self.counts;
         vec![
             Family::gauge(
                 "wellspring_backup_last_success_timestamp_seconds",
@@ -110,11 +115,34 @@ impl Backups {
                 last_duration_us.load(Relaxed) as f64 / 1e6,
             ),
             Family::gauge(
+                "wellspring_backup_unreadable_manifests",
+                "Backups in that place that are of no use, because their manifests are damaged, at the last look.",
+                unreadable.load(Relaxed),
+            ),
+            Family::new(
+                Kind::Counter,
+                "wellspring_backup_failed_removals_total",
+                "Scheduled backups since the start after which old ones could not be removed.",
+            )
+            .with(Vec::new(), failed_removals.load(Relaxed)),
+            Family::gauge(
                 "wellspring_backup_running",
                 "1 while a scheduled backup is being taken.",
                 running.load(Relaxed),
             ),
         ]
+    }
+}
+
+impl Backups {
+    /// Tells of backups in the place that are of no use.
+    fn note_unreadable(&self, unreadable: &[UnreadableManifest]) {
+        let to = &self.config.backup_to;
+        self.counts.unreadable.store(unreadable.len() as u64, Relaxed);
+        for manifest in unreadable {
+            let (backup, error, remedy) = (&manifest.name, &manifest.detail, manifest.remedy(to));
+            tracing::error!(to, backup, error, remedy, "the manifest of a backup cannot be read");
+        }
     }
 }
 
@@ -202,6 +230,7 @@ impl Schedule {
         for (log, lost) in &taken.lost_ends {
             lost_ends::tell(log, lost);
         }
+        self.backups.note_unreadable(&taken.unreadable);
     }
 
     /// The moment that the newest backup of this server shows, µs since 1970 UTC; 0 if there is
@@ -220,10 +249,28 @@ impl Schedule {
         let rate = Some(config.backup_bytes_per_s).filter(|&rate| rate > 0);
         let mut source = source(&self.node, &self.clock);
         let taken = take(&mut source, &mut *store, &mut Pace::new(rate), &mut |_, _| ())?;
-        let pruned = prune(&mut *store, config.backup_keep)?;
+        self.remove_old(&mut *store);
+        Ok(taken)
+    }
+
+    /// Removes old backups. The new one is whole, whatever becomes of them.
+    fn remove_old(&self, store: &mut dyn Store) {
+        let Backups { config, counts, .. } = &*self.backups;
+        let to = &config.backup_to;
+        let pruned = match prune(store, config.backup_keep) {
+            Ok(pruned) => pruned,
+            Err(error) => {
+                counts.failed_removals.fetch_add(1, Relaxed);
+                tracing::error!(%error, to, "old backups could not be removed");
+                return;
+            }
+        };
         if !pruned.backups.is_empty() {
             tracing::info!(backups = ?pruned.backups, bytes = pruned.bytes, "old backups removed");
         }
-        Ok(taken)
+        for (reason, backups) in by_reason(&pruned.staying) {
+            let remedy = format!("wellspring backup remove --from {to} NAME");
+            tracing::warn!(to, ?backups, %reason, remedy, "backups stay until they are named");
+        }
     }
 }
