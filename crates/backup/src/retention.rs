@@ -41,21 +41,20 @@ impl fmt::Display for StayReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StayReason::OtherServer => f.write_str(
-                "no log in it has the history of the newest backup: it is another server's, or \
-                 this one's from before it was restored",
+                "no history in common with the newest backup: another server's, or this one's from \
+                 before it was restored",
             ),
             StayReason::OtherHistory { log } => write!(
                 f,
-                "the log {log} has another history now, so it may hold the only copy of events: \
-                 the log was restored, cut, or deleted and created again"
+                "the log {log} has another history now, because it was restored, cut, or deleted \
+                 and created again; its events of before may exist nowhere else"
             ),
             StayReason::LostEvents { log } => write!(
                 f,
-                "it has events of the log {log} that the server has lost since, so it may hold \
-                 their only copy"
+                "the server has lost events of the log {log} since, which may exist nowhere else"
             ),
             StayReason::Witness { log } => {
-                write!(f, "it shows where the log {log} ended when it had lost events")
+                write!(f, "tells where the log {log} ended when it had lost events")
             }
         }
     }

@@ -23,7 +23,7 @@ use place::{Writer, create_store};
 use server_source::ServerSource;
 use wellspring_backup::prune::prune;
 use wellspring_backup::take::{TakenBackup, take};
-use wellspring_backup::{BackupError, Pace, Store};
+use wellspring_backup::{BackupError, ManifestFault, Pace, Store};
 use wellspring_host::threads::yield_to_serving;
 
 /// What `wellspring backup` takes.
@@ -58,7 +58,8 @@ pub struct BackupArgs {
     /// Read at most this many bytes per second, at least 65536 [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..))]
     rate: Option<u64>,
-    /// Afterwards, keep this many of the newest backups and remove the others
+    /// Afterwards, keep this many of the newest backups and remove the others; those that may hold
+    /// the only copy of events stay, and are listed
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     #[command(flatten)]
@@ -87,8 +88,14 @@ impl From<BackupError> for Failure {
             | BackupError::DamagedSource { .. }
             | BackupError::Unfinished { .. }
             | BackupError::InUse(_)
-            | BackupError::UnreadableManifests { .. }
             | BackupError::LogDeleted { .. } => Code::Refused,
+            BackupError::UnreadableManifests { manifests, .. } => {
+                match manifests.first().map(|manifest| manifest.fault) {
+                    Some(ManifestFault::Unavailable) => Code::Io,
+                    Some(ManifestFault::Newer) => Code::Data,
+                    Some(ManifestFault::Damaged) | None => Code::Refused,
+                }
+            }
             BackupError::NotFound { .. } => Code::NoInput,
             BackupError::UnknownVersion { .. } => Code::Data,
             BackupError::Unfit(_) => Code::Usage,

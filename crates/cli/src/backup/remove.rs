@@ -52,12 +52,9 @@ pub(super) fn told(pruned: &Pruned) -> String {
 pub(super) fn staying_told(staying: &[StayingBackup], place: &str) -> Vec<String> {
     let line = |(reason, names): (&StayReason, Vec<&str>)| {
         let names = names.join(" ");
-        let (them, stay) = match names.contains(' ') {
-            false => ("it", "stays"),
-            true => ("them", "stay"),
-        };
+        let stay = if names.contains(' ') { "stay" } else { "stays" };
         let remove = format!("`wellspring backup remove --from {place} {names}`");
-        format!("{names} {stay}, not counted: {reason}. Without need of {them}, run {remove}")
+        format!("{names} {stay}, not counted: {reason}. If not needed, remove with {remove}")
     };
     by_reason(staying).into_iter().map(line).collect()
 }

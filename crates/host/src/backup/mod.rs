@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wellspring_backup::catalog;
 use wellspring_backup::prune::prune;
-use wellspring_backup::retention::by_reason;
+use wellspring_backup::retention::{StayReason, by_reason};
 use wellspring_backup::source::OpenLogs;
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::{BackupError, Pace, Store, UnreadableManifest};
@@ -270,7 +270,11 @@ impl Schedule {
         }
         for (reason, backups) in by_reason(&pruned.staying) {
             let remedy = format!("wellspring backup remove --from {to} NAME");
-            tracing::warn!(to, ?backups, %reason, remedy, "backups stay until they are named");
+            let told = "backups stay until they are named";
+            match reason {
+                StayReason::OtherServer => tracing::info!(to, ?backups, %reason, remedy, "{told}"),
+                _ => tracing::warn!(to, ?backups, %reason, remedy, "{told}"),
+            }
         }
     }
 }

@@ -361,7 +361,31 @@ fn the_server_takes_backups_of_itself_and_says_so() {
     let other = Server::start_with(&[SMALL, &flags].concat());
     let finished = "wellspring_backups_total{outcome=\"finished\"}";
     figure(&mut other.client(), finished, |count| count >= 1.0);
+    // It says which stay that its count does not concern.
+    other.logged(&["backups stay until they are named", "another server's", "remove --from"]);
     drop((client, other));
+    // A damaged manifest is told at the start. The next backup is as good as any; what fails is the
+    // removal of old ones.
+    let list = done(&["backup", "list", "--from", shown(&place)]);
+    let name = list.lines().nth(1).unwrap().split(' ').next().unwrap();
+    let manifest = place.join(format!("backups/{name}.json"));
+    let mut bytes = fs::read(&manifest).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&manifest, &bytes).unwrap();
+    let third = Server::start_with(&[SMALL, &flags].concat());
+    let remedy = format!("backup remove --from {} {name}", shown(&place));
+    third.logged(&["the manifest of a backup cannot be read", &remedy]);
+    let mut client = third.client();
+    figure(&mut client, finished, |count| count >= 1.0);
+    third.logged(&["old backups could not be removed", &remedy]);
+    for (name, count) in [
+        ("wellspring_backups_total{outcome=\"failed\"}", 0.0),
+        ("wellspring_backup_unreadable_manifests", 1.0),
+        ("wellspring_backup_failed_removals_total", 1.0),
+    ] {
+        assert_eq!(figure(&mut client, name, |_| true), count, "{name}");
+    }
+    drop((client, third));
     // Another process may not write to it at the same moment, and the folder may vanish: the
     // server goes on.
     let bad = ["--backup-to", "/proc/none", "--backup-every-s", "60"];
@@ -371,6 +395,62 @@ fn the_server_takes_backups_of_itself_and_says_so() {
     append(&mut client, 1);
     let said = refused(1, &["serve", "--listen", "127.0.0.1:0", "--backup-to", "ftp://x"]);
     assert!(said.contains("backup_to"), "{said}");
+    let said = refused(1, &["serve", "--listen", "127.0.0.1:0", "--backup-to", "-"]);
+    assert!(said.contains("backup_to -: must be a folder"), "{said}");
+    assert!(!Path::new("-").exists());
+}
+
+/// What was recorded before the log was restored is in no other backup, although the log system is
+/// the same.
+#[test]
+fn a_backup_from_before_one_log_was_restored_stays_and_the_tool_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, place) = (dir.path().join("data"), dir.path().join("backups"));
+    let server = Server::start_in(&data, SMALL);
+    let mut client = server.client();
+    for n in 0..3 {
+        append(&mut client, n);
+    }
+    let backup = |server: &Server, more: &[&str]| {
+        let url = server.url();
+        done(&[&["backup", "--url", &url, "--to", shown(&place)], more].concat())
+    };
+    backup(&server, &[]);
+    let list = done(&["backup", "list", "--from", shown(&place)]);
+    let old = list.lines().nth(1).unwrap().split(' ').next().unwrap();
+    drop((client, server));
+    fs::remove_dir_all(data.join("logs/main")).unwrap();
+    let from = ["restore", "--from", shown(&place), "--data", shown(&data)];
+    done(&[&from[..], &["--log", "main", "--position", "2"]].concat());
+    let server = Server::start_in(&data, SMALL);
+    let names = || done(&["backup", "list", "--from", shown(&place)]).lines().count() - 1;
+    for _ in 0..2 {
+        append(&mut server.client(), 9);
+        let said = backup(&server, &["--keep", "1"]);
+        for part in [
+            &format!("{old} stays, not counted: the log main has another history now"),
+            &format!("`wellspring backup remove --from {} {old}`", shown(&place)),
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(names(), 2);
+    }
+    drop(server);
+    // The history of the old one cannot be kept where the place has later events.
+    let newest = done(&["backup", "list", "--from", shown(&place)]);
+    let newest = newest.lines().nth(2).unwrap().split(' ').next().unwrap().to_owned();
+    let other = dir.path().join("other");
+    let kept = ["restore", "--from", shown(&place), "--data", shown(&other), "--keep-history"];
+    done(&[&kept[..], &["--backup", &newest]].concat());
+    let server = Server::start_in(&other, SMALL);
+    append(&mut server.client(), 9);
+    let said = backup(&server, &["--keep", "2"]);
+    assert!(said.contains("stays, not counted"), "{said}");
+    drop(server);
+    fs::remove_dir_all(&other).unwrap();
+    let said = refused(64, &[&kept[..], &["--backup", &newest]].concat());
+    assert!(said.contains("leave out --keep-history"), "{said}");
+    assert!(!other.exists());
 }
 
 #[test]
@@ -497,8 +577,10 @@ fn foolish_places_are_refused_and_an_unfinished_restore_is_no_data_folder() {
         "--data",
         shown(&data),
     ];
-    let said = refused(64, &one);
-    assert!(said.contains("stop it first"), "{said}");
+    for words in [&one[..], &["restore", "--rolled-back", "--data", shown(&data)]] {
+        let said = refused(1, words);
+        assert!(said.contains("stop it first"), "{said}");
+    }
     drop(server);
     let said = refused(64, &one);
     assert!(said.contains("move it away first"), "{said}");

@@ -350,6 +350,70 @@ fn a_folder_that_was_put_back_is_told_by_its_backups() {
 }
 
 /// The files of root in a folder that belongs to another user.
+/// One flipped byte in the newest manifest takes its positions; the segments in the place still
+/// tell that there were more events.
+#[test]
+fn a_damaged_manifest_does_not_hide_that_a_folder_was_put_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let [data, snapshot, place] = ["data", "snapshot", "backups"].map(|name| dir.path().join(name));
+    let (data_word, place_word) = (data.to_str().unwrap(), place.to_str().unwrap());
+    let backup = |server: &Server| told(&["backup", "--url", &server.url(), "--to", place_word]);
+    let stopped = |mut server: Server| assert!(server.terminate().success());
+    let server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, 500);
+    assert_eq!(backup(&server).0, Some(0));
+    stopped(server);
+    copy_folder(&data, &snapshot);
+    let server = Server::start_alone(None, &[], &data, SMALL);
+    append(&server, 500);
+    assert_eq!(backup(&server).0, Some(0));
+    stopped(server);
+    fs::remove_dir_all(&data).unwrap();
+    copy_folder(&snapshot, &data);
+    let mut manifests: Vec<_> =
+        fs::read_dir(place.join("backups")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    manifests.sort();
+    let newest = manifests.last().unwrap();
+    let mut bytes = fs::read(newest).unwrap();
+    bytes[100] ^= 1;
+    fs::write(newest, bytes).unwrap();
+    let name = newest.file_stem().unwrap().to_str().unwrap();
+    let remove = format!("backup remove --from {place_word} {name}");
+    let serve =
+        ["serve", "--listen", "127.0.0.1:0", "--data", data_word, "--backup-to", place_word];
+    let (code, said) = told(&serve);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["main ends at position 500", "segments/", &remove, "restore --rolled-back"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (code, said) = told(&["verify", "--from", place_word, "--data", data_word]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["DAMAGED: backups/", &remove, "main in", "the last segments are missing"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (code, said) = told(&["backup", "list", "--from", place_word]);
+    assert!(code == Some(0) && said.contains(&remove), "{said}");
+    let server = Server::start_alone(None, &[], &data, SMALL);
+    let (code, said) = backup(&server);
+    assert_eq!(code, Some(0), "{said}");
+    for part in ["WARNING: backups/", &remove, "WARNING: the log main ends at position 500"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let keep = ["backup", "--url", &server.url(), "--to", place_word, "--keep", "1"];
+    let (code, said) = told(&keep);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["is finished", "this backup is finished, but old ones stay", &remove] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    stopped(server);
+    let (code, said) = told(&["restore", "--rolled-back", "--data", data_word]);
+    assert_eq!(code, Some(0), "{said}");
+    let flags = [SMALL, &["--backup-to", place_word]].concat();
+    let server = Server::start_alone(None, &[], &data, &flags);
+    server.logged(&["the manifest of a backup cannot be read", &remove]);
+    assert_eq!(head_of(&server), 500);
+}
+
 fn of_root(data: &Path) -> String {
     let found = Command::new("find").arg(data).args(["-uid", "0"]).output().unwrap();
     assert!(found.status.success());
