@@ -178,8 +178,8 @@ impl UnreadableManifest {
         let remove = format!("`wellspring backup remove --from {place} {}`", self.name);
         match self.fault {
             ManifestFault::Damaged => format!(
-                "nothing can be restored from that backup: take another one, then remove it with \
-                 {remove}"
+                "nothing can be restored from that backup: if the logs have lost nothing, take \
+                 another one and remove this one, with the segments that only it needs: {remove}"
             ),
             ManifestFault::Newer => "or remove that backup by its name".to_owned(),
             ManifestFault::Unavailable => {

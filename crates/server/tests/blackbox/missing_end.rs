@@ -372,7 +372,8 @@ fn a_damaged_manifest_does_not_hide_that_a_folder_was_put_back() {
     copy_folder(&snapshot, &data);
     let mut manifests: Vec<_> =
         fs::read_dir(place.join("backups")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    manifests.sort();
+    // `…Z-002` is later than `…Z`.
+    manifests.sort_by_key(|path| path.file_stem().unwrap().to_owned());
     let newest = manifests.last().unwrap();
     let mut bytes = fs::read(newest).unwrap();
     bytes[100] ^= 1;
