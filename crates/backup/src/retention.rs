@@ -231,11 +231,13 @@ mod tests {
 
     #[test]
     fn a_deleted_log_and_a_new_one_keep_no_backup() {
-        let (main, extra) = (log("main", "a", 30, 0), log("extra", "x", 9, 0));
+        let [main] = main("a", 30);
+        let extra = log("extra", "x", 9, 0);
+        let alone = std::slice::from_ref(&main);
         let all = backups(&[
-            &[main.clone()],
+            alone,
             &[main.clone(), extra.clone()],
-            &[main.clone()],
+            alone,
             &[main.clone(), log("new", "n", 5, 0)],
         ]);
         assert_eq!(retained(&all, 1), (vec!["0", "1", "2"], vec![]));
