@@ -7,7 +7,7 @@ use crate::fault::{Outcome, UnreadableManifest};
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
 use crate::names::SegmentFileName;
 use crate::store::Store;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use wellspring_log::LostEnd;
 use wellspring_types::Position;
 
@@ -27,7 +27,7 @@ struct KnownEnd {
     backup: String,
 }
 
-/// The segment in a place that reaches furthest of its history.
+/// The segment that reaches furthest of its history, of those that no manifest names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownFile {
     base: Position,
@@ -61,7 +61,7 @@ impl LogEnd {
 }
 
 impl KnownEnds {
-    /// Those of all finished backups in a store, and of what segments are there.
+    /// Those of all finished backups in a store, and of the segments there that no manifest names.
     ///
     /// # Errors
     /// [`BackupError`](crate::BackupError): the store cannot be listed.
@@ -71,8 +71,11 @@ impl KnownEnds {
         let Manifests { read, unreadable } = Manifests::of(store, &finished);
         read.iter().for_each(|manifest| known.note(manifest));
         known.unreadable = unreadable;
+        let named: HashSet<String> = read.iter().flat_map(Manifest::files).collect();
         for (file, _) in store.list("segments/")? {
-            known.note_file(&file);
+            if !named.contains(&file) {
+                known.note_file(&file);
+            }
         }
         Ok(known)
     }
@@ -94,7 +97,8 @@ impl KnownEnds {
         }
     }
 
-    /// Adds what the name of a file in a store tells.
+    /// Adds what the name of a file in a store tells that no manifest names: of those that are
+    /// named, the positions are known.
     pub(crate) fn note_file(&mut self, name: &str) {
         let Some(SegmentFileName { history, base, bytes, anchor }) = SegmentFileName::parse(name)
         else {

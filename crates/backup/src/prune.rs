@@ -29,7 +29,8 @@ pub struct Pruned {
 /// backup to the store, no segment is removed.
 ///
 /// # Errors
-/// [`BackupError::UnreadableManifests`]: nothing is removed. Or another [`BackupError`]; what was not removed yet can be removed by another attempt.
+/// [`BackupError::UnreadableManifests`]: nothing is removed. Or another [`BackupError`]; what was
+/// not removed yet can be removed by another attempt.
 pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
     let pruning = Pruning::begin(store)?;
     let pruned = remove_old(store, keep, &pruning);

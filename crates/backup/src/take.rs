@@ -61,7 +61,8 @@ pub fn take(
     let stored: HashMap<String, u64> = store.list("segments/")?.into_iter().collect();
     if store.shared().is_none() {
         // No other process can have copied what is later than the plan.
-        stored.keys().for_each(|file| ends.note_file(file));
+        let unnamed = stored.keys().filter(|file| !segments.contains_key(*file));
+        unnamed.for_each(|file| ends.note_file(file));
     }
     let manifest = Manifest {
         format: FORMAT,

@@ -20,7 +20,7 @@ use wellspring_backup::source::OpenLogs;
 use wellspring_backup::store::{ArchiveReader, ArchiveWriter, FolderStore};
 use wellspring_backup::take::{TakenBackup, take};
 use wellspring_backup::verify::verify;
-use wellspring_backup::{BackupError, Cut, KnownEnds, Manifest, Pace, Source, Store};
+use wellspring_backup::{BackupError, Cut, KnownEnds, LogEnd, Manifest, Pace, Source, Store};
 use wellspring_log::{
     Append, EncodedEvents, HeadGate, Log, OpenError, Options, Order, ReadOptions, SystemClock,
     inspect,
@@ -795,6 +795,10 @@ fn a_log_that_was_rolled_back_is_told_from_what_it_was() {
     let second = taken(&mut logs.source(), &mut store);
     assert_eq!(first.manifest.bytes(), second.manifest.bytes());
     assert!(second.copied_bytes > 0, "other events are not there already");
+    // Of segments that a manifest names, the manifest tells how far they reach.
+    let history = &second.manifest.log("main").unwrap().history;
+    let end = LogEnd { head: 2, last_base: 1, last_bytes: 64 };
+    assert_eq!(KnownEnds::of(&mut store).unwrap().lost_end_of(history, end), None);
     let data = tempfile::tempdir().unwrap();
     restored(&mut store, data.path(), &whole()).unwrap();
     assert_eq!(contents(&reopened(data.path(), "main")), all);
