@@ -118,19 +118,10 @@ impl KnownEnds {
         self.by_manifests.contains_key(history)
     }
 
-    /// The evidence of backups that a log of this history, which ends at `head` with the segment
-    /// that begins at `last_base`, has lost its end.
-    #[must_use]
-    pub fn lost_end(&self, history: &str, head: Position, last_base: Position) -> Option<LostEnd> {
-        let known = self.by_manifests.get(history).filter(|known| known.head > head)?;
-        let known_from = format!("the backup {}", known.backup);
-        Some(LostEnd { head, last_base, known_from, known_end: Some(known.head) })
-    }
-
     /// The evidence, of backups or of the segments in the place, that a log of this history which
     /// ends there has lost its end.
     #[must_use]
-    pub fn lost_end_of(&self, history: &str, end: LogEnd) -> Option<LostEnd> {
+    pub fn lost_end(&self, history: &str, end: LogEnd) -> Option<LostEnd> {
         let LogEnd { head, last_base, last_bytes } = end;
         let by_file = || {
             let KnownFile { base, bytes, name } = self.by_files.get(history)?;
@@ -140,7 +131,11 @@ impl KnownEnds {
             let known_from = format!("{name}, of a backup that is damaged or unfinished");
             (is_later || is_longer).then_some(LostEnd { head, last_base, known_from, known_end })
         };
-        self.lost_end(history, head, last_base).or_else(by_file)
+        let by_manifest = self.by_manifests.get(history).filter(|known| known.head > head);
+        by_manifest.map_or_else(by_file, |known| {
+            let known_from = format!("the backup {}", known.backup);
+            Some(LostEnd { head, last_base, known_from, known_end: Some(known.head) })
+        })
     }
 }
 
@@ -174,11 +169,12 @@ mod tests {
         known.note(&backup("2", &[("a", 20)]));
         // Taken of the folder that was put back.
         known.note(&backup("3", &[("a", 12)]));
-        let lost = known.lost_end("a", 19, 8).expect("one event is lost");
+        let at = |head, last_base| LogEnd { head, last_base, last_bytes: 64 };
+        let lost = known.lost_end("a", at(19, 8)).expect("one event is lost");
         assert_eq!((lost.head, lost.last_base, lost.known_end), (19, 8, Some(20)));
         assert_eq!(lost.known_from, "the backup 2");
         for (history, head) in [("a", 20), ("a", 21), ("b", 5), ("c", 0)] {
-            assert_eq!(known.lost_end(history, head, 1), None, "{history} {head}");
+            assert_eq!(known.lost_end(history, at(head, 1)), None, "{history} {head}");
         }
     }
 
@@ -194,7 +190,7 @@ mod tests {
         }
         known.note_file("segments/README");
         let lost = |head, last_base, last_bytes| {
-            known.lost_end_of(history, LogEnd { head, last_base, last_bytes })
+            known.lost_end(history, LogEnd { head, last_base, last_bytes })
         };
         let later = lost(8, 1, 500).expect("the event at 9");
         assert_eq!((later.head, later.last_base, later.known_end), (8, 1, Some(9)));
@@ -210,6 +206,6 @@ mod tests {
             assert_eq!(lost(head, last_base, last_bytes), None, "{head} {last_base}");
         }
         let end = LogEnd { head: 0, last_base: 1, last_bytes: 0 };
-        assert_eq!(known.lost_end_of("0000000000000001", end), None);
+        assert_eq!(known.lost_end("0000000000000001", end), None);
     }
 }

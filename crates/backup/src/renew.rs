@@ -128,9 +128,9 @@ pub(crate) fn resalt(from: &Path, to: &Path) -> Outcome<(HistoryId, HistoryId)> 
     Ok((history_of_salt(before.salt), history_of_salt(salt)))
 }
 
-/// Removes the indexes that know of segments after the last one, the [mark](crate::mend::is_marked) of a mended
-/// end last: a run that was interrupted is repeated only while that is there. The opening builds
-/// the others.
+/// Removes the indexes that know of segments after the last one, the
+/// [mark](crate::mend::is_marked) of a mended end last: a run that was interrupted is repeated only
+/// while that is there. The opening builds the others.
 fn forget_lost_end(dir: &Path, head: Position) -> Outcome<()> {
     let evidence = inspect::evidence_of_lost_end(dir).map_err(|error| of_opening(dir, error))?;
     for name in mark_last(evidence, head) {
@@ -180,7 +180,7 @@ pub(crate) fn of_opening(dir: &Path, error: OpenError) -> BackupError {
 mod tests {
     use super::*;
 
-    /// Without the mark, a repeated run would find a log that has lost its end, and nothing to mend.
+    /// Without the mark, a repeated run would find a log without its end, and nothing to mend.
     #[test]
     fn the_mark_is_the_last_index_that_is_removed() {
         let [mark, later, earlier] = [101, 500, 1].map(index_name);

@@ -131,7 +131,7 @@ fn refuse_later_events(
 ) -> Outcome<()> {
     let known = KnownEnds::of(store)?;
     for log in chosen {
-        let Some(lost) = known.lost_end_of(&log.history, LogEnd::in_backup(log)) else { continue };
+        let Some(lost) = known.lost_end(&log.history, LogEnd::in_backup(log)) else { continue };
         let up_to = match lost.known_end {
             Some(end) => format!("at least up to position {end}"),
             None => "with later events".to_owned(),

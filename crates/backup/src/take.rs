@@ -208,7 +208,7 @@ fn lost_ends(plan: &BackupPlan, known: &KnownEnds) -> Vec<(String, LostEnd)> {
     let lost = |log: &PlannedLog| {
         let last = log.segments.last().map(|segment| (segment.base, segment.bytes));
         let end = LogEnd::of(log.head, last);
-        Some((log.name.clone(), known.lost_end_of(&log.history, end)?))
+        Some((log.name.clone(), known.lost_end(&log.history, end)?))
     };
     plan.logs.iter().filter_map(lost).collect()
 }

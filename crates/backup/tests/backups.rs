@@ -798,7 +798,7 @@ fn a_log_that_was_rolled_back_is_told_from_what_it_was() {
     // Of segments that a manifest names, the manifest tells how far they reach.
     let history = &second.manifest.log("main").unwrap().history;
     let end = LogEnd { head: 2, last_base: 1, last_bytes: 64 };
-    assert_eq!(KnownEnds::of(&mut store).unwrap().lost_end_of(history, end), None);
+    assert_eq!(KnownEnds::of(&mut store).unwrap().lost_end(history, end), None);
     let data = tempfile::tempdir().unwrap();
     restored(&mut store, data.path(), &whole()).unwrap();
     assert_eq!(contents(&reopened(data.path(), "main")), all);

@@ -30,7 +30,7 @@ pub(crate) fn lost_since(
     }
     let last = inspect::scan_file(dir, &segment_name(report.last_base))?;
     let Report { head, last_base, .. } = *report;
-    Ok(known.lost_end_of(&history, LogEnd { head, last_base, last_bytes: last.end }))
+    Ok(known.lost_end(&history, LogEnd { head, last_base, last_bytes: last.end }))
 }
 
 /// Gives the log in `dir` another history, and removes the snapshots of views that know of more

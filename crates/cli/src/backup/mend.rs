@@ -1,7 +1,7 @@
 //! `wellspring mend`: damaged segments from a backup.
 
 use super::callers_store::open_store;
-use super::ends::renew;
+use super::ends::{lost_since, renew};
 use super::place::chosen;
 use crate::exit::{Code, Failure};
 use crate::folder_owner::keeping_owner;
@@ -155,9 +155,8 @@ fn mend_from(
     let (manifest, needs) = fitting(&mut *store, name, dir, backups)?;
     let log = manifest.log(name)?;
     if report.is_sound() {
-        let mut known = KnownEnds::default();
-        known.note(&manifest);
-        report.lost_end = known.lost_end(&log.history, report.head, report.last_base);
+        let known = KnownEnds::of(&mut *store)?;
+        report.lost_end = lost_since(&known, name, dir, &report)?;
     }
     if let (true, Some(lost)) = (needs.is_empty() && report.damage.is_empty(), &report.lost_end) {
         let backup = &manifest.name;

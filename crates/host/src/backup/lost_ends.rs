@@ -106,7 +106,7 @@ fn lost_end(known: &KnownEnds, log: &Log) -> Option<LostEnd> {
         // What cannot be read is not called short.
         last_bytes: last.map_or(0, |segment| segment.byte_len().unwrap_or(u64::MAX)),
     };
-    known.lost_end_of(&log.history()?.to_string(), end)
+    known.lost_end(&log.history()?.to_string(), end)
 }
 
 /// Tells of a log that has lost its end and is served.
