@@ -122,6 +122,7 @@ mod server;
 mod shortener;
 mod sinks;
 mod sinks_receiver;
+mod sinks_restored;
 mod standing;
 mod tls;
 mod tls_certificates;
