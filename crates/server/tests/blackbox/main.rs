@@ -114,6 +114,7 @@ mod otlp;
 mod ownership;
 mod planted_links;
 mod postgres;
+mod production_page;
 mod race;
 mod readme;
 mod redirects;
