@@ -61,11 +61,11 @@ impl<R: Read> Read for Passing<'_, R> {
 
 impl Log {
     /// Reads and checks every durable byte of the log: segments, sealed indexes, the epoch; and
-    /// that the files of segments still have their names. In a folder that has taken the place of the
-    /// log's it changes nothing. Takes no lock that an append waits for.
-    /// `pass` is told of the bytes as they are read; it may sleep, which sets the rate, and stop.
-    /// Damage is recorded as if a read had met it; a damaged index is rebuilt, and a copy of a
-    /// shared log fetches the segment again.
+    /// that the files of segments still have their names. Changes nothing in a folder that has
+    /// taken the place of the log's. Takes no lock that an append waits for. `pass` is told of the
+    /// bytes as they are read; it may sleep, which sets the rate, and stop. Damage is recorded as
+    /// if a read had met it; a damaged index is rebuilt, and a copy of a shared log fetches the
+    /// segment again.
     pub fn scrub(&self, pass: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ScrubEnd {
         let mut report = ScrubReport::default();
         let mut stopped = false;

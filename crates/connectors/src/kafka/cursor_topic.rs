@@ -13,8 +13,8 @@ use wellspring_kafka::{
 use wellspring_log::Clock;
 use wellspring_types::HistoryId;
 
-/// Header of a cursor's record that names the history of the log. Earlier versions refuse a document
-/// with a further field, and pass over headers.
+/// Header of a cursor's record that names the history of the log. Earlier versions refuse a
+/// document with a further field, and pass over headers.
 const HISTORY: &str = "wellspring-history";
 /// The partition of all cursors. Every topic has it, and a later change of the partition count
 /// cannot move a cursor to another partition and so lose it.

@@ -250,8 +250,8 @@ fn a_cursor_of_another_past_stops_it_before_anything_is_delivered() {
     }
 }
 
-/// What a restore of the log and its cursor together leaves: every event that the cursor knows, in a
-/// log of another history.
+/// What a restore of the log and its cursor together leaves: every event that the cursor knows, in
+/// a log of another history.
 #[test]
 fn a_log_of_another_history_stops_it_whatever_they_have_in_common() {
     for (keeps_cursor, is_cursor_known) in

@@ -147,8 +147,8 @@ impl Node {
         self.data.path()
     }
 
-    /// Checks that the data folder still has its path, so that what is written by the path gets into
-    /// no other folder.
+    /// Checks that the data folder still has its path, so that what is written by the path gets
+    /// into no other folder.
     ///
     /// # Errors
     /// `NotFound` if it was moved, removed or replaced; or an error of the file system.

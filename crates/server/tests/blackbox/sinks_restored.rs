@@ -22,8 +22,8 @@ fn keys(receiver: &Receiver) -> Vec<String> {
     hooks.iter().map(|hook| hook.header("idempotency-key").to_owned()).collect()
 }
 
-/// Five events, which a sink delivers; what `keep` keeps; four more. Then `bring_back`, and a server
-/// that appends other events to the same positions.
+/// Five events, which a sink delivers; what `keep` keeps; four more. Then `bring_back`, and a
+/// server that appends other events to the same positions.
 fn goes_back(keep: impl Fn(&Server, &Path), bring_back: impl Fn(&Path)) {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
