@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use wellspring_log::segment::{draw_salt, segment_name};
+use wellspring_log::segment::{draw_salt, index_name, segment_name};
 use wellspring_log::segment_copy::SegmentCopy;
 use wellspring_log::segment_reader::SegmentReader;
 use wellspring_log::storage::{DiskStorage, Storage as _};
@@ -58,7 +58,7 @@ pub fn renew_history(dir: &Path) -> Outcome<RenewedLog> {
     let (before, history) = renew_first(dir)?;
     storage.unlock();
     if let End::Lost = end {
-        forget_lost_end(dir)?;
+        forget_lost_end(dir, head)?;
     }
     Ok(RenewedLog { head, history_before: before.to_string(), history: history.to_string() })
 }
@@ -127,23 +127,27 @@ pub(crate) fn resalt(from: &Path, to: &Path) -> Outcome<(HistoryId, HistoryId)> 
     Ok((history_of_salt(before.salt), history_of_salt(salt)))
 }
 
-/// Removes the indexes that know of segments after the last one. The opening builds the others.
-fn forget_lost_end(dir: &Path) -> Outcome<()> {
-    loop {
-        match Log::open(dir, Options::default()) {
-            Ok(log) => {
-                log.close();
-                return Ok(());
-            }
-            Err(OpenError::EndLost(lost)) => {
-                let path = dir.join(&lost.known_from);
-                fs::remove_file(&path)
-                    .and_then(|()| File::open(dir)?.sync_all())
-                    .map_err(BackupError::io(format!("removing {}", path.display())))?;
-            }
-            Err(error) => return Err(of_opening(dir, error)),
-        }
+/// Removes the indexes that know of segments after the last one, the [mark](crate::mend::is_marked) of a mended
+/// end last: a run that was interrupted is repeated only while that is there. The opening builds
+/// the others.
+fn forget_lost_end(dir: &Path, head: Position) -> Outcome<()> {
+    let evidence = inspect::evidence_of_lost_end(dir).map_err(|error| of_opening(dir, error))?;
+    for name in mark_last(evidence, head) {
+        let path = dir.join(name);
+        fs::remove_file(&path)
+            .and_then(|()| File::open(dir)?.sync_all())
+            .map_err(BackupError::io(format!("removing {}", path.display())))?;
     }
+    let log = Log::open(dir, Options::default()).map_err(|error| of_opening(dir, error))?;
+    log.close();
+    Ok(())
+}
+
+/// These indexes in the order in which they are removed, for a log that ends at `head`.
+fn mark_last(mut indexes: Vec<String>, head: Position) -> Vec<String> {
+    let mark = index_name(head + 1);
+    indexes.sort_by_key(|name| *name == mark);
+    indexes
 }
 
 fn in_use(dir: &Path) -> BackupError {
@@ -168,5 +172,19 @@ pub(crate) fn of_opening(dir: &Path, error: OpenError) -> BackupError {
              put back instead"
         )),
         OpenError::Io { doing, error } => BackupError::Io { doing, error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without the mark, a repeated run would find a log that has lost its end, and nothing to mend.
+    #[test]
+    fn the_mark_is_the_last_index_that_is_removed() {
+        let [mark, later, earlier] = [101, 500, 1].map(index_name);
+        let evidence = vec![later.clone(), mark.clone(), earlier.clone()];
+        assert_eq!(mark_last(evidence, 100), [later.clone(), earlier.clone(), mark]);
+        assert_eq!(mark_last(vec![later.clone(), earlier.clone()], 100), [later, earlier]);
     }
 }

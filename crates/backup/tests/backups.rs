@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use wellspring_backup::catalog::{Catalog, manifest, newest_with};
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, SegmentNeed, later_events, mark_lost_end, mend,
+    FirstSalt, LaterEvents, MendCourse, SegmentNeed, later_events, mend,
 };
 use wellspring_backup::plan::{BackupPlan, PlannedLog, PlannedSegment};
 use wellspring_backup::prune::{prune, remove};
@@ -173,6 +173,10 @@ fn a_log_that_was_put_back_gets_another_history_and_keeps_its_events() {
     }
 }
 
+/// Mending a log of the backup's history that keeps its end.
+const SAME_HISTORY: MendCourse =
+    MendCourse { first_salt: FirstSalt::OfBackup, later: LaterEvents::Kept };
+
 /// Without its last segment a log does not open; with another history it goes on, however its index
 /// and a mark know of more.
 #[test]
@@ -192,12 +196,12 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
     let backup = manifest.log("main").unwrap();
     let base = |back: usize| backup.segments[backup.segments.len() - back].base;
     let path = |back: usize| dir.join(format!("{:020}.seg", base(back)));
-    let later = |bases: &[Position]| {
+    let mut later = |bases: &[Position]| {
         let need = |base: &Position| match dir.join(format!("{base:020}.seg")).exists() {
             true => (*base, SegmentNeed::Damaged),
             false => (*base, SegmentNeed::Missing),
         };
-        later_events(backup, &dir, &bases.iter().map(need).collect(), None).unwrap()
+        later_events(&mut store, backup, &dir, &bases.iter().map(need).collect(), None).unwrap()
     };
     assert_eq!(later(&[base(1), 1]), LaterEvents::Kept, "the files are there");
     fs::remove_file(path(2)).unwrap();
@@ -210,17 +214,18 @@ fn a_log_goes_on_without_its_end_under_another_history_only() {
         other => panic!("{:?}", other.map(|log| log.head())),
     };
     assert!(is_refused());
-    // What `mend` does: its mark holds until the log has another history.
-    mark_lost_end(&dir, backup.head).unwrap();
-    mend(&mut store, backup, &dir, base(2), FirstSalt::OfBackup).unwrap();
+    // The mark of mending holds until the log has another history.
+    let course = MendCourse { later: LaterEvents::Unknown, ..SAME_HISTORY };
+    mend(&mut store, backup, &dir, base(2), course).unwrap();
+    mend(&mut store, backup, &dir, base(1), course).unwrap();
     let refused = Log::open(&dir, Options::default()).unwrap_err();
     assert!(matches!(refused, OpenError::EndLost(_)), "{refused}");
     let renewed = renew_history(&dir).unwrap();
-    assert_eq!((renewed.head, &renewed.history_before), (base(1) - 1, &before.to_string()));
+    assert_eq!((renewed.head, &renewed.history_before), (backup.head, &before.to_string()));
     let again = reopened(logs.dir.path(), "main");
     assert_ne!(again.history(), Some(before));
-    assert_eq!(contents(&again)[..], all[..renewed.head as usize]);
-    assert_eq!(append(&again, 1, 1), base(1));
+    assert_eq!(contents(&again), all);
+    assert_eq!(append(&again, 1, 1), backup.head + 1);
 }
 
 #[test]
@@ -698,14 +703,14 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
             let mut bad = sound.clone();
             bad[at] ^= 1;
             fs::write(&path, &bad).unwrap();
-            let mended = mend(&mut store, backup, &dir, segment.base, FirstSalt::OfBackup).unwrap();
+            let mended = mend(&mut store, backup, &dir, segment.base, SAME_HISTORY).unwrap();
             let kept_as = mended.kept_as.unwrap();
             assert_eq!(fs::read(&kept_as).unwrap(), bad);
             assert_eq!(fs::read(&path).unwrap(), sound, "{at}");
             fs::remove_file(kept_as).unwrap();
         }
         fs::remove_file(&path).unwrap();
-        let mended = mend(&mut store, backup, &dir, segment.base, FirstSalt::OfBackup).unwrap();
+        let mended = mend(&mut store, backup, &dir, segment.base, SAME_HISTORY).unwrap();
         assert_eq!(mended.kept_as, None);
         assert_eq!(fs::read(&path).unwrap(), sound[..segment.bytes as usize], "a missing file");
         fs::write(&path, &sound).unwrap();
@@ -717,7 +722,7 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
     let mut bad = sound.clone();
     bad[last.bytes as usize + 80] ^= 1;
     fs::write(&path, &bad).unwrap();
-    let refused = mend(&mut store, backup, &dir, last.base, FirstSalt::OfBackup).unwrap_err();
+    let refused = mend(&mut store, backup, &dir, last.base, SAME_HISTORY).unwrap_err();
     assert!(refused.to_string().contains("after the backup"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), bad);
     fs::write(&path, &sound).unwrap();
@@ -725,7 +730,7 @@ fn a_damaged_segment_is_mended_from_a_backup_and_keeps_what_came_after_it() {
     let other = Logs::new(&["main"]);
     append(&other.logs["main"], 2, 10);
     let other_dir = other.dir.path().join("logs/main");
-    let refused = mend(&mut store, backup, &other_dir, 1, FirstSalt::OfBackup).unwrap_err();
+    let refused = mend(&mut store, backup, &other_dir, 1, SAME_HISTORY).unwrap_err();
     assert!(refused.to_string().contains("another log"), "{refused}");
 }
 
@@ -785,11 +790,10 @@ fn a_log_that_was_rolled_back_is_told_from_what_it_was() {
     bad[100] ^= 1;
     fs::write(&segment, &bad).unwrap();
     let refused =
-        mend(&mut store, first.manifest.log("main").unwrap(), &dir, 1, FirstSalt::OfBackup)
-            .unwrap_err();
+        mend(&mut store, first.manifest.log("main").unwrap(), &dir, 1, SAME_HISTORY).unwrap_err();
     assert!(refused.to_string().contains("rolled back"), "{refused}");
     assert_eq!(fs::read(&segment).unwrap(), bad);
-    mend(&mut store, second.manifest.log("main").unwrap(), &dir, 1, FirstSalt::OfBackup).unwrap();
+    mend(&mut store, second.manifest.log("main").unwrap(), &dir, 1, SAME_HISTORY).unwrap();
     assert_eq!(contents(&open(&dir, &HeadGate::default())), all);
 }
 

@@ -2,8 +2,12 @@
 //! may be inspected too (its last batch may then be incomplete, which is reported as a torn end).
 
 mod identity;
+mod lost_end;
 
 pub use identity::history;
+pub use lost_end::evidence_of_lost_end;
+
+use lost_end::{note_lost_end, verify_end};
 
 use crate::error::{Corruption, LostEnd, OpenError};
 use crate::index::{SegmentIndex, TermKind, TermPage};
@@ -11,8 +15,8 @@ use crate::journal::{CopyIdentity, all_lost, was_claimed};
 use crate::query::CompiledQuery;
 use crate::recover::{self, ScannedSegment, Tail};
 use crate::role::Leader;
-use crate::segment::{index_name, is_index_name, parse_segment_name, segment_name};
-use crate::segments::{OpenSegment, build_active, knows_of_more, lost_after, open_sealed};
+use crate::segment::{index_name, parse_segment_name, segment_name};
+use crate::segments::{OpenSegment, build_active, knows_of_more, open_sealed};
 use crate::shared::Place;
 use crate::shared::entry::ClusterId;
 use crate::storage::{DiskStorage, Storage};
@@ -376,44 +380,6 @@ pub fn verify_on(
         verify_end(storage, &bases, &mut report)?;
     }
     Ok(report)
-}
-
-/// Checks that nothing was written after the last segment had been full.
-fn verify_end(
-    storage: &dyn Storage,
-    bases: &[Position],
-    report: &mut Report,
-) -> Result<(), OpenError> {
-    let last = report.last_base;
-    let first = index_name(last);
-    let names = listed(storage)?;
-    let later = names.iter().filter(|name| is_index_name(name) && **name >= first).min();
-    note_lost_end(storage, bases, later, report)
-}
-
-/// Adds the evidence of this index that the segments after the last of these are gone. If that one
-/// is damaged, the report has the damage already.
-fn note_lost_end(
-    storage: &dyn Storage,
-    bases: &[Position],
-    index: Option<&String>,
-    report: &mut Report,
-) -> Result<(), OpenError> {
-    let Some(index) = index else { return Ok(()) };
-    if goes_on(storage, bases)? {
-        return Ok(());
-    }
-    match lost_after(storage, bases[bases.len() - 1], index) {
-        Err(OpenError::Corrupt(_)) => {}
-        lost => report.lost_end = Some(lost?),
-    }
-    Ok(())
-}
-
-/// Whether there are segments now that were not when these were listed: a server is writing, and an
-/// index that knows of more is no evidence that anything is lost.
-fn goes_on(storage: &dyn Storage, listed: &[Position]) -> Result<bool, OpenError> {
-    Ok(bases(storage)?.last() > listed.last())
 }
 
 /// Checks one segment; returns the position after it, or `None` if it is damaged.

@@ -12,7 +12,7 @@
 use crate::batch::{BATCH_HEADER_BYTES, BATCH_MAGIC, BatchHeader, SECTOR_BYTES, zero_slices};
 use crate::error::{Corruption, OpenError};
 use crate::record::{RecordView, read_u32};
-use crate::segment::{HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader};
+use crate::segment::{HeaderFault, SEGMENT_HEADER_BYTES, SegmentHeader, parse_segment_name};
 use crate::shared::Place;
 use crate::shared::entry::BatchId;
 use crate::storage::StorageFile;
@@ -73,10 +73,10 @@ struct Scanner<'f> {
     len: u64,
 }
 
-/// Reads the header of a segment.
+/// Reads the header of a segment. A file named as a segment has to hold the one that its name says.
 ///
 /// # Errors
-/// [`OpenError`]: damaged, unknown version, or I/O.
+/// [`OpenError`]: damaged, the header of another segment, unknown version, or I/O.
 pub fn read_header(file: &dyn StorageFile, name: &str) -> Result<SegmentHeader, OpenError> {
     let mut bytes = [0u8; SEGMENT_HEADER_BYTES];
     let got = file.read_at(&mut bytes, 0).map_err(|error| reading(name, error))?;
@@ -86,14 +86,19 @@ pub fn read_header(file: &dyn StorageFile, name: &str) -> Result<SegmentHeader, 
     if got < SEGMENT_HEADER_BYTES {
         return Err(damaged("the file ends within the segment header"));
     }
-    SegmentHeader::decode(&bytes).map_err(|fault| match fault {
+    let header = SegmentHeader::decode(&bytes).map_err(|fault| match fault {
         HeaderFault::Damaged => OpenError::Corrupt(Corruption {
             file: name.into(),
             offset: 0,
             what: "the segment header fails its checksum".into(),
         }),
         HeaderFault::Version(version) => OpenError::UnknownVersion { file: name.into(), version },
-    })
+    })?;
+    if parse_segment_name(name).is_some_and(|base| base != header.base) {
+        let what = format!("the file's name and its header ({}) disagree", header.base);
+        return Err(OpenError::Corrupt(Corruption { file: name.into(), offset: 16, what }));
+    }
+    Ok(header)
 }
 
 /// Passes all valid batches of a segment to `visit` in order and classifies what follows them.

@@ -116,12 +116,11 @@ pub(super) fn check_same_course(
     let mut reader = SegmentReader::begin(store.read(file)?, file, segment.base, segment.bytes)
         .map_err(of_segment)?;
     let salt = reader.header().salt;
-    let mut bytes = [0; SEGMENT_HEADER_BYTES];
-    let own_header = own.read_exact_at(&mut bytes, 0).ok().map(|()| SegmentHeader::decode(&bytes));
-    if let Some(Ok(header)) = own_header
-        && header.salt != salt
-    {
-        return Err(other_course(path, segment.base));
+    match header_of(&own) {
+        // Damage, too: the file is not this segment, of whatever course.
+        Some(header) if header.base != segment.base => return Ok(()),
+        Some(header) if header.salt != salt => return Err(other_course(path, segment.base)),
+        _ => {}
     }
     while let Some(batch) = reader.next_batch().map_err(of_segment)? {
         let mut bytes = [0; BATCH_HEADER_BYTES];
@@ -132,6 +131,19 @@ pub(super) fn check_same_course(
         }
     }
     Ok(())
+}
+
+/// The header of a segment's file; `None` if it is damaged.
+fn header_of(file: &File) -> Option<SegmentHeader> {
+    let mut bytes = [0; SEGMENT_HEADER_BYTES];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    SegmentHeader::decode(&bytes).ok()
+}
+
+/// Whether the file under the name of the segment with this base holds another segment, so that
+/// nothing in it is what its name says.
+pub(super) fn holds_another(file: &File, base: Position) -> bool {
+    header_of(file).is_some_and(|header| header.base != base)
 }
 
 fn other_course(path: &Path, position: Position) -> BackupError {

@@ -1,15 +1,19 @@
 //! The end of a log that is mended, and what was recorded after the backup.
 
-use super::course::SegmentNeed;
+use super::course::{SegmentNeed, holds_another};
 use super::segment_bases;
 use crate::fault::{BackupError, Outcome};
-use crate::manifest::LogBackup;
+use crate::manifest::{LogBackup, SegmentBackup};
+use crate::store::Store;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use wellspring_log::LostEnd;
+use wellspring_log::batch::{BATCH_HEADER_BYTES, BatchHeader};
 use wellspring_log::segment::{index_name, segment_name};
+use wellspring_log::segment_reader::SegmentReader;
 use wellspring_types::Position;
 
 /// What has become of the events that were recorded after a backup, once segments are mended.
@@ -26,8 +30,9 @@ pub enum LaterEvents {
 /// of a log whose end is lost as this evidence says.
 ///
 /// # Errors
-/// [`BackupError::Io`].
+/// [`BackupError`]: the backup or the folder cannot be read, or the backup is damaged.
 pub fn later_events(
+    store: &mut dyn Store,
     log: &LogBackup,
     dir: &Path,
     needs: &BTreeMap<Position, SegmentNeed>,
@@ -37,17 +42,62 @@ pub fn later_events(
     let Some((base, need)) = last.and_then(|last| needs.get_key_value(&last)) else {
         return Ok(LaterEvents::Kept);
     };
-    let backup_bytes = log.segments.iter().find(|segment| segment.base == *base);
-    let backup_bytes = backup_bytes.map_or(0, |segment| segment.bytes);
-    let file_bytes = fs::metadata(dir.join(segment_name(*base))).map_or(0, |file| file.len());
-    match need {
-        SegmentNeed::Damaged if file_bytes >= backup_bytes && lost_end.is_none() => {
+    let segment = log.segments.iter().find(|segment| segment.base == *base);
+    match (need, segment) {
+        (SegmentNeed::Damaged, Some(segment)) if lost_end.is_none() => {
+            later_in_file(store, &segment.file(&log.history), segment, dir)
+        }
+        _ => Ok(LaterEvents::Unknown),
+    }
+}
+
+/// What the file of a damaged segment, the last of its log, tells of later events. Only intact
+/// batches are a sign that the damage ends before them: of a file whose end reads as zeros, nobody
+/// knows what it had there.
+fn later_in_file(
+    store: &mut dyn Store,
+    file: &str,
+    segment: &SegmentBackup,
+    dir: &Path,
+) -> Outcome<LaterEvents> {
+    let path = dir.join(segment_name(segment.base));
+    let reading = || BackupError::io(format!("reading {}", path.display()));
+    let mut own = File::open(&path).map_err(reading())?;
+    let own_bytes = own.metadata().map_err(reading())?.len();
+    if own_bytes < segment.bytes || holds_another(&own, segment.base) {
+        return Ok(LaterEvents::Unknown);
+    }
+    own.seek(SeekFrom::Start(segment.bytes)).map_err(reading())?;
+    let own_end = BufReader::new(own.try_clone().map_err(reading())?);
+    let composed = store.read(file)?.take(segment.bytes).chain(own_end);
+    let of_segment = |fault| BackupError::of_segment(file, fault);
+    let mut reader =
+        SegmentReader::begin(composed, file, segment.base, own_bytes).map_err(of_segment)?;
+    let mut last_in_backup = None;
+    while reader.offset() < segment.bytes {
+        let Some(batch) = reader.next_batch().map_err(of_segment)? else { break };
+        last_in_backup = Some((batch.offset, batch.header));
+    }
+    if let Ok(Some(_)) = reader.next_batch() {
+        return Ok(LaterEvents::Kept);
+    }
+    match last_in_backup {
+        Some((offset, header)) if is_intact(&own, offset, &header, reader.header().salt) => {
             Ok(LaterEvents::Kept)
         }
-        SegmentNeed::Damaged | SegmentNeed::Missing | SegmentNeed::Short => {
-            Ok(LaterEvents::Unknown)
-        }
+        _ => Ok(LaterEvents::Unknown),
     }
+}
+
+/// Whether a file has this batch at this offset.
+fn is_intact(file: &File, offset: u64, expected: &BatchHeader, salt: u64) -> bool {
+    let mut bytes = vec![0; expected.total_bytes() as usize];
+    if file.read_exact_at(&mut bytes, offset).is_err() {
+        return false;
+    }
+    let (header, body) = bytes.split_at(BATCH_HEADER_BYTES);
+    let header = header.try_into().ok().and_then(|header| BatchHeader::decode(header, salt));
+    header.as_ref() == Some(expected) && crc32c::crc32c(body) == expected.body_crc
 }
 
 /// Leaves evidence in the folder that the log may have had events after `head`, where it is going
@@ -56,7 +106,7 @@ pub fn later_events(
 ///
 /// # Errors
 /// [`BackupError::Io`].
-pub fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
+pub(super) fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
     let path = dir.join(index_name(head + 1));
     let mut options = File::options();
     let marked = options

@@ -5,7 +5,7 @@ mod end;
 mod shorten;
 
 pub use course::{SegmentNeed, check_same_history, segment_needs};
-pub use end::{LaterEvents, is_marked, later_events, mark_lost_end};
+pub use end::{LaterEvents, is_marked, later_events};
 pub use shorten::{ShortenedLog, shorten};
 
 use crate::fault::{BackupError, Outcome};
@@ -13,7 +13,8 @@ use crate::manifest::{LogBackup, SegmentBackup};
 use crate::renew::resalt;
 use crate::store::Store;
 use crate::verify::check_end;
-use course::check_same_course;
+use course::{check_same_course, holds_another};
+use end::mark_lost_end;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -31,6 +32,17 @@ pub enum FirstSalt {
     OfBackup,
     /// Another one: nothing tells which history the log had.
     New,
+}
+
+/// What is known of a log that is mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MendCourse {
+    /// The salt of its first segment, if that is mended.
+    pub first_salt: FirstSalt,
+    /// What has become of the events after the backup. If that is unknown, the folder is marked
+    /// before the last segment is replaced: no server starts until the log has another history,
+    /// should the machine stop on the way.
+    pub later: LaterEvents,
 }
 
 /// A segment that was replaced.
@@ -59,7 +71,7 @@ pub fn mend(
     log: &LogBackup,
     dir: &Path,
     base: Position,
-    first_salt: FirstSalt,
+    course: MendCourse,
 ) -> Outcome<MendedSegment> {
     let Some(segment) = log.segments.iter().find(|segment| segment.base == base) else {
         let (name, head) = (&log.name, log.head);
@@ -73,8 +85,8 @@ pub fn mend(
     let path = dir.join(segment_name(base));
     let mended = path.with_extension("seg.tmp");
     let composed = compose(store, log, segment, &path, &mended).and_then(|own_bytes| {
-        check(dir, &mended, segment, own_bytes)?;
-        if let (1, FirstSalt::New) = (base, first_salt) {
+        let recorded_later_bytes = check(dir, &mended, segment, own_bytes)?;
+        if let (1, FirstSalt::New) = (base, course.first_salt) {
             let source = path.with_extension("seg.unsalted");
             fs::rename(&mended, &source)
                 .map_err(BackupError::io(format!("renaming {}", mended.display())))?;
@@ -82,10 +94,14 @@ pub fn mend(
             let _ = fs::remove_file(&source);
             salted?;
         }
-        Ok(own_bytes)
+        let is_last = log.segments.last().is_some_and(|last| last.base == base);
+        if is_last && course.later == LaterEvents::Unknown {
+            mark_lost_end(dir, log.head)?;
+        }
+        Ok(recorded_later_bytes)
     });
     let own_bytes = match composed {
-        Ok(own_bytes) => own_bytes,
+        Ok(recorded_later_bytes) => recorded_later_bytes,
         Err(error) => {
             let _ = fs::remove_file(&mended);
             return Err(error);
@@ -149,6 +165,8 @@ fn compose(
     }
     let mut own_bytes = 0;
     match File::open(path) {
+        // What comes behind the end of another segment is none of this one.
+        Ok(own) if holds_another(&own, segment.base) => {}
         Ok(mut own) => {
             own.seek(SeekFrom::Start(segment.bytes)).map_err(writing())?;
             own_bytes = io::copy(&mut own, &mut out).map_err(writing())?;
@@ -163,8 +181,9 @@ fn compose(
 }
 
 /// Verifies the composed file: the backup's part as the manifest says, the rest by its batches. The
-/// last segment may end with a write that a crash has cut off, as every log may.
-fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<()> {
+/// last segment may end with a write that a crash has cut off, as every log may. Returns the bytes
+/// of the batches after the backup's part.
+fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> Outcome<u64> {
     let shown = mended.display().to_string();
     let failed = |fault| BackupError::of_segment(&shown, fault);
     let open = || File::open(mended).map_err(BackupError::io(format!("reading {shown}")));
@@ -175,11 +194,11 @@ fn check(dir: &Path, mended: &Path, segment: &SegmentBackup, own_bytes: u64) -> 
     check_end(&reader, segment)
         .map_err(|what| BackupError::Damaged { file: shown.clone(), what })?;
     if own_bytes == 0 {
-        return Ok(());
+        return Ok(0);
     }
     let name = mended.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     match scan_file(dir, name) {
-        Ok(_) => Ok(()),
+        Ok(found) => Ok(found.end.saturating_sub(segment.bytes)),
         Err(OpenError::Corrupt(corruption)) => Err(BackupError::Damaged {
             file: segment_name(segment.base),
             what: format!(

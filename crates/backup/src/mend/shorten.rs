@@ -66,10 +66,11 @@ fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Out
     let path = |base: Position| dir.join(segment_name(base));
     let first = path(bases[0]);
     let shortened = first.with_extension("seg.tmp");
-    let next = match cut {
-        CutPoint::Before => expected,
+    let intact = match cut {
+        CutPoint::Before => None,
         CutPoint::Within => copy_intact(&first, &shortened, bases[0])?,
     };
+    let next = intact.unwrap_or(expected);
     if next == 1 {
         let _ = fs::remove_file(&shortened);
         let what =
@@ -85,13 +86,12 @@ fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Out
             fs::rename(path(base), &kept)?;
             kept_as.push(kept);
         }
-        if next > bases[0] {
+        if intact.is_some() {
             kept_as.extend(replace(dir, &first, &shortened)?);
         } else {
             let kept = free_name(&first);
             fs::rename(&first, &kept)?;
             kept_as.push(kept);
-            let _ = fs::remove_file(&shortened);
         }
         File::open(dir)?.sync_all()
     };
@@ -100,8 +100,9 @@ fn cut(dir: &Path, bases: &[Position], expected: Position, cut: CutPoint) -> Out
     Ok(ShortenedLog { head: next - 1, kept_as })
 }
 
-/// Copies the batches of a segment before the first damaged one; returns the position after them.
-fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Position> {
+/// Copies the batches of a segment before the first damaged one; returns the position after them,
+/// `None` if there are none.
+fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Option<Position>> {
     let shown = from.display().to_string();
     let reading = || BackupError::io(format!("reading {shown}"));
     let writing = || BackupError::io(format!("writing {}", to.display()));
@@ -111,7 +112,7 @@ fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Position> {
     let mut reader = match SegmentReader::begin(source, &shown, base, bytes) {
         Ok(reader) => reader,
         // Not even its header is intact.
-        Err(SegmentFault::Corrupt(_)) => return Ok(base),
+        Err(fault) if is_damage(&fault) => return Ok(None),
         Err(fault) => return Err(BackupError::of_segment(&shown, fault)),
     };
     let mut options = File::options();
@@ -125,12 +126,25 @@ fn copy_intact(from: &Path, to: &Path, base: Position) -> Outcome<Position> {
                 copy.add(&batch).map_err(writing())?;
                 next = batch.header.last() + 1;
             }
-            Ok(_) | Err(SegmentFault::Corrupt(_)) => break,
-            Err(SegmentFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Ok(_) => break,
+            Err(fault) if is_damage(&fault) => break,
             Err(fault) => return Err(BackupError::of_segment(&shown, fault)),
         }
     }
     let (mut out, _) = copy.finish();
+    if next == base {
+        let _ = fs::remove_file(to);
+        return Ok(None);
+    }
     out.flush().and_then(|()| out.get_ref().sync_all()).map_err(writing())?;
-    Ok(next)
+    Ok(Some(next))
+}
+
+/// Whether the bytes themselves are at fault: they are damaged, or end too early.
+fn is_damage(fault: &SegmentFault) -> bool {
+    match fault {
+        SegmentFault::Corrupt(_) => true,
+        SegmentFault::Io(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+        SegmentFault::UnknownVersion(_) => false,
+    }
 }

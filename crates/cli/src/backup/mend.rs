@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wellspring_backup::catalog::candidates;
 use wellspring_backup::mend::{
-    FirstSalt, LaterEvents, SegmentNeed, ShortenedLog, is_marked, later_events, mark_lost_end,
-    mend, segment_needs, shorten,
+    FirstSalt, LaterEvents, MendCourse, SegmentNeed, ShortenedLog, is_marked, later_events, mend,
+    segment_needs, shorten,
 };
 use wellspring_backup::renew::RenewedLog;
 use wellspring_backup::{BackupError, KnownEnds, LogBackup, Manifest, Store};
@@ -32,9 +32,9 @@ run can be repeated.
 Of the backups of the log's history, the one that reaches furthest is taken. If what is intact of the \
 log differs from it, nothing is changed.
 
-If the last segment was missing or cut short, what was recorded after the backup is lost. The log then \
-gets another history, so that consumers who saw more are told (409 another-history). So it does if \
-nothing tells which history it had.
+If the last segment was missing, cut short or damaged up to its end, what was recorded after the backup \
+is lost. The log then gets another history, so that consumers who saw more are told (409 \
+another-history). So it does if nothing tells which history it had.
 
 Damage in what was recorded after the newest backup cannot be mended. --cut ends the log before the \
 damage, with another history, and keeps the files that it loses under other names: mend what a backup \
@@ -78,11 +78,12 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
         let what = "it is a copy of a shared log: the server mends it";
         return Err(Failure::usage(format!("{}: {what}", dir.display())));
     }
+    let head = grouped(report.head);
     let outcome = match &args.from {
         // What an interrupted run has left: only the history is to be changed.
         _ if report.damage.is_empty() && is_marked(&dir, report.head) => Outcome::Ended,
         Some(from) => mend_from(args, from, &dir, report)?,
-        None => cut(&dir)?,
+        None => cut(&args.place, &dir, &report)?,
     };
     // Another history is given by opening the log.
     storage.unlock();
@@ -91,6 +92,11 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
             let what = "nothing to mend: every event is present and unchanged";
             crate::say(&format!("log {}: {what}", args.place.log()))
         }
+        Outcome::NotCompared { reason } => crate::say(&format!(
+            "log {}: nothing to mend: everything in it is intact up to position {head}. It could \
+             not be compared: {reason}",
+            args.place.log()
+        )),
         Outcome::Mended => conclude(&args.place, &dir),
         Outcome::Ended => conclude_renewed(&args.place, &dir),
     }
@@ -100,14 +106,28 @@ fn mend_locked(args: &MendArgs) -> Result<(), Failure> {
 enum Outcome {
     /// Nothing was to be done.
     Sound,
+    /// The same, but no backup is of this log's history: it has another one since it was mended.
+    NotCompared { reason: BackupError },
     /// It has what the backup has, and what came later.
     Mended,
     /// It may have had later events, so it has to get another history.
     Ended,
 }
 
-fn cut(dir: &Path) -> Result<Outcome, Failure> {
-    let Some(ShortenedLog { kept_as, .. }) = shorten(dir)? else { return Ok(Outcome::Sound) };
+fn cut(place: &Place, dir: &Path, report: &Report) -> Result<Outcome, Failure> {
+    let Some(ShortenedLog { kept_as, .. }) = shorten(dir)? else {
+        return match (&report.lost_end, report.damage.first()) {
+            (None, None) => Ok(Outcome::Sound),
+            (Some(lost), None) => {
+                let what = format!("log {} {lost}; {}", place.log(), go_on(place));
+                Err(Failure::new(Code::Refused, what))
+            }
+            (_, Some(damage)) => Err(Failure::new(
+                Code::Refused,
+                format!("{damage}: there is nothing to cut before; restore a backup"),
+            )),
+        };
+    };
     for kept_as in kept_as {
         crate::say(&format!("cut off: kept as {}", kept_as.display()))?;
     }
@@ -125,7 +145,12 @@ fn mend_from(
     let history = inspect::history(dir)?.map(|history| history.to_string());
     let backups = match &args.backup {
         Some(named) => vec![chosen(&mut *store, Some(named))?],
-        None => candidates(&mut *store, name, history.as_deref())?,
+        None => match candidates(&mut *store, name, history.as_deref()) {
+            Err(reason @ BackupError::Unfit(_)) if history.is_some() && report.is_sound() => {
+                return Ok(Outcome::NotCompared { reason });
+            }
+            found => found?,
+        },
     };
     let (manifest, needs) = fitting(&mut *store, name, dir, backups)?;
     let log = manifest.log(name)?;
@@ -142,17 +167,15 @@ fn mend_from(
     if needs.is_empty() && report.is_sound() {
         return Ok(Outcome::Sound);
     }
-    let later = later_events(log, dir, &needs, report.lost_end.as_ref())?;
-    if later == LaterEvents::Unknown {
-        mark_lost_end(dir, log.head)?;
-    }
-    let salt = match (history, later) {
+    let later = later_events(&mut *store, log, dir, &needs, report.lost_end.as_ref())?;
+    let first_salt = match (history, later) {
         // Of the backup's history for now: the mark is there until it gets another.
         (Some(_), _) | (None, LaterEvents::Unknown) => FirstSalt::OfBackup,
         (None, LaterEvents::Kept) => FirstSalt::New,
     };
-    let mending = Mending { name: &manifest.name, log, dir, salt };
-    let is_salted = salt == FirstSalt::New && needs.contains_key(&1);
+    let course = MendCourse { first_salt, later };
+    let mending = Mending { name: &manifest.name, log, dir, course };
+    let is_salted = first_salt == FirstSalt::New && needs.contains_key(&1);
     mending.mend_all(&mut *store, needs)?;
     if is_salted {
         crate::say(&format!(
@@ -197,7 +220,7 @@ struct Mending<'a> {
     name: &'a str,
     log: &'a LogBackup,
     dir: &'a Path,
-    salt: FirstSalt,
+    course: MendCourse,
 }
 
 impl Mending<'_> {
@@ -225,7 +248,7 @@ impl Mending<'_> {
     }
 
     fn mend(&self, store: &mut dyn Store, base: Position) -> Result<(), Failure> {
-        let mended = mend(store, self.log, self.dir, base, self.salt)?;
+        let mended = mend(store, self.log, self.dir, base, self.course)?;
         let kept =
             |kept_as: PathBuf| format!("; the damaged file is kept as {}", kept_as.display());
         crate::say(&format!(

@@ -16,8 +16,8 @@ use crate::options::Options;
 use crate::recover;
 use crate::role::Role;
 use crate::segment::{
-    SEGMENT_HEADER_BYTES, SegmentHeader, SegmentSource, index_name, is_index_name,
-    parse_segment_name, segment_name,
+    SEGMENT_HEADER_BYTES, SegmentSource, index_name, is_index_name, parse_segment_name,
+    segment_name,
 };
 use crate::segments::{
     OpenSegment, Run, build_active, check_next, knows_of_more, lost_after, open_sealed,
@@ -211,7 +211,7 @@ fn open_full(
     let (base, next_base) = (bases[0], bases[1]);
     let name = segment_name(base);
     let file = open_file(&**storage, base)?;
-    let header = check_base(&*file, &name, base)?;
+    let header = recover::read_header(&*file, &name)?;
     let first = OpenSegment::new(base, Some(file));
     if let Some(index) = open_sealed(&**storage, base, header.salt)? {
         // The end of a copy may be cut off and fetched again.
@@ -275,7 +275,7 @@ fn open_run(
         };
         let name = segment.name();
         let file = segment.file().expect("just opened");
-        let header = check_base(&**file, &name, base)?;
+        let header = recover::read_header(&**file, &name)?;
         let len = file.len().map_err(io_error(format!("reading {name}")))?;
         if extent.end > len || extent.salt != 0 && extent.salt != header.salt {
             return Ok(None);
@@ -286,19 +286,6 @@ fn open_run(
     let run = Run::of(Arc::clone(storage), segments, SegmentIndex::Sealed(index));
     run.set_events((next_base - first.base()) as u32);
     Ok(Some((Arc::new(run), epoch)))
-}
-
-fn check_base(
-    file: &dyn StorageFile,
-    name: &str,
-    base: Position,
-) -> Result<SegmentHeader, OpenError> {
-    let header = recover::read_header(file, name)?;
-    if header.base == base {
-        return Ok(header);
-    }
-    let what = format!("the file's name and its header ({}) disagree", header.base);
-    Err(OpenError::Corrupt(Corruption { file: name.into(), offset: 16, what }))
 }
 
 /// The recovered segments of a log.
@@ -323,7 +310,7 @@ struct Last {
 fn open_last(storage: &dyn Storage, base: Position) -> Result<Last, OpenError> {
     let name = segment_name(base);
     let file = open_file(storage, base)?;
-    check_base(&*file, &name, base)?;
+    recover::read_header(&*file, &name)?;
     let segment = OpenSegment::new(base, Some(Arc::clone(&file)));
     let (index, (writer, mut scanned)) = build_active(&[segment])?;
     let scanned = scanned.pop().expect("one segment was read");

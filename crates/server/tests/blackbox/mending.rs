@@ -350,3 +350,81 @@ fn the_ends_of_logs_are_compared_with_all_backups() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("ends at position 1000") && said.contains("up to 2000"), "{said}");
 }
+
+/// Lost blocks read as zeros. What the file had behind the backup, nobody knows.
+#[test]
+fn a_last_segment_that_reads_as_zeros_is_mended_under_another_history() {
+    let site = Site::new();
+    let (head, before) = grown_with(&[], &site.data, 1_000, Some(&site.place));
+    let (later, _) = grown_with(&[], &site.data, 500, None);
+    let last = files(&site.data, "seg").pop().unwrap();
+    let bytes = fs::metadata(&last).unwrap().len();
+    fs::write(&last, vec![0; bytes as usize]).unwrap();
+    let said = site.mended(&[]);
+    assert!(said.contains("what was recorded after the backup"), "{said}");
+    let (mended_head, mended) = site.opened();
+    assert!((head..later).contains(&mended_head) && mended != before, "{mended_head} {said}");
+    // An intact end after the damage tells that nothing is lost.
+    let (head, before) = grown_with(&[], &site.data, 500, Some(&site.place));
+    flip(&files(&site.data, "seg").pop().unwrap(), 2_000);
+    site.mended(&[]);
+    assert_eq!(site.opened(), (head, before));
+}
+
+/// It was misplaced, by a tool or by the file system: all its checksums are right.
+#[test]
+fn a_file_that_holds_another_segment_is_damage_that_a_backup_mends() {
+    for end in [false, true] {
+        let site = Site::new();
+        let (head, before) = site.grown(3_000, true);
+        let segments = files(&site.data, "seg");
+        let to = if end { segments.len() - 1 } else { 2 };
+        fs::copy(&segments[1], &segments[to]).unwrap();
+        let data = site.data.to_str().unwrap();
+        let (code, said) = told(&["verify", "--data", data]);
+        assert!(code == Some(1) && said.contains("disagree"), "{said}");
+        site.mended(&[]);
+        let (mended_head, mended) = site.opened();
+        assert_eq!((mended_head, mended != before), (head, end));
+    }
+}
+
+fn cut(site: &Site) -> (Option<i32>, String) {
+    told(&["mend", "--cut", "--data", site.data.to_str().unwrap()])
+}
+
+#[test]
+fn a_log_is_cut_before_a_file_that_is_no_segment_or_another_one() {
+    for fault in ["empty", "short", "misplaced", "overlapping"] {
+        let site = Site::new();
+        site.grown(3_000, false);
+        let segments = files(&site.data, "seg");
+        let length = |bytes| {
+            File::options().write(true).open(&segments[2]).unwrap().set_len(bytes).unwrap();
+        };
+        match fault {
+            "empty" => length(0),
+            "short" => length(40),
+            "misplaced" => drop(fs::copy(&segments[1], &segments[2]).unwrap()),
+            _ => {
+                let in_between = format!("{:020}.seg", base_of(&segments[2]) - 1);
+                fs::copy(&segments[1], segments[1].with_file_name(in_between)).unwrap();
+            }
+        }
+        let (code, said) = cut(&site);
+        assert_eq!(code, Some(0), "{fault}: {said}");
+        assert_eq!(site.opened().0, base_of(&segments[2]) - 1, "{fault}: {said}");
+    }
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_not_called_whole_by_a_cut() {
+    let site = Site::new();
+    site.grown(3_000, false);
+    fs::remove_file(files(&site.data, "seg").pop().unwrap()).unwrap();
+    let before = contents(&site.data);
+    let (code, said) = cut(&site);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("missing") && said.contains("restore --rolled-back"), "{said}");
+    assert_eq!(contents(&site.data), before);
+}
