@@ -5,15 +5,14 @@ use crate::exit::{Code, Failure};
 use crate::numbers::{counted, megabytes};
 use crate::progress::Progress;
 use crate::wire::push_event;
-use std::fs::{self, File, Metadata};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use wellspring_host::names::is_name;
 use wellspring_host::view::{SnapshotAhead, snapshot_ahead};
 use wellspring_log::inspect::{self, IndexFile, Report, SegmentFile};
 use wellspring_log::segment::parse_segment_name;
-use wellspring_log::storage::{DiskStorage, Storage};
+use wellspring_log::storage::{DiskStorage, HeldFolder, Storage};
 use wellspring_log::{Corruption, LostEnd, OpenError, RecordView, recover};
 use wellspring_types::{DataKind, Event, Position};
 
@@ -263,25 +262,9 @@ pub(crate) fn has_segments(dir: &Path) -> bool {
     entries.any(|entry| entry.is_ok_and(is_segment))
 }
 
-/// The folder of a log, kept open so that it is told from another one that gets its name.
-pub(crate) struct HeldFolder {
-    dir: PathBuf,
-    handle: File,
-}
-
-impl HeldFolder {
-    /// `None` if it cannot be opened.
-    pub(crate) fn open(dir: &Path) -> Option<HeldFolder> {
-        Some(HeldFolder { dir: dir.to_owned(), handle: File::open(dir).ok()? })
-    }
-
-    /// Whether the log was deleted since: the folder is another one, or none, or empty.
-    pub(crate) fn is_gone(&self) -> bool {
-        let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let [held, named] = [self.handle.metadata(), fs::metadata(&self.dir)];
-        !matches!((held.map(id), named.map(id)), (Ok(held), Ok(named)) if held == named)
-            || is_empty(&self.dir)
-    }
+/// Whether the log of a folder was deleted since: the folder is another one, or none, or empty.
+pub(crate) fn is_gone(folder: &HeldFolder) -> bool {
+    folder.require_named().is_err() || is_empty(folder.path())
 }
 
 /// Reads and checks everything in the folder of a log.

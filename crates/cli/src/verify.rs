@@ -3,7 +3,7 @@
 use crate::backup::{lost_since, verify_backup};
 use crate::exit::{Code, Failure};
 use crate::inspect::{
-    HeldFolder, Place, checked, has_segments, is_empty, lines, logs_in, no_such_log,
+    Place, checked, has_segments, is_empty, is_gone, lines, logs_in, no_such_log,
 };
 use crate::numbers::counted;
 use std::env;
@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use wellspring_backup::{KnownEnds, LogBackup, Manifest};
 use wellspring_log::inspect::Report;
+use wellspring_log::storage::HeldFolder;
 
 /// What `wellspring verify` takes.
 #[derive(Debug, clap::Args)]
@@ -103,7 +104,7 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
     if is_empty(&dir) {
         return Ok(LogFinding::Empty);
     }
-    let Some(folder) = HeldFolder::open(&dir) else {
+    let Ok(folder) = HeldFolder::open(&dir) else {
         return unless_deleted(!dir.exists(), no_such_log(place.data(), place.log()));
     };
     let read_once = || {
@@ -120,7 +121,7 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
     let read = loop {
         let had_segments = has_segments(&dir);
         let read = read_once();
-        if read.is_ok() || had_segments || folder.is_gone() || tries == MADE_TRIES {
+        if read.is_ok() || had_segments || is_gone(&folder) || tries == MADE_TRIES {
             break read;
         }
         tries += 1;
@@ -128,11 +129,11 @@ fn look(place: &Place, known: Option<&KnownEnds>, is_listed: bool) -> Result<Log
     };
     match read {
         // What misses its files misses them because the log was deleted.
-        Ok(report) if is_listed && !report.is_sound() && folder.is_gone() => {
+        Ok(report) if is_listed && !report.is_sound() && is_gone(&folder) => {
             Ok(LogFinding::Deleted)
         }
         Ok(report) => Ok(LogFinding::Read(report)),
-        Err(failure) => unless_deleted(folder.is_gone(), failure),
+        Err(failure) => unless_deleted(is_gone(&folder), failure),
     }
 }
 
@@ -258,13 +259,13 @@ mod tests {
         };
         made();
         let folder = HeldFolder::open(&dir).unwrap();
-        assert!(!folder.is_gone());
+        assert!(!is_gone(&folder));
         fs::remove_dir_all(&dir).unwrap();
-        assert!(folder.is_gone());
+        assert!(is_gone(&folder));
         made();
-        assert!(folder.is_gone(), "another log of the name");
+        assert!(is_gone(&folder), "another log of the name");
         let folder = HeldFolder::open(&dir).unwrap();
         fs::remove_file(dir.join("epoch")).unwrap();
-        assert!(folder.is_gone(), "emptied");
+        assert!(is_gone(&folder), "emptied");
     }
 }

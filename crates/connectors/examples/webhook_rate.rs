@@ -56,12 +56,12 @@ fn main() {
     let limits = destination.limits();
     let control = Control::default();
     let mut subscription = log.subscribe(Query::all(), 0);
-    let (mut cursor, mut batch) = (Cursor::start(1), 0);
+    let (mut cursor, mut batch) = (Cursor::start(1, None), 0);
     let began_us = SystemClock.monotonic_us();
     while cursor.position < events {
         let event = subscription.next(Duration::ZERO).expect("readable").expect("an event");
         destination.push(&event).expect("room");
-        cursor = Cursor::on(1, &event);
+        cursor = cursor.on(&event);
         batch += 1;
         if batch == limits.events || cursor.position == events {
             assert_eq!(destination.deliver(cursor, &control), Ok(DeliveryEnd::complete(cursor)));

@@ -37,7 +37,8 @@ pub struct ScrubReport {
 pub enum ScrubEnd {
     /// Everything was read.
     Complete(ScrubReport),
-    /// It was stopped.
+    /// It was stopped, or the log was closed meanwhile: one that is deleted loses its files, and
+    /// nothing that was found of it counts.
     Stopped,
 }
 
@@ -60,10 +61,11 @@ impl<R: Read> Read for Passing<'_, R> {
 
 impl Log {
     /// Reads and checks every durable byte of the log: segments, sealed indexes, the epoch; and
-    /// that the files of segments still have their names. Takes no lock that an append waits for.
-    /// `pass` is told of the bytes as they are read; it may sleep, which sets the rate, and stop.
-    /// Damage is recorded as if a read had met it; a damaged index is rebuilt, and a copy of a
-    /// shared log fetches the segment again.
+    /// that the files of segments still have their names. Changes nothing in a folder that has
+    /// taken the place of the log's. Takes no lock that an append waits for. `pass` is told of the
+    /// bytes as they are read; it may sleep, which sets the rate, and stop. Damage is recorded as
+    /// if a read had met it; a damaged index is rebuilt, and a copy of a shared log fetches the
+    /// segment again.
     pub fn scrub(&self, pass: &mut dyn FnMut(u64) -> ControlFlow<()>) -> ScrubEnd {
         let mut report = ScrubReport::default();
         let mut stopped = false;
@@ -79,16 +81,29 @@ impl Log {
             return ScrubEnd::Stopped;
         }
         report.mended = self.sequencer().segments.take_mended();
-        let (name, kept) = match extent.is_copy {
-            false => (EPOCH_FILE, self.keep_epoch()),
-            true => (JOURNAL_FILE, self.keep_identity()),
+        let (name, keep): (_, fn(&Log) -> _) = match extent.is_copy {
+            false => (EPOCH_FILE, Log::keep_epoch),
+            true => (JOURNAL_FILE, Log::keep_identity),
         };
-        match kept {
+        match self.require_folder().and_then(|()| keep(self)) {
             Ok(KeptFile::Sound) => {}
             Ok(KeptFile::Mended) => report.mended.push(name.to_owned()),
             Err(error) => report.unread.push(format!("{name}: {error}")),
         }
-        ScrubEnd::Complete(report)
+        // Last, because files may go at any moment before.
+        match self.feed().is_closed() {
+            true => ScrubEnd::Stopped,
+            false => ScrubEnd::Complete(report),
+        }
+    }
+
+    /// Checks that the log's folder still has its path: what is written by the path gets into no
+    /// other folder.
+    ///
+    /// # Errors
+    /// `NotFound` if it was moved, removed or replaced; or an error of the file system.
+    pub fn require_folder(&self) -> io::Result<()> {
+        self.sequencer().storage.require_folder()
     }
 
     fn keep_epoch(&self) -> io::Result<KeptFile> {

@@ -11,7 +11,11 @@ use wellspring_kafka::{
     TopicDescription,
 };
 use wellspring_log::Clock;
+use wellspring_types::HistoryId;
 
+/// Header of a cursor's record that names the history of the log. Earlier versions refuse a
+/// document with a further field, and pass over headers.
+const HISTORY: &str = "wellspring-history";
 /// The partition of all cursors. Every topic has it, and a later change of the partition count
 /// cannot move a cursor to another partition and so lose it.
 const PARTITION: i32 = 0;
@@ -36,21 +40,30 @@ const NEW_OWNER_US: u64 = 2_000_000;
 /// A cursor as the topic stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CursorDocument {
+struct CursorDocument {
     generation: u64,
     position: u64,
     anchor: u32,
-    /// Id of the target topic, in hexadecimal digits.
-    pub(super) topic_id: String,
+    topic_id: String,
     /// Informative.
     log: String,
     /// Informative.
     sink: String,
 }
 
+/// A cursor and the topic that it delivers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeptCursor {
+    pub(super) cursor: Cursor,
+    /// Id of the target topic, in hexadecimal digits.
+    pub(super) topic_id: String,
+}
+
 impl CursorDocument {
-    pub(super) fn cursor(&self) -> Cursor {
-        Cursor { generation: self.generation, position: self.position, anchor: self.anchor }
+    /// The cursor, with the history that its record names.
+    fn kept(self, history: Option<HistoryId>) -> KeptCursor {
+        let CursorDocument { generation, position, anchor, topic_id, .. } = self;
+        KeptCursor { cursor: Cursor { generation, history, position, anchor }, topic_id }
     }
 }
 
@@ -150,7 +163,10 @@ impl CursorTopic {
             sink: self.sink_name.clone(),
         };
         let value = serde_json::to_vec(&document).expect("numbers and texts");
-        self.record(self.identity.clone(), Some(value), clock)
+        let mut record = self.record(self.identity.clone(), Some(value), clock);
+        let named = |id: HistoryId| (HISTORY.to_owned(), Some(Bytes::from(id.to_string())));
+        record.headers.extend(cursor.history.map(named));
+        record
     }
 
     fn probe_key(&self) -> String {
@@ -179,7 +195,7 @@ impl CursorTopic {
         cluster: &dyn Cluster,
         producer: &mut dyn Producer,
         clock: &dyn Clock,
-    ) -> Result<(Option<CursorDocument>, i64), Fault> {
+    ) -> Result<(Option<KeptCursor>, i64), Fault> {
         let range = cluster.offsets(&self.topic, PARTITION)?;
         producer.deliver(vec![self.record(self.probe_key(), None, clock)])?;
         let mut reader = self.reader(cluster, range.first)?;
@@ -208,17 +224,26 @@ impl CursorTopic {
         }
     }
 
-    fn parse(&self, record: Option<Record>) -> Result<Option<CursorDocument>, Fault> {
+    fn parse(&self, record: Option<Record>) -> Result<Option<KeptCursor>, Fault> {
         // A tombstone deletes a cursor from a compacted topic.
-        let Some(Record { value: Some(value), offset, .. }) = record else { return Ok(None) };
-        let parsed = serde_json::from_slice(&value).map(Some);
-        parsed.map_err(|error| {
+        let Some(Record { value: Some(value), offset, headers, .. }) = record else {
+            return Ok(None);
+        };
+        let unreadable = |why: String| {
             let detail = format!(
-                "the cursor {} at offset {offset} of {} cannot be read: {error}",
+                "the cursor {} at offset {offset} of {} cannot be read: {why}",
                 self.identity, self.topic
             );
             Fault::stop(StopCode::Unusable, detail)
-        })
+        };
+        let document: CursorDocument =
+            serde_json::from_slice(&value).map_err(|error| unreadable(error.to_string()))?;
+        let named = headers.iter().find(|(name, _)| name == HISTORY);
+        let history = named.map(|(_, id)| {
+            String::from_utf8_lossy(id.as_deref().unwrap_or_default()).parse::<HistoryId>()
+        });
+        let history = history.transpose().map_err(|error| unreadable(error.to_string()))?;
+        Ok(Some(document.kept(history)))
     }
 
     /// Whether another owner has taken over since this one's probe; it would have left its own

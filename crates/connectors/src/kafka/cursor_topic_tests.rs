@@ -68,13 +68,32 @@ fn the_last_cursor_of_its_own_key_counts_whatever_others_write() {
     append(&bench.cluster, IDENTITY, Some(&document(7)));
     bench.cluster.append_uncommitted(record(IDENTITY, Some(&document(99)))).abort();
     let (_, cursor) = bench.opened();
-    assert_eq!(cursor, Some(Cursor { generation: 0, position: 7, anchor: 9 }));
+    assert_eq!(cursor, Some(Cursor { generation: 0, history: None, position: 7, anchor: 9 }));
     bench.cluster.compact(CURSORS);
     assert_eq!(bench.opened().1, cursor);
     bench.cluster.delete_records_before(CURSORS, 0, 4);
     assert_eq!(bench.opened().1, cursor);
     append(&bench.cluster, IDENTITY, None);
     assert_eq!(bench.opened().1, None, "a tombstone deletes it");
+}
+
+#[test]
+fn a_cursor_comes_back_with_the_history_that_it_was_taken_in() {
+    let bench = Bench::new(1);
+    bench.append(5);
+    let (mut destination, _) = bench.opened();
+    bench.deliver(&mut destination, 0).unwrap();
+    let (_, cursor) = bench.opened();
+    assert!(bench.log.history().is_some());
+    assert_eq!(cursor.map(|cursor| cursor.history), Some(bench.log.history()));
+    for id in [None, Some(""), Some("4f1c"), Some("4f1c09d2a87b4e6g")] {
+        let bench = with_cursors();
+        let id = id.map(|id| Bytes::from(id.to_owned()));
+        let headers = vec![("wellspring-history".to_owned(), id)];
+        let record = OutgoingRecord { headers, ..record(IDENTITY, Some(&document(5))) };
+        bench.cluster.append(vec![record]);
+        assert_eq!(code(&bench), Some(StopCode::Unusable));
+    }
 }
 
 #[test]

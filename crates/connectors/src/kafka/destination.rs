@@ -1,7 +1,7 @@
 //! Kafka as a destination of a sink.
 
 use super::batch::{Batch, Oversize, RecordFormat};
-use super::cursor_topic::{CursorDocument, CursorTopic, hex};
+use super::cursor_topic::{CursorTopic, KeptCursor, hex};
 use super::warnings::KafkaWarnings;
 use crate::control::Control;
 use crate::cursor::Cursor;
@@ -149,9 +149,9 @@ impl KafkaDestination {
         Ok(topic)
     }
 
-    /// The document's cursor, if it belongs to this topic and definition.
-    fn check_cursor(&self, document: &CursorDocument, topic_id: [u8; 16]) -> Result<Cursor, Fault> {
-        let cursor = document.cursor();
+    /// The kept cursor, if it belongs to this topic and definition.
+    fn check_cursor(&self, kept: &KeptCursor, topic_id: [u8; 16]) -> Result<Cursor, Fault> {
+        let cursor = kept.cursor;
         if cursor.generation > self.generation {
             let detail = format!(
                 "the cursor in {} is of generation {}, and this server knows generation {}: another server runs \
@@ -161,7 +161,7 @@ impl KafkaDestination {
             return Err(Fault::stop(StopCode::AnotherHistory, detail));
         }
         // A cursor of an earlier generation is irrelevant: a start position has been set since.
-        if cursor.generation == self.generation && document.topic_id != hex(topic_id) {
+        if cursor.generation == self.generation && kept.topic_id != hex(topic_id) {
             return Err(recreated(&self.topic));
         }
         Ok(cursor)
@@ -262,7 +262,7 @@ impl Destination for KafkaDestination {
         let cluster = (self.connect)()?;
         let topic = self.describe(&*cluster)?;
         let looked_us = self.clock.monotonic_us();
-        let (producer, probe_offset, document) = match self.mode {
+        let (producer, probe_offset, kept) = match self.mode {
             DeliveryMode::AtLeastOnce => (cluster.idempotent_producer()?, 0, None),
             DeliveryMode::ExactlyOnce => {
                 self.cursors.require(&*cluster)?;
@@ -271,11 +271,11 @@ impl Destination for KafkaDestination {
                 let producer = cluster.transactional_producer(&self.transactional_id);
                 let mut producer = producer.map_err(|fault| self.opening_fault(fault.into()))?;
                 let taken = self.cursors.take_over(&*cluster, &mut *producer, &*self.clock);
-                let (document, offset) = taken.map_err(|fault| self.opening_fault(fault))?;
-                (producer, offset, document)
+                let (kept, offset) = taken.map_err(|fault| self.opening_fault(fault))?;
+                (producer, offset, kept)
             }
         };
-        let kept = document.map(|document| self.check_cursor(&document, topic.id)).transpose()?;
+        let kept = kept.map(|kept| self.check_cursor(&kept, topic.id)).transpose()?;
         let partitions = topic.partitions;
         self.warnings.described(&topic, partitions, self.clock.wall_us());
         self.opened =

@@ -165,7 +165,7 @@ fn it_looks_at_the_topic_while_it_delivers_without_a_pause() {
     let (mut destination, _) = bench.opened();
     bench.cluster.recreate_topic(TOPIC);
     // The tests' clock advances by 250 ms on each call.
-    let deliver = |_| destination.deliver(Cursor::start(1), &Control::default()).err();
+    let deliver = |_| destination.deliver(Cursor::start(1, None), &Control::default()).err();
     let fault = (0..100).find_map(deliver).expect("a fault");
     assert_eq!(stop_code(&fault), Some(StopCode::TopicRecreated), "{fault}");
 }
@@ -213,11 +213,11 @@ fn a_batch_that_brokers_refuse_becomes_smaller_until_the_event_is_known() {
         let cursor = destination.open().unwrap();
         let most = destination.limits().events;
         let mut subscription = bench.log.subscribe(wellspring_types::Query::all(), 0);
-        let mut last = cursor.unwrap_or(Cursor::start(1));
+        let mut last = cursor.unwrap_or(Cursor::start(1, None));
         for _ in 0..most.min(100) {
             let event = subscription.next(Duration::ZERO).unwrap().unwrap();
             destination.push(&event).unwrap();
-            last = Cursor::on(1, &event);
+            last = last.on(&event);
         }
         sizes.push(most);
         bench.cluster.fail_next(Operation::Deliver, PlannedFault::new(FaultKind::TooLarge));
@@ -268,7 +268,7 @@ fn each_start_makes_a_connection_and_a_failed_one_is_no_end() {
     for _ in 0..2 {
         assert_eq!(stop_code(&destination.open().unwrap_err()), None);
     }
-    assert!(destination.deliver(Cursor::start(1), &Control::default()).is_err());
+    assert!(destination.deliver(Cursor::start(1, None), &Control::default()).is_err());
     for operation in [Operation::Describe, Operation::MakeProducer, Operation::MakeReader] {
         bench.cluster.fail_next(operation, PlannedFault::new(FaultKind::Unavailable));
         assert_eq!(stop_code(&destination.open().unwrap_err()), None);
@@ -293,5 +293,5 @@ fn at_least_once_needs_no_topic_of_cursors_and_keeps_none() {
         Err(FaultKind::NoTopic)
     );
     assert_eq!(destination.open(), Ok(None));
-    destination.deliver(Cursor::start(1), &Control::default()).unwrap();
+    destination.deliver(Cursor::start(1, None), &Control::default()).unwrap();
 }

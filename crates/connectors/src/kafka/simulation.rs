@@ -165,10 +165,10 @@ impl Bench {
         after: Position,
     ) -> Result<Position, Fault> {
         let mut subscription = self.log.subscribe(Query::all(), after);
-        let mut cursor = Cursor::start(self.generation);
+        let mut cursor = Cursor::start(self.generation, self.log.history());
         while let Some(event) = subscription.next(Duration::ZERO).unwrap() {
             destination.push(&event)?;
-            cursor = Cursor::on(self.generation, &event);
+            cursor = cursor.on(&event);
         }
         destination.deliver(cursor, &Control::default()).map(|end| end.through)
     }
@@ -178,6 +178,7 @@ impl Bench {
             log: self.log.clone(),
             query: Query::all(),
             generation: self.generation,
+            history: self.log.history(),
             start: 0,
             skip: self.skip.clone(),
             clock: self.clock.clone(),

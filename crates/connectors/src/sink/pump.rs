@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use wellspring_log::{Clock, Log, Subscription};
-use wellspring_types::{Position, Query};
+use wellspring_types::{HistoryId, Position, Query};
 
 /// Maximum wait for an event before the pump checks whether to stop.
 const IDLE_WAIT: Duration = Duration::from_millis(50);
@@ -42,6 +42,9 @@ pub struct PumpSettings {
     pub query: Query,
     /// Number of times a start position was set for the sink.
     pub generation: u64,
+    /// The history of the log in which this generation delivers. `None`: not known yet, so that of
+    /// the log.
+    pub history: Option<HistoryId>,
     /// The start position of this generation.
     pub start: Position,
     /// Events that an operator skips.
@@ -170,9 +173,17 @@ impl Pump {
         }
     }
 
+    /// Where the cursors of this generation count from.
+    fn origin(&self) -> Cursor {
+        let PumpSettings { log, generation, history, .. } = &self.settings;
+        Cursor::start(*generation, history.or_else(|| log.history()))
+    }
+
     /// Opens the destination; returns the position after which to continue.
     fn begin(&mut self) -> Result<Position, Fault> {
         self.status.set_state(ConnectorState::Starting);
+        // Before the destination is opened, which would fence a server that goes on in the history.
+        self.origin().require_fit(&self.settings.log)?;
         let generation = self.settings.generation;
         let of_generation = |cursor: &Cursor| cursor.generation == generation;
         let kept = self.destination.open()?.filter(of_generation);
@@ -210,6 +221,7 @@ impl Pump {
         limits: BatchLimits,
     ) -> Result<Batch, Fault> {
         let mut batch = Batch::default();
+        let origin = self.origin();
         let mut wait = IDLE_WAIT;
         let mut has_lingered = false;
         loop {
@@ -232,7 +244,7 @@ impl Pump {
                 batch.bytes += event.data().len() as u64;
             }
             batch.record_bytes += event.byte_len();
-            batch.cursors.push(Cursor::on(self.settings.generation, &event));
+            batch.cursors.push(origin.on(&event));
             if batch.cursors.len() >= limits.events || batch.record_bytes >= limits.bytes {
                 break;
             }

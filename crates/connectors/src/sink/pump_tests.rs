@@ -121,6 +121,7 @@ impl Bench {
             log: self.log.clone(),
             query: Query::item(&["A"], &[]),
             generation: 1,
+            history: None,
             start: 0,
             skip: BTreeSet::new(),
             clock: Arc::new(SystemClock),
@@ -238,7 +239,8 @@ fn a_cursor_of_another_past_stops_it_before_anything_is_delivered() {
     for (position, anchor) in [(3, 77), (300, 77)] {
         let bench = Bench::new();
         bench.append("A", 5);
-        bench.elsewhere.lock().unwrap().cursor = Some(Cursor { generation: 1, position, anchor });
+        bench.elsewhere.lock().unwrap().cursor =
+            Some(Cursor { position, anchor, ..Cursor::start(1, None) });
         bench.run_until(bench.pump(true, |_, _| {}), 1);
         assert!(bench.delivered().is_empty());
         match bench.status.state() {
@@ -246,6 +248,60 @@ fn a_cursor_of_another_past_stops_it_before_anything_is_delivered() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// What a restore of the log and its cursor together leaves: every event that the cursor knows, in
+/// a log of another history.
+#[test]
+fn a_log_of_another_history_stops_it_whatever_they_have_in_common() {
+    for (keeps_cursor, is_cursor_known) in
+        [(true, true), (false, true), (true, false), (false, false)]
+    {
+        let bench = Bench::new();
+        bench.append("A", 5);
+        let own = bench.log.history().unwrap();
+        let earlier = Some(HistoryId(own.0 ^ 1));
+        if is_cursor_known {
+            let anchor = bench.log.snapshot().at(3, |event| event.checksum()).unwrap().unwrap();
+            let cursor = Cursor { position: 3, anchor, ..Cursor::start(1, earlier) };
+            bench.elsewhere.lock().unwrap().cursor = Some(cursor);
+            *bench.store.lock().unwrap() = Some(cursor);
+        }
+        // The settings of a sink that an earlier version defined name no history: then the cursor's
+        // counts.
+        for history in [earlier, None].into_iter().take(1 + usize::from(is_cursor_known)) {
+            let (control, status) = (Arc::default(), Arc::<Status>::default());
+            let (log, dir) = (bench.log.clone(), tempfile::tempdir().unwrap());
+            let (elsewhere, store) = (Arc::clone(&bench.elsewhere), Arc::clone(&bench.store));
+            let again = Bench { _dir: dir, log, elsewhere, store, status, control };
+            again.run_until(again.pump(keeps_cursor, |settings, _| settings.history = history), 1);
+            assert!(again.delivered().is_empty());
+            match again.status.state() {
+                ConnectorState::Stopped { code: StopCode::AnotherHistory, reason, .. } => {
+                    assert!(reason.contains(&own.to_string()), "{reason}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let opened = bench.elsewhere.lock().unwrap().opened;
+        assert_eq!(opened, usize::from(is_cursor_known), "opening would fence another server");
+    }
+}
+
+#[test]
+fn cursors_name_the_history_of_their_log() {
+    let bench = Bench::new();
+    bench.append("A", 5);
+    bench.run_until(bench.pump(false, |_, _| {}), 5);
+    let saved = bench.store.lock().unwrap().unwrap();
+    assert_eq!((saved.position, saved.history), (5, bench.log.history()));
+    // A cursor of an earlier version names none, and goes on.
+    *bench.store.lock().unwrap() = Some(Cursor { history: None, ..saved });
+    bench.append("A", 1);
+    let again = Bench { control: Arc::default(), ..bench };
+    again.run_until(again.pump(false, |_, _| {}), 6);
+    assert_eq!(again.delivered(), (1..=6).collect::<Vec<_>>());
+    assert_eq!(again.store.lock().unwrap().unwrap().history, again.log.history());
 }
 
 #[test]
@@ -263,7 +319,7 @@ fn a_destination_that_has_lost_its_cursor_stops_it_before_anything_comes_again()
     let bench = Bench::new();
     bench.append("A", 10);
     bench.run_until(bench.pump(true, |_, _| {}), 10);
-    for lost in [None, Some(Cursor { generation: 1, position: 4, anchor: 0 })] {
+    for lost in [None, Some(Cursor { position: 4, ..Cursor::start(1, None) })] {
         bench.elsewhere.lock().unwrap().cursor = lost;
         let (control, status) = (Arc::default(), Arc::default());
         let log = bench.log.clone();

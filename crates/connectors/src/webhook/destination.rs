@@ -33,8 +33,8 @@ const LIMITS: BatchLimits =
 pub struct WebhookDestinationSettings {
     /// The sink's name, for dead letters.
     pub sink_name: String,
-    /// The sink's identity, the first part of idempotency keys: stable across restarts and unique
-    /// among the receiver's sinks.
+    /// The sink's identity, the first part of idempotency keys: stable across restarts, unique
+    /// among the receiver's sinks, and another one in another history of the log.
     pub identity: String,
     /// The log's name, for headers and documents.
     pub log_name: String,

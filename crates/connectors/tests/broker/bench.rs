@@ -117,6 +117,7 @@ impl Bench {
             log: self.log.clone(),
             query: Query::all(),
             generation: 1,
+            history: None,
             start: 0,
             skip: self.skip.clone(),
             clock: Arc::new(SystemClock),

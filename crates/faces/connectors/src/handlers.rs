@@ -9,7 +9,7 @@ use crate::report::report;
 use crate::start::{draw_id, start_in, start_position};
 use crate::view::{
     Action, Command, ConnectorKey, ConnectorKind, MAX_CONNECTORS, MAX_SKIPS, Origin, Outcome,
-    Refusal,
+    Refusal, StartPoint,
 };
 use crate::{ConnectorFace, document};
 use serde::{Deserialize, Serialize};
@@ -224,7 +224,13 @@ pub(crate) async fn reset_sink(face: Arc<ConnectorFace>, mut request: Box<Reques
 
 /// `POST /v1/sources/{name}/reset`.
 pub(crate) async fn reset_source(face: Arc<ConnectorFace>, request: Box<Request>) -> Answer {
-    change(&face, &request, request.segment(&SOURCE)?, Action::Reset { start: 0 }).await
+    change(
+        &face,
+        &request,
+        request.segment(&SOURCE)?,
+        Action::Reset { start: StartPoint::default() },
+    )
+    .await
 }
 
 /// The log of a connector.

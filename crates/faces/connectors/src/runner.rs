@@ -196,15 +196,16 @@ fn prepare(
     match definition {
         Definition::Sink(sink) => {
             let settings = PumpSettings {
-                log,
+                log: log.clone(),
                 query: sink.query.clone(),
                 generation: connector.generation,
+                history: connector.history,
                 start: connector.start,
                 skip: connector.skip.iter().copied().collect::<BTreeSet<_>>(),
                 clock: Arc::clone(&around.host.clock),
             };
             let (destination, keeper, warnings) =
-                destination(key, connector, sink, around, (second, &status));
+                destination(key, connector, sink, around, (&log, second, &status));
             let pump = Pump::new(settings, destination, keeper, status, control);
             Ok(Prepared { work: Box::new(move || pump.run()), warnings, second_log })
         }
@@ -241,9 +242,9 @@ fn destination(
     connector: &Connector,
     sink: SinkDefinition,
     around: &Surroundings,
-    (dead_letter_log, status): (Option<Log>, &Arc<Status>),
+    (log, dead_letter_log, status): (&Log, Option<Log>, &Arc<Status>),
 ) -> (Box<dyn Destination>, CursorKeeper, Warnings) {
-    let history = around.host.node.get(&sink.log).and_then(|log| log.history());
+    let history = log.history();
     let identity = format!("{}-{}-{}", sink.log, key.name, connector.id);
     let cursor = || Box::new(SystemCursor::new(Arc::clone(&around.live), key.clone())) as Box<_>;
     match sink.target {
@@ -273,7 +274,7 @@ fn destination(
             let settings = WebhookDestinationSettings {
                 dead_letters: dead_letter_log.map(DeadLetters::new),
                 sink_name: key.name.clone(),
-                identity,
+                identity: connector.receiver_identity(&identity),
                 log_name: sink.log,
                 history,
                 target,

@@ -1,12 +1,11 @@
 //! What is fixed when a connector is defined: its id, and where a sink begins.
 
 use crate::document::{FieldFault, SinkDocument, fault, read_value};
-use crate::view::ConnectorKind;
+use crate::view::{ConnectorKind, StartPoint};
 use serde_json::Value;
 use wellspring_connectors::sink::StartAt;
 use wellspring_host::http::Host;
 use wellspring_host::{hex, random};
-use wellspring_types::Position;
 
 /// Bytes of an id.
 const ID_BYTES: usize = 6;
@@ -21,7 +20,7 @@ pub(crate) fn draw_id() -> std::io::Result<String> {
     Ok(id)
 }
 
-/// The position after which a newly defined sink begins; 0 for a source.
+/// Where a newly defined sink begins; a source has its place in its own log.
 ///
 /// # Errors
 /// The field at fault: the log does not exist, or ends before that.
@@ -29,19 +28,19 @@ pub(crate) fn start_position(
     host: &Host,
     kind: ConnectorKind,
     definition: &Value,
-) -> Result<Position, FieldFault> {
+) -> Result<StartPoint, FieldFault> {
     if kind == ConnectorKind::Source {
-        return Ok(0);
+        return Ok(StartPoint::default());
     }
     let sink = read_value::<SinkDocument>(definition.clone())?.definition()?;
     start_in(host, &sink.log, sink.start)
 }
 
-/// The position of a log after which reading begins.
+/// Where reading a log begins.
 ///
 /// # Errors
 /// The field at fault: the log does not exist, or ends before that.
-pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<Position, FieldFault> {
+pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<StartPoint, FieldFault> {
     let Some(log) = host.node.get(log) else {
         return fault(
             "log",
@@ -49,12 +48,14 @@ pub(crate) fn start_in(host: &Host, log: &str, start: StartAt) -> Result<Positio
         );
     };
     let head = log.head();
-    match start {
-        StartAt::Beginning => Ok(0),
-        StartAt::Now => Ok(head),
+    let position = match start {
+        StartAt::Beginning => 0,
+        StartAt::Now => head,
         StartAt::After(position) if position > head => {
-            fault("from", format!("must be at most the position of the last event, {head}"))
+            let rule = format!("must be at most the position of the last event, {head}");
+            return fault("from", rule);
         }
-        StartAt::After(position) => Ok(position),
-    }
+        StartAt::After(position) => position,
+    };
+    Ok(StartPoint { position, history: log.history() })
 }

@@ -9,7 +9,9 @@ use crate::runner::{Definition, Runner, Surroundings};
 use crate::secrets::SecretFolder;
 use crate::settings::ConfiguredConnector;
 use crate::start::{draw_id, start_position};
-use crate::view::{Action, Command, Connector, ConnectorKey, ConnectorView, Folded, Origin};
+use crate::view::{
+    Action, Command, Connector, ConnectorKey, ConnectorKind, ConnectorView, Folded, Origin,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 use wellspring_connectors::{ConnectorState, Status};
 use wellspring_host::http::Host;
 use wellspring_host::view::{Live, ViewSlot};
-use wellspring_log::CommitOn;
+use wellspring_log::{CommitOn, Log};
 
 /// Time between two checks if the thread is not woken earlier.
 const LOOK: Duration = Duration::from_millis(200);
@@ -141,6 +143,7 @@ impl Supervisor {
         let Some(folded) = live.folded() else { return };
         if leads {
             self.define_configured(live, folded, runtime);
+            self.place_sinks(live, folded, runtime);
         }
         let connectors: Vec<(ConnectorKey, Connector)> = folded.read(|connectors| {
             connectors.all().map(|(key, connector)| (key, connector.clone())).collect()
@@ -209,18 +212,32 @@ impl Supervisor {
                     continue;
                 }
             };
-            let executed = live.execute(&command, None, CommitOn::JournalThread);
-            match runtime.block_on(executed) {
-                Ok(executed) if executed.refused.is_none() => {
-                    tracing::info!(connector = %configured.key, "defined by the configuration");
-                }
-                Ok(executed) => {
-                    tracing::warn!(connector = %configured.key, "refused: {:?}", executed.refused);
-                }
-                Err(error) => {
-                    tracing::warn!(connector = %configured.key, "cannot be defined yet: {error:?}");
-                }
+            if execute(live, runtime, &command) {
+                tracing::info!(connector = %configured.key, "defined by the configuration");
             }
+        }
+    }
+
+    /// Notes the history of each sink that an earlier version defined, which noted none, also of
+    /// those that do not run: a restore from a later backup is then told by it. A sink whose place
+    /// does not fit its log stays without, and stops.
+    fn place_sinks(&self, live: &Arc<Live<ConnectorView>>, folded: &Folded, runtime: &Runtime) {
+        let unplaced: Vec<(ConnectorKey, Connector)> = folded.read(|connectors| {
+            let is_unplaced = |(key, connector): &(ConnectorKey, &Connector)| {
+                key.kind == ConnectorKind::Sink && connector.history.is_none()
+            };
+            let unplaced = connectors.all().filter(is_unplaced);
+            unplaced.map(|(key, connector)| (key, connector.clone())).collect()
+        });
+        for (key, connector) in unplaced {
+            let history = Definition::of(key.kind, &connector)
+                .ok()
+                .and_then(|definition| self.host.node.get(definition.log()))
+                .filter(|log| log.role().leads() && is_placed_in(&connector, log))
+                .and_then(|log| log.history());
+            let Some(history) = history else { continue };
+            let command = [Command { key, action: Action::Place { history } }];
+            execute(live, runtime, &command);
         }
     }
 
@@ -229,6 +246,25 @@ impl Supervisor {
     fn leads_log_of(&self, key: &ConnectorKey, connector: &Connector) -> bool {
         let Ok(definition) = Definition::of(key.kind, connector) else { return true };
         self.host.node.get(definition.log()).is_none_or(|log| log.role().leads())
+    }
+}
+
+/// Executes a command; returns whether it took effect. If not, the next check repeats it.
+fn execute(live: &Arc<Live<ConnectorView>>, runtime: &Runtime, command: &[Command; 1]) -> bool {
+    let connector = &command[0].key;
+    match runtime.block_on(live.execute(command, None, CommitOn::JournalThread)) {
+        Ok(executed) if executed.refused.is_none() => return true,
+        Ok(executed) => tracing::warn!(%connector, "refused: {:?}", executed.refused),
+        Err(error) => tracing::warn!(%connector, "cannot be noted yet: {error:?}"),
+    }
+    false
+}
+
+/// Whether a log has what a sink has delivered, as far as that is known without a history.
+fn is_placed_in(connector: &Connector, log: &Log) -> bool {
+    match connector.cursor() {
+        Some(cursor) => cursor.mismatch(log) == Ok(None),
+        None => connector.start <= log.head(),
     }
 }
 

@@ -38,6 +38,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use views::{AttachedView, LogView};
 use wellspring_log::batcher::{self, Batcher};
+use wellspring_log::storage::HeldFolder;
 use wellspring_log::{Clock, HeadGate, Log, LogStats, Options};
 use wellspring_types::Position;
 
@@ -49,6 +50,7 @@ const SET_ASIDE: &str = ".set-aside-";
 
 /// All logs of this process.
 pub struct Node {
+    data: HeldFolder,
     dir: PathBuf,
     opening: Opening,
     max_logs: usize,
@@ -95,6 +97,7 @@ impl Node {
         let dir = data.join("logs");
         keep_private(&dir).map_err(io(&dir, "creating the folder"))?;
         let node = Node {
+            data: HeldFolder::open(data).map_err(io(data, "opening the folder"))?,
             dir,
             shared: cluster.is_some().then(SharedState::default),
             opening: Opening { options, cluster },
@@ -141,7 +144,16 @@ impl Node {
 
     /// The data folder.
     pub(crate) fn data(&self) -> &Path {
-        self.dir.parent().unwrap_or(Path::new("."))
+        self.data.path()
+    }
+
+    /// Checks that the data folder still has its path, so that what is written by the path gets
+    /// into no other folder.
+    ///
+    /// # Errors
+    /// `NotFound` if it was moved, removed or replaced; or an error of the file system.
+    pub(crate) fn require_folder(&self) -> std::io::Result<()> {
+        self.data.require_named()
     }
 
     /// What the heads of all logs pass when they move.

@@ -10,6 +10,7 @@ use crate::stats::family::{Family, Kind};
 use crate::threads::spawn_yielding;
 use crate::wire::problem::Problem;
 use mended::{MendedFile, MendedFiles};
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,6 +48,39 @@ pub(crate) struct Scrubs {
 
 /// Lists the files that belong to no log: of the node itself, and of its faces.
 pub(crate) type OtherFiles = Box<dyn Fn() -> Vec<KeptFile> + Send>;
+
+/// What a checked file belongs to.
+enum FileOwner<'a> {
+    /// A log, by its name.
+    Log(&'a str, &'a Log),
+    /// The node, or one of its faces.
+    Node(&'a Node),
+}
+
+impl FileOwner<'_> {
+    fn log_name(&self) -> Option<&str> {
+        match self {
+            FileOwner::Log(name, _) => Some(name),
+            FileOwner::Node(_) => None,
+        }
+    }
+
+    /// Checks that the folder that holds the file is still this server's.
+    fn require_folder(&self) -> io::Result<()> {
+        match self {
+            FileOwner::Log(_, log) => log.require_folder(),
+            FileOwner::Node(node) => node.require_folder(),
+        }
+    }
+
+    /// Whether it is a log that was deleted meanwhile.
+    fn is_gone(&self) -> bool {
+        match self {
+            FileOwner::Log(_, log) => log.feed().is_closed(),
+            FileOwner::Node(_) => false,
+        }
+    }
+}
 
 /// What a pass reads.
 struct Scope {
@@ -118,11 +152,11 @@ impl Scrubs {
         for (name, log) in scope.node.all() {
             bad_files += self.scrub_log(&name, &log, &mut passed);
             for file in scope.node.snapshot_files(&name) {
-                bad_files += self.check_file(Some(&name), file, &mut passed);
+                bad_files += self.check_file(&FileOwner::Log(&name, &log), file, &mut passed);
             }
         }
         for file in (scope.other_files)() {
-            bad_files += self.check_file(None, file, &mut passed);
+            bad_files += self.check_file(&FileOwner::Node(&scope.node), file, &mut passed);
         }
         if *scope.stopping.borrow() {
             return ControlFlow::Break(());
@@ -151,14 +185,16 @@ impl Scrubs {
     }
 
     /// Checks a file; returns 1 if it needs attention.
-    fn check_file(&self, log: Option<&str>, file: KeptFile, passed: Passed<'_>) -> u64 {
-        let name = file.name.clone();
-        match file.check(passed) {
+    fn check_file(&self, owner: &FileOwner<'_>, file: KeptFile, passed: Passed<'_>) -> u64 {
+        let (name, log) = (file.name.clone(), owner.log_name());
+        // Its path may lead into the folder of another server by now.
+        match owner.require_folder().and_then(|()| file.check(passed)) {
             Ok(FileCheck::Sound) => 0,
             Ok(FileCheck::Mended) => {
                 self.note_mended(log, name);
                 0
             }
+            Err(_) if owner.is_gone() => 0,
             Err(error) => {
                 tracing::error!(log, file = name, %error, "a check could not read a file");
                 1

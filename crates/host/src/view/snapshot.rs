@@ -77,6 +77,8 @@ impl SnapshotFile {
         if self.forbidden.load(Ordering::SeqCst) {
             return Ok(SnapshotOutcome::Forbidden);
         }
+        // A snapshot of another log would show its end where it never was.
+        log.require_folder()?;
         let unfinished = self.path.with_extension("unfinished");
         let written = self.write_to(&unfinished, log, position, encode);
         if !matches!(written, Ok(SnapshotOutcome::Whole { .. })) {

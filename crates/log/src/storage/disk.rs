@@ -1,6 +1,6 @@
 //! Storage in a folder of the operating system.
 
-use super::{DeviceReader, Storage, StorageFile};
+use super::{DeviceReader, HeldFolder, Storage, StorageFile};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -12,9 +12,7 @@ const LOCK_FILE: &str = "LOCK";
 /// Storage in a folder of the operating system.
 #[derive(Debug)]
 pub struct DiskStorage {
-    dir: PathBuf,
-    /// The folder itself, kept open so that a barrier for its names never needs a descriptor.
-    handle: File,
+    folder: HeldFolder,
     lock: Mutex<Option<File>>,
 }
 
@@ -37,11 +35,17 @@ impl DiskStorage {
     /// # Errors
     /// `NotFound`, or an error of the file system.
     pub fn existing(dir: &Path) -> io::Result<DiskStorage> {
-        if !std::fs::metadata(dir)?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        let handle = File::open(dir)?;
-        Ok(DiskStorage { dir: dir.to_owned(), handle, lock: Mutex::new(None) })
+        Ok(DiskStorage { folder: HeldFolder::open(dir)?, lock: Mutex::new(None) })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The path of a file that is about to be created, renamed or removed.
+    fn own_path(&self, name: &str) -> io::Result<PathBuf> {
+        self.folder.require_named()?;
+        Ok(self.path(name))
     }
 }
 
@@ -69,13 +73,13 @@ fn exists(path: &Path) -> bool {
 
 impl Storage for DiskStorage {
     fn name(&self) -> String {
-        self.dir.display().to_string()
+        self.folder.path().display().to_string()
     }
 
     fn lock(&self) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(FILE_MODE);
-        let file = options.open(self.dir.join(LOCK_FILE))?;
+        let file = options.open(self.path(LOCK_FILE))?;
         match file.try_lock() {
             Ok(()) => {
                 *self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(file);
@@ -91,11 +95,16 @@ impl Storage for DiskStorage {
         self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
     }
 
+    fn require_folder(&self) -> io::Result<()> {
+        self.folder.require_named()
+    }
+
     /// The file is open, so the system has it and its path in memory.
     fn still_locked(&self) -> io::Result<()> {
+        self.require_folder()?;
         let lock = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let held = lock.as_ref().ok_or(io::ErrorKind::NotFound)?.metadata()?;
-        let named = std::fs::metadata(self.dir.join(LOCK_FILE))?;
+        let named = std::fs::metadata(self.path(LOCK_FILE))?;
         if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
             Ok(())
         } else {
@@ -105,7 +114,7 @@ impl Storage for DiskStorage {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.dir)? {
+        for entry in std::fs::read_dir(self.folder.path())? {
             let entry = entry?;
             if entry.file_type()?.is_file()
                 && let Ok(name) = entry.file_name().into_string()
@@ -117,12 +126,12 @@ impl Storage for DiskStorage {
     }
 
     fn file_bytes(&self, name: &str) -> io::Result<u64> {
-        Ok(std::fs::metadata(self.dir.join(name))?.len())
+        Ok(std::fs::metadata(self.path(name))?.len())
     }
 
     /// One `stat` of a path that the system has in memory.
     fn still_named(&self, name: &str, file: &dyn StorageFile) -> io::Result<()> {
-        let named = std::fs::metadata(self.dir.join(name))?;
+        let named = std::fs::metadata(self.path(name))?;
         match file.inode()? {
             Some(inode) if inode != (named.dev(), named.ino()) => {
                 Err(io::ErrorKind::NotFound.into())
@@ -132,7 +141,7 @@ impl Storage for DiskStorage {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
-        let path = self.dir.join(name);
+        let path = self.path(name);
         // A read-only folder can still be inspected.
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path)?,
@@ -144,19 +153,19 @@ impl Storage for DiskStorage {
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).read(true).write(true).mode(FILE_MODE);
-        Ok(Arc::new(DiskFile(options.open(self.dir.join(name))?)))
+        Ok(Arc::new(DiskFile(options.open(self.own_path(name)?)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.dir.join(from), self.dir.join(to))
+        std::fs::rename(self.own_path(from)?, self.path(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.dir.join(name))
+        std::fs::remove_file(self.own_path(name)?)
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        self.handle.sync_all()
+        self.folder.sync()
     }
 }
 

@@ -3,11 +3,13 @@
 
 mod device;
 mod disk;
+mod held_folder;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 
 pub use device::DeviceReader;
 pub use disk::{DiskStorage, create_folder};
+pub use held_folder::HeldFolder;
 
 use std::fmt::Debug;
 use std::io;
@@ -27,11 +29,20 @@ pub trait Storage: Send + Sync + Debug + 'static {
     /// Unlocks the folder.
     fn unlock(&self);
 
-    /// Checks that the locked folder still exists under its name. Does not wait for a device. A
-    /// storage that cannot be removed can keep the default.
+    /// Checks that the folder still exists under its name. Does not wait for a device. A storage
+    /// that cannot be removed can keep the default.
     ///
     /// # Errors
-    /// `NotFound` if it was unlocked, removed, renamed or replaced, or an error of the file system.
+    /// `NotFound` if it was removed, renamed or replaced, or an error of the file system.
+    fn require_folder(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Checks that the folder still exists under its name, and that the lock is held. Does not wait
+    /// for a device. A storage that cannot be removed can keep the default.
+    ///
+    /// # Errors
+    /// Those of [`require_folder`](Self::require_folder), and `NotFound` if it was unlocked.
     fn still_locked(&self) -> io::Result<()> {
         Ok(())
     }
@@ -68,19 +79,20 @@ pub trait Storage: Send + Sync + Debug + 'static {
     /// Creates an empty file, replacing one with that name.
     ///
     /// # Errors
-    /// An error of the file system.
+    /// Those of [`require_folder`](Self::require_folder): nothing is changed in another folder that
+    /// has got the name, here and below.
     fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>>;
 
     /// Renames a file, replacing one with the new name. Durable after [`sync_dir`](Self::sync_dir).
     ///
     /// # Errors
-    /// An error of the file system.
+    /// As [`create`](Self::create).
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file. Durable after [`sync_dir`](Self::sync_dir).
     ///
     /// # Errors
-    /// An error of the file system.
+    /// As [`create`](Self::create).
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes creations, renames and removals durable.

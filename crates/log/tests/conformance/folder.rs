@@ -86,6 +86,10 @@ impl Storage for Process {
         self.disk.unlock();
     }
 
+    fn require_folder(&self) -> io::Result<()> {
+        self.disk.require_folder()
+    }
+
     fn still_locked(&self) -> io::Result<()> {
         self.disk.still_locked()
     }

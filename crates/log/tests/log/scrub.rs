@@ -1,5 +1,6 @@
 //! One flipped byte anywhere is found by one scrub, and no answer is wrong.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -123,8 +124,51 @@ fn a_log_that_is_deleted_while_it_is_scrubbed_is_not_damaged() {
     let log = filled(dir.path());
     log.close();
     fs::remove_dir_all(dir.path()).unwrap();
-    let _ = log.scrub(&mut |_| ControlFlow::Continue(()));
+    // Its files are gone, the epoch for one, and that counts for nothing.
+    assert_eq!(log.scrub(&mut |_| ControlFlow::Continue(())), ScrubEnd::Stopped);
     assert!(log.damage().is_empty(), "{:?}", log.damage());
+}
+
+fn contents(dir: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let named = |entry: fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+    };
+    entries.map(named).collect()
+}
+
+/// Moved away under an open log, with another log at its path.
+#[test]
+fn a_log_changes_nothing_in_a_folder_that_has_taken_its_place() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, away) = (root.path().join("log"), root.path().join("away"));
+    fs::create_dir(&path).unwrap();
+    let log = filled(&path);
+    fs::rename(&path, &away).unwrap();
+    let moved = scrubbed(&log);
+    assert!(!path.exists(), "nothing is made there");
+    // Opened twice, so that its epoch is another one.
+    for _ in 0..2 {
+        Log::open(&path, options()).unwrap().close();
+    }
+    let other = contents(&path);
+    assert_eq!(other["epoch"], b"00000000000000000002\n");
+    for report in [moved, scrubbed(&log)] {
+        assert!(report.mended.is_empty(), "{report:?}");
+        assert!(report.segments == 0 && report.damage.len() > 2, "{report:?}");
+        assert!(report.damage.iter().all(|found| found.what.contains("removed or replaced")));
+        let lost = |what: &String| what.contains("epoch") && what.contains("no longer the folder");
+        assert!(report.unread.iter().any(lost), "{report:?}");
+    }
+    // The next segment would be a file of the other one.
+    let refused = (0..400).find_map(|_| {
+        let mut events = EncodedEvents::new();
+        let data = format!("\"{}\"", "x".repeat(1_000));
+        events.push(&Event::json("T", &[], &data).as_ref()).unwrap();
+        log.append(Append { events, ..Append::default() }).err()
+    });
+    assert!(refused.is_some(), "it has no place for more");
+    assert_eq!(contents(&path), other);
 }
 
 #[test]

@@ -145,6 +145,48 @@ fn a_segment_that_is_removed_under_a_running_server_is_told_as_damage() {
     assert!(page.contains(figure), "{page}");
 }
 
+/// The folder of a running server is moved away, and another server starts at its path.
+#[test]
+fn a_server_writes_nothing_into_a_folder_that_has_taken_the_place_of_its_own() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, away) = (root.path().join("data"), root.path().join("away"));
+    let every = ["--scrub-every-s", "1", "--scrub-bytes-per-s", "100000000"];
+    let first = Server::start_alone(None, &[], &data, &every);
+    let mut client = first.client().patient();
+    let account = json!({"name": "root", "password": PASSWORD, "roles": ["admin"]});
+    client.post("/v1/accounts", &account).unwrap().expect(201);
+    fs::rename(&data, &away).unwrap();
+    first.logged(&["a check could not read a file", "has-accounts", "no longer the folder"]);
+    assert!(!data.exists(), "nothing is made there");
+    // It has no accounts. Opened twice, so that its epochs are others.
+    let quiet = ["--scrub-bytes-per-s", "0"];
+    for _ in 0..2 {
+        assert!(Server::start_alone(None, &[], &data, &quiet).terminate().success());
+    }
+    let others = || {
+        let read = |name: String| (fs::read(data.join(&name)).unwrap(), name);
+        files(&data).into_iter().map(read).collect::<Vec<_>>()
+    };
+    let before = others();
+    let passes = || first.log().iter().filter(|line| line.contains("has-accounts")).count();
+    let (done, begun) = (passes(), Instant::now());
+    while passes() < done + 3 {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let names = |found: &[(Vec<u8>, String)]| -> Vec<String> {
+        found.iter().map(|(_, name)| name.clone()).collect()
+    };
+    let after = others();
+    assert_eq!(names(&after), names(&before));
+    assert!(after == before, "a file has changed");
+    let told = ready(&mut client, "", |answer| answer.status == 503).json();
+    assert_eq!(told["type"], "/problems/damaged", "{told}");
+    drop(first);
+    assert_eq!(others(), before, "nor at its end");
+    Server::start_alone(None, &[], &data, &quiet);
+}
+
 #[test]
 fn one_flipped_byte_in_any_file_shows_within_one_pass_and_no_answer_is_wrong() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use super::event::{COMMANDED, Change, DefinedData, write};
 use super::state::{Connector, ConnectorKey, Connectors, Origin};
 use serde_json::Value;
-use wellspring_types::{Position, QueryItem};
+use wellspring_types::{HistoryId, Position, QueryItem};
 use wellspring_views::view::Decision;
 
 /// Most connectors.
@@ -32,7 +32,7 @@ pub(crate) enum Action {
         /// The id, if it is new.
         id: String,
         /// The start of a new sink.
-        start: Position,
+        start: StartPoint,
     },
     /// Remove it.
     Remove {
@@ -47,9 +47,23 @@ pub(crate) enum Action {
     Skip(Position),
     /// Move it to another position.
     Reset {
-        /// The position after which it continues.
-        start: Position,
+        /// Where it continues.
+        start: StartPoint,
     },
+    /// Note the history of a sink that has none.
+    Place {
+        /// The history of its log, in which its cursor fits.
+        history: HistoryId,
+    },
+}
+
+/// Where a generation of a sink begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct StartPoint {
+    /// The position after which it begins.
+    pub(crate) position: Position,
+    /// The history that the position is of, if the log knows it.
+    pub(crate) history: Option<HistoryId>,
 }
 
 /// The outcome of a command.
@@ -89,7 +103,8 @@ pub(super) fn decide(
                 return Err(Refusal::TooMany);
             }
             let (definition, id) = (definition.clone(), id.clone());
-            let data = DefinedData { definition, origin: *origin, id, start: *start };
+            let StartPoint { position: start, history } = *start;
+            let data = DefinedData { definition, origin: *origin, id, start, history };
             (Some(Change::Defined(data)), Outcome::Created)
         }
         (_, None) => return Err(Refusal::NotFound),
@@ -113,8 +128,14 @@ pub(super) fn decide(
         }
         (Action::Reset { start }, Some(known)) => {
             let generation = known.generation + 1;
-            (Some(Change::Reset { generation, start: *start }), Outcome::Changed)
+            let StartPoint { position: start, history } = *start;
+            (Some(Change::Reset { generation, start, history }), Outcome::Changed)
         }
+        (Action::Place { history }, Some(known)) if known.history.is_none() => {
+            let (generation, history) = (known.generation, *history);
+            (Some(Change::Placed { generation, history }), Outcome::Changed)
+        }
+        (Action::Place { .. }, Some(_)) => (None, Outcome::Unchanged),
     };
     Ok(Decision {
         events: change.iter().map(|change| write(key, change)).collect(),
@@ -138,8 +159,8 @@ fn redefine(
     if known.definition == *definition && known.origin == origin {
         return Ok((None, Outcome::Unchanged));
     }
-    // Id and start are those of the first definition.
+    // Id, start and history are those of the first definition.
     let (definition, id) = (definition.clone(), String::new());
-    let data = DefinedData { definition, origin, id, start: 0 };
+    let data = DefinedData { definition, origin, id, start: 0, history: None };
     Ok((Some(Change::Defined(data)), Outcome::Changed))
 }

@@ -1,11 +1,12 @@
 //! The events of connectors, read and written. Nonsense is ignored.
 
+use super::history_text;
 use super::state::{Connector, ConnectorKey, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use wellspring_connectors::Cursor;
-use wellspring_types::{Event, Position};
+use wellspring_types::{Event, HistoryId, Position};
 use wellspring_views::view::{LogEvent, event, json};
 
 /// A connector was created or redefined.
@@ -20,13 +21,16 @@ const RESUMED: &str = "ConnectorResumed";
 const SKIPPED: &str = "ConnectorSkipped";
 /// It was moved to another position.
 const RESET: &str = "ConnectorReset";
+/// A sink that was defined without a history delivers from this one: from now on, or all along.
+const PLACED: &str = "ConnectorPlaced";
 /// It has advanced.
 const ADVANCED: &str = "ConnectorAdvanced";
 
 /// All of them.
-pub(super) const TYPES: [&str; 7] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET, ADVANCED];
+pub(super) const TYPES: [&str; 8] =
+    [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET, PLACED, ADVANCED];
 /// Those that result from commands.
-pub(super) const COMMANDED: [&str; 6] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET];
+pub(super) const COMMANDED: [&str; 7] = [DEFINED, REMOVED, PAUSED, RESUMED, SKIPPED, RESET, PLACED];
 
 /// Data of [`DEFINED`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +42,9 @@ pub(super) struct DefinedData {
     pub(super) id: String,
     #[serde(default)]
     pub(super) start: Position,
+    /// The history that the start is a position of.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "history_text")]
+    pub(super) history: Option<HistoryId>,
 }
 
 impl DefinedData {
@@ -49,6 +56,8 @@ impl DefinedData {
             id: self.id,
             generation: 1,
             start: self.start,
+            history: self.history,
+            first_history: self.history,
             is_paused: false,
             skip: BTreeSet::new(),
             cursor: None,
@@ -67,6 +76,15 @@ struct SkippedData {
 struct ResetData {
     generation: u64,
     start: Position,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "history_text")]
+    history: Option<HistoryId>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PlacedData {
+    generation: u64,
+    #[serde(with = "history_text")]
+    history: Option<HistoryId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,7 +102,8 @@ pub(super) enum Change {
     Paused,
     Resumed,
     Skipped { position: Position },
-    Reset { generation: u64, start: Position },
+    Reset { generation: u64, start: Position, history: Option<HistoryId> },
+    Placed { generation: u64, history: HistoryId },
     Advanced { generation: u64, position: Position, anchor: u32 },
 }
 
@@ -98,8 +117,12 @@ pub(super) fn write(key: &ConnectorKey, change: &Change) -> Event {
         Change::Paused => (PAUSED, nothing()),
         Change::Resumed => (RESUMED, nothing()),
         Change::Skipped { position } => (SKIPPED, json(&SkippedData { position: *position })),
-        Change::Reset { generation, start } => {
-            (RESET, json(&ResetData { generation: *generation, start: *start }))
+        Change::Reset { generation, start, history } => {
+            let data = ResetData { generation: *generation, start: *start, history: *history };
+            (RESET, json(&data))
+        }
+        Change::Placed { generation, history } => {
+            (PLACED, json(&PlacedData { generation: *generation, history: Some(*history) }))
         }
         Change::Advanced { generation, position, anchor } => {
             let data =
@@ -112,7 +135,8 @@ pub(super) fn write(key: &ConnectorKey, change: &Change) -> Event {
 
 /// The event that a connector has advanced.
 pub(crate) fn advanced(key: &ConnectorKey, cursor: Cursor) -> Event {
-    let Cursor { generation, position, anchor } = cursor;
+    // Its history is that of its generation.
+    let Cursor { generation, position, anchor, history: _ } = cursor;
     write(key, &Change::Advanced { generation, position, anchor })
 }
 
@@ -130,8 +154,12 @@ pub(super) fn read(event: &impl LogEvent) -> Option<(ConnectorKey, Change)> {
             Change::Skipped { position }
         }
         RESET => {
-            let ResetData { generation, start } = serde_json::from_slice(data).ok()?;
-            Change::Reset { generation, start }
+            let ResetData { generation, start, history } = serde_json::from_slice(data).ok()?;
+            Change::Reset { generation, start, history }
+        }
+        PLACED => {
+            let PlacedData { generation, history } = serde_json::from_slice(data).ok()?;
+            Change::Placed { generation, history: history? }
         }
         ADVANCED => {
             let AdvancedData { generation, position, anchor } =

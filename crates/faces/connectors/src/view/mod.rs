@@ -4,9 +4,10 @@
 
 mod decide;
 mod event;
+mod history_text;
 mod state;
 
-pub(crate) use decide::{Action, Command, MAX_CONNECTORS, MAX_SKIPS, Outcome, Refusal};
+pub(crate) use decide::{Action, Command, MAX_CONNECTORS, MAX_SKIPS, Outcome, Refusal, StartPoint};
 pub(crate) use event::advanced;
 pub(crate) use state::{Connector, ConnectorKey, ConnectorKind, Connectors, Origin};
 
@@ -31,7 +32,7 @@ pub(crate) struct ConnectorView(Arc<Folded>);
 
 impl View for ConnectorView {
     const NAME: &'static str = "connectors";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     type Folded = Folded;
     /// Nothing: a decision that meets a pending one is a conflict, and is decided again.

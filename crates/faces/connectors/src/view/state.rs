@@ -1,12 +1,13 @@
 //! The fold: each connector by its kind and name.
 
 use super::event::Change;
+use super::history_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use wellspring_connectors::Cursor;
-use wellspring_types::Position;
+use wellspring_types::{HistoryId, Position};
 
 /// The direction of a connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,6 +90,13 @@ pub(crate) struct Connector {
     pub(crate) generation: u64,
     /// A sink: the position after which this generation begins.
     pub(crate) start: Position,
+    /// A sink: the history of its log in which this generation delivers. `None`: an earlier
+    /// version defined or reset it, and it has not been placed yet.
+    #[serde(with = "history_text")]
+    pub(crate) history: Option<HistoryId>,
+    /// The same of its first generation.
+    #[serde(with = "history_text")]
+    pub(crate) first_history: Option<HistoryId>,
     /// Whether it is paused.
     pub(crate) is_paused: bool,
     /// Events that it skips.
@@ -112,7 +120,17 @@ impl Connector {
     /// Its progress, unless the destination stores that.
     pub(crate) fn cursor(&self) -> Option<Cursor> {
         let StoredCursor { position, anchor } = self.cursor?;
-        Some(Cursor { generation: self.generation, position, anchor })
+        let Connector { generation, history, .. } = *self;
+        Some(Cursor { generation, history, position, anchor })
+    }
+
+    /// Its identity for receivers that remember what they have had: in another history than its
+    /// first, the same position is another event.
+    pub(crate) fn receiver_identity(&self, identity: &str) -> String {
+        match self.history {
+            Some(history) if self.first_history != Some(history) => format!("{identity}-{history}"),
+            _ => identity.to_owned(),
+        }
     }
 }
 
@@ -175,9 +193,16 @@ impl Connector {
             Change::Skipped { position } => {
                 self.skip.insert(position);
             }
-            Change::Reset { generation, start } => {
+            Change::Reset { generation, start, history } => {
                 (self.generation, self.start, self.cursor) = (generation, start, None);
+                self.history = history;
                 self.skip.clear();
+            }
+            Change::Placed { generation, history } => {
+                if (generation, None) == (self.generation, self.history) {
+                    self.history = Some(history);
+                    self.first_history = self.first_history.or(self.history);
+                }
             }
             Change::Advanced { generation, position: reached, anchor } => {
                 if generation == self.generation {

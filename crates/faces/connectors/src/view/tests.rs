@@ -3,7 +3,8 @@
 use super::*;
 use crate::view::decide::{Action, Command, Outcome, Refusal};
 use serde_json::json;
-use wellspring_types::Event;
+use wellspring_connectors::Cursor;
+use wellspring_types::{Event, HistoryId};
 
 /// An event as stored in a log.
 struct LoggedEvent {
@@ -67,15 +68,32 @@ impl History {
     }
 }
 
+const FIRST: HistoryId = HistoryId(0x4f1c_09d2_a87b_4e6f);
+const OTHER: HistoryId = HistoryId(0xff);
+
+fn at(position: u64, history: HistoryId) -> StartPoint {
+    StartPoint { position, history: Some(history) }
+}
+
+/// A cursor in the history that a connector has.
+fn cursor(generation: u64, position: u64, history: HistoryId) -> Cursor {
+    Cursor { position, anchor: 9, ..Cursor::start(generation, Some(history)) }
+}
+
+/// The first definition of a sink by a version that noted no history.
+fn defined_by_an_earlier_version() -> Event {
+    let data = r#"{"definition":{},"origin":"api","id":"id","start":7}"#;
+    Event::json("ConnectorDefined", &["sink:a"], data)
+}
+
 fn define(url: &str, origin: Origin) -> Action {
-    Action::Define { definition: json!({"url": url}), origin, id: "id".into(), start: 7 }
+    Action::Define { definition: json!({"url": url}), origin, id: "id".into(), start: at(7, FIRST) }
 }
 
 fn told_a_lot() -> History {
     let mut history = History::new();
     let (a, b) = (ConnectorKey::sink("a"), ConnectorKey::source("a"));
-    let cursor =
-        |generation, position| wellspring_connectors::Cursor { generation, position, anchor: 9 };
+    let cursor = |generation, position| cursor(generation, position, FIRST);
     history.execute(&a, define("http://1", Origin::Api)).unwrap();
     history.execute(&b, define("http://2", Origin::Configuration)).unwrap();
     history.append(advanced(&a, cursor(1, 20)));
@@ -84,13 +102,17 @@ fn told_a_lot() -> History {
     history.append(advanced(&a, cursor(1, 35)));
     history.execute(&a, Action::Pause).unwrap();
     history.execute(&a, Action::Resume).unwrap();
-    history.execute(&a, Action::Reset { start: 3 }).unwrap();
+    history.execute(&a, Action::Reset { start: at(3, OTHER) }).unwrap();
     history.append(advanced(&a, cursor(1, 50)));
     history.append(advanced(&a, cursor(2, 4)));
     history.execute(&b, Action::Remove { is_configured: false }).unwrap();
     history.append(advanced(&b, cursor(1, 4)));
     history.execute(&a, define("http://3", Origin::Api)).unwrap();
     history.execute(&b, define("http://4", Origin::Api)).unwrap();
+    history.execute(&a, Action::Remove { is_configured: false }).unwrap();
+    history.append(defined_by_an_earlier_version());
+    history.execute(&a, Action::Place { history: OTHER }).unwrap();
+    history.execute(&a, define("http://5", Origin::Api)).unwrap();
     history
 }
 
@@ -117,11 +139,11 @@ fn a_reset_begins_a_generation_and_forgets_cursor_and_skips() {
     let mut history = History::new();
     let key = ConnectorKey::sink("a");
     history.execute(&key, define("http://1", Origin::Api)).unwrap();
-    let cursor = wellspring_connectors::Cursor { generation: 1, position: 20, anchor: 9 };
+    let cursor = cursor(1, 20, FIRST);
     history.append(advanced(&key, cursor));
     history.execute(&key, Action::Skip(30)).unwrap();
     assert_eq!(history.get(&key).unwrap().cursor(), Some(cursor));
-    history.execute(&key, Action::Reset { start: 3 }).unwrap();
+    history.execute(&key, Action::Reset { start: at(3, OTHER) }).unwrap();
     let reset = history.get(&key).unwrap();
     assert_eq!((reset.generation, reset.start, reset.cursor()), (2, 3, None));
     assert!(reset.skip.is_empty());
@@ -131,16 +153,67 @@ fn a_reset_begins_a_generation_and_forgets_cursor_and_skips() {
 }
 
 #[test]
+fn a_generation_has_one_history_and_receivers_can_tell_a_later_one() {
+    let mut history = History::new();
+    let key = ConnectorKey::sink("a");
+    history.execute(&key, define("http://1", Origin::Api)).unwrap();
+    history.append(advanced(&key, cursor(1, 20, FIRST)));
+    history.execute(&key, define("http://2", Origin::Api)).unwrap();
+    let defined = history.get(&key).unwrap();
+    assert_eq!((defined.history, defined.first_history), (Some(FIRST), Some(FIRST)));
+    assert_eq!(defined.cursor().unwrap().history, Some(FIRST));
+    assert_eq!(defined.receiver_identity("main-a-id"), "main-a-id");
+    assert_eq!(history.execute(&key, Action::Place { history: OTHER }), Ok(Outcome::Unchanged));
+    for (other, expected) in [
+        (OTHER, "main-a-id-00000000000000ff"),
+        (HistoryId(0xfe), "main-a-id-00000000000000fe"),
+        (FIRST, "main-a-id"),
+    ] {
+        history.execute(&key, Action::Reset { start: at(3, other) }).unwrap();
+        let reset = history.get(&key).unwrap();
+        assert_eq!((reset.history, reset.first_history), (Some(other), Some(FIRST)));
+        assert_eq!(reset.receiver_identity("main-a-id"), expected);
+    }
+}
+
+#[test]
+fn a_sink_of_an_earlier_version_is_placed_once_and_keeps_its_keys() {
+    let mut history = History::new();
+    let key = ConnectorKey::sink("a");
+    history.append(defined_by_an_earlier_version());
+    history.append(advanced(&key, cursor(1, 20, FIRST)));
+    let unplaced = history.get(&key).unwrap();
+    assert_eq!((unplaced.history, unplaced.cursor().unwrap().history), (None, None));
+    assert_eq!(unplaced.receiver_identity("main-a-id"), "main-a-id");
+    let place = Action::Place { history: FIRST };
+    assert_eq!(history.execute(&key, place.clone()), Ok(Outcome::Changed));
+    assert_eq!(history.execute(&key, place), Ok(Outcome::Unchanged));
+    let placed = history.get(&key).unwrap();
+    assert_eq!(placed.cursor().unwrap().history, Some(FIRST));
+    assert_eq!(placed.receiver_identity("main-a-id"), "main-a-id");
+    // One that is reset before it could be placed has delivered from a history that nothing knows.
+    let mut history = History::new();
+    history.append(defined_by_an_earlier_version());
+    history.execute(&key, Action::Reset { start: at(0, OTHER) }).unwrap();
+    let reset = history.get(&key).unwrap();
+    assert_eq!(reset.receiver_identity("main-a-id"), "main-a-id-00000000000000ff");
+    // A reset by an earlier version, after this one had run.
+    let mut history = History::new();
+    history.execute(&key, define("http://1", Origin::Api)).unwrap();
+    history.append(Event::json("ConnectorReset", &["sink:a"], r#"{"generation":2,"start":0}"#));
+    history.execute(&key, Action::Place { history: OTHER }).unwrap();
+    let reset = history.get(&key).unwrap();
+    assert_eq!(reset.receiver_identity("main-a-id"), "main-a-id-00000000000000ff");
+}
+
+#[test]
 fn only_commands_give_a_connector_another_revision() {
     let mut history = History::new();
     let key = ConnectorKey::sink("a");
     assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Created));
     assert_eq!(history.execute(&key, define("http://1", Origin::Api)), Ok(Outcome::Unchanged));
     let before = history.get(&key).unwrap().revision;
-    history.append(advanced(
-        &key,
-        wellspring_connectors::Cursor { generation: 1, position: 2, anchor: 1 },
-    ));
+    history.append(advanced(&key, cursor(1, 2, FIRST)));
     assert_eq!(history.get(&key).unwrap().revision, before);
     assert_eq!(history.execute(&key, Action::Resume), Ok(Outcome::Changed));
     assert!(history.get(&key).unwrap().revision > before);

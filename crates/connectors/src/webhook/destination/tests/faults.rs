@@ -262,6 +262,7 @@ fn a_pump_drives_it() {
         log: bench.log.clone(),
         query: Query::all(),
         generation: 1,
+        history: None,
         start: 0,
         skip: BTreeSet::from([2]),
         clock: Arc::new(SystemClock),

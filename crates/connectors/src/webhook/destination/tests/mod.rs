@@ -103,11 +103,11 @@ impl Bench {
         destination: &mut WebhookDestination,
     ) -> Result<Position, Fault> {
         let mut subscription = self.log.subscribe(Query::all(), after);
-        let mut cursor = Cursor::start(1);
+        let mut cursor = Cursor::start(1, None);
         while cursor.position < self.log.head() {
             let event = subscription.next(Duration::from_secs(5))?.expect("an event");
             destination.push(&event)?;
-            cursor = Cursor::on(1, &event);
+            cursor = cursor.on(&event);
         }
         // A delivery that does not end fails its test instead of blocking it.
         std::thread::scope(|scope| {
