@@ -154,7 +154,7 @@ fn mend_from(
     };
     let (manifest, needs) = fitting(&mut *store, name, dir, backups)?;
     let log = manifest.log(name)?;
-    if report.is_sound() {
+    if report.is_sound() && has_segments(dir) {
         let known = KnownEnds::of(&mut *store)?;
         report.lost_end = lost_since(&known, name, dir, &report)?;
     }

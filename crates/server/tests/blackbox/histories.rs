@@ -375,7 +375,7 @@ fn a_folder_that_a_disk_snapshot_has_put_back_can_be_given_other_histories() {
     let known = history(&mut server.client(), "main");
     let data = dir.path().display().to_string();
     let renew = ["restore", "--rolled-back", "--data", &data];
-    run_offline(&renew).failed(64, "stop it first");
+    run_offline(&renew).failed(1, "stop it first");
     server.terminate();
     let told = run_offline(&renew).done();
     assert!(told.contains("main: up to position 1; history "), "{told}");
