@@ -119,7 +119,7 @@ pub(super) fn mark_lost_end(dir: &Path, head: Position) -> Outcome<()> {
     marked.map_err(BackupError::io(format!("writing {}", path.display())))
 }
 
-/// Whether the folder of a log that ends at `head` has the [mark](mark_lost_end): its end is
+/// Whether the folder of a log that ends at `head` has the mark that mending leaves: its end is
 /// mended, and it lacks another history.
 #[must_use]
 pub fn is_marked(dir: &Path, head: Position) -> bool {
