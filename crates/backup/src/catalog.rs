@@ -164,7 +164,7 @@ pub fn candidates(
 ///
 /// # Errors
 /// [`BackupError::Io`]: the store cannot be read.
-pub(crate) fn readable(store: &mut dyn Store, name: &str) -> Outcome<Option<Manifest>> {
+fn readable(store: &mut dyn Store, name: &str) -> Outcome<Option<Manifest>> {
     match manifest(store, name) {
         Ok(manifest) => Ok(Some(manifest)),
         Err(error @ BackupError::Io { .. }) => Err(error),

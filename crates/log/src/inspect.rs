@@ -108,6 +108,8 @@ pub struct Report {
     pub head: Position,
     /// Base of the last segment.
     pub last_base: Position,
+    /// Number of bytes of the last segment, up to the end of its last event; 0 if it is damaged.
+    pub last_bytes: u64,
     /// Whether it is the copy of a shared log, whose end may be cut off and fetched again.
     pub is_copy: bool,
 }
@@ -421,6 +423,9 @@ fn verify_segment(
         Err(other) => return Err(other),
     };
     report.is_copy |= scanned.header.source.is_some();
+    if last {
+        report.last_bytes = scanned.end;
+    }
     if scanned.tail == Tail::Torn {
         report.torn_end = last;
         if !last {

@@ -52,8 +52,8 @@ pub fn later_events(
 }
 
 /// What the file of a damaged segment, the last of its log, tells of later events. Only intact
-/// batches are a sign that the damage ends before them: of a file whose end reads as zeros, nobody
-/// knows what it had there.
+/// batches are a sign that the damage ends before them. If the end of a file reads as zeros, what
+/// was there is unknown.
 fn later_in_file(
     store: &mut dyn Store,
     file: &str,
@@ -68,7 +68,7 @@ fn later_in_file(
         return Ok(LaterEvents::Unknown);
     }
     own.seek(SeekFrom::Start(segment.bytes)).map_err(reading())?;
-    let own_end = BufReader::new(own.try_clone().map_err(reading())?);
+    let own_end = BufReader::new(&own);
     let composed = store.read(file)?.take(segment.bytes).chain(own_end);
     let of_segment = |fault| BackupError::of_segment(file, fault);
     let mut reader =

@@ -9,7 +9,6 @@ use wellspring_backup::{KnownEnds, LogEnd};
 use wellspring_host::view::snapshot_ahead;
 use wellspring_log::LostEnd;
 use wellspring_log::inspect::{self, Report};
-use wellspring_log::segment::segment_name;
 
 /// The evidence of lost events that backups of the same history give about the log in `dir`.
 ///
@@ -28,9 +27,8 @@ pub(crate) fn lost_since(
         let what = "of a history that no backup has, so their ends are not compared";
         crate::say(&format!("log {name}: {what}"))?;
     }
-    let last = inspect::scan_file(dir, &segment_name(report.last_base))?;
-    let Report { head, last_base, .. } = *report;
-    Ok(known.lost_end(&history, LogEnd { head, last_base, last_bytes: last.end }))
+    let Report { head, last_base, last_bytes, .. } = *report;
+    Ok(known.lost_end(&history, LogEnd { head, last_base, last_bytes }))
 }
 
 /// Gives the log in `dir` another history, and removes the snapshots of views that know of more

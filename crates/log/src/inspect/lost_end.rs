@@ -18,7 +18,6 @@ pub fn evidence_of_lost_end(dir: &Path) -> Result<Vec<String>, OpenError> {
     let bases = bases(&storage)?;
     let mut names = listed(&storage)?;
     names.retain(|name| is_index_name(name));
-    names.sort_unstable();
     let first_of_lost = index_name(bases[bases.len() - 1]);
     let mut evidence: Vec<String> =
         names.into_iter().filter(|name| *name >= first_of_lost).collect();

@@ -351,7 +351,7 @@ fn the_ends_of_logs_are_compared_with_all_backups() {
     assert!(said.contains("ends at position 1000") && said.contains("up to 2000"), "{said}");
 }
 
-/// Lost blocks read as zeros. What the file had behind the backup, nobody knows.
+/// Lost blocks read as zeros. What the file held after the backup is unknown.
 #[test]
 fn a_last_segment_that_reads_as_zeros_is_mended_under_another_history() {
     let site = Site::new();
