@@ -1,6 +1,7 @@
 //! `wellspring serve`: threads, listeners, signals, and an orderly end.
 
 mod hand_lead;
+mod listeners;
 pub mod open;
 mod twin;
 
@@ -17,17 +18,14 @@ use crate::threads::{spawn, yielding};
 use crate::tls;
 use bytes::Bytes;
 use open::OpenServer;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Backlog of connections waiting to be accepted.
-const BACKLOG: u32 = 4_096;
 /// Time between two calls of the faces' `tick`.
 const TICK: Duration = Duration::from_secs(1);
 /// Blocking threads of each serving thread, apart from one per possible long read.
@@ -185,19 +183,10 @@ fn start_threads(
     sync: &str,
 ) -> Result<ServingThreads, String> {
     let host = &server.host;
-    let mut address = host.process.address()?;
-    refuse_shared_port(address)?;
-    let mut listeners = Vec::new();
-    {
+    let (address, listeners) = {
         let _entered = main.enter();
-        for _ in 0..host.process.threads {
-            let listener =
-                listen(address).map_err(|e| format!("cannot listen on {address}: {e}"))?;
-            // Port 0 became a real one; the others must use the same.
-            address = listener.local_addr().map_err(|e| e.to_string())?;
-            listeners.push(listener.into_std().map_err(|e| e.to_string())?);
-        }
-    }
+        listeners::bind(host.process.address()?, host.process.threads)?
+    };
     server.bound_to(address);
     let mut serving = ServingThreads { threads: Vec::new(), wakes: Vec::new() };
     for (index, listener) in listeners.into_iter().enumerate() {
@@ -260,27 +249,6 @@ fn arrivals(
     _: &mut ServingThreads,
 ) -> Result<Arrivals, String> {
     Ok(Arrivals::Accepted(listener))
-}
-
-/// The threads share the port by `SO_REUSEPORT`, which would also let a second server share it and
-/// answer some clients from other data. A socket without the option cannot be bound while any
-/// server listens, which detects that.
-fn refuse_shared_port(address: SocketAddr) -> Result<(), String> {
-    match std::net::TcpListener::bind(address) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
-            "{address} is in use by another program; stop it, or choose another port with --listen"
-        )),
-        Err(error) => Err(format!("cannot listen on {address}: {error}")),
-    }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.set_reuseport(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 /// Serves connections until the server stops, then waits for the open ones.

@@ -1,6 +1,6 @@
 //! `wellspring bench` as people and scripts use it: the real binary against the real server.
 
-use crate::server::Server;
+use crate::server::{NOBODY, Server};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -131,8 +131,7 @@ fn exit_codes_are_what_scripts_rely_on() {
     assert_eq!(with(&["--expect", "404", &format!("{}/nothing/here", server.url())]), Some(0));
     assert_eq!(with(&["ftp://x/"]), Some(64));
     assert_eq!(code(&[]), Some(64));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(with(&[&format!("http://{free}/")]), Some(69));
+    assert_eq!(with(&[&format!("http://{NOBODY}/")]), Some(69));
     assert_eq!(with(&["--json", "/nonexistent/r.json", &url]), Some(74));
     assert_eq!(with(&["--timeout", "0", &url]), Some(64));
     assert_eq!(code(&["lader", "-z", "1s"]), Some(64));

@@ -1,6 +1,7 @@
 //! Reports and comparisons of `wellspring bench`: the real binary against small servers whose
 //! faults are known, and against the real server over TLS.
 
+use crate::server::NOBODY;
 use crate::tls_certificates::{Authority, Ground, text};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
@@ -179,8 +180,7 @@ fn what_setup_made_is_taken_down_even_if_the_other_server_is_not_there() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("shop.toml"), SCENARIO).unwrap();
     let a = Shop::open(quick());
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let b = format!("http://{free}");
+    let b = format!("http://{NOBODY}");
     let output = bench(dir.path(), &["compare", "--scenario", "shop.toml", &a.url, &b, "-q"]);
     assert_eq!(output.status.code(), Some(69), "{}", error(&output));
     assert_eq!((a.times_asked("/opened"), a.times_asked("/closed")), (1, 1));

@@ -1,6 +1,7 @@
 //! One table of exit codes: every tool against a server that answers in each of the ways that the
 //! table names.
 
+use crate::server::NOBODY;
 use crate::user_cli::{ProgramOutput, file, program};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -101,13 +102,13 @@ fn what_breaks_a_rule_is_the_command_or_the_data() {
 #[test]
 fn every_tool_tells_a_server_that_is_not_there_and_a_flag_that_is_not_known() {
     let dir = tempfile::tempdir().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{NOBODY}");
     for tool in tools(&dir) {
-        run(&dir, &tool, &format!("http://{free}")).failed(69, "cannot reach");
+        run(&dir, &tool, &url).failed(69, "cannot reach");
         let unknown = [&tool[..], &["--no-such-flag".to_owned()]].concat();
-        run(&dir, &unknown, "http://127.0.0.1:1").failed(64, "unexpected argument");
+        run(&dir, &unknown, &url).failed(64, "unexpected argument");
         let help = [&tool[..], &["--help".to_owned()]].concat();
-        let help = run(&dir, &help, "http://127.0.0.1:1").done();
+        let help = run(&dir, &help, &url).done();
         assert!(help.contains("\nExit codes:\n    0  success\n"), "{tool:?}: {help}");
     }
     ProgramOutput::of(program(&[]).output().unwrap()).failed(64, "Usage: wellspring");

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,16 @@ pub struct Server {
     lines: Arc<Mutex<Vec<String>>>,
     _owned: Option<tempfile::TempDir>,
 }
+
+/// What a server's log tells of it.
+enum Told {
+    Listens,
+    /// Nothing more.
+    Ended,
+}
+
+/// An address at which no server listens: no program is given its port as a free one.
+pub const NOBODY: &str = "127.0.0.1:1";
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
@@ -101,20 +112,17 @@ impl Server {
     }
 
     fn wait_ready(&mut self) -> bool {
-        let stderr = self.child.stderr.take().expect("piped");
-        // The child's log is drained for as long as it lives, otherwise it would block.
-        let (tell, told) = std::sync::mpsc::channel();
-        let lines = Arc::clone(&self.lines);
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut lines = lines.lock().unwrap();
-                if lines.len() < 200 {
-                    lines.push(line);
-                }
-            }
-            let _ = tell.send(());
-        });
+        let told = self.keep_log();
         let deadline = Instant::now() + Duration::from_secs(20);
+        // Not before it says so itself: on a port that was free a moment ago, the server of
+        // another test may listen by now, and answer.
+        if !matches!(told.recv_timeout(Duration::from_secs(20)), Ok(Told::Listens)) {
+            // Its end, unless the test has its log written elsewhere.
+            let end = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let _ = told.recv_timeout(Duration::from_secs(2));
@@ -130,6 +138,26 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         }
         false
+    }
+
+    /// Reads the child's log for as long as it lives, otherwise it would block.
+    fn keep_log(&mut self) -> Receiver<Told> {
+        let stderr = self.child.stderr.take().expect("piped");
+        let (tell, told) = std::sync::mpsc::channel();
+        let kept = Arc::clone(&self.lines);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if line.contains("wellspring listens") {
+                    let _ = tell.send(Told::Listens);
+                }
+                let mut lines = kept.lock().unwrap();
+                if lines.len() < 200 {
+                    lines.push(line);
+                }
+            }
+            let _ = tell.send(Told::Ended);
+        });
+        told
     }
 
     /// The first lines of its log so far.

@@ -1,6 +1,6 @@
 //! `wellspring top` as people and scripts use it: the real binary against the real server.
 
-use crate::server::Server;
+use crate::server::{NOBODY, Server};
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -140,8 +140,7 @@ fn once_is_a_plain_table() {
 
 #[test]
 fn what_cannot_be_shown_is_told_with_an_exit_code() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = format!("http://{free}");
+    let nobody = format!("http://{NOBODY}");
     for (args, code, word) in [
         (&["--once", "--url", &nobody][..], 69, "is `wellspring serve` running there?"),
         (&["--json", "--url", &nobody], 69, "cannot reach"),
@@ -215,7 +214,6 @@ fn the_live_view_draws_takes_keys_and_gives_the_terminal_back() {
     assert_eq!(in_a_terminal(quit, &url), Some(0));
     assert_eq!(in_a_terminal("wait('Route'); press('\\x03')", &url), Some(130));
     assert_eq!(in_a_terminal("wait('Route'); tell(signal.SIGTERM)", &url), Some(130));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = "wait('trying'); press('q')";
-    assert_eq!(in_a_terminal(nobody, &format!("http://{free}")), Some(0));
+    assert_eq!(in_a_terminal(nobody, &format!("http://{NOBODY}")), Some(0));
 }

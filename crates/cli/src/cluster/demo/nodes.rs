@@ -33,6 +33,8 @@ pub(super) struct DemoNode {
     name: &'static str,
     port: u16,
     dir: PathBuf,
+    /// Length of its log when it was started, in bytes: before that are earlier runs.
+    log_begin: usize,
     child: Child,
     ended: bool,
 }
@@ -60,8 +62,9 @@ impl DemoNode {
     ) -> Result<DemoNode, Failure> {
         let port = free_port()?;
         let dir = demo.join(name);
+        let log_begin = fs::read(log_file(&dir)).unwrap_or_default().len();
         let child = spawn(name, port, &dir, journal)?;
-        Ok(DemoNode { name, port, dir, child, ended: false })
+        Ok(DemoNode { name, port, dir, log_begin, child, ended: false })
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -87,7 +90,8 @@ impl DemoNode {
         let mut client = client.with_patience(Duration::from_secs(5));
         for _ in 0..READY_LOOKS {
             let ready = client.call(&Request::get("/health/ready?for=writes", &[]));
-            if ready.is_ok_and(|answer| answer.head.status == 200) {
+            // The answer may be that of another program, which took the port first.
+            if ready.is_ok_and(|answer| answer.head.status == 200) && self.says_it_listens() {
                 return Ok(());
             }
             if let NodeEnd::JustNow(how) = self.has_ended() {
@@ -98,6 +102,13 @@ impl DemoNode {
             }
         }
         Err(self.failed("is not ready after a minute"))
+    }
+
+    /// Whether its log says that it listens.
+    fn says_it_listens(&self) -> bool {
+        let log = fs::read(log_file(&self.dir)).unwrap_or_default();
+        let since = log.get(self.log_begin..).unwrap_or_default();
+        String::from_utf8_lossy(since).contains("wellspring listens")
     }
 
     /// Whether it has ended; how, only once.
