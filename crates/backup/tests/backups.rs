@@ -879,7 +879,7 @@ fn the_newest_backup_of_a_server_is_not_that_of_another_in_the_same_place() {
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    remove(&mut store, &[others.name.clone()]).unwrap();
+    remove(&mut store, std::slice::from_ref(&others.name)).unwrap();
     assert_eq!(catalog::newest(&mut store).unwrap(), newer);
     fs::write(place.path().join(format!("backups/{}.json", newer.name)), b"{").unwrap();
     assert!(catalog::may_have(&mut store, &["0000000000000001".to_owned()]).unwrap());

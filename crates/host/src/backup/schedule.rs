@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::known_place::KnownPlace;
-use super::{Backups, Counts, lost_ends, source};
+use super::{Backups, lost_ends, source};
 use crate::names::SYSTEM_LOG;
 use crate::node::Node;
 use std::sync::Arc;
@@ -237,6 +237,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Counts;
     use super::*;
     use crate::config::HostConfig;
     use std::fs;
