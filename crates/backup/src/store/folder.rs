@@ -28,8 +28,8 @@ impl FolderStore {
     /// The folder for writing, created if necessary. Locked against other writers.
     ///
     /// # Errors
-    /// [`BackupError::Busy`] if another process writes to it; [`BackupError::Unfit`] for a folder of
-    /// a server; or an error of the file system.
+    /// [`BackupError::Busy`] if another process writes to it; [`BackupError::Unfit`] for a folder
+    /// of a server; or an error of the file system.
     pub fn create(dir: &Path) -> Outcome<FolderStore> {
         let shown = dir.display();
         if dir.as_os_str().is_empty() {
