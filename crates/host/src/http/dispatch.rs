@@ -64,9 +64,9 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
             response.position = response.position.or_else(|| Some(log.head()));
         }
         // After the answer: the request may have made the log.
-        let named = || exchange.tells_of_named_log.then(|| host.node.get(&exchange.log_name));
-        let log = exchange.log.clone().or_else(|| named().flatten());
-        if let Some(history) = log.and_then(|log| log.history()) {
+        let named = exchange.tells_of_named_log.then(|| host.node.get(&exchange.log_name));
+        let log = exchange.log.as_ref().or(named.as_ref().and_then(Option::as_ref));
+        if let Some(history) = log.and_then(wellspring_log::Log::history) {
             response = response.with(history::HEADER, history.to_string());
         }
     }
