@@ -51,7 +51,8 @@ pub(crate) const EXIT_CODES: [(u8, &str); 12] = [
     ),
     (
         Code::Usage as u8,
-        "usage: an unknown flag, a wrong value, or a log, account or key that does not exist (HTTP 404)",
+        "usage: an unknown flag, a wrong value (also if the server refuses it), or a log, account or \
+         key that does not exist (HTTP 404)",
     ),
     (Code::Data as u8, "the input data is invalid (HTTP 400, 413, 422)"),
     (Code::NoInput as u8, "an input file or folder cannot be opened"),

@@ -71,6 +71,14 @@ pub(crate) fn stop_flag() -> Arc<AtomicBool> {
     stop
 }
 
+/// From now on a write beyond a limit on file sizes (`ulimit -f`) fails like one on a full disk; it
+/// would end the process without a word.
+pub(crate) fn survive_file_limit() {
+    /// `SIGXFSZ`, the same on all of Linux' common architectures.
+    const FILE_SIZE_LIMIT: i32 = 25;
+    let _ = listen(&[SignalKind::from_raw(FILE_SIZE_LIMIT)], || ControlFlow::Continue(()));
+}
+
 /// Calls `on_signal` for every signal of these kinds, on a thread of its own, until it breaks off.
 /// Returns when it listens: what came before would end the process unheard.
 ///

@@ -120,6 +120,7 @@ impl Tool {
 /// Runs one tool to its end. A failure has been reported on standard error, with the place where a
 /// wrong flag was given.
 pub fn run(tool: Tool, origins: &Origins) -> ExitCode {
+    interrupt::survive_file_limit();
     let done = match tool {
         Tool::Import(args) => import::run(&args),
         Tool::Export(args) => export::run(&args),

@@ -58,9 +58,9 @@ impl Format {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Exports the events that the log held when the export began. FILE is written as FILE.part and renamed \
-when it is complete. If the connection breaks, the export fails and says where to continue (--after); \
-then, and after Ctrl-C, no file is left behind. The last line says up to which position of which \
-history the export goes, for the next one (--after).
+when it is complete; meanwhile a second export to FILE is refused. If the connection breaks, the \
+export fails and says where to continue (--after); then, and after Ctrl-C, no file is left behind. The \
+last line says up to which position of which history the export goes, for the next one (--after).
 
 NDJSON and CloudEvents can be imported again as they are: types, tags, payloads, ids, metadata and \
 times. Line breaks between the tokens of a JSON payload become spaces. CSV and Parquet are one-way.

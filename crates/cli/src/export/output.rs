@@ -2,8 +2,9 @@
 
 use crate::exit::{Code, Failure};
 use flate2::write::GzEncoder;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The path of an export, symbolic links resolved. The file is renamed to it when it is complete,
@@ -35,6 +36,39 @@ pub(super) struct Output {
     name: String,
     /// Its name while it is written, and then.
     pub(super) rename: Option<(PathBuf, PathBuf)>,
+    /// Locks the file until it has its name.
+    _lock: Option<File>,
+}
+
+/// Creates the file that an export writes and locks it, so that two exports of one name do not
+/// write into each other's.
+fn create_alone(part: &Path, name: &str) -> Result<File, Failure> {
+    let failed = |error| Failure::new(Code::Io, format!("cannot write {name}: {error}"));
+    loop {
+        let mut options = File::options();
+        let file = options.create(true).truncate(false).write(true).open(part).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::new(
+                    Code::Unavailable,
+                    format!(
+                        "another export is writing {name}; wait for it, or name another file (-o)"
+                    ),
+                ));
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(_)) => {}
+        }
+        // The one before may have renamed or removed it between the two.
+        let locked = file.metadata().map_err(failed)?;
+        let is_there = fs::metadata(part)
+            .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()));
+        if is_there {
+            file.set_len(0).map_err(failed)?;
+            return Ok(file);
+        }
+    }
 }
 
 /// A place for bytes that can be made durable.
@@ -84,15 +118,16 @@ impl Output {
     pub(super) fn open(path: Option<&Path>) -> Result<Output, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let writer = Box::new(Standard(BufWriter::with_capacity(1 << 16, io::stdout())));
-            return Ok(Output { writer, name: "standard output".to_owned(), rename: None });
+            let name = "standard output".to_owned();
+            return Ok(Output { writer, name, rename: None, _lock: None });
         };
         let name = path.display().to_string();
         let path = place_of(path)?;
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
-        let file = File::create(&part)
-            .map_err(|error| Failure::new(Code::Io, format!("cannot write {name}: {error}")))?;
+        let file = create_alone(&part, &name)?;
+        let lock = file.try_clone().map_err(|error| Failure::output(&name, &error))?;
         let file = BufWriter::with_capacity(1 << 18, file);
         let writer: Box<dyn Finish> =
             if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")) {
@@ -100,7 +135,7 @@ impl Output {
             } else {
                 Box::new(Plain(file))
             };
-        Ok(Output { writer, name, rename: Some((part, path)) })
+        Ok(Output { writer, name, rename: Some((part, path)), _lock: Some(lock) })
     }
 
     /// The bytes' way out.
@@ -116,14 +151,16 @@ impl Output {
 
     /// Writes what is left and gives the file its name.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
-        let rename = self.rename.take();
         let writer =
             std::mem::replace(&mut self.writer, Box::new(Standard(BufWriter::new(io::stdout()))));
-        let done = writer.finish().and_then(|()| match &rename {
+        let done = writer.finish().and_then(|()| match &self.rename {
             Some((part, whole)) => fs::rename(part, whole),
             None => Ok(()),
         });
-        done.map_err(|error| Failure::output(&self.name, &error))
+        done.map_err(|error| Failure::output(&self.name, &error))?;
+        // The name while it was written is free, and may be another export's by now.
+        self.rename = None;
+        Ok(())
     }
 }
 
@@ -168,5 +205,48 @@ mod tests {
         // Standard output.
         assert!(Output::open(Some(Path::new("-"))).unwrap().rename.is_none());
         assert!(!Path::new("-").exists());
+    }
+
+    #[test]
+    fn of_two_exports_to_one_file_at_once_one_is_refused_and_the_other_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("all.ndjson");
+        let mut first = Output::open(Some(&path)).unwrap();
+        first.write(b"of the first").unwrap();
+        let refused = Output::open(Some(&path)).map(drop).unwrap_err();
+        assert_eq!(refused.code, Code::Unavailable, "{}", refused.message);
+        assert!(refused.message.contains("another export is writing"), "{}", refused.message);
+        first.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "of the first");
+        // What a killed one has left is written over.
+        fs::write(dir.path().join("all.ndjson.part"), "longer than what comes").unwrap();
+        let mut next = Output::open(Some(&path)).unwrap();
+        next.write(b"next").unwrap();
+        next.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "next");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn exports_in_turn_never_mix() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("all.ndjson");
+        std::thread::scope(|scope| {
+            for letter in [b'a', b'b', b'c'] {
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let Ok(mut output) = Output::open(Some(path)) else { continue };
+                        output.write(&vec![letter; 1 + round]).unwrap();
+                        // Half of them are given up.
+                        if round % 2 == 0 {
+                            output.finish().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        let whole = fs::read(path).unwrap();
+        assert!(whole.iter().all(|byte| *byte == whole[0]), "{whole:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

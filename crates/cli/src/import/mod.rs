@@ -77,8 +77,8 @@ impl RecordedAt {
 /// What `wellspring import` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-NDJSON has one event per line in Wellspring's form: type and data, and optionally tags, id and \
-metadata. Convert other forms first, for example with jq:
+NDJSON has one event per line in Wellspring's form, or one array of them: type and data, and \
+optionally tags, id and metadata. Convert other forms first, for example with jq:
   {\"type\":\"OrderPlaced\",\"tags\":[\"customer:7\"],\"data\":{\"total\":12.5}}
 
 Events keep the order of the file; equal rows are separate events.

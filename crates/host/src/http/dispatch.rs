@@ -59,9 +59,14 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
         // Without chunked framing a truncated stream looks like a complete one.
         response = problem::NEEDS_HTTP_11.because("use HTTP/1.1 or HTTP/2 for this route").into();
     }
-    if let (Some(log), ReflectedPosition::TheLog) = (&exchange.log, response.reflects) {
-        response.position = response.position.or_else(|| Some(log.head()));
-        if let Some(history) = log.history() {
+    if response.reflects == ReflectedPosition::TheLog {
+        if let Some(log) = &exchange.log {
+            response.position = response.position.or_else(|| Some(log.head()));
+        }
+        // After the answer: the request may have made the log.
+        let named = exchange.tells_of_named_log.then(|| host.node.get(&exchange.log_name));
+        let log = exchange.log.as_ref().or(named.as_ref().and_then(Option::as_ref));
+        if let Some(history) = log.and_then(wellspring_log::Log::history) {
             response = response.with(history::HEADER, history.to_string());
         }
     }
@@ -118,6 +123,12 @@ async fn run(
     exchange.log_name = log_of(route, &request).map_or(Cow::Borrowed(""), kept);
     // What everyone may ask shows neither the head nor the history of a log.
     exchange.log = request.log.clone().filter(|_| route.needs != Needs::Public);
+    // Both only after the gate.
+    let is_admitted = match &prepared {
+        Ok(()) => true,
+        Err(problem) => std::ptr::eq(problem.kind, &problem::ANOTHER_HISTORY),
+    };
+    exchange.tells_of_named_log = is_admitted && route.scope == Scope::Node;
     exchange.principal = Some(Arc::clone(&request.principal));
     exchange.shows_credentials = is_unknown && credentials::are_shown(&request.headers);
     exchange.payer = request.payer.clone();

@@ -30,6 +30,8 @@ pub(super) struct Exchange {
     pub(super) log_name: Cow<'static, str>,
     /// Its log, if that exists.
     pub(super) log: Option<Log>,
+    /// Whether the answer is about the log of that name as a whole, to a caller who may see it.
+    pub(super) tells_of_named_log: bool,
     /// The admitted caller, once the gate has decided.
     pub(super) principal: Option<Arc<Principal>>,
     /// Whether it was refused although it has credentials.
@@ -54,6 +56,7 @@ impl Exchange {
             route: host.routes.no_name(),
             log_name: Cow::Borrowed(""),
             log: None,
+            tells_of_named_log: false,
             principal: None,
             shows_credentials: false,
             payer: Payer::default(),

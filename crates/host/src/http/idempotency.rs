@@ -5,7 +5,7 @@
 //! - with accounts, the name is the account's and a digest of the key. No account can make
 //!   another's;
 //! - a bulk puts `#` and the number of each batch behind its name, and no name of a single request
-//!   holds a `#`: a key that does is kept as a digest;
+//!   holds a `#`: a key that does is kept as a digest, and so is one that leaves a bulk no room;
 //! - otherwise, on an open server, the key is its own name, as it always was.
 
 use crate::http::Request;
@@ -38,11 +38,7 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
     let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let limit = match key_use {
-        KeyUse::Request => limits::MAX_REQUEST_KEY_BYTES,
-        KeyUse::Batches => limits::MAX_REQUEST_KEY_BYTES - BATCH_SUFFIX_BYTES,
-    };
-    check_text(&key, limit)
+    check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
         .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
     let account = request.principal.account().map(|account| account.as_str());
     Ok(Some(stored_name(account, key, key_use)))
@@ -64,11 +60,14 @@ pub fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + '
 }
 
 fn stored_name(account: Option<&str>, key: String, key_use: KeyUse) -> String {
+    let needs_digest = key.starts_with(DIGESTED)
+        || match key_use {
+            KeyUse::Request => key.contains('#'),
+            KeyUse::Batches => key.len() + BATCH_SUFFIX_BYTES > limits::MAX_REQUEST_KEY_BYTES,
+        };
     let name = match account {
         Some(account) => format!("{account}:{}", digest_of(account, &key)),
-        None if key.starts_with(DIGESTED) || (key_use == KeyUse::Request && key.contains('#')) => {
-            format!("{DIGESTED}{}", digest_of("", &key))
-        }
+        None if needs_digest => format!("{DIGESTED}{}", digest_of("", &key)),
         None => return key,
     };
     assert!(name.len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES, "{name}");
@@ -104,6 +103,11 @@ mod tests {
         // No client can forge another's key.
         assert_ne!(name("bob", &names[1], KeyUse::Request), names[1]);
         assert_eq!(name("ann", "order-7", KeyUse::Request), names[1]);
+        // A bulk that is asked to use the longest keys has room for the numbers of its batches.
+        let longest = |last: &str| name("", &format!("{}{last}", "k".repeat(254)), KeyUse::Batches);
+        assert!(longest("a").len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES);
+        assert_ne!(longest("a"), longest("b"));
+        assert_eq!(name("", &"k".repeat(240), KeyUse::Batches), "k".repeat(240), "as it was");
         let longest = name(&"a".repeat(64), &"k".repeat(255), KeyUse::Request);
         assert!(longest.len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES);
     }

@@ -68,6 +68,8 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
         ("GET", "/v1/events", &Value::Null, 200),
         ("GET", "/v1/events/1", &Value::Null, 200),
         ("GET", "/v1/types", &Value::Null, 200),
+        ("GET", "/v1/logs/main", &Value::Null, 200),
+        ("PUT", "/v1/logs/main", &Value::Null, 200),
         ("POST", "/v1/query", &query, 200),
         ("POST", "/v1/project", &projection, 200),
         ("POST", "/v1/append", &event, 200),
@@ -79,6 +81,7 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
         assert_eq!(problem["type"], "/problems/another-history", "{path}: {problem}");
         assert_eq!(problem["history"], known.as_str(), "{path}: {problem}");
         assert!(problem["head"].is_u64(), "{path}: {problem}");
+        assert_eq!(refused.header("wellspring-history"), Some(known.as_str()), "{path}");
         let head = problem["head"].as_u64();
         let headers = [("Wellspring-History", known.as_str())];
         let answer = call(&mut client, method, path, &headers, body);
@@ -90,6 +93,11 @@ fn every_answer_about_a_log_names_its_history_and_a_request_of_another_is_refuse
             assert_eq!(answer.header("wellspring-history"), Some(known.as_str()), "{path}");
         }
     }
+    let made = call(&mut client, "PUT", "/v1/logs/new", &[], &Value::Null);
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(made.header("wellspring-history"), Some(&*history(&mut client, "new")));
+    let absent = client.get("/v1/logs/absent").unwrap();
+    assert_eq!((absent.status, absent.header("wellspring-history")), (404, None));
     let document = client.get("/openapi.json").unwrap().expect(200);
     let parameters = document["paths"]["/v1/events"]["get"]["parameters"].as_array().unwrap();
     assert!(parameters.iter().any(|parameter| parameter["name"] == "Wellspring-History"));

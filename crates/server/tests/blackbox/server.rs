@@ -23,7 +23,7 @@ pub struct Server {
 }
 
 /// What a server's log tells of it.
-enum Told {
+enum LogEvent {
     Listens,
     /// Nothing more.
     Ended,
@@ -116,7 +116,7 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(20);
         // Not before it says so itself: on a port that was free a moment ago, the server of
         // another test may listen by now, and answer.
-        if !matches!(told.recv_timeout(Duration::from_secs(20)), Ok(Told::Listens)) {
+        if !matches!(told.recv_timeout(Duration::from_secs(20)), Ok(LogEvent::Listens)) {
             // Its end, unless the test has its log written elsewhere.
             let end = Instant::now() + Duration::from_secs(1);
             while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
@@ -141,21 +141,21 @@ impl Server {
     }
 
     /// Reads the child's log for as long as it lives, otherwise it would block.
-    fn keep_log(&mut self) -> Receiver<Told> {
+    fn keep_log(&mut self) -> Receiver<LogEvent> {
         let stderr = self.child.stderr.take().expect("piped");
         let (tell, told) = std::sync::mpsc::channel();
         let kept = Arc::clone(&self.lines);
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 if line.contains("wellspring listens") {
-                    let _ = tell.send(Told::Listens);
+                    let _ = tell.send(LogEvent::Listens);
                 }
                 let mut lines = kept.lock().unwrap();
                 if lines.len() < 200 {
                     lines.push(line);
                 }
             }
-            let _ = tell.send(Told::Ended);
+            let _ = tell.send(LogEvent::Ended);
         });
         told
     }

@@ -3,6 +3,7 @@
 use crate::closed::{Closed, PASSWORD};
 use crate::server::Server;
 use crate::user_cli::{ProgramOutput, program};
+use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -136,6 +137,25 @@ fn an_export_that_is_given_up_leaves_nothing_behind() {
     ProgramOutput::of(child.wait_with_output().unwrap()).failed(130, "no file was written");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     serve.join().unwrap();
+}
+
+#[test]
+fn an_export_beyond_a_limit_on_file_sizes_fails_like_one_on_a_full_disk() {
+    let server = Server::start();
+    let events: Vec<Value> =
+        (0..200).map(|n| json!({"type": "T", "tags": [], "data": "x".repeat(n)})).collect();
+    server.client().post("/v1/append", &json!({"events": events})).unwrap().expect(200);
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("all.ndjson");
+    let run = format!(
+        "ulimit -f 2; exec {} export --url {} -o {}",
+        env!("CARGO_BIN_EXE_wellspring"),
+        server.url(),
+        out.display()
+    );
+    let output = Command::new("sh").args(["-c", &run]).output().unwrap();
+    ProgramOutput::of(output).failed(74, "File too large");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]
