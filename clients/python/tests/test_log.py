@@ -204,6 +204,8 @@ class Logs(unittest.TestCase):
         self.assertIsNone(log.decide(highest, lambda states: []))
         with self.assertRaises(ZeroDivisionError):
             log.decide(highest, lambda states: 1 // 0)
+        with self.assertRaisesRegex(TypeError, "must be a list of NewEvent"):
+            log.decide(highest, lambda states: NewEvent("Numbered"))
 
     def test_a_projection_comes_with_the_condition_that_protects_it(self) -> None:
         log = fresh_log()

@@ -347,7 +347,7 @@ export class Log {
     const backoff = new Backoff(options.policy ?? DECISIONS);
     for (;;) {
       const known = await this.project<S>(projections);
-      const events = [...((await decision(known.states)) ?? [])];
+      const events = [...listed((await decision(known.states)) ?? [])];
       if (events.length === 0) {
         return undefined;
       }

@@ -196,6 +196,8 @@ test("eight clients decide at once, and no number is used twice", async () => {
     throw new EvalError("a rule");
   });
   await assert.rejects(refusing, EvalError);
+  const one = log.decide(highest, () => ({ type: "Numbered" }) as never);
+  await assert.rejects(one, /^TypeError: events must be a list of events$/);
 });
 
 test("a projection comes with the condition that protects it", async () => {

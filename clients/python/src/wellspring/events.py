@@ -166,11 +166,16 @@ def texts(given: Iterable[str], name: str) -> list[str]:
     return list(given)
 
 
+def listed(events: Iterable[NewEvent]) -> Iterable[NewEvent]:
+    """What can be gone through; a TypeError says that it is no list of events."""
+    if isinstance(events, (NewEvent, str, bytes, Mapping)) or not isinstance(events, Iterable):
+        raise TypeError(f"events must be a list of NewEvent, not one {type(events).__name__}")
+    return events
+
+
 def events_json(events: Iterable[NewEvent]) -> Iterator[dict[str, Any]]:
     """Events as the server takes them; a TypeError names what is none."""
-    if isinstance(events, (NewEvent, str, bytes, Mapping)):
-        raise TypeError(f"events must be a list of NewEvent, not one {type(events).__name__}")
-    for index, event in enumerate(events):
+    for index, event in enumerate(listed(events)):
         if not isinstance(event, NewEvent):
             kind = type(event).__name__
             raise TypeError(f"events[{index}] is of type {kind}; make it a NewEvent(type, data, …)")

@@ -27,6 +27,7 @@ from .events import (
     Projection,
     Query,
     events_json,
+    listed,
     texts,
 )
 from .forks import on_fork
@@ -356,7 +357,7 @@ class Log:
         backoff = Backoff(policy)
         while True:
             known = self.project(projections)
-            events = list(decision(known.states) or ())
+            events = list(listed(decision(known.states) or ()))
             if not events:
                 return None
             try:
