@@ -178,7 +178,8 @@ export class Transport {
       const type = mediaTypeOf(response.headers);
       if (type !== "text/event-stream") {
         controller.abort();
-        const message = `${this.url}: the answer is of ${type ? `type ${type}` : "no type"}, not a stream of events`;
+        const kind = type === "" ? "no type" : `type ${type}`;
+        const message = `${this.url}: the answer is of ${kind}, not a stream of events`;
         throw new ServerFault(message, { status: 200, headers: response.headers });
       }
       return response;

@@ -74,8 +74,10 @@ test("a problem that is cut is not taken for another", async () => {
 });
 
 test("a history has sixteen digits", async () => {
-  const told = (history: string, position: string) =>
-    jsonAnswer(200, { head: 1 }, { "Wellspring-History": history, "Wellspring-Position": position });
+  const told = (history: string, position: string) => {
+    const headers = { "Wellspring-History": history, "Wellspring-Position": position };
+    return jsonAnswer(200, { head: 1 }, headers);
+  };
   const [odd, other] = [told("00000000", "x"), told("b".repeat(16), "many")];
   const left = [odd, told(HISTORY, "1"), odd, other];
   await withFake(() => left.shift()!, async (fake) => {
