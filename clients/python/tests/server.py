@@ -232,3 +232,37 @@ class FakeLog:
         more = len(page) < len(events)
         found = {"events": page, "head": self.head, "next": page[-1]["position"] if more else None}
         return json_answer(200, found, **told)
+
+
+class RawServer:
+    """Answers each connection with the next bytes of a list, the last for ever, and closes it."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.connections = 0
+        self._answers = answers
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            answer = self._answers[min(self.connections, len(self._answers) - 1)]
+            self.connections += 1
+            with sock, sock.makefile("rb") as received:
+                length = 0
+                while (line := received.readline().lower()) not in (b"\r\n", b""):
+                    if line.startswith(b"content-length:"):
+                        length = int(line.partition(b":")[2])
+                received.read(length)
+                sock.sendall(answer)
+
+    def __enter__(self) -> RawServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()

@@ -1,5 +1,6 @@
 """Accounts and TLS."""
 
+import os
 import ssl
 import subprocess
 import tempfile
@@ -51,6 +52,17 @@ class Access(unittest.TestCase):
             self.assertEqual(next(followed).position, 1)
             threading.Timer(0.1, followed.close).start()
             self.assertEqual([event.position for event in followed], [2])
+        if hasattr(os, "fork"):
+            # The child closes its copies of the connections, and the parent goes on.
+            once = Client(url, basic=("ann", PASSWORD), ca=ca, retry=NO_RETRY).log("orders")
+            once.head()
+            for _ in range(3):
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if once.head().position == 2 else 1)
+                self.assertEqual(once.head().position, 2)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                self.assertEqual(once.head().position, 2)
         with self.assertRaises(Forbidden):
             rita.append([NewEvent("A")])
         for stranger in (Client(url, ca=ca), Client(url, token="wsk_nonsense", ca=ca)):

@@ -1,9 +1,11 @@
 """Against the real binary that clients/test has started."""
 
+import decimal
 import itertools
 import random
 import threading
 import unittest
+import urllib.request
 import uuid
 
 from server import URL, fresh_log
@@ -128,7 +130,10 @@ class Logs(unittest.TestCase):
         self.assertEqual((caught.exception.status, caught.exception.limit), (413, 1000))
         with self.assertRaises(Invalid) as caught:
             log.append_bulk([NewEvent("A")] * 10_500 + [NewEvent("")] + [NewEvent("A")])
-        self.assertEqual(caught.exception.line, 10_501)
+        error = caught.exception
+        self.assertEqual((error.line, error.problem["durable_lines"]), (10_501, 10_500))
+        self.assertTrue(error.detail.startswith("line 10501: "), error.detail)
+        self.assertIn("line 10501: ", str(error))
         self.assertEqual(log.head().position, 10_500)
         with self.assertRaises(ValueError):
             log.append([NewEvent("A", float("nan"))])
@@ -157,7 +162,30 @@ class Logs(unittest.TestCase):
         self.assertFalse(done.replayed)
         self.assertTrue(log.append_bulk(events, key="b").replayed)
         self.assertEqual(log.append_bulk([], key="c").events, 0)
-        self.assertEqual(log.head().position, 12_002)
+        self.assertFalse(log.append([NewEvent("Long")], key="k" * 255).replayed)
+        self.assertEqual(log.append_bulk([NewEvent("Long")] * 10_001, key="k" * 230).last, 22_004)
+        self.assertEqual(log.head().position, 22_004)
+
+    def test_no_number_makes_an_event_unreadable(self) -> None:
+        log = fresh_log()
+        digits = "7" * 5000
+        numbers = [digits, f"-{digits}", f'{{"n":[{digits}]}}', "1e999", "42"]
+        lines = "".join(f'{{"type":"N","data":{number}}}\n' for number in numbers)
+        request = urllib.request.Request(
+            f"{URL}/v1/logs/{log.name}/append",
+            lines.encode(),
+            {"Content-Type": "application/x-ndjson"},
+        )
+        urllib.request.urlopen(request).close()
+        large = decimal.Decimal(digits)
+        expected = [large, large.copy_negate(), {"n": [large]}, float("inf"), 42]
+        self.assertEqual([event.data for event in log.read()], expected)
+        with log.subscribe() as followed:
+            self.assertEqual([e.data for e in itertools.islice(followed, 5)], expected)
+        self.assertEqual(str(log.event(1).data), digits)
+        last = {"x": projection({"last": ""}, ["N"])}
+        self.assertEqual(log.project(last).states, {"x": 42})
+        self.assertIs(type(log.project(last).states["x"]), int)
 
     def test_eight_threads_decide_and_no_number_is_used_twice(self) -> None:
         log = fresh_log()
@@ -176,6 +204,8 @@ class Logs(unittest.TestCase):
         self.assertIsNone(log.decide(highest, lambda states: []))
         with self.assertRaises(ZeroDivisionError):
             log.decide(highest, lambda states: 1 // 0)
+        with self.assertRaisesRegex(TypeError, "must be a list of NewEvent"):
+            log.decide(highest, lambda states: NewEvent("Numbered"))
 
     def test_a_projection_comes_with_the_condition_that_protects_it(self) -> None:
         log = fresh_log()

@@ -76,6 +76,61 @@ class Transports(unittest.TestCase):
                 log.head()
             self.assertEqual(len(server.requests), 8)
 
+    def test_an_answer_of_a_gateway_leaves_a_change_in_doubt(self) -> None:
+        gateways = [
+            (status, {"Content-Type": "text/html"}, b"<h1>Gateway</h1>")
+            for status in (408, 500, 502, 503, 504, 520)
+        ]
+        gateways.append(json_answer(502, {"type": "about:blank", "detail": "not ours"}))
+        gateways.append(json_answer(504, {"message": "Endpoint request timed out"}))
+        for gateway in gateways:
+            with FakeServer(in_turn(gateway)) as server:
+                client = Client(server.url, retry=QUICK)
+                log = client.log("x")
+                with self.assertRaises(OutcomeUnknown) as caught:
+                    log.append([NewEvent("A")], key="mine")
+                told = (caught.exception.key, caught.exception.status)
+                self.assertEqual(told, ("mine", gateway[0]))
+                self.assertIn("may have been done", str(caught.exception))
+                self.assertEqual(len(server.requests), 5)
+                with self.assertRaises(OutcomeUnknown):
+                    log.create()
+                self.assertEqual(len(server.requests), 10)
+                for action in (
+                    lambda: log.ingest(1),
+                    log.drop,
+                    lambda: log.acquire_lease("x", 1),
+                    lambda: client.links.delete("a"),
+                ):
+                    with self.assertRaises(OutcomeUnknown):
+                        action()
+                self.assertEqual(len(server.requests), 14, "what is not safe is sent once")
+            with FakeServer(in_turn(gateway, json_answer(200, DONE))) as server:
+                log = Client(server.url, retry=QUICK).log("x")
+                self.assertEqual(log.append([NewEvent("A")]).last, 1)
+        for status, kind, attempts in ((503, Unavailable, 5), (502, Unavailable, 5),
+                                       (504, Unavailable, 5), (500, ServerFault, 1)):  # fmt: skip
+            with FakeServer(in_turn((status, {}, b"<h1>Gateway</h1>"))) as server:
+                with self.assertRaises(kind):
+                    Client(server.url, retry=QUICK).log("x").head()
+                self.assertEqual(len(server.requests), attempts)
+
+    def test_only_a_judgement_of_the_server_settles_a_doubt(self) -> None:
+        for status, slug, kind in (
+            (401, "unauthenticated", OutcomeUnknown),
+            (403, "forbidden", OutcomeUnknown),
+            (503, "detached", OutcomeUnknown),
+            (422, "idempotency-key-reused", Invalid),
+            (404, "log-not-found", NotFound),
+        ):
+            with FakeServer(in_turn(None, problem(status, slug))) as server:
+                with self.assertRaises(kind) as caught:
+                    Client(server.url, retry=QUICK).log("x").append([NewEvent("A")])
+                self.assertEqual((type(caught.exception), len(server.requests)), (kind, 2))
+        with FakeServer(in_turn(None, (404, {}, b"no backend"))) as server:
+            with self.assertRaises(OutcomeUnknown):
+                Client(server.url, retry=QUICK).log("x").append([NewEvent("A")])
+
     def test_retry_after_is_honoured_and_time_is_bounded(self) -> None:
         busy = json_answer(503, {"type": "/problems/overloaded", "retry": 1}, Retry_After="1")
         with FakeServer(in_turn(busy, json_answer(200, {"head": 5}))) as server:
@@ -199,6 +254,35 @@ class Transports(unittest.TestCase):
         with FakeServer(in_turn(problem(401, "unauthenticated"))) as server:
             with self.assertRaises(Unauthenticated):
                 next(Client(server.url, retry=QUICK).log("x").subscribe())
+
+    def test_a_subscription_ends_at_an_answer_that_is_no_stream(self) -> None:
+        for answer in (
+            (200, {"Content-Type": "text/html"}, b"<html>hi</html>"),
+            (200, {}, b"hi"),
+            json_answer(200, {}),
+        ):
+            with FakeServer(in_turn(answer)) as server:
+                for give_up_after_s in (None, 60.0):
+                    log = Client(server.url, retry=QUICK).log("x")
+                    with self.assertRaises(ServerFault) as caught:
+                        next(log.subscribe(give_up_after_s=give_up_after_s))
+                    self.assertIn("not a stream of events", str(caught.exception))
+                self.assertEqual(len(server.requests), 2)
+
+    def test_only_comments_and_messages_are_signs_of_life(self) -> None:
+        headers = {"Content-Type": "text/event-stream; charset=utf-8"}
+        begun_s = time.monotonic()
+        with FakeServer(in_turn((200, headers, [b"data: begun\n"]))) as server:
+            log = Client(server.url, retry=QUICK).log("x")
+            with self.assertRaises(Unavailable):
+                next(log.subscribe(give_up_after_s=0.3))
+        self.assertLess(time.monotonic() - begun_s, 5)
+        position = b'event: position\nid: 9\ndata: {"position":9}\n\n'
+        for sign in (b": heartbeat\n", position):
+            with FakeServer(in_turn((200, headers, [sign]))) as server:
+                followed = Client(server.url, retry=QUICK).log("x").subscribe(give_up_after_s=0.3)
+                threading.Timer(1.0, followed.close).start()
+                self.assertEqual(list(followed), [])
 
     def test_what_follows_a_broken_message_is_not_handed_out(self) -> None:
         broken = b'id: 1\ndata: {"position\n\nid: 2\ndata: {"position":2,"type":"T"}\n\n'

@@ -5,6 +5,7 @@ import { Log } from "./log.js";
 import { DEFAULT_RETRY, type RetryPolicy } from "./retry.js";
 import { Session } from "./session.js";
 import { type Credentials, Transport } from "./transport.js";
+import { member } from "./wire.js";
 
 /** Credentials (one of `token`, `key`, `basic`) and settings. */
 export interface ClientOptions extends Credentials {
@@ -43,7 +44,7 @@ export class Client {
   /** The names of the logs that this client may read. */
   async logs(): Promise<string[]> {
     const answer = await this.#transport.exchange({ method: "GET", path: "/v1/logs" });
-    return answer.json().logs.map((log: { name: string }) => log.name);
+    return member(answer.json(), "logs", "array").map((log) => member(log, "name", "string"));
   }
 
   /** The short links of the server. */

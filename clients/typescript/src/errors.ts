@@ -167,19 +167,58 @@ const BY_STATUS: Record<number, ErrorClass> = {
   503: Unavailable,
   504: Unavailable,
 };
+const JUDGEMENTS: readonly ErrorClass[] = [
+  AnotherHistory,
+  ConditionFailed,
+  Conflict,
+  Invalid,
+  LeaseHeld,
+  LeaseLost,
+  NotFound,
+];
 
-/** The error that an unsuccessful answer stands for. */
-export function errorOf(status: number, headers: Headers, body: string): WellspringError {
+/** The error that an unsuccessful answer to a request stands for. */
+export function errorOf(
+  status: number,
+  headers: Headers,
+  body: string,
+  changes: boolean,
+): WellspringError {
   const problem = problemOf(body);
-  const slug = String(problem["type"] ?? "").split("/").pop() ?? "";
-  const client = status >= 400 && status < 500;
-  let kind = BY_TYPE[slug] ?? BY_STATUS[status] ?? (client ? Invalid : ServerFault);
-  if (kind === Unavailable && problem["retry"] === "no") {
-    kind = ServerFault; // Waiting does not help.
+  let kind = kindOf(status, problem);
+  let message = messageOf(status, problem);
+  if (changes && (status >= 500 || status === 408) && !isOfServer(problem)) {
+    // A gateway does not know how far the server had come.
+    kind = OutcomeUnknown;
+    message = `not an answer of Wellspring, and the request may have been done: ${message}`;
   }
-  const title = `${status} ${problem["title"] ?? ""}`.trim();
-  const message = [title, problem["detail"]].filter(Boolean).join(": ");
   return new kind(message, { status, problem, headers });
+}
+
+/** Has an error of a part of a bulk, after this many lines, speak of the whole. */
+export function moveLines(error: WellspringError, lines: number): void {
+  const { problem, message, detail } = error;
+  const line = problem["line"];
+  for (const counted of ["line", "durable_lines", "durable_events"]) {
+    const count = problem[counted];
+    if (typeof count === "number") {
+      problem[counted] = count + lines;
+    }
+  }
+  const prefix = `line ${line}:`;
+  if (typeof line === "number" && detail.startsWith(prefix)) {
+    problem["detail"] = `line ${line + lines}:${detail.slice(prefix.length)}`;
+    error.message = messageOf(error.status, problem);
+    error.stack = error.stack?.replace(message, () => error.message) ?? "";
+  }
+}
+
+/**
+ * Whether an answer also says what became of earlier attempts at the same request: the server has
+ * judged the request itself, and not only who sends it, or when.
+ */
+export function settlesDoubt(error: WellspringError): boolean {
+  return JUDGEMENTS.some((kind) => error instanceof kind) && isOfServer(error.problem);
 }
 
 /** Whether the same request may succeed a moment later. */
@@ -188,6 +227,23 @@ export function isTemporary(error: WellspringError): boolean {
     return true;
   }
   return error instanceof ServerFault && error.retry !== undefined && error.retry !== "no";
+}
+
+function kindOf(status: number, problem: Record<string, unknown>): ErrorClass {
+  const slug = String(problem["type"] ?? "").split("/").pop() ?? "";
+  const isClientError = status >= 400 && status < 500;
+  const kind = BY_TYPE[slug] ?? BY_STATUS[status] ?? (isClientError ? Invalid : ServerFault);
+  // Waiting does not always help.
+  return kind === Unavailable && problem["retry"] === "no" ? ServerFault : kind;
+}
+
+function messageOf(status: number | undefined, problem: Record<string, unknown>): string {
+  const title = `${status ?? ""} ${problem["title"] ?? ""}`.trim();
+  return [title, problem["detail"]].filter(Boolean).join(": ");
+}
+
+function isOfServer(problem: Record<string, unknown>): boolean {
+  return String(problem["type"] ?? "").includes("/problems/");
 }
 
 function problemOf(body: string): Record<string, unknown> {

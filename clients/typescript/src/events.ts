@@ -1,6 +1,8 @@
 /** Events, and the words of a request: queries, conditions and projections, as on the wire. */
 
 import { Cursor } from "./cursor.js";
+import { ServerFault } from "./errors.js";
+import { isBytes, member, texts } from "./wire.js";
 
 /** Anything that `JSON.stringify` takes, except NaN and infinities. */
 export type Json = any;
@@ -14,16 +16,24 @@ export interface NewEvent {
   metadata?: Record<string, string> | undefined;
 }
 
-/** The event as the server takes it. */
-export function eventJson(event: NewEvent): Record<string, unknown> {
-  const { type, data, id, metadata } = event;
-  if (typeof event.tags === "string") {
-    throw new TypeError("tags must be a list of texts, not one text");
+const MEMBERS = ["type", "data", "tags", "id", "metadata"];
+
+/** The event as the server takes it; a TypeError says what is none, at which path. */
+export function eventJson(event: NewEvent, path: string): Record<string, unknown> {
+  if (typeof event !== "object" || event === null) {
+    throw new TypeError(`${path} is ${event === null ? "null" : typeof event}, not an event`);
   }
+  const unknown = Object.keys(event).find((name) => !MEMBERS.includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(
+      `${path}.${unknown} is not a member of an event; its members are ${MEMBERS.join(", ")}`,
+    );
+  }
+  const { type, data, id, metadata } = event;
   return {
     type,
-    tags: [...(event.tags ?? [])],
-    ...(data instanceof Uint8Array ? { data_base64: toBase64(data) } : { data: data ?? null }),
+    tags: texts(event.tags ?? [], `${path}.tags`),
+    ...(isBytes(data) ? { data_base64: toBase64(data) } : { data: data ?? null }),
     ...(id === undefined ? {} : { id }),
     ...(metadata === undefined ? {} : { metadata }),
   };
@@ -49,12 +59,14 @@ export class Event {
 
   /** The event as the server shows it. */
   static ofJson(found: Json, history: string | undefined): Event {
+    const position = member(found, "position", "number");
+    const type = member(found, "type", "string");
     const encoded: string | undefined = found.data_base64;
     return new Event(
-      found.position,
-      found.type,
+      position,
+      type,
       found.tags ?? [],
-      encoded === undefined ? found.data : ofBase64(encoded),
+      encoded === undefined ? found.data : ofBase64(encoded, position),
       found.recorded_at ?? "",
       found.id ?? undefined,
       found.metadata ?? {},
@@ -93,11 +105,8 @@ export const ALL: Query = { items: [] };
 
 /** Matches events that have one of the types (if any are given) and all of the tags. */
 export function matching(types: Iterable<string> = [], tags: Iterable<string> = []): Query {
-  if (typeof types === "string" || typeof tags === "string") {
-    throw new TypeError("types and tags must be lists of texts, not one text");
-  }
   const item: QueryItem = {};
-  const [typeList, tagList] = [[...types], [...tags]];
+  const [typeList, tagList] = [texts(types, "types"), texts(tags, "tags")];
   if (typeList.length > 0) {
     item.types = typeList;
   }
@@ -139,16 +148,6 @@ export function projection(
   return { query, reduce, ...("init" in options ? { init: options.init } : {}) };
 }
 
-/** JSON text; throws for what JSON cannot say, where `JSON.stringify` would write null. */
-export function jsonText(value: unknown): string {
-  return JSON.stringify(value, (name, member: unknown) => {
-    if (typeof member === "number" && !Number.isFinite(member)) {
-      throw new RangeError(`${name || "the value"} is ${member}, which JSON cannot say`);
-    }
-    return member;
-  });
-}
-
 /** Base64 of bytes. */
 export function toBase64(bytes: Uint8Array): string {
   let text = "";
@@ -158,6 +157,10 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(text);
 }
 
-function ofBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+function ofBase64(text: string, position: number): Uint8Array {
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  } catch {
+    throw new ServerFault(`the data of event ${position} are not base64`);
+  }
 }

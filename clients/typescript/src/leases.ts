@@ -1,6 +1,7 @@
 /** Exclusive leases, and the fence that keeps a former holder from appending. */
 
 import type { Json } from "./events.js";
+import { member } from "./wire.js";
 
 /** Makes an append fail with `LeaseLost` unless the lease is held with this token. */
 export interface Fence {
@@ -30,10 +31,10 @@ export class Lease {
   readonly #call: LeaseCall;
 
   constructor(path: string, granted: Json, call: LeaseCall) {
-    this.name = granted.name;
-    this.token = granted.token;
-    this.ttlS = granted.ttl_ms / 1000;
-    this.#expiresAt = granted.expires_at;
+    this.name = member(granted, "name", "string");
+    this.token = member(granted, "token", "number");
+    this.ttlS = member(granted, "ttl_ms", "number") / 1000;
+    this.#expiresAt = member(granted, "expires_at", "string");
     this.#path = path;
     this.#call = call;
   }
@@ -51,7 +52,7 @@ export class Lease {
   /** Holds the lease for `ttlS` from now; throws `LeaseLost` if it has ended. */
   async renew(): Promise<void> {
     const sent = { token: this.token, ttl_ms: Math.round(this.ttlS * 1000) };
-    this.#expiresAt = (await this.#call("PUT", this.#path, sent)).expires_at;
+    this.#expiresAt = member(await this.#call("PUT", this.#path, sent), "expires_at", "string");
   }
 
   /** Ends the lease; throws `LeaseLost` if it had ended before. */

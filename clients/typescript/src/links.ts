@@ -1,9 +1,11 @@
 /** Short links with click statistics, on the log `main`. */
 
-import { type Json, jsonText } from "./events.js";
-import { newKey } from "./keys.js";
+import { WellspringError } from "./errors.js";
+import type { Json } from "./events.js";
+import { idempotencyKey } from "./keys.js";
 import type { Session } from "./session.js";
 import type { Answer, Transport } from "./transport.js";
+import { jsonText, member, positionOf, queryText, segment, texts } from "./wire.js";
 
 /** A link as it was created. */
 export interface Link {
@@ -41,6 +43,7 @@ export interface NewLink {
   alias?: string;
   deterministic?: boolean;
   expiresAt?: string;
+  /** A whole number of seconds. */
   expiresInS?: number;
   tags?: Iterable<string>;
   key?: string;
@@ -75,11 +78,19 @@ export class Links {
       alias: options.alias,
       deterministic: options.deterministic || undefined,
       expires_at: options.expiresAt,
-      expires_in_s: options.expiresInS,
-      tags: options.tags === undefined ? undefined : [...options.tags],
+      expires_in_s: options.expiresInS === undefined ? undefined : whole(options.expiresInS),
+      tags: options.tags === undefined ? undefined : texts(options.tags, "tags"),
     };
-    const headers = { "Idempotency-Key": options.key ?? (await newKey()) };
-    return linkOf((await this.#call("POST", "", { sent, headers, isSafe: true })).json());
+    const key = await idempotencyKey(options.key);
+    try {
+      const headers = { "Idempotency-Key": key };
+      return linkOf((await this.#call("POST", "", { sent, headers, isSafe: true })).json());
+    } catch (error) {
+      if (error instanceof WellspringError) {
+        error.key = key;
+      }
+      throw error;
+    }
   }
 
   /** A link and its clicks; `NotFound` if there is none. */
@@ -93,7 +104,7 @@ export class Links {
       url: change.url,
       enabled: change.enabled,
       expires_at: change.expiresAt,
-      tags: change.tags === undefined ? undefined : [...change.tags],
+      tags: change.tags === undefined ? undefined : texts(change.tags, "tags"),
     };
     return detailsOf((await this.#call("PATCH", pathOf(code), { sent })).json());
   }
@@ -111,8 +122,16 @@ export class Links {
     const { bucket = "day", since, until } = options;
     const terms = queryOf({ bucket, from: since, to: until });
     const found = (await this.#call("GET", `${pathOf(code)}/stats${terms}`)).json();
-    const { short_code: shortCode, clicks, visitors, bots, series, referrers, agents } = found;
-    return { shortCode, clicks, visitors, bots, bucket, series, referrers, agents };
+    return {
+      shortCode: member(found, "short_code", "string"),
+      clicks: member(found, "clicks", "number"),
+      visitors: member(found, "visitors", "number"),
+      bots: member(found, "bots", "number"),
+      bucket,
+      series: member(found, "series", "array"),
+      referrers: member(found, "referrers", "array"),
+      agents: member(found, "agents", "array"),
+    };
   }
 
   /** All links, newest first, page by page. */
@@ -125,7 +144,7 @@ export class Links {
       const order = oldestFirst ? "asc" : undefined;
       const terms = queryOf({ tag, search, order, limit: page, after });
       const found = (await this.#call("GET", terms)).json();
-      yield* found.links.map(detailsOf);
+      yield* member(found, "links", "array").map(detailsOf);
       after = found.next ?? undefined;
     } while (after !== undefined);
   }
@@ -151,9 +170,9 @@ export class Links {
       changes,
     });
     this.#session.learn(answer.headers);
-    const position = answer.headers.get("wellspring-position");
-    if (changes && position !== null) {
-      this.#session.hasWritten(Number(position));
+    const position = positionOf(answer.headers);
+    if (changes && position !== undefined) {
+      this.#session.hasWritten(position);
     }
     return answer;
   }
@@ -161,30 +180,37 @@ export class Links {
 
 function linkOf(found: Json): Link {
   return {
-    shortCode: found.short_code,
-    shortUrl: found.short_url,
-    originalUrl: found.original_url,
-    createdAt: found.created_at,
+    shortCode: member(found, "short_code", "string"),
+    shortUrl: member(found, "short_url", "string"),
+    originalUrl: member(found, "original_url", "string"),
+    createdAt: member(found, "created_at", "string"),
     expiresAt: found.expires_at ?? undefined,
     tags: found.tags ?? [],
   };
 }
 
 function detailsOf(found: Json): LinkDetails {
-  const { enabled, refused = false, clicks, visitors, bots } = found;
-  return { ...linkOf(found), enabled, refused, clicks, visitors, bots };
+  return {
+    ...linkOf(found),
+    enabled: member(found, "enabled", "boolean"),
+    refused: found.refused ?? false,
+    clicks: member(found, "clicks", "number"),
+    visitors: member(found, "visitors", "number"),
+    bots: member(found, "bots", "number"),
+  };
 }
 
 function pathOf(code: string): string {
-  return `/${encodeURIComponent(code)}`;
+  return `/${segment(code, "the code of a link")}`;
 }
 
 function queryOf(terms: Record<string, string | number | undefined>): string {
-  const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(terms)) {
-    if (value !== undefined) {
-      given.append(name, `${value}`);
-    }
+  return queryText(Object.entries(terms));
+}
+
+function whole(seconds: number): number {
+  if (!Number.isInteger(seconds)) {
+    throw new RangeError(`expiresInS must be a whole number of seconds, not ${seconds}`);
   }
-  return given.toString() === "" ? "" : `?${given}`;
+  return seconds;
 }

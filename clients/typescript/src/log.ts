@@ -11,8 +11,9 @@ import type {
   ReadOptions,
   SubscribeOptions,
 } from "./answers.js";
+import { bulkBodies, listed } from "./bulk.js";
 import { Cursor, cursorAt } from "./cursor.js";
-import { ConditionFailed, WellspringError } from "./errors.js";
+import { ConditionFailed, WellspringError, moveLines } from "./errors.js";
 import {
   ALL,
   type Condition,
@@ -22,17 +23,15 @@ import {
   type Projection,
   type Query,
   eventJson,
-  jsonText,
 } from "./events.js";
-import { newKey } from "./keys.js";
+import { LONGEST_BULK_KEY, idempotencyKey } from "./keys.js";
 import { Lease } from "./leases.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
-import { Session } from "./session.js";
+import type { Session } from "./session.js";
 import { Subscription } from "./subscription.js";
 import type { Answer, Transport } from "./transport.js";
+import { historyOf, isBytes, jsonText, member, queryText, segment, texts } from "./wire.js";
 
-const BULK_LINES = 10_000;
-const BULK_BYTES = 8 << 20;
 const PAGE_EVENTS = 1000;
 const DECISIONS: RetryPolicy = { attempts: 100, totalS: 30, firstS: 0.001, longestS: 0.05 };
 
@@ -53,14 +52,20 @@ export class Log {
   ) {
     this.#transport = transport;
     this.#session = session;
-    this.#path = `/v1/logs/${encodeURIComponent(name)}`;
+    this.#path = `/v1/logs/${segment(name, "the name of a log")}`;
   }
 
   // The log itself
 
-  /** Creates the log; false if it exists, unchanged. */
+  /**
+   * Creates the log; false if it exists, unchanged.
+   *
+   * The request is repeated as long as its outcome is unknown. So false may also mean that this
+   * call has created the log, at an attempt whose answer was lost.
+   */
   async create(): Promise<boolean> {
-    const answer = await this.#transport.exchange({ method: "PUT", path: this.#path });
+    const request = { method: "PUT", path: this.#path, changes: true };
+    const answer = await this.#transport.exchange(request);
     if (answer.status === 201) {
       this.forgetHistory();
     }
@@ -70,7 +75,7 @@ export class Log {
 
   /** Deletes the log with all its events. */
   async drop(): Promise<void> {
-    await this.#change("DELETE", `?confirm=${encodeURIComponent(this.name)}`);
+    await this.#change("DELETE", queryText([["confirm", this.name]]));
     this.forgetHistory();
   }
 
@@ -78,14 +83,14 @@ export class Log {
   async info(): Promise<LogInfo> {
     const found = (await this.#read("GET", "")).json();
     return {
-      name: found.name,
-      head: found.head,
-      diskBytes: found.disk_bytes,
-      segments: found.segments,
-      types: found.types,
-      tags: found.tags,
-      moreTypes: found.more_types,
-      moreTags: found.more_tags,
+      name: member(found, "name", "string"),
+      head: member(found, "head", "number"),
+      diskBytes: member(found, "disk_bytes", "number"),
+      segments: member(found, "segments", "number"),
+      types: member(found, "types", "number"),
+      tags: member(found, "tags", "number"),
+      moreTypes: member(found, "more_types", "boolean"),
+      moreTags: member(found, "more_tags", "boolean"),
       history: found.history,
     };
   }
@@ -93,7 +98,7 @@ export class Log {
   /** The end of the log as it is now. */
   async head(): Promise<Cursor> {
     const answer = await this.#read("GET", "/head");
-    return new Cursor(answer.json().head, Session.told(answer.headers));
+    return new Cursor(member(answer.json(), "head", "number"), historyOf(answer.headers));
   }
 
   /** The history that this client takes the log to have; undefined if the server tells none. */
@@ -146,51 +151,53 @@ export class Log {
     history: string | undefined,
   ): Promise<Appended | Accepted> {
     const { fence, ack = "durable" } = options;
-    const key = options.key ?? (await newKey());
+    const key = await idempotencyKey(options.key);
     const body = jsonText({
-      events: [...events].map(eventJson),
+      events: [...listed(events)].map((event, index) => eventJson(event, `events[${index}]`)),
       ...(condition === undefined ? {} : { condition }),
       ...(fence === undefined ? {} : { fence }),
       ...(ack === "durable" ? {} : { ack }),
     });
-    const done = await this.#keyed(body, "application/json", key, history);
-    if (ack !== "durable") {
-      return { accepted: done.accepted };
-    }
-    this.#session.hasWritten(done.last);
-    return { first: done.first, last: done.last, head: done.head, replayed: done.replayed };
+    return this.#keyed<Appended | Accepted>(body, "application/json", key, history, (found) => {
+      if (ack !== "durable") {
+        return { accepted: member(found, "accepted", "number") };
+      }
+      const done = {
+        first: member(found, "first", "number"),
+        last: member(found, "last", "number"),
+        head: member(found, "head", "number"),
+        replayed: member(found, "replayed", "boolean"),
+      };
+      this.#session.hasWritten(done.last);
+      return done;
+    });
   }
 
   /**
    * Appends any number of events, in batches of at most 1000, each of them atomic.
    *
    * Under the same `key` the same events can be sent again: what is in the log is found, and the
-   * rest is added. Throws `Invalid` with `line`; everything before it is in the log.
+   * rest is added. A bulk's key has at most 230 characters: each batch is sent under one that
+   * begins with it. Throws `Invalid` with `line`; everything before it is in the log.
    */
   async appendBulk(
     events: Iterable<NewEvent> | AsyncIterable<NewEvent>,
     options: { key?: string } = {},
   ): Promise<BulkAppended> {
-    const key = options.key ?? (await newKey());
+    const key = await idempotencyKey(options.key, LONGEST_BULK_KEY);
     const total: BulkAppended = { events: 0, first: undefined, last: undefined, replayed: true };
     let [lines, number] = [0, 0];
     for await (const part of bulkBodies(events)) {
-      const partKey = `${key}.${number}`;
       try {
-        const done = await this.#keyed(part.body, "application/x-ndjson", partKey, this.history);
+        const done = await this.#appendPart(part.body, `${key}.${number}`);
         total.events += done.events;
-        total.first ??= done.first ?? undefined;
-        total.last = done.last ?? total.last;
+        total.first ??= done.first;
+        total.last = done.last;
         total.replayed &&= done.replayed;
       } catch (error) {
         if (error instanceof WellspringError) {
           error.key = key;
-          for (const member of ["line", "durable_lines"]) {
-            const of = error.problem[member];
-            if (typeof of === "number") {
-              error.problem[member] = of + lines;
-            }
-          }
+          moveLines(error, lines);
         }
         throw error;
       }
@@ -204,6 +211,16 @@ export class Log {
     return total;
   }
 
+  /** Appends lines of a bulk, of which there is at least one. */
+  #appendPart(body: string, key: string): Promise<BulkAppended> {
+    return this.#keyed(body, "application/x-ndjson", key, this.history, (found) => ({
+      events: member(found, "events", "number"),
+      first: member(found, "first", "number"),
+      last: member(found, "last", "number"),
+      replayed: member(found, "replayed", "boolean"),
+    }));
+  }
+
   /**
    * Hands over one frequent, small event, answered from memory (`POST /e`).
    *
@@ -211,20 +228,15 @@ export class Log {
    * it may be stored or not.
    */
   async ingest(data: Json | Uint8Array, options: IngestOptions = {}): Promise<void> {
-    const terms = new URLSearchParams();
-    if (options.type !== undefined) {
-      terms.append("type", options.type);
-    }
-    for (const tag of options.tags ?? []) {
-      terms.append("tag", tag);
-    }
-    if (options.ack !== undefined && options.ack !== "accepted") {
-      terms.append("ack", options.ack);
-    }
-    const isBytes = data instanceof Uint8Array;
-    const body: string | Uint8Array = isBytes ? data : jsonText(data);
-    const kind = isBytes ? "application/octet-stream" : "application/json";
-    await this.#change("POST", `/e?${terms}`.replace(/\?$/, ""), body, kind);
+    const tags = texts(options.tags ?? [], "tags");
+    const query = queryText([
+      ["type", options.type],
+      ...tags.map((tag): [string, string] => ["tag", tag]),
+      ["ack", options.ack === "accepted" ? undefined : options.ack],
+    ]);
+    const body = isBytes(data) ? data : jsonText(data ?? null, "data");
+    const kind = isBytes(data) ? "application/octet-stream" : "application/json";
+    await this.#change("POST", `/e${query}`, body, kind);
   }
 
   // Reading
@@ -250,29 +262,33 @@ export class Log {
       };
       const answer = await this.#read("POST", "/query", sent, history);
       // All pages are of one log.
-      history ??= Session.told(answer.headers);
+      history ??= historyOf(answer.headers);
       const found = answer.json();
-      for (const event of found.events) {
+      const events = member(found, "events", "array");
+      for (const event of events) {
         yield Event.ofJson(event, history);
       }
-      if (found.next === null) {
+      if ((found.next ?? null) === null) {
         return;
       }
-      after = found.next;
-      left = left === undefined ? undefined : left - found.events.length;
+      after = member(found, "next", "number");
+      left = left === undefined ? undefined : left - events.length;
     }
   }
 
   /** One event by its position; `NotFound` if there is none. */
   async event(position: number): Promise<Event> {
+    if (!Number.isSafeInteger(position)) {
+      throw new TypeError(`position must be an integer, not ${JSON.stringify(position)}`);
+    }
     const answer = await this.#read("GET", `/events/${position}`);
-    return Event.ofJson(answer.json(), Session.told(answer.headers));
+    return Event.ofJson(answer.json(), historyOf(answer.headers));
   }
 
   /** One event by its id; `NotFound` if there is none. */
   async eventById(id: string): Promise<Event> {
-    const answer = await this.#read("GET", `/events/by-id/${encodeURIComponent(id)}`);
-    return Event.ofJson(answer.json(), Session.told(answer.headers));
+    const answer = await this.#read("GET", `/events/by-id/${segment(id, "the id of an event")}`);
+    return Event.ofJson(answer.json(), historyOf(answer.headers));
   }
 
   /**
@@ -309,10 +325,10 @@ export class Log {
     const answer = await this.#read("POST", "/project", { projections, ...options });
     const found = answer.json();
     return {
-      states: found.states,
-      position: found.position,
-      condition: found.appendCondition,
-      history: Session.told(answer.headers),
+      states: member(found, "states", "object") as S,
+      position: member(found, "position", "number"),
+      condition: member(found, "appendCondition", "object"),
+      history: historyOf(answer.headers),
     };
   }
 
@@ -331,7 +347,7 @@ export class Log {
     const backoff = new Backoff(options.policy ?? DECISIONS);
     for (;;) {
       const known = await this.project<S>(projections);
-      const events = [...((await decision(known.states)) ?? [])];
+      const events = [...listed((await decision(known.states)) ?? [])];
       if (events.length === 0) {
         return undefined;
       }
@@ -357,7 +373,7 @@ export class Log {
       ttl_ms: Math.round(ttlS * 1000),
       ...(waitS > 0 ? { wait_ms: Math.round(waitS * 1000) } : {}),
     };
-    const path = `/leases/${encodeURIComponent(name)}`;
+    const path = `/leases/${segment(name, "the name of a lease")}`;
     const timeoutS = this.#transport.timeoutS + waitS;
     const answer = await this.#change("POST", path, jsonText(sent), undefined, { timeoutS });
     return new Lease(path, answer.json(), async (method, leasePath, body) => {
@@ -384,12 +400,14 @@ export class Log {
     return answer;
   }
 
-  async #keyed(
+  /** Appends under a key, which errors then name; `read` reads the answer. */
+  async #keyed<T>(
     body: string,
     kind: string,
     key: string,
     history: string | undefined,
-  ): Promise<Json> {
+    read: (found: Json) => T,
+  ): Promise<T> {
     const identity = this.#session.identity(history);
     try {
       const answer = await this.#transport.exchange({
@@ -400,7 +418,7 @@ export class Log {
         changes: true,
       });
       this.#session.learn(answer.headers, history);
-      return answer.json();
+      return read(answer.json());
     } catch (error) {
       if (error instanceof WellspringError) {
         error.key = key;
@@ -459,27 +477,5 @@ export class Log {
       throw error;
     }
     return response.body as ReadableStream<Uint8Array>;
-  }
-}
-
-/**
- * Bodies of bounded size, each with its number of lines; cut by content alone, so that a repetition
- * cuts the same ones.
- */
-async function* bulkBodies(
-  events: Iterable<NewEvent> | AsyncIterable<NewEvent>,
-): AsyncGenerator<{ lines: number; body: string }, void> {
-  let [lines, size]: [string[], number] = [[], 0];
-  for await (const event of events) {
-    const line = jsonText(eventJson(event));
-    lines.push(line);
-    size += line.length + 1;
-    if (lines.length === BULK_LINES || size >= BULK_BYTES) {
-      yield { lines: lines.length, body: lines.join("\n") };
-      [lines, size] = [[], 0];
-    }
-  }
-  if (lines.length > 0) {
-    yield { lines: lines.length, body: lines.join("\n") };
   }
 }

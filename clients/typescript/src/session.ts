@@ -1,8 +1,7 @@
 /** What a client knows of one log, and the headers that say so. */
 
 import { AnotherHistory } from "./errors.js";
-
-const HISTORY = "wellspring-history";
+import { historyOf, positionOf } from "./wire.js";
 
 /** The history of a log as this client knows it, and how far the client has written. */
 export class Session {
@@ -34,22 +33,16 @@ export class Session {
     this.#seen = Math.max(this.#seen, position);
   }
 
-  /** The history that an answer tells. */
-  static told(headers: Headers): string | undefined {
-    return headers.get(HISTORY) ?? undefined;
-  }
-
   /** Remembers the first history that the server tells, and checks every later one. */
   learn(headers: Headers, expected?: string): void {
-    const told = Session.told(headers);
+    const told = historyOf(headers);
     if (told === undefined) {
       return;
     }
     this.history ??= told;
     const right = expected ?? this.history;
     if (told !== right) {
-      const head = headers.get("wellspring-position");
-      const problem = { history: told, head: head === null ? undefined : Number(head) };
+      const problem = { history: told, head: positionOf(headers) };
       const message = `log ${this.log} has history ${told} now, not ${right}`;
       throw new AnotherHistory(message, { problem, headers });
     }

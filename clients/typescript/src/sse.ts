@@ -16,6 +16,8 @@ export class SseParser {
   #event = "";
   #id: string | undefined;
   #data: string[] = [];
+  /** Comments and messages so far; the server's heartbeat is a comment. */
+  signsOfLife = 0;
 
   /** The messages that this piece completes. */
   feed(piece: Uint8Array): Message[] {
@@ -47,7 +49,9 @@ export class SseParser {
     const colon = line.indexOf(":");
     const name = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-    if (name === "data") {
+    if (name === "") {
+      this.signsOfLife += 1;
+    } else if (name === "data") {
       this.#data.push(value);
     } else if (name === "event") {
       this.#event = value;
@@ -60,6 +64,10 @@ export class SseParser {
   #complete(): Message | undefined {
     const [event, data] = [this.#event || "message", this.#data];
     [this.#event, this.#data] = ["", []];
-    return data.length === 0 ? undefined : { event, id: this.#id, data: data.join("\n") };
+    if (data.length === 0) {
+      return undefined;
+    }
+    this.signsOfLife += 1;
+    return { event, id: this.#id, data: data.join("\n") };
   }
 }

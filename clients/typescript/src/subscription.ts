@@ -145,8 +145,11 @@ export class Subscription implements AsyncIterableIterator<Event> {
     if (piece.done) {
       throw new Unavailable("the server has ended the stream");
     }
-    this.#lastSignOfLifeMs = performance.now();
+    const signs = parser.signsOfLife;
     this.#arrived.push(...parser.feed(piece.value));
+    if (parser.signsOfLife > signs) {
+      this.#lastSignOfLifeMs = performance.now();
+    }
   }
 
   async #connect(): Promise<Connection> {

@@ -8,9 +8,11 @@ import {
   WellspringError,
   errorOf,
   isTemporary,
+  settlesDoubt,
 } from "./errors.js";
 import { type Json, toBase64 } from "./events.js";
 import { Backoff, type RetryPolicy, sleep } from "./retry.js";
+import { headerValue, wellFormed } from "./wire.js";
 
 /** A secret, or what returns the current one; it is called for every request. */
 export type Secret = string | (() => string | Promise<string>);
@@ -35,23 +37,51 @@ export interface Request {
   timeoutS?: number;
 }
 
+/** The connection ended before the answer did. */
+class CutShort extends Error {
+  override readonly name = "CutShort";
+}
+
 /** A successful answer. */
 export class Answer {
+  readonly #body: string;
+  readonly #document: { value: Json } | undefined;
+
   constructor(
     readonly status: number,
     readonly headers: Headers,
-    readonly body: string,
-  ) {}
+    body: string,
+  ) {
+    this.#body = body;
+    this.#document = documentOf(headers, body);
+  }
 
   /** The body as JSON. */
   json(): Json {
-    try {
-      return JSON.parse(this.body);
-    } catch {
+    if (this.#document === undefined) {
       const status = this.status;
-      throw new ServerFault(`the answer is not JSON: ${this.body.slice(0, 200)}`, { status });
+      throw new ServerFault(`the answer is not JSON: ${this.#body.slice(0, 200)}`, { status });
     }
+    return this.#document.value;
   }
+}
+
+function documentOf(headers: Headers, body: string): { value: Json } | undefined {
+  const isEmpty = headers.get("content-length") === "0";
+  const saysJson = !isEmpty && mediaTypeOf(headers).includes("json");
+  try {
+    return body !== "" || saysJson ? { value: JSON.parse(body) } : undefined;
+  } catch {
+    if (!saysJson) {
+      return undefined;
+    }
+    // A gateway that speaks HTTP/1.0, or has stored what it got, hides where the answer ended.
+    throw new CutShort("the answer says that it is JSON, and is not");
+  }
+}
+
+function mediaTypeOf(headers: Headers): string {
+  return (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
 }
 
 /** Codes of Node's `fetch` for a request that was never sent. */
@@ -89,6 +119,14 @@ export class Transport {
     if ([token, key, basic].filter((given) => given !== undefined).length > 1) {
       throw new RangeError("give one of token, key and basic");
     }
+    for (const [what, secret] of Object.entries({ token, key })) {
+      if (secret !== undefined && typeof secret !== "function") {
+        headerValue(secret, what);
+      }
+    }
+    if (basic !== undefined) {
+      basicOf(basic);
+    }
     this.url = url.replace(/\/+$/, "");
     this.#credentials = credentials;
     this.#fetch = fetcher;
@@ -116,11 +154,12 @@ export class Transport {
         const mayRepeat = !isFinal && request.isSafe !== false;
         const pauseS = mayRepeat ? backoff.nextPauseS(error.retryAfter) : undefined;
         if (pauseS === undefined) {
-          if (doubt === undefined || isFinal || request.changes !== true || doubt === error) {
+          const isSettled = doubt === undefined || (isFinal && settlesDoubt(error));
+          if (isSettled || request.changes !== true || doubt === error) {
             throw error;
           }
           const message = `no attempt was confirmed, and one may have been done: ${error.message}`;
-          throw new OutcomeUnknown(message, { problem: doubt.problem, cause: error });
+          throw new OutcomeUnknown(message, { problem: doubt?.problem, cause: error });
         }
         await sleep(pauseS);
       }
@@ -134,7 +173,14 @@ export class Transport {
       const response = await this.#send(request, controller.signal);
       if (response.status !== 200 || response.body === null) {
         const body = await response.text().catch(() => "");
-        throw errorOf(response.status, response.headers, body);
+        throw errorOf(response.status, response.headers, body, request.changes === true);
+      }
+      const type = mediaTypeOf(response.headers);
+      if (type !== "text/event-stream") {
+        controller.abort();
+        const kind = type === "" ? "no type" : `type ${type}`;
+        const message = `${this.url}: the answer is of ${kind}, not a stream of events`;
+        throw new ServerFault(message, { status: 200, headers: response.headers });
       }
       return response;
     } finally {
@@ -148,15 +194,17 @@ export class Transport {
     try {
       const response = await this.#send(request, controller.signal);
       let body: string;
+      let answer: Answer;
       try {
         body = await response.text();
+        answer = new Answer(response.status, response.headers, body);
       } catch (fault) {
         throw this.#lost(request, fault);
       }
       if (!response.ok) {
-        throw errorOf(response.status, response.headers, body);
+        throw errorOf(response.status, response.headers, body, request.changes === true);
       }
-      return new Answer(response.status, response.headers, body);
+      return answer;
     } finally {
       clearTimeout(timer);
     }
@@ -207,19 +255,28 @@ export class Transport {
   async #authorization(): Promise<Record<string, string>> {
     const { token, key, basic } = this.#credentials;
     if (token !== undefined) {
-      return { Authorization: `Bearer ${await valueOf(token)}` };
+      return { Authorization: `Bearer ${await valueOf(token, "token")}` };
     }
     if (key !== undefined) {
-      return { "X-API-Key": await valueOf(key) };
+      return { "X-API-Key": await valueOf(key, "key") };
     }
     if (basic !== undefined) {
-      const pair = new TextEncoder().encode(basic.join(":"));
-      return { Authorization: `Basic ${toBase64(pair)}` };
+      return { Authorization: basicOf(basic) };
     }
     return {};
   }
 }
 
-async function valueOf(secret: Secret): Promise<string> {
-  return typeof secret === "string" ? secret : await secret();
+async function valueOf(secret: Secret, what: string): Promise<string> {
+  return headerValue(typeof secret === "function" ? await secret() : secret, what);
+}
+
+function basicOf(nameAndPassword: readonly [name: string, password: string]): string {
+  const pair = nameAndPassword.join(":");
+  if (/[\0-\x1f\x7f]/.test(pair)) {
+    throw new RangeError(
+      "basic has a control character, such as the line break at the end of a file; remove it",
+    );
+  }
+  return `Basic ${toBase64(new TextEncoder().encode(wellFormed(pair)))}`;
 }

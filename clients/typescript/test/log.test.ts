@@ -139,7 +139,15 @@ test("what breaks a rule is named", async () => {
   const many = Array.from({ length: 1001 }, () => ({ type: "A" }));
   await assert.rejects(log.append(many), invalid({ status: 413, limit: 1000 }));
   const lines = Array.from({ length: 10_502 }, (_, n) => ({ type: n === 10_500 ? "" : "A" }));
-  await assert.rejects(log.appendBulk(lines), invalid({ line: 10_501 }));
+  await assert.rejects(log.appendBulk(lines), (error: Invalid) => {
+    invalid({ line: 10_501 })(error);
+    assert.equal(error.problem["durable_lines"], 10_500);
+    for (const words of [error.detail, error.message, error.stack!]) {
+      assert.match(words, /line 10501: /);
+      assert.doesNotMatch(words, /line 501: /);
+    }
+    return true;
+  });
   assert.equal((await log.head()).position, 10_500);
   await assert.rejects(log.append([{ type: "A", data: { n: Number.NaN } }]), RangeError);
   assert.throws(() => matching("A"), TypeError);
@@ -163,7 +171,11 @@ test("the same key is the same request", async () => {
   assert.deepEqual([done.events, done.last! - done.first! + 1, done.replayed], [12e3, 12e3, false]);
   assert.equal((await log.appendBulk(events, { key: "b" })).replayed, true);
   assert.equal((await log.appendBulk([], { key: "c" })).events, 0);
-  assert.equal((await log.head()).position, 12_002);
+  const long = await log.append([{ type: "Long" }], undefined, { key: "k".repeat(255) });
+  assert.equal(long.replayed, false);
+  const many = Array.from({ length: 10_001 }, () => ({ type: "Long" }));
+  assert.equal((await log.appendBulk(many, { key: "k".repeat(230) })).last, 22_004);
+  assert.equal((await log.head()).position, 22_004);
 });
 
 test("eight clients decide at once, and no number is used twice", async () => {
@@ -184,6 +196,8 @@ test("eight clients decide at once, and no number is used twice", async () => {
     throw new EvalError("a rule");
   });
   await assert.rejects(refusing, EvalError);
+  const one = log.decide(highest, () => ({ type: "Numbered" }) as never);
+  await assert.rejects(one, /^TypeError: events must be a list of events$/);
 });
 
 test("a projection comes with the condition that protects it", async () => {

@@ -292,3 +292,65 @@ export class FakeLog {
     return jsonAnswer(200, { events: page, head: this.head, next }, told);
   }
 }
+
+/** Answers each connection with the next bytes of a list, the last for ever, and closes it. */
+export class RawServer {
+  connections = 0;
+  readonly #server: net.Server;
+
+  private constructor(answers: string[]) {
+    this.#server = net.createServer((socket) => {
+      let received = "";
+      socket.on("error", () => undefined);
+      socket.on("data", (piece) => {
+        received += piece.toString("latin1");
+        const [head = "", body] = received.split("\r\n\r\n", 2);
+        const length = Number(/^content-length: *([0-9]+)/im.exec(head)?.[1] ?? 0);
+        if (body === undefined || body.length < length) {
+          return;
+        }
+        const answer = answers[Math.min(this.connections, answers.length - 1)];
+        this.connections += 1;
+        socket.end(answer ?? "");
+      });
+    });
+  }
+
+  static async start(...answers: string[]): Promise<RawServer> {
+    const raw = new RawServer(answers);
+    await new Promise<void>((done) => raw.#server.listen(0, "127.0.0.1", done));
+    return raw;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.close();
+  }
+}
+
+export async function withFake(
+  answer: Answering,
+  use: (fake: FakeServer) => Promise<void>,
+): Promise<void> {
+  const fake = await FakeServer.start(answer);
+  try {
+    await use(fake);
+  } finally {
+    fake.stop();
+  }
+}
+
+export async function withRaw(
+  answers: string[],
+  use: (raw: RawServer) => Promise<void>,
+): Promise<void> {
+  const raw = await RawServer.start(...answers);
+  try {
+    await use(raw);
+  } finally {
+    raw.stop();
+  }
+}

@@ -14,11 +14,11 @@ import {
   ServerFault,
   Unauthenticated,
   Unavailable,
-  type WellspringError,
+  WellspringError,
 } from "../dist/index.js";
 import {
   type Answering,
-  FakeServer,
+  type FakeServer,
   QUICK,
   freePort,
   inTurn,
@@ -26,19 +26,11 @@ import {
   pause,
   problem,
   sseMessage,
+  withFake,
 } from "./server.js";
 
 const DONE = { first: 1, last: 1, head: 1, replayed: false };
 const BUSY = jsonAnswer(503, { type: "/problems/overloaded", retry: "same" });
-
-async function withFake(answer: Answering, use: (fake: FakeServer) => Promise<void>) {
-  const fake = await FakeServer.start(answer);
-  try {
-    await use(fake);
-  } finally {
-    fake.stop();
-  }
-}
 
 test("an append is repeated as it was, under one key", async () => {
   const gateway = { status: 502, headers: {}, body: "<h1>Bad gateway</h1>" };
@@ -82,6 +74,68 @@ test("what is not safe is sent once", async () => {
     await assert.rejects(client.log("x").head(), Unavailable);
     assert.equal(fake.requests.length, 8);
   });
+});
+
+test("an answer of a gateway leaves a change in doubt", async () => {
+  const page = { headers: { "Content-Type": "text/html" }, body: "<h1>Gateway</h1>" };
+  const gateways = [408, 500, 502, 503, 504, 520].map((status) => ({ status, ...page }));
+  gateways.push(jsonAnswer(502, { type: "about:blank", detail: "not ours" }) as never);
+  gateways.push(jsonAnswer(504, { message: "Endpoint request timed out" }) as never);
+  for (const gateway of gateways) {
+    await withFake(inTurn(gateway), async (fake) => {
+      const client = new Client(fake.url, { retry: QUICK });
+      const log = client.log("x");
+      const append = log.append([{ type: "A" }], undefined, { key: "mine" });
+      await assert.rejects(append, (error: OutcomeUnknown) => {
+        assert.ok(error instanceof OutcomeUnknown, String(error));
+        assert.deepEqual([error.key, error.status], ["mine", gateway.status]);
+        assert.match(error.message, /may have been done/);
+        return true;
+      });
+      assert.equal(fake.requests.length, 5);
+      await assert.rejects(log.create(), OutcomeUnknown);
+      assert.equal(fake.requests.length, 10);
+      await assert.rejects(log.ingest(1), OutcomeUnknown);
+      await assert.rejects(log.drop(), OutcomeUnknown);
+      await assert.rejects(log.acquireLease("x", 1), OutcomeUnknown);
+      await assert.rejects(client.links.delete("a"), OutcomeUnknown);
+      assert.equal(fake.requests.length, 14, "what is not safe is sent once");
+    });
+    await withFake(inTurn(gateway, jsonAnswer(200, DONE)), async (fake) => {
+      const log = new Client(fake.url, { retry: QUICK }).log("x");
+      assert.equal((await log.append([{ type: "A" }])).last, 1);
+    });
+  }
+  const reads: [number, typeof WellspringError, number][] = [
+    [503, Unavailable, 5],
+    [502, Unavailable, 5],
+    [504, Unavailable, 5],
+    [500, ServerFault, 1],
+  ];
+  for (const [status, kind, attempts] of reads) {
+    await withFake(inTurn({ status, ...page }), async (fake) => {
+      await assert.rejects(new Client(fake.url, { retry: QUICK }).log("x").head(), kind);
+      assert.equal(fake.requests.length, attempts);
+    });
+  }
+});
+
+test("only a judgement of the server settles a doubt", async () => {
+  const answers: [Parameters<typeof inTurn>[0], typeof WellspringError][] = [
+    [problem(401, "unauthenticated"), OutcomeUnknown],
+    [problem(403, "forbidden"), OutcomeUnknown],
+    [problem(503, "detached"), OutcomeUnknown],
+    [{ status: 404, headers: {}, body: "no backend" }, OutcomeUnknown],
+    [problem(422, "idempotency-key-reused"), Invalid],
+    [problem(404, "log-not-found"), NotFound],
+  ];
+  for (const [answer, kind] of answers) {
+    await withFake(inTurn(null, answer!), async (fake) => {
+      const append = new Client(fake.url, { retry: QUICK }).log("x").append([{ type: "A" }]);
+      await assert.rejects(append, (error: Error) => error.constructor === kind);
+      assert.equal(fake.requests.length, 2);
+    });
+  }
 });
 
 test("Retry-After is honoured, and time is bounded", async () => {
@@ -207,6 +261,43 @@ test("a subscription gives up when told to, and at what a retry does not mend", 
     const followed = await new Client(fake.url, { retry: QUICK }).log("x").subscribe();
     await assert.rejects(followed.next(), Unauthenticated);
   });
+});
+
+test("a subscription ends at an answer that is no stream", async () => {
+  const html = { status: 200, headers: { "Content-Type": "text/html" }, body: "<html></html>" };
+  const bare = { status: 200, headers: {}, body: "hi" };
+  for (const answer of [html, bare, jsonAnswer(200, {})]) {
+    await withFake(inTurn(answer), async (fake) => {
+      const log = new Client(fake.url, { retry: QUICK }).log("x");
+      for (const options of [{}, { giveUpAfterS: 60 }]) {
+        const followed = await log.subscribe(undefined, options);
+        await assert.rejects(followed.next(), (error: ServerFault) => {
+          assert.match(error.message, /not a stream of events/);
+          return error instanceof ServerFault;
+        });
+      }
+      assert.equal(fake.requests.length, 2);
+    });
+  }
+});
+
+test("only comments and messages are signs of life", async () => {
+  const headers = { "Content-Type": "text/event-stream; charset=utf-8" };
+  const stream = (piece: string) => inTurn({ status: 200, headers, body: [piece] });
+  await withFake(stream("data: begun\n"), async (fake) => {
+    const log = new Client(fake.url, { retry: QUICK }).log("x");
+    const followed = await log.subscribe(undefined, { giveUpAfterS: 0.3 });
+    await assert.rejects(followed.next(), Unavailable);
+  });
+  const position = 'event: position\nid: 9\ndata: {"position":9}\n\n';
+  for (const sign of [": heartbeat\n", position]) {
+    await withFake(stream(sign), async (fake) => {
+      const log = new Client(fake.url, { retry: QUICK }).log("x");
+      const followed = await log.subscribe(undefined, { giveUpAfterS: 0.3 });
+      setTimeout(() => followed.close(), 1000);
+      assert.deepEqual(await followed.next(), { done: true, value: undefined });
+    });
+  }
 });
 
 test("what follows a broken message is not handed out", async () => {

@@ -6,14 +6,18 @@ import ssl
 import threading
 from typing import Any
 
+from .forks import on_fork
 from .links import Links
 from .log import Log
 from .retry import RetryPolicy
 from .transport import Credentials, Request, Secret, Transport
+from .wire import member
 
 
 class Client:
     """A client of one server. Threads may share it; it keeps connections open between requests.
+
+    A forked process may use the client of its parent: it makes connections of its own.
 
     `token` (or an API key given as one), `key` and `basic` (name and password) exclude each other;
     `token` and `key` may be functions that return the current one. `ca` is a file of certificates
@@ -46,6 +50,10 @@ class Client:
         self._read_your_writes = read_your_writes
         self._lock = threading.Lock()
         self._logs: dict[str, Log] = {}
+        on_fork(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Client({self._transport.url!r})"
@@ -60,7 +68,7 @@ class Client:
     def logs(self) -> list[str]:
         """The names of the logs that this client may read."""
         found = self._transport.exchange(Request("GET", "/v1/logs")).json()
-        return [log["name"] for log in found["logs"]]
+        return [member(log, "name", str) for log in member(found, "logs", list)]
 
     @property
     def links(self) -> Links:

@@ -178,10 +178,19 @@ _BY_STATUS: dict[int, type[WellspringError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+_JUDGEMENTS = (
+    AnotherHistory,
+    ConditionFailed,
+    Conflict,
+    Invalid,
+    LeaseHeld,
+    LeaseLost,
+    NotFound,
+)
 
 
-def error_of(status: int, headers: Headers, body: bytes) -> WellspringError:
-    """The error that an unsuccessful answer stands for."""
+def error_of(status: int, headers: Headers, body: bytes, changes: bool) -> WellspringError:
+    """The error that an unsuccessful answer to a request stands for."""
     problem: dict[str, Any] = {}
     try:
         document = json.loads(body) if body else {}
@@ -189,15 +198,33 @@ def error_of(status: int, headers: Headers, body: bytes) -> WellspringError:
             problem = document
     except ValueError:
         problem = {"detail": body[:200].decode("utf-8", "replace")}
-    slug = str(problem.get("type", "")).rsplit("/", 1)[-1]
-    kind = _BY_TYPE.get(slug) or _BY_STATUS.get(status)
-    if kind is None:
-        kind = Invalid if 400 <= status < 500 else ServerFault
-    if kind is Unavailable and problem.get("retry") == "no":
-        kind = ServerFault  # Waiting does not help.
-    title, detail = problem.get("title", ""), problem.get("detail", "")
-    message = ": ".join(text for text in (f"{status} {title}".strip(), detail) if text)
+    kind = _kind_of(status, problem)
+    message = _message_of(status, problem)
+    if changes and (status >= 500 or status == 408) and not _is_of_server(problem):
+        # A gateway does not know how far the server had come.
+        kind = OutcomeUnknown
+        message = f"not an answer of Wellspring, and the request may have been done: {message}"
     return kind(message, status=status, problem=problem, headers=headers)
+
+
+def move_lines(error: WellspringError, lines: int) -> None:
+    """Has an error of a part of a bulk, after this many lines, speak of the whole."""
+    line = error.problem.get("line")
+    for counted in ("line", "durable_lines", "durable_events"):
+        if isinstance(error.problem.get(counted), int):
+            error.problem[counted] += lines
+    prefix = f"line {line}:"
+    if isinstance(line, int) and error.detail.startswith(prefix):
+        error.problem["detail"] = f"line {line + lines}:" + error.detail[len(prefix) :]
+        error.args = (_message_of(error.status, error.problem),)
+
+
+def settles_doubt(error: WellspringError) -> bool:
+    """Whether an answer also says what became of earlier attempts at the same request.
+
+    The server has judged the request itself, and not only who sends it, or when.
+    """
+    return isinstance(error, _JUDGEMENTS) and _is_of_server(error.problem)
 
 
 def is_temporary(error: WellspringError) -> bool:
@@ -205,6 +232,25 @@ def is_temporary(error: WellspringError) -> bool:
     if isinstance(error, (Unavailable, OutcomeUnknown)):
         return True
     return isinstance(error, ServerFault) and error.retry not in (None, "no")
+
+
+def _kind_of(status: int, problem: Mapping[str, Any]) -> type[WellspringError]:
+    slug = str(problem.get("type", "")).rsplit("/", 1)[-1]
+    kind = _BY_TYPE.get(slug) or _BY_STATUS.get(status)
+    if kind is None:
+        kind = Invalid if 400 <= status < 500 else ServerFault
+    if kind is Unavailable and problem.get("retry") == "no":
+        kind = ServerFault  # Waiting does not help.
+    return kind
+
+
+def _message_of(status: int | None, problem: Mapping[str, Any]) -> str:
+    title, detail = problem.get("title", ""), problem.get("detail", "")
+    return ": ".join(str(text) for text in (f"{status} {title}".strip(), detail) if text)
+
+
+def _is_of_server(problem: Mapping[str, Any]) -> bool:
+    return "/problems/" in str(problem.get("type", ""))
 
 
 def _seconds(headers: Headers | None) -> float | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from .cursor import Cursor
+from .errors import ServerFault
+from .wire import member
 
 Json = Any
 """Anything that `json.dumps` takes, except NaN and infinities."""
@@ -25,7 +27,7 @@ class NewEvent:
 
     def to_json(self) -> dict[str, Any]:
         """The event as the server takes it."""
-        sent: dict[str, Any] = {"type": self.type, "tags": _texts(self.tags, "tags")}
+        sent: dict[str, Any] = {"type": self.type, "tags": texts(self.tags, "tags")}
         if isinstance(self.data, (bytes, bytearray, memoryview)):
             sent["data_base64"] = base64.b64encode(self.data).decode("ascii")
         else:
@@ -58,12 +60,17 @@ class Event:
     @staticmethod
     def of_json(found: Mapping[str, Any], history: str | None) -> Event:
         """The event as the server shows it."""
+        position, type_ = member(found, "position", int), member(found, "type", str)
         encoded = found.get("data_base64")
+        try:
+            data = found.get("data") if encoded is None else base64.b64decode(encoded)
+        except (TypeError, ValueError):
+            raise ServerFault(f"the data of event {position} are not base64") from None
         return Event(
-            position=found["position"],
-            type=found["type"],
-            tags=tuple(found.get("tags", ())),
-            data=found.get("data") if encoded is None else base64.b64decode(encoded),
+            position=position,
+            type=type_,
+            tags=tuple(found.get("tags") or ()),
+            data=data,
             recorded_at=found.get("recorded_at", ""),
             id=found.get("id"),
             metadata=dict(found.get("metadata") or {}),
@@ -107,9 +114,9 @@ ALL: Query = {"items": []}
 def matching(types: Iterable[str] = (), tags: Iterable[str] = ()) -> Query:
     """Matches events that have one of the types (if any are given) and all of the tags."""
     item: QueryItem = {}
-    if types := _texts(types, "types"):
+    if types := texts(types, "types"):
         item["types"] = types
-    if tags := _texts(tags, "tags"):
+    if tags := texts(tags, "tags"):
         item["tags"] = tags
     return {"items": [item] if item else []}
 
@@ -152,7 +159,24 @@ def projection(
     return made
 
 
-def _texts(texts: Iterable[str], name: str) -> list[str]:
-    if isinstance(texts, str):
+def texts(given: Iterable[str], name: str) -> list[str]:
+    """A list of texts; a single text, which is a series of its characters, is a TypeError."""
+    if isinstance(given, str):
         raise TypeError(f"{name} must be a list of texts, not one text")
-    return list(texts)
+    return list(given)
+
+
+def listed(events: Iterable[NewEvent]) -> Iterable[NewEvent]:
+    """What can be gone through; a TypeError says that it is no list of events."""
+    if isinstance(events, (NewEvent, str, bytes, Mapping)) or not isinstance(events, Iterable):
+        raise TypeError(f"events must be a list of NewEvent, not one {type(events).__name__}")
+    return events
+
+
+def events_json(events: Iterable[NewEvent]) -> Iterator[dict[str, Any]]:
+    """Events as the server takes them; a TypeError names what is none."""
+    for index, event in enumerate(listed(events)):
+        if not isinstance(event, NewEvent):
+            kind = type(event).__name__
+            raise TypeError(f"events[{index}] is of type {kind}; make it a NewEvent(type, data, …)")
+        yield event.to_json()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
+
+from .wire import json_bytes, member
 
 if TYPE_CHECKING:
     from .log import Log
@@ -24,13 +24,13 @@ class Lease:
     on its appends, a holder that was paused too long does not know that it lost the lease.
     """
 
-    def __init__(self, log: Log, path: str, granted: Mapping[str, Any]) -> None:
+    def __init__(self, log: Log, path: str, granted: Any) -> None:
         self._log = log
         self._path = path
-        self.name: str = granted["name"]
-        self.token: int = granted["token"]
-        self.expires_at: str = granted["expires_at"]
-        self.ttl_s: float = granted["ttl_ms"] / 1000
+        self.name: str = member(granted, "name", str)
+        self.token: int = member(granted, "token", int)
+        self.expires_at: str = member(granted, "expires_at", str)
+        self.ttl_s: float = member(granted, "ttl_ms", int) / 1000
 
     @property
     def fence(self) -> Fence:
@@ -39,9 +39,9 @@ class Lease:
 
     def renew(self) -> None:
         """Holds the lease for `ttl_s` from now; raises `LeaseLost` if it has ended."""
-        body = json.dumps({"token": self.token, "ttl_ms": round(self.ttl_s * 1000)}).encode()
+        body = json_bytes({"token": self.token, "ttl_ms": round(self.ttl_s * 1000)})
         answer = self._log._change("PUT", self._path, body, is_safe=True)
-        self.expires_at = answer.json()["expires_at"]
+        self.expires_at = member(answer.json(), "expires_at", str)
 
     def release(self) -> None:
         """Ends the lease; raises `LeaseLost` if it had ended before."""

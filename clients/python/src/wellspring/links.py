@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import urllib.parse
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .log import Log, _json_bytes
+from .errors import WellspringError
+from .events import texts
+from .log import Log
 from .transport import Answer, Request
+from .wire import idempotency_key, json_bytes, member, position_of, query_text, segment
 
 _UNSET: Any = object()
+_FIGURES: dict[str, type[Any]] = {"clicks": int, "visitors": int, "bots": int}
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,13 @@ class Links:
         alias: str | None = None,
         deterministic: bool = False,
         expires_at: str | None = None,
-        expires_in_s: float | None = None,
+        expires_in_s: int | None = None,
         tags: Iterable[str] = (),
         key: str | None = None,
     ) -> Link:
         """Creates a link, repeated under one idempotency key until the outcome is known.
+
+        `expires_in_s` is a whole number of seconds.
 
         Raises `Conflict` if the alias is taken, and `Invalid` if the URL may not be a target.
         """
@@ -78,13 +82,18 @@ class Links:
             "alias": alias,
             "deterministic": deterministic or None,
             "expires_at": expires_at,
-            "expires_in_s": expires_in_s,
-            "tags": list(tags) or None,
+            "expires_in_s": None if expires_in_s is None else _whole(expires_in_s),
+            "tags": texts(tags, "tags") or None,
         }
         sent.update({name: value for name, value in optional.items() if value is not None})
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-        found = self._call("POST", "", sent, headers, is_safe=True, changes=True).json()
-        return Link(**_link(found))
+        key = idempotency_key(key)
+        try:
+            headers = {"Idempotency-Key": key}
+            answer = self._call("POST", "", sent, headers, is_safe=True, changes=True)
+            return Link(**_link(answer.json()))
+        except WellspringError as error:
+            error.key = key
+            raise
 
     def get(self, code: str) -> LinkDetails:
         """A link and its clicks; `NotFound` if there is none."""
@@ -101,7 +110,7 @@ class Links:
     ) -> LinkDetails:
         """Changes what is given; `expires_at=None` means never."""
         given: dict[str, Any] = {"url": url, "enabled": enabled, "expires_at": expires_at}
-        given["tags"] = tags if tags is _UNSET else list(tags)
+        given["tags"] = tags if tags is _UNSET else texts(tags, "tags")
         sent = {name: value for name, value in given.items() if value is not _UNSET}
         return _details(self._call("PATCH", "/" + _quoted(code), sent, changes=True).json())
 
@@ -120,7 +129,9 @@ class Links:
         """The clicks on a link; `since` and `until` bound the series (RFC 3339)."""
         terms = {"bucket": bucket, "from": since, "to": until}
         found = self._call("GET", f"/{_quoted(code)}/stats{_query(terms)}").json()
-        return LinkStats(**{name: found[name] for name in LinkStats.__dataclass_fields__})
+        kinds: dict[str, type[Any]] = {"short_code": str, "bucket": str, **_FIGURES}
+        kinds.update(series=list, referrers=list, agents=list)
+        return LinkStats(**{name: member(found, name, kind) for name, kind in kinds.items()})
 
     def list(
         self,
@@ -135,10 +146,10 @@ class Links:
         terms["order"] = "asc" if oldest_first else None
         while True:
             found = self._call("GET", _query(terms)).json()
-            yield from map(_details, found["links"])
-            if found["next"] is None:
+            yield from map(_details, member(found, "links", list))
+            if found.get("next") is None:
                 return
-            terms["after"] = found["next"]
+            terms["after"] = member(found, "next", int)
 
     def _call(
         self,
@@ -154,34 +165,40 @@ class Links:
         complete = {**log._headers(None), **log._freshness(), **(headers or {})}
         if sent is not None:
             complete["Content-Type"] = "application/json"
-        body = None if sent is None else _json_bytes(sent)
+        body = None if sent is None else json_bytes(sent)
         safe = not changes if is_safe is None else is_safe
         answer = log._transport.exchange(
             Request(method, "/api/urls" + path, body, complete, safe, changes)
         )
         log._learn(answer.headers, None)
-        position = answer.headers.get("Wellspring-Position")
+        position = position_of(answer.headers)
         if changes and position is not None:
-            log._has_written(int(position))
+            log._has_written(position)
         return answer
 
 
-def _link(found: Mapping[str, Any]) -> dict[str, Any]:
+def _link(found: Any) -> dict[str, Any]:
     names = ("short_code", "short_url", "original_url", "created_at")
-    link: dict[str, Any] = {name: found[name] for name in names}
+    link: dict[str, Any] = {name: member(found, name, str) for name in names}
     link.update(expires_at=found.get("expires_at"), tags=tuple(found.get("tags") or ()))
     return link
 
 
-def _details(found: Mapping[str, Any]) -> LinkDetails:
-    figures = {name: found[name] for name in ("enabled", "clicks", "visitors", "bots")}
+def _details(found: Any) -> LinkDetails:
+    kinds: dict[str, type[Any]] = {"enabled": bool, **_FIGURES}
+    figures = {name: member(found, name, kind) for name, kind in kinds.items()}
     return LinkDetails(**_link(found), **figures, refused=bool(found.get("refused")))
 
 
 def _quoted(code: str) -> str:
-    return urllib.parse.quote(code, safe="")
+    return segment(code, "the code of a link")
 
 
 def _query(terms: Mapping[str, Any]) -> str:
-    given = {name: value for name, value in terms.items() if value is not None}
-    return "?" + urllib.parse.urlencode(given) if given else ""
+    return query_text((name, value) for name, value in terms.items() if value is not None)
+
+
+def _whole(seconds: float) -> int:
+    if isinstance(seconds, float) and not seconds.is_integer():
+        raise ValueError(f"expires_in_s must be a whole number of seconds, not {seconds}")
+    return int(seconds)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import operator
 import threading
 import time
-import urllib.parse
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import (
@@ -18,12 +17,34 @@ from typing import (
 
 from .answers import Accepted, Appended, BulkAppended, LogInfo, Projected
 from .cursor import Cursor, Place, cursor_at
-from .errors import AnotherHistory, ConditionFailed, Headers, WellspringError
-from .events import ALL, Condition, Event, Json, NewEvent, Projection, Query
+from .errors import AnotherHistory, ConditionFailed, Headers, WellspringError, move_lines
+from .events import (
+    ALL,
+    Condition,
+    Event,
+    Json,
+    NewEvent,
+    Projection,
+    Query,
+    events_json,
+    listed,
+    texts,
+)
+from .forks import on_fork
 from .leases import Fence, Lease
 from .retry import Backoff, RetryPolicy
 from .subscription import Subscription
 from .transport import Answer, Request, Stream, Transport
+from .wire import (
+    LONGEST_BULK_KEY,
+    history_of,
+    idempotency_key,
+    json_bytes,
+    member,
+    position_of,
+    query_text,
+    segment,
+)
 
 _BULK_LINES = 10_000
 _BULK_BYTES = 8 << 20
@@ -46,10 +67,14 @@ class Log:
     def __init__(self, transport: Transport, name: str, read_your_writes: bool) -> None:
         self.name = name
         self._transport = transport
-        self._path = "/v1/logs/" + urllib.parse.quote(name, safe="")
+        self._path = "/v1/logs/" + segment(name, "the name of a log")
         self._read_your_writes = read_your_writes
         self._lock = threading.Lock()
         self._known = _Known()
+        on_fork(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Log({self.name!r} at {self._transport.url})"
@@ -57,8 +82,12 @@ class Log:
     # The log itself
 
     def create(self) -> bool:
-        """Creates the log; False if it exists, unchanged."""
-        answer = self._transport.exchange(Request("PUT", self._path))
+        """Creates the log; False if it exists, unchanged.
+
+        The request is repeated as long as its outcome is unknown. So False may also mean that
+        this call has created the log, at an attempt whose answer was lost.
+        """
+        answer = self._transport.exchange(Request("PUT", self._path, changes=True))
         if answer.status == 201:
             self.forget_history()
         self._learn(answer.headers, None)
@@ -66,20 +95,25 @@ class Log:
 
     def drop(self) -> None:
         """Deletes the log with all its events."""
-        confirm = urllib.parse.quote(self.name, safe="")
-        self._change("DELETE", f"?confirm={confirm}", None)
+        self._change("DELETE", query_text([("confirm", self.name)]), None)
         self.forget_history()
 
     def info(self) -> LogInfo:
         """Head, size, and numbers of types and tags."""
         found = self._read("GET", "").json()
-        names = [name for name in LogInfo.__dataclass_fields__ if name != "history"]
-        return LogInfo(**{name: found[name] for name in names}, history=found.get("history"))
+        counts = ("head", "disk_bytes", "segments", "types", "tags")
+        return LogInfo(
+            name=member(found, "name", str),
+            **{name: member(found, name, int) for name in counts},
+            more_types=member(found, "more_types", bool),
+            more_tags=member(found, "more_tags", bool),
+            history=found.get("history"),
+        )
 
     def head(self) -> Cursor:
         """The end of the log as it is now."""
         answer = self._read("GET", "/head")
-        return Cursor(answer.json()["head"], answer.headers.get(_HISTORY))
+        return Cursor(member(answer.json(), "head", int), history_of(answer.headers))
 
     @property
     def history(self) -> str | None:
@@ -131,8 +165,9 @@ class Log:
         """Appends all events or none.
 
         It is repeated as long as its outcome is unknown, under one idempotency key, so the events
-        are stored once. `key` names a request that outlives this process; the same key must
-        come with the same events. An error's `key` is that of the request.
+        are stored once. `key`, of 1 to 255 printable ASCII characters, names a request that
+        outlives this process; the same key must come with the same events. An error's `key` is
+        that of the request.
 
         Raises `ConditionFailed`, `LeaseLost`, `Invalid` and so on: nothing was appended. After
         `OutcomeUnknown` it may have been; append the same under the same key to find out.
@@ -148,50 +183,55 @@ class Log:
         ack: str,
         history: str | None,
     ) -> Appended | Accepted:
-        sent: dict[str, Any] = {"events": [event.to_json() for event in events]}
+        sent: dict[str, Any] = {"events": list(events_json(events))}
         if condition is not None:
             sent["condition"] = condition
         if fence is not None:
             sent["fence"] = fence
         if ack != "durable":
             sent["ack"] = ack
-        key = key or str(uuid.uuid4())
-        answer = self._keyed("/append", _json_bytes(sent), "application/json", key, history)
-        if ack != "durable":
-            return Accepted(answer["accepted"])
-        self._has_written(answer["last"])
-        return Appended(answer["first"], answer["last"], answer["head"], answer["replayed"])
+        with self._keyed(idempotency_key(key)) as append:
+            found = append(json_bytes(sent), "application/json", history)
+            if ack != "durable":
+                return Accepted(member(found, "accepted", int))
+            first, last, head = (member(found, name, int) for name in ("first", "last", "head"))
+            done = Appended(first, last, head, member(found, "replayed", bool))
+        self._has_written(done.last)
+        return done
 
     def append_bulk(self, events: Iterable[NewEvent], *, key: str | None = None) -> BulkAppended:
         """Appends any number of events, in batches of at most 1000, each of them atomic.
 
         Under the same `key` the same events can be sent again: what is in the log is found, and
-        the rest is added. Raises `Invalid` with `line`; everything before it is in the log.
+        the rest is added. A bulk's key has at most 230 characters: each batch is sent under one
+        that begins with it. Raises `Invalid` with `line`; everything before it is in the log.
         """
-        key = key or str(uuid.uuid4())
-        done: list[dict[str, Any]] = []
+        key = idempotency_key(key, LONGEST_BULK_KEY)
+        done: list[BulkAppended] = []
         lines = 0
         for number, (count, body) in enumerate(_bulk_bodies(events)):
-            part = f"{key}.{number}"
             try:
-                kind = "application/x-ndjson"
-                done.append(self._keyed("/append", body, kind, part, self.history))
+                done.append(self._append_part(body, f"{key}.{number}"))
             except WellspringError as error:
                 error.key = key
-                for member in ("line", "durable_lines"):
-                    if member in error.problem:
-                        error.problem[member] += lines
+                move_lines(error, lines)
                 raise
             lines += count
-        filled = [part for part in done if part.get("last") is not None]
-        if filled:
-            self._has_written(filled[-1]["last"])
+        if done:
+            self._has_written(done[-1].last or 0)
         return BulkAppended(
-            events=sum(part["events"] for part in done),
-            first=filled[0]["first"] if filled else None,
-            last=filled[-1]["last"] if filled else None,
-            replayed=bool(done) and all(part["replayed"] for part in done),
+            events=sum(part.events for part in done),
+            first=done[0].first if done else None,
+            last=done[-1].last if done else None,
+            replayed=bool(done) and all(part.replayed for part in done),
         )
+
+    def _append_part(self, body: bytes, key: str) -> BulkAppended:
+        """Appends lines of a bulk, of which there is at least one."""
+        with self._keyed(key) as append:
+            found = append(body, "application/x-ndjson", self.history)
+            events, first, last = (member(found, name, int) for name in ("events", "first", "last"))
+            return BulkAppended(events, first, last, member(found, "replayed", bool))
 
     def ingest(
         self,
@@ -207,13 +247,12 @@ class Log:
         `OutcomeUnknown` it may be stored or not.
         """
         terms = [("type", type)] if type is not None else []
-        terms += [("tag", tag) for tag in tags]
+        terms += [("tag", tag) for tag in texts(tags, "tags")]
         terms += [("ack", ack)] if ack != "accepted" else []
         is_bytes = isinstance(data, (bytes, bytearray, memoryview))
         kind = "application/octet-stream" if is_bytes else "application/json"
-        body = bytes(data) if is_bytes else _json_bytes(data)
-        query = "?" + urllib.parse.urlencode(terms) if terms else ""
-        self._change("POST", "/e" + query, body, kind)
+        body = bytes(data) if is_bytes else json_bytes(data)
+        self._change("POST", "/e" + query_text(terms), body, kind)
 
     # Reading
 
@@ -242,26 +281,27 @@ class Log:
                 wanted["after"] = position
             if backwards:
                 wanted["order"] = "desc"
-            answer = self._read("POST", "/query", _json_bytes(wanted), history)
+            answer = self._read("POST", "/query", json_bytes(wanted), history)
             # All pages are of one log.
-            history = history or answer.headers.get(_HISTORY)
+            history = history or history_of(answer.headers)
             found = answer.json()
-            for event in found["events"]:
+            events = member(found, "events", list)
+            for event in events:
                 yield Event.of_json(event, history)
-            position = found["next"]
-            if position is None:
+            if found.get("next") is None:
                 return
-            left = None if left is None else left - len(found["events"])
+            position = member(found, "next", int)
+            left = None if left is None else left - len(events)
 
     def event(self, position: int) -> Event:
         """One event by its position; `NotFound` if there is none."""
-        answer = self._read("GET", f"/events/{int(position)}")
-        return Event.of_json(answer.json(), answer.headers.get(_HISTORY))
+        answer = self._read("GET", f"/events/{operator.index(position)}")
+        return Event.of_json(answer.json(), history_of(answer.headers))
 
     def event_by_id(self, id: str) -> Event:
         """One event by its id; `NotFound` if there is none."""
-        answer = self._read("GET", "/events/by-id/" + urllib.parse.quote(str(id), safe=""))
-        return Event.of_json(answer.json(), answer.headers.get(_HISTORY))
+        answer = self._read("GET", "/events/by-id/" + segment(str(id), "the id of an event"))
+        return Event.of_json(answer.json(), history_of(answer.headers))
 
     def subscribe(
         self,
@@ -291,13 +331,14 @@ class Log:
         wanted: dict[str, Any] = {"projections": dict(projections)}
         if after is not None:
             wanted["after"] = after
-        answer = self._read("POST", "/project", _json_bytes(wanted))
+        answer = self._read("POST", "/project", json_bytes(wanted))
         found = answer.json()
+        condition: Any = member(found, "appendCondition", dict)
         return Projected(
-            states=found["states"],
-            position=found["position"],
-            condition=found["appendCondition"],
-            history=answer.headers.get(_HISTORY),
+            states=member(found, "states", dict),
+            position=member(found, "position", int),
+            condition=condition,
+            history=history_of(answer.headers),
         )
 
     def decide(
@@ -316,7 +357,7 @@ class Log:
         backoff = Backoff(policy)
         while True:
             known = self.project(projections)
-            events = list(decision(known.states) or ())
+            events = list(listed(decision(known.states) or ()))
             if not events:
                 return None
             try:
@@ -337,9 +378,9 @@ class Log:
         sent: dict[str, Any] = {"ttl_ms": round(ttl_s * 1000)}
         if wait_s:
             sent["wait_ms"] = round(wait_s * 1000)
-        path = "/leases/" + urllib.parse.quote(name, safe="")
+        path = "/leases/" + segment(name, "the name of a lease")
         timeout_s = self._transport.timeout_s + wait_s
-        answer = self._change("POST", path, _json_bytes(sent), timeout_s=timeout_s)
+        answer = self._change("POST", path, json_bytes(sent), timeout_s=timeout_s)
         return Lease(self, path, answer.json())
 
     # Requests
@@ -364,16 +405,20 @@ class Log:
             seen = self._known.seen
         return {"Wellspring-Min-Position": str(seen)} if self._read_your_writes and seen else {}
 
-    def _keyed(
-        self, path: str, body: bytes, kind: str, key: str, history: str | None
-    ) -> dict[str, Any]:
-        headers = {**self._headers(history), "Content-Type": kind, "Idempotency-Key": key}
-        request = Request("POST", self._path + path, body, headers, is_safe=True, changes=True)
-        try:
+    @contextlib.contextmanager
+    def _keyed(self, key: str) -> Iterator[Callable[[bytes, str, str | None], Any]]:
+        """How to append under a key, which errors then name."""
+
+        def append(body: bytes, kind: str, history: str | None) -> Any:
+            headers = {**self._headers(history), "Content-Type": kind, "Idempotency-Key": key}
+            path = self._path + "/append"
+            request = Request("POST", path, body, headers, is_safe=True, changes=True)
             answer = self._transport.exchange(request)
             self._learn(answer.headers, history)
-            found: dict[str, Any] = answer.json()
-            return found
+            return answer.json()
+
+        try:
+            yield append
         except WellspringError as error:
             error.key = key
             raise
@@ -405,7 +450,7 @@ class Log:
             "Accept": "text/event-stream",
             "Content-Type": "application/json",
         }
-        body = _json_bytes({"query": query, "after": after.position})
+        body = json_bytes({"query": query, "after": after.position})
         request = Request("POST", self._path + "/query", body, headers, timeout_s=timeout_s)
         stream = self._transport.open(request)
         try:
@@ -417,7 +462,7 @@ class Log:
 
     def _learn(self, headers: Headers, expected: str | None) -> None:
         """Remembers the first history that the server tells, and checks every later one."""
-        told = headers.get(_HISTORY)
+        told = history_of(headers)
         if told is None:
             return
         with self._lock:
@@ -425,8 +470,7 @@ class Log:
                 self._known.history = told
             expected = expected or self._known.history
         if told != expected:
-            head = headers.get("Wellspring-Position")
-            problem = {"history": told, "head": int(head) if head else None}
+            problem = {"history": told, "head": position_of(headers)}
             message = f"log {self.name} has history {told} now, not {expected}"
             raise AnotherHistory(message, problem=problem, headers=headers)
 
@@ -435,18 +479,13 @@ class Log:
             self._known.seen = max(self._known.seen, position)
 
 
-def _json_bytes(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8")
-
-
 def _bulk_bodies(events: Iterable[NewEvent]) -> Iterator[Any]:
     """Bodies of bounded size, each with its number of lines; cut by content alone, so that a
     repetition cuts the same ones."""
     lines: list[bytes] = []
     size = 0
-    for event in events:
-        line = _json_bytes(event.to_json())
+    for event in events_json(events):
+        line = json_bytes(event)
         lines.append(line)
         size += len(line) + 1
         if len(lines) == _BULK_LINES or size >= _BULK_BYTES:

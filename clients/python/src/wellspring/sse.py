@@ -24,6 +24,8 @@ class SseParser:
         self._event = ""
         self._id: str | None = None
         self._data: list[str] = []
+        self.signs_of_life = 0
+        """Comments and messages so far; the server's heartbeat is a comment."""
 
     def feed(self, piece: bytes) -> list[Message]:
         """The messages that this piece completes."""
@@ -47,7 +49,9 @@ class SseParser:
             return self._complete()
         name, _, value = text.partition(":")
         value = value[1:] if value.startswith(" ") else value
-        if name == "data":
+        if not name:
+            self.signs_of_life += 1
+        elif name == "data":
             self._data.append(value)
         elif name == "event":
             self._event = value
@@ -58,4 +62,7 @@ class SseParser:
     def _complete(self) -> Message | None:
         event, data = self._event, self._data
         self._event, self._data = "", []
-        return Message(event or "message", self._id, "\n".join(data)) if data else None
+        if not data:
+            return None
+        self.signs_of_life += 1
+        return Message(event or "message", self._id, "\n".join(data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from .cursor import Cursor
 from .errors import AnotherHistory, ServerFault, Unavailable, WellspringError, is_temporary
 from .events import Event, Query
+from .forks import on_fork
 from .retry import Backoff, RetryPolicy
 from .sse import Message, SseParser
 from .transport import Stream
+from .wire import json_value
 
 if TYPE_CHECKING:
     from .log import Log
@@ -51,6 +52,16 @@ class Subscription(Iterator[Event]):
         self._opened_s = 0.0
         self._last_sign_of_life_s = time.monotonic()
         self._backoff = self._new_backoff()
+        on_fork(self)
+
+    def _after_fork(self) -> None:
+        # The child reads on by itself, on a connection of its own.
+        was_closed = self._closed.is_set()
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        if was_closed:
+            self._closed.set()
+        self._stream = None
+        self._arrived.clear()
 
     @property
     def cursor(self) -> Cursor:
@@ -116,14 +127,16 @@ class Subscription(Iterator[Event]):
         piece = stream.next_piece()
         if not piece:
             raise Unavailable("the server has ended the stream")
-        self._last_sign_of_life_s = time.monotonic()
+        signs = self._parser.signs_of_life
         self._arrived.extend(self._parser.feed(piece))
+        if self._parser.signs_of_life > signs:
+            self._last_sign_of_life_s = time.monotonic()
 
     def _take(self, message: Message) -> Event | None:
         """Moves the cursor; returns the event, if the message is one."""
         try:
             reached = Cursor.parse(message.id or "")
-            found = json.loads(message.data)
+            found = json_value(message.data)
         except ValueError:
             raise ServerFault(f"not an event: {message}") from None
         known = self._cursor.history

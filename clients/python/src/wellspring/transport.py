@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import http.client
-import json
+import re
 import select
 import socket
 import ssl
 import threading
 import time
 import urllib.parse
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Union
@@ -24,9 +25,13 @@ from .errors import (
     WellspringError,
     error_of,
     is_temporary,
+    settles_doubt,
 )
+from .forks import abandon, on_fork
+from .heads import CutShort, WholeHeadResponse
 from .retry import Backoff, RetryPolicy
 from .version import VERSION
+from .wire import header_value, json_value, utf8
 
 # The server closes idle connections after 90 s by default.
 _LONGEST_IDLE_S = 60.0
@@ -48,16 +53,20 @@ class Credentials:
     def __post_init__(self) -> None:
         if sum(given is not None for given in (self.token, self.key, self.basic)) > 1:
             raise ValueError("give one of token, key and basic")
+        for secret, what in ((self.token, "token"), (self.key, "key")):
+            if secret is not None and not callable(secret):
+                header_value(secret, what)
+        if self.basic is not None:
+            _basic(*self.basic)
 
     def headers(self) -> dict[str, str]:
         """The header that proves the caller's identity."""
         if self.token is not None:
-            return {"Authorization": f"Bearer {_value_of(self.token)}"}
+            return {"Authorization": f"Bearer {_value_of(self.token, 'token')}"}
         if self.key is not None:
-            return {"X-API-Key": _value_of(self.key)}
+            return {"X-API-Key": _value_of(self.key, "key")}
         if self.basic is not None:
-            pair = ":".join(self.basic).encode("utf-8")
-            return {"Authorization": "Basic " + base64.b64encode(pair).decode("ascii")}
+            return {"Authorization": _basic(*self.basic)}
         return {}
 
 
@@ -76,21 +85,24 @@ class Request:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True)
+_NOT_JSON = object()
+
+
 class Answer:
     """A successful answer."""
 
-    status: int
-    headers: Headers
-    body: bytes
+    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+        self._document = _document_of(headers, body)
 
     def json(self) -> Any:
         """The body as JSON."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            text = self.body[:200].decode("utf-8", "replace")
-            raise ServerFault(f"the answer is not JSON: {text}", status=self.status) from None
+        if self._document is _NOT_JSON:
+            text = self._body[:200].decode("utf-8", "replace")
+            raise ServerFault(f"the answer is not JSON: {text}", status=self.status)
+        return self._document
 
 
 class Transport:
@@ -122,6 +134,16 @@ class Transport:
             raise ValueError("TLS needs a URL that begins with https://")
         self._lock = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        on_fork(self)
+
+    def _after_fork(self) -> None:
+        # Two processes on one connection would get each other's answers.
+        self._lock = threading.Lock()
+        self._idle = []
+        sockets, self._sockets = self._sockets, weakref.WeakSet()
+        for sock in sockets:
+            abandon(sock)
 
     def exchange(self, request: Request) -> Answer:
         """Sends a request, again where that is safe and may help.
@@ -141,7 +163,8 @@ class Transport:
                 if not is_final and request.is_safe:
                     pause_s = backoff.next_pause_s(error.retry_after)
                 if pause_s is None:
-                    if doubt is None or is_final or not request.changes or doubt is error:
+                    is_settled = is_final and settles_doubt(error)
+                    if doubt is None or is_settled or not request.changes or doubt is error:
                         raise
                     message = f"no attempt was confirmed, and one may have been done: {error}"
                     raise OutcomeUnknown(message, problem=doubt.problem) from error
@@ -149,19 +172,24 @@ class Transport:
 
     def open(self, request: Request) -> Stream:
         """Sends a request whose answer is a stream, on a connection of its own; never repeated."""
+        headers = self._headers_of(request)
         connection = self._new_connection()
         self._connect(connection)
         # A response that ends with its connection takes the socket away from it.
         sock = connection.sock
-        response = self._send(connection, request)
-        if response.status == 200:
+        response = self._send(connection, request, headers)
+        kind = response.headers.get_content_type()
+        if response.status == 200 and kind == "text/event-stream":
             return Stream(connection, response, sock)
         try:
-            body = response.read()
+            body = b"" if response.status == 200 else response.read()
         except (OSError, http.client.HTTPException):
             body = b""
         connection.close()
-        raise error_of(response.status, response.headers, body)
+        if response.status == 200:
+            message = f"{self.url}: the answer is of type {kind}, not a stream of events"
+            raise ServerFault(message, status=200, headers=response.headers)
+        raise error_of(response.status, response.headers, body, request.changes)
 
     def close(self) -> None:
         """Closes the idle connections. The transport can still be used."""
@@ -171,11 +199,13 @@ class Transport:
             connection.close()
 
     def _attempt(self, request: Request) -> Answer:
+        headers = self._headers_of(request)
         connection = self._take()
         try:
-            response = self._send(connection, request)
+            response = self._send(connection, request, headers)
             try:
                 body = response.read()
+                answer = Answer(response.status, response.headers, body)
             except (OSError, http.client.HTTPException) as fault:
                 raise self._lost(request, fault) from fault
         except BaseException:
@@ -186,20 +216,27 @@ class Transport:
         else:
             self._give_back(connection)
         if 200 <= response.status < 300:
-            return Answer(response.status, response.headers, body)
-        raise error_of(response.status, response.headers, body)
+            return answer
+        raise error_of(response.status, response.headers, body, request.changes)
+
+    def _headers_of(self, request: Request) -> dict[str, str]:
+        # Made before a connection is taken: a function of the caller may return a secret.
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
+        headers.update(self._credentials.headers())
+        headers.update(request.headers)
+        return headers
 
     def _send(
-        self, connection: http.client.HTTPConnection, request: Request
+        self,
+        connection: http.client.HTTPConnection,
+        request: Request,
+        headers: Mapping[str, str],
     ) -> http.client.HTTPResponse:
         timeout_s = self.timeout_s if request.timeout_s is None else request.timeout_s
         connection.timeout = timeout_s
         if connection.sock is None:
             self._connect(connection)
         connection.sock.settimeout(timeout_s)
-        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
-        headers.update(self._credentials.headers())
-        headers.update(request.headers)
         target = self._base_path + request.path
         try:
             try:
@@ -220,6 +257,8 @@ class Transport:
         except OSError as fault:
             connection.close()
             raise Unavailable(f"cannot connect to {self.url}: {fault}") from fault
+        with self._lock:
+            self._sockets.add(connection.sock)
 
     def _lost(self, request: Request, fault: Exception) -> WellspringError:
         kind = "no answer in time" if isinstance(fault, socket.timeout) else "connection lost"
@@ -227,11 +266,15 @@ class Transport:
         return OutcomeUnknown(message) if request.changes else Unavailable(message)
 
     def _new_connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
         if self._context is None:
-            return http.client.HTTPConnection(self._host, self._port, timeout=self.timeout_s)
-        return http.client.HTTPSConnection(
-            self._host, self._port, timeout=self.timeout_s, context=self._context
-        )
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self.timeout_s)
+        else:
+            connection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self.timeout_s, context=self._context
+            )
+        connection.response_class = WholeHeadResponse
+        return connection
 
     def _take(self) -> http.client.HTTPConnection:
         while True:
@@ -291,8 +334,29 @@ class Stream:
         self._connection.close()
 
 
-def _value_of(secret: Secret) -> str:
-    return secret if isinstance(secret, str) else secret()
+def _value_of(secret: Secret, what: str) -> str:
+    return header_value(secret() if callable(secret) else secret, what)
+
+
+def _basic(name: str, password: str) -> str:
+    pair = ":".join((name, password))
+    if re.search("[\0-\x1f\x7f]", pair):
+        raise ValueError(
+            "basic has a control character, such as the line break at the end of a file; remove it"
+        )
+    return "Basic " + base64.b64encode(utf8(pair)).decode("ascii")
+
+
+def _document_of(headers: Headers, body: bytes) -> Any:
+    says_json = "json" in (headers.get("Content-Type") or "").partition(";")[0]
+    says_json = says_json and headers.get("Content-Length") != "0"
+    try:
+        return json_value(body) if body or says_json else _NOT_JSON
+    except ValueError:
+        if not says_json:
+            return _NOT_JSON
+        # A gateway that speaks HTTP/1.0, or has stored what it got, hides where the answer ended.
+        raise CutShort("the answer says that it is JSON, and is not") from None
 
 
 def _is_readable(sock: socket.socket | None) -> bool:

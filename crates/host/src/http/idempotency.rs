@@ -11,7 +11,7 @@
 use crate::http::Request;
 use crate::http::contract::IDEMPOTENCY_KEY;
 use crate::http::header_names;
-use crate::wire::problem::Problem;
+use crate::wire::problem::{self, Problem};
 use sha2::{Digest, Sha256};
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
@@ -33,11 +33,14 @@ pub enum KeyUse {
 /// The name in the log of the request's `Idempotency-Key`, if it has one.
 ///
 /// # Errors
-/// 422 `invalid`: it is empty, too long, or contains control characters.
+/// 422 `invalid`: it is empty, too long, no UTF-8, or contains control characters.
 pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<String>, Box<Problem>> {
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
-    let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
+    // Replaced bytes would make one key of several.
+    let key = std::str::from_utf8(value.as_bytes())
+        .map_err(|_| problem::INVALID.because("it must be UTF-8").field("Idempotency-Key"))?
+        .to_owned();
     check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
         .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
     let account = request.principal.account().map(|account| account.as_str());

@@ -67,6 +67,25 @@ fn an_idempotency_key_makes_a_retry_safe_across_a_kill() {
 }
 
 #[test]
+fn keys_that_are_no_text_are_refused_not_taken_for_one_another() {
+    let server = Server::start();
+    let body = r#"{"events":[{"type":"A","tags":[],"data":1}]}"#;
+    for key in [&b"k\xe4"[..], b"k\xf6"] {
+        let mut request = b"POST /v1/append HTTP/1.1\r\nHost: t\r\nIdempotency-Key: ".to_vec();
+        request.extend_from_slice(key);
+        let rest = format!("\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        request.extend_from_slice(rest.as_bytes());
+        let mut client = server.client();
+        client.send(&request).unwrap();
+        assert_eq!(client.answer().unwrap().problem(422)["field"], "Idempotency-Key");
+    }
+    assert_eq!(server.client().get("/v1/head").unwrap().expect(200)["head"], 0);
+    // UTF-8 is text.
+    let key = [("Idempotency-Key", "kä")];
+    post_raw(&mut server.client(), "/v1/append", &key, body).expect(200);
+}
+
+#[test]
 fn accepted_appends_are_counted_and_arrive() {
     let server = Server::start();
     let mut client = server.client();
