@@ -1,14 +1,16 @@
 //! The backups in a store.
 
 use crate::fault::{BackupError, Outcome, UnreadableManifest};
-use crate::manifest::{Manifest, manifest_file};
+use crate::manifest::{LogBackup, Manifest, manifest_file};
 use crate::names::is_backup_name;
 use crate::store::{Store, get};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Most bytes of a manifest, which is read into memory: that of some millions of segments.
 const MOST_MANIFEST_BYTES: u64 = 1 << 30;
+/// Logs of a backup that a message names.
+const MOST_SHOWN_LOGS: usize = 5;
 
 /// The names of the backups in a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,6 +113,80 @@ pub fn newest_with(store: &mut dyn Store, histories: &[String]) -> Outcome<Optio
     Ok(None)
 }
 
+/// Whether any finished backup is one of a server with these histories. One whose manifest is
+/// damaged may be.
+///
+/// # Errors
+/// [`BackupError::Io`]: the store cannot be read.
+pub fn may_have(store: &mut dyn Store, histories: &[String]) -> Outcome<bool> {
+    for name in Catalog::of(store)?.finished.iter().rev() {
+        match manifest(store, name) {
+            Ok(found) if found.logs.iter().any(|log| histories.contains(&log.history)) => {
+                return Ok(true);
+            }
+            Ok(_) | Err(BackupError::NotFound { .. }) => {}
+            Err(error @ BackupError::Io { .. }) => return Err(error),
+            Err(_) => return Ok(true),
+        }
+    }
+    Ok(false)
+}
+
+/// The newest finished backup, where all that can be read are of one server.
+///
+/// # Errors
+/// [`BackupError::Unfit`] if backups share no history, with the newest of each server: the newest
+/// of all may be another one's. Or there is none that is finished, or it cannot be read.
+pub fn newest(store: &mut dyn Store) -> Outcome<Manifest> {
+    let place = store.place();
+    let catalog = Catalog::of(store)?;
+    let newest = manifest(store, &catalog.choose(None, &place)?)?;
+    let read = Manifests::of(store, &catalog.finished).read;
+    let mut servers = by_server(&read);
+    if servers.len() < 2 {
+        return Ok(newest);
+    }
+    servers.sort_by_key(|backups| Reverse(&backups[backups.len() - 1].name));
+    let shown = servers.iter().map(|backups| {
+        let newest = backups[backups.len() - 1];
+        let log = |log: &LogBackup| format!("{} {}", log.name, log.head);
+        let mut logs: Vec<_> = newest.logs.iter().take(MOST_SHOWN_LOGS).map(log).collect();
+        if newest.logs.len() > logs.len() {
+            logs.push(format!("and {} more", newest.logs.len() - logs.len()));
+        }
+        format!("\n  {}, the newest of {}: {}", newest.name, backups.len(), logs.join(", "))
+    });
+    Err(BackupError::Unfit(format!(
+        "{place} has backups of {} servers, or of one before and after it was restored: they share \
+         no history. Name one with --backup; `wellspring backup list --from {place}` shows \
+         all:{}",
+        servers.len(),
+        shown.collect::<String>()
+    )))
+}
+
+/// Backups by the server that they are of, each in their order: those of one share a history, if
+/// not with each other, then with one in between.
+fn by_server(manifests: &[Manifest]) -> Vec<Vec<&Manifest>> {
+    let mut servers: Vec<(HashSet<&str>, Vec<&Manifest>)> = Vec::new();
+    for manifest in manifests {
+        let mut histories = manifest.histories();
+        let mut backups = Vec::new();
+        servers.retain_mut(|(of_server, earlier)| {
+            if of_server.is_disjoint(&histories) {
+                return true;
+            }
+            backups.append(earlier);
+            histories.extend(of_server.drain());
+            false
+        });
+        backups.push(manifest);
+        backups.sort_by_key(|manifest| &manifest.name);
+        servers.push((histories, backups));
+    }
+    servers.into_iter().map(|(_, backups)| backups).collect()
+}
+
 /// The backups that can mend a log with this name: those of its history, the one that reaches
 /// furthest first, and of those the newest. If nothing tells the log's history, the backups have to
 /// be of one.
@@ -186,4 +262,39 @@ pub fn manifest(store: &mut dyn Store, name: &str) -> Outcome<Manifest> {
     // Who removes a backup by the name in its manifest must not remove anything else.
     let what = format!("it is the manifest of the backup {:?}", manifest.name);
     Err(BackupError::Damaged { file, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::FORMAT;
+
+    #[test]
+    fn backups_are_of_one_server_if_histories_lead_from_one_to_the_other() {
+        let backup = |(at, histories): (usize, &[&str])| Manifest {
+            format: FORMAT,
+            name: at.to_string(),
+            version: String::new(),
+            taken_at_us: 0,
+            has_accounts: false,
+            logs: histories
+                .iter()
+                .map(|history| LogBackup {
+                    name: "main".to_owned(),
+                    history: (*history).to_owned(),
+                    head: 0,
+                    recorded_at_us: 0,
+                    segments: Vec::new(),
+                })
+                .collect(),
+        };
+        let all: &[&[&str]] = &[&["a"], &["x", "y"], &["b"], &["y"], &["a", "b"], &["c"]];
+        let manifests: Vec<_> = all.iter().copied().enumerate().map(backup).collect();
+        let names = |backups: Vec<&Manifest>| {
+            backups.into_iter().map(|backup| backup.name.clone()).collect::<String>()
+        };
+        let mut servers: Vec<_> = by_server(&manifests).into_iter().map(names).collect();
+        servers.sort();
+        assert_eq!(servers, ["024", "13", "5"]);
+    }
 }

@@ -62,6 +62,8 @@ pub enum BackupError {
     },
     /// A process has it open. Stop that one, or wait for it.
     InUse(String),
+    /// Another process works on the same place of backups. A retry helps, once that one has ended.
+    Busy(String),
     /// A newer version wrote it.
     UnknownVersion {
         /// The file.
@@ -101,7 +103,7 @@ impl fmt::Display for BackupError {
                     write!(f, ": {}; {}", manifest.detail, manifest.remedy(place))
                 })
             }
-            BackupError::InUse(what) => f.write_str(what),
+            BackupError::InUse(what) | BackupError::Busy(what) => f.write_str(what),
             BackupError::UnknownVersion { file, version } => write!(
                 f,
                 "{file} has format version {version}, which this version does not support; use the version that wrote it or a newer one"

@@ -46,6 +46,7 @@ pub use fault::{BackupError, ManifestFault, Outcome, UnreadableManifest};
 pub use known_ends::{KnownEnds, LogEnd};
 pub use manifest::{LogBackup, Manifest};
 pub use pace::Pace;
+pub use places::Nesting;
 pub use plan::BackupPlan;
 pub use source::Source;
 pub use store::Store;

@@ -3,6 +3,7 @@
 use crate::fault::{BackupError, Outcome};
 use crate::names::check_names;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use wellspring_types::Position;
 
 /// The version of the manifest's format.
@@ -181,6 +182,12 @@ impl Manifest {
         self.logs.iter().find(|log| log.name == name).ok_or_else(|| BackupError::NotFound {
             what: format!("the backup {} has no log {name}", self.name),
         })
+    }
+
+    /// The ids of the histories of its logs.
+    #[must_use]
+    pub fn histories(&self) -> HashSet<&str> {
+        self.logs.iter().map(|log| log.history.as_str()).collect()
     }
 
     /// The names of all files that it needs.

@@ -51,7 +51,7 @@ fn is_older(store: &mut dyn Store, file: &str, now: &str, us: u64) -> Outcome<bo
 /// those in a catalog. Returns the name, and the backups there were before.
 ///
 /// # Errors
-/// [`BackupError::Refused`] while another process removes old backups; a retry helps.
+/// [`BackupError::Busy`] while another process removes old backups.
 pub(crate) fn begin_backup(
     store: &mut dyn Store,
     name_of: &dyn Fn(&Catalog) -> String,
@@ -73,19 +73,19 @@ pub(crate) fn begin_backup(
         }
         return Ok((name, earlier));
     }
-    let detail = format!("other backups to {} keep taking the name of this one", store.place());
-    Err(BackupError::Refused { detail, status: None })
+    let what = format!("other backups to {} keep taking the name of this one", store.place());
+    Err(BackupError::Busy(what))
 }
 
 fn refuse_pruning(store: &mut dyn Store, own_mark: &str) -> Outcome<()> {
     for other in pruning_marks(store)? {
         if !is_older(store, &other, own_mark, PRUNING_ENDED_US)? {
-            let detail = format!(
+            let what = format!(
                 "another process is removing old backups from {}; try again in a few minutes (one \
                  that was killed counts for an hour)",
                 store.place()
             );
-            return Err(BackupError::Refused { detail, status: None });
+            return Err(BackupError::Busy(what));
         }
     }
     Ok(())
@@ -94,14 +94,14 @@ fn refuse_pruning(store: &mut dyn Store, own_mark: &str) -> Outcome<()> {
 /// Checks, before a backup counts as finished, that no other writer has removed anything of it.
 ///
 /// # Errors
-/// [`BackupError::Refused`]; another attempt brings what is missing.
+/// [`BackupError::Busy`]; another attempt brings what is missing.
 pub(crate) fn check_begun(store: &mut dyn Store, manifest: &Manifest) -> Outcome<()> {
     if store.shared().is_none() {
         return Ok(());
     }
     let refused = |what: String| {
-        let detail = format!("{what} was removed while the backup was taken: take another one");
-        Err(BackupError::Refused { detail, status: None })
+        let what = format!("{what} was removed while the backup was taken: take another one");
+        Err(BackupError::Busy(what))
     };
     let mark = begun_file(&manifest.name);
     if !store.list("backups/")?.iter().any(|(file, _)| *file == mark) {

@@ -1,7 +1,8 @@
-//! Folders that a server keeps its logs in, which nothing else may be written to.
+//! Folders that a server keeps its data in, which nothing else may be written to, whatever links
+//! lead there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The folder of a log, or of a server's logs, that a path leads into, through links or not. A
 /// server takes every folder beside its logs for a log, and deletes what is in the folder of one
@@ -9,10 +10,51 @@ use std::path::{Path, PathBuf};
 pub(crate) fn folder_of_logs(path: &Path) -> Option<PathBuf> {
     let is_log = |dir: &Path| dir.join("epoch").exists();
     let holds_logs = |dir: &Path| ["main", "system"].iter().any(|log| is_log(&dir.join(log)));
-    let path = std::path::absolute(path).ok()?;
-    // What does not exist yet leads nowhere else.
-    let real = path.ancestors().find_map(|ancestor| fs::canonicalize(ancestor).ok())?;
+    let real = real_path(path)?;
     real.ancestors().find(|dir| is_log(dir) || holds_logs(dir)).map(Path::to_owned)
+}
+
+/// How one folder lies to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nesting {
+    /// Neither holds the other.
+    Apart,
+    /// They are one folder.
+    Same,
+    /// The first lies in the second.
+    Inside,
+    /// The first holds the second.
+    Around,
+}
+
+impl Nesting {
+    /// How `place` lies to `folder`, through links or not. Neither has to exist.
+    #[must_use]
+    pub fn of(place: &Path, folder: &Path) -> Nesting {
+        let (Some(place), Some(folder)) = (real_path(place), real_path(folder)) else {
+            return Nesting::Apart;
+        };
+        match (place.starts_with(&folder), folder.starts_with(&place)) {
+            (true, true) => Nesting::Same,
+            (true, false) => Nesting::Inside,
+            (false, true) => Nesting::Around,
+            (false, false) => Nesting::Apart,
+        }
+    }
+}
+
+/// Where a path leads. What does not exist yet leads nowhere else.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let resolved = |ancestor: &Path| Some((fs::canonicalize(ancestor).ok()?, ancestor.to_owned()));
+    let (mut real, ancestor) = path.ancestors().find_map(resolved)?;
+    for part in path.strip_prefix(ancestor).ok()?.components() {
+        match part {
+            Component::ParentDir => drop(real.pop()),
+            part => real.push(part),
+        }
+    }
+    Some(real)
 }
 
 #[cfg(test)]
@@ -33,8 +75,35 @@ mod tests {
         }
         let log = logs.join("main");
         assert_eq!(folder_of_logs(&log.join("sub")), Some(log));
-        for outside in ["", "data", "data/backups", "other"] {
+        for outside in ["", "data", "data/backups", "other", "data/none/../../other"] {
             assert_eq!(folder_of_logs(&dir.path().join(outside)), None, "{outside}");
         }
+    }
+
+    #[test]
+    fn a_folder_is_inside_another_whatever_links_lead_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("real/data")).unwrap();
+        symlink(at("real"), at("link")).unwrap();
+        symlink(at("real/data"), at("data")).unwrap();
+        for (place, nesting) in [
+            ("real/data", Nesting::Same),
+            ("link/data/", Nesting::Same),
+            ("data", Nesting::Same),
+            ("link/data/none/at/all", Nesting::Inside),
+            ("link/data/none/..", Nesting::Same),
+            ("link", Nesting::Around),
+            ("", Nesting::Around),
+            ("real/data-backups", Nesting::Apart),
+            ("link/none/../backups", Nesting::Apart),
+            ("none", Nesting::Apart),
+        ] {
+            for folder in ["data", "real/data", "link/data"] {
+                assert_eq!(Nesting::of(&at(place), &at(folder)), nesting, "{place} {folder}");
+            }
+        }
+        assert_eq!(Nesting::of(&at("none/x"), &at("none")), Nesting::Inside);
+        assert_eq!(Nesting::of(&at("none"), &at("none/x")), Nesting::Around);
     }
 }

@@ -43,7 +43,7 @@ pub fn prune(store: &mut dyn Store, keep: usize) -> Outcome<Pruned> {
 /// another process takes a backup to the store, no segment is removed.
 ///
 /// # Errors
-/// [`BackupError::NotFound`] for a name that no backup has, [`BackupError::Refused`] for one that
+/// [`BackupError::NotFound`] for a name that no backup has, [`BackupError::Busy`] for one that
 /// may be under way: nothing is removed then. Or another [`BackupError`]; what was not removed yet
 /// can be removed by another attempt.
 pub fn remove(store: &mut dyn Store, names: &[String]) -> Outcome<Pruned> {
@@ -101,8 +101,7 @@ fn remove_named(store: &mut dyn Store, names: &[String], pruning: &Pruning) -> O
         } else if pruning.is_abandoned(store, name)? {
             files.push((begun_file(name), name));
         } else {
-            let detail = format!("the backup {name} may be under way");
-            return Err(BackupError::Refused { detail, status: None });
+            return Err(BackupError::Busy(format!("the backup {name} may be under way")));
         }
     }
     finished.retain(|name| !names.contains(name));

@@ -2,7 +2,7 @@
 //! under that name without having the event.
 
 use crate::manifest::{LogBackup, Manifest, SegmentBackup};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A backup that stays, however many newer ones there are, until it is removed by its name.
@@ -129,7 +129,7 @@ enum Verdict<'a> {
 
 /// A log that the newest backup has not at all was deleted, which is no reason to stay.
 fn judge<'a>(manifest: &'a Manifest, newest: &Manifest, between: &'a [Manifest]) -> Verdict<'a> {
-    if histories(manifest).is_disjoint(&histories(newest)) {
+    if manifest.histories().is_disjoint(&newest.histories()) {
         return Verdict::Stays(StayReason::OtherServer);
     }
     for log in &manifest.logs {
@@ -163,11 +163,6 @@ fn goes_on(before: &LogBackup, now: &LogBackup) -> bool {
     };
     let has_grown = same_base(last.base).is_some_and(|same| same.bytes > last.bytes);
     now.head >= before.head && full.iter().all(is_kept) && (is_kept(last) || has_grown)
-}
-
-/// The ids of the histories in a backup.
-fn histories(manifest: &Manifest) -> HashSet<&str> {
-    manifest.logs.iter().map(|log| log.history.as_str()).collect()
 }
 
 #[cfg(test)]

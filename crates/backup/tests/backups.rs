@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use wellspring_backup::catalog::{Catalog, manifest, newest_with};
+use wellspring_backup::catalog::{self, Catalog, manifest, newest_with};
 use wellspring_backup::mend::{
     FirstSalt, LaterEvents, MendCourse, SegmentNeed, later_events, mend, shorten,
 };
@@ -863,7 +863,26 @@ fn the_newest_backup_of_a_server_is_not_that_of_another_in_the_same_place() {
     assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), None);
     let others = taken(&mut other.source(), &mut store).manifest;
     assert_eq!(newest_with(&mut store, &histories(&one)).unwrap(), Some(own));
-    assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), Some(others));
+    assert_eq!(newest_with(&mut store, &histories(&other)).unwrap(), Some(others.clone()));
+    for (logs, has_any) in [(&one, true), (&other, true), (&Logs::new(&["main"]), false)] {
+        assert_eq!(catalog::may_have(&mut store, &histories(logs)).unwrap(), has_any);
+    }
+    // Which of the two is wanted, nothing tells.
+    let newer = taken(&mut one.source(), &mut store).manifest;
+    let refused = catalog::newest(&mut store).unwrap_err();
+    let BackupError::Unfit(told) = &refused else { panic!("{refused}") };
+    for part in [
+        "backups of 2 servers",
+        "--backup",
+        &format!("{}, the newest of 2: main 0", newer.name),
+        &format!("{}, the newest of 1: main 0", others.name),
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    remove(&mut store, std::slice::from_ref(&others.name)).unwrap();
+    assert_eq!(catalog::newest(&mut store).unwrap(), newer);
+    fs::write(place.path().join(format!("backups/{}.json", newer.name)), b"{").unwrap();
+    assert!(catalog::may_have(&mut store, &["0000000000000001".to_owned()]).unwrap());
 }
 
 /// `data/logs` may lead elsewhere: a server, a backup, a check and `mend` follow it. A restore,

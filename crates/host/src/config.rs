@@ -77,7 +77,7 @@ impl HostConfig {
         ingest.check(&faces.kept)?;
         access.check()?;
         otlp.check()?;
-        backup.check(cluster.is_shared())?;
+        backup.check(cluster.is_shared(), &process.data)?;
         Otlp::open(otlp)?;
         ForeignSettings::of(access)?;
         self.pages(faces)?;

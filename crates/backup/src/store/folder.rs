@@ -28,7 +28,8 @@ impl FolderStore {
     /// The folder for writing, created if necessary. Locked against other writers.
     ///
     /// # Errors
-    /// [`BackupError::Unfit`] if another process writes to it, or an error of the file system.
+    /// [`BackupError::Busy`] if another process writes to it; [`BackupError::Unfit`] for a folder
+    /// of a server; or an error of the file system.
     pub fn create(dir: &Path) -> Outcome<FolderStore> {
         let shown = dir.display();
         if dir.as_os_str().is_empty() {
@@ -59,7 +60,7 @@ impl FolderStore {
                 remove_unfinished(dir).map_err(BackupError::io(format!("clearing {shown}")))?;
                 Ok(FolderStore { dir: dir.to_owned(), _lock: Some(lock) })
             }
-            Err(TryLockError::WouldBlock) => Err(BackupError::Unfit(format!(
+            Err(TryLockError::WouldBlock) => Err(BackupError::Busy(format!(
                 "another process is writing a backup to {shown}; wait for it, or choose another folder"
             ))),
             Err(TryLockError::Error(error)) => {
@@ -278,7 +279,7 @@ mod tests {
     fn a_folder_has_one_writer() {
         let dir = tempfile::tempdir().unwrap();
         let store = FolderStore::create(dir.path()).unwrap();
-        assert!(matches!(FolderStore::create(dir.path()), Err(BackupError::Unfit(_))));
+        assert!(matches!(FolderStore::create(dir.path()), Err(BackupError::Busy(_))));
         drop(store);
         FolderStore::create(dir.path()).unwrap();
     }

@@ -7,6 +7,7 @@ use crate::table::table;
 use serde_json::{Value, json};
 use wellspring_backup::catalog::{self, Catalog};
 use wellspring_backup::{BackupError, Manifest, Store, UnreadableManifest};
+use wellspring_host::names::SYSTEM_LOG;
 
 /// What `wellspring backup list` takes.
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,8 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-const COLUMNS: [&str; 6] = ["BACKUP", "STATE", "MOMENT", "SIZE", "EVENTS", "LOGS"];
+/// The history is that of the log system. It tells servers in one place apart.
+const COLUMNS: [&str; 7] = ["BACKUP", "STATE", "MOMENT", "SIZE", "EVENTS", "HISTORY", "LOGS"];
 
 /// A backup in a place.
 struct ListedBackup {
@@ -81,13 +83,17 @@ impl ListedBackup {
                 let logs = manifest.logs.iter().map(|at| log(&at.name, at.head));
                 let (size, events) = (megabytes(manifest.bytes()), grouped(manifest.events()));
                 let logs = logs.collect::<Vec<_>>().join(", ");
-                vec![name, "finished".to_owned(), moment(manifest.taken_at_us), size, events, logs]
+                let history =
+                    manifest.log(SYSTEM_LOG).map_or_else(|_| none(), |at| at.history.clone());
+                let moment = moment(manifest.taken_at_us);
+                vec![name, "finished".to_owned(), moment, size, events, history, logs]
             }
             BackupState::Unfinished => {
-                vec![name, "unfinished".to_owned(), none(), none(), none(), none()]
+                vec![name, "unfinished".to_owned(), none(), none(), none(), none(), none()]
             }
             BackupState::Damaged(UnreadableManifest { detail, .. }) => {
-                vec![name, "damaged".to_owned(), none(), none(), none(), detail.clone()]
+                let detail = detail.clone();
+                vec![name, "damaged".to_owned(), none(), none(), none(), none(), detail]
             }
         }
     }
@@ -154,7 +160,7 @@ mod tests {
         );
         assert!(rows.iter().all(|row| row.len() == COLUMNS.len()));
         assert_eq!(rows[1][2], "2026-11-02T00:00:00.000000Z");
-        assert!(rows[3][5].contains("not the manifest of a backup"), "{:?}", rows[3]);
+        assert!(rows[3][6].contains("not the manifest of a backup"), "{:?}", rows[3]);
         let states: Vec<_> =
             backups.iter().map(|backup| backup.to_json()["state"].clone()).collect();
         assert_eq!(states, ["unfinished", "finished", "unfinished", "damaged"]);

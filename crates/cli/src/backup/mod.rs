@@ -102,7 +102,7 @@ impl From<BackupError> for Failure {
             BackupError::Refused { status: Some(status), .. } => {
                 Code::of_status(*status, crate::exit::InputKind::Arguments)
             }
-            BackupError::Refused { status: None, .. } => Code::Unavailable,
+            BackupError::Busy(_) | BackupError::Refused { status: None, .. } => Code::Unavailable,
         };
         Failure::new(code, error.to_string())
     }

@@ -61,21 +61,28 @@ fn object_store(url: &str) -> Result<Box<dyn Store>, Failure> {
     )))
 }
 
-/// The manifest of a backup of this name, or of the newest.
+/// The manifest of a backup of this name, or of the newest if all there are of one server.
 pub(super) fn chosen(store: &mut dyn Store, name: Option<&str>) -> Result<Manifest, Failure> {
+    let Some(name) = name else {
+        return catalog::newest(store).map_err(unreadable);
+    };
     let place = store.place();
-    let name = Catalog::of(store)?.choose(name, &place)?;
+    let name = Catalog::of(store)?.choose(Some(name), &place)?;
     read_manifest(store, &name)
 }
 
 fn read_manifest(store: &mut dyn Store, name: &str) -> Result<Manifest, Failure> {
-    catalog::manifest(store, name).map_err(|error| match &error {
+    catalog::manifest(store, name).map_err(unreadable)
+}
+
+fn unreadable(error: BackupError) -> Failure {
+    match &error {
         BackupError::Damaged { .. } => {
             let another = "name another backup with --backup (`wellspring backup list`)";
             Failure::new(Code::Refused, format!("{error}; {another}"))
         }
         _ => error.into(),
-    })
+    }
 }
 
 /// What to do about damaged files in a place of backups.

@@ -58,7 +58,8 @@ pub struct RestoreArgs {
     /// The data folder to write
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Name of the backup, as `backup list` shows it [default: the newest]
+    /// Name of the backup, as `backup list` shows it [default: the newest; needed if not all are of
+    /// one server]
     #[arg(long, value_name = "NAME")]
     backup: Option<String>,
     /// Restore only this log; may be repeated [default: all]

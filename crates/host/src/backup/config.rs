@@ -2,7 +2,8 @@
 
 use super::destination::Destination;
 use crate::settings::section;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use wellspring_backup::Nesting;
 
 section! {
     /// Settings of scheduled backups.
@@ -24,11 +25,11 @@ section! {
 }
 
 impl BackupConfig {
-    /// Checks the settings.
+    /// Checks the settings, for a server with this data folder.
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub(crate) fn check(&self, is_shared: bool) -> Result<(), String> {
+    pub(crate) fn check(&self, is_shared: bool, data: &Path) -> Result<(), String> {
         const LONGEST_S: u64 = 366 * 86_400;
         const SLOWEST_BYTES: u64 = 64 << 10;
         if !(60..=LONGEST_S).contains(&self.backup_every_s) {
@@ -48,7 +49,11 @@ impl BackupConfig {
         if self.backup_keep == 0 {
             return Err("backup_keep must be at least 1".to_owned());
         }
-        if self.destination()?.is_some() && is_shared {
+        let destination = self.destination()?;
+        if let Some(Destination::Folder(dir)) = &destination {
+            check_apart(dir, data)?;
+        }
+        if destination.is_some() && is_shared {
             return Err("backup_to cannot be combined with --journal: back up the database that \
                         the journal names"
                 .to_owned());
@@ -80,6 +85,64 @@ impl BackupConfig {
                 Err(format!("backup_to {url}: must be a folder or s3://BUCKET/PREFIX"))
             }
             path => Ok(Some(Destination::Folder(PathBuf::from(path)))),
+        }
+    }
+}
+
+/// Refuses a folder of backups that holds the data or is among it: what takes the one takes both.
+fn check_apart(place: &Path, data: &Path) -> Result<(), String> {
+    // The logs may be elsewhere, by a link.
+    for folder in [data.to_owned(), data.join("logs")] {
+        let fault = match Nesting::of(place, &folder) {
+            Nesting::Apart => continue,
+            Nesting::Same => "is",
+            Nesting::Inside => "is in",
+            Nesting::Around => "holds",
+        };
+        return Err(format!(
+            "backup_to {}: {fault} the data folder {}; keep backups elsewhere, best on another \
+             device",
+            place.display(),
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::HostConfig;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    fn checked(data: &Path, place: &Path) -> Result<(), String> {
+        let [data, place] = [data, place].map(|path| path.to_str().unwrap());
+        HostConfig::loaded(&["--data", data, "--backup-to", place]).map(drop)
+    }
+
+    #[test]
+    fn backups_are_kept_apart_from_the_data() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("data")).unwrap();
+        fs::create_dir_all(at("device/logs")).unwrap();
+        symlink(at("data"), at("link")).unwrap();
+        symlink(at("device/logs"), at("data/logs")).unwrap();
+        for (place, fault) in [
+            ("data", "is the data folder "),
+            ("link", "is the data folder "),
+            ("data/backups", "is in the data folder "),
+            ("link/none/at/all", "is in the data folder "),
+            (".", "holds the data folder "),
+            ("device", "holds the data folder "),
+            ("device/logs/x", "is in the data folder "),
+        ] {
+            let told = checked(&at("data"), &at(place)).unwrap_err();
+            assert!(told.contains("backup_to ") && told.contains(fault), "{place}: {told}");
+        }
+        for place in ["data-backups", "device/backups", "none", "link/../backups"] {
+            assert_eq!(checked(&at("data"), &at(place)), Ok(()), "{place}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use wellspring_backup::store::FolderStore;
-use wellspring_backup::{Outcome, Store};
+use wellspring_backup::{BackupError, Outcome, Store};
 
 /// Where backups go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,19 +27,23 @@ impl Destination {
             #[cfg(not(feature = "s3"))]
             Destination::ObjectStore(url) => {
                 let what = format!("{url}: built without support for object stores");
-                Err(wellspring_backup::BackupError::Unfit(what))
+                Err(BackupError::Unfit(what))
             }
         }
     }
 
-    /// The store, to read from; none if it does not exist. Another process may be writing to it.
+    /// The store, to read from; none if there is no backup, finished or not. Another process may be
+    /// writing to it.
     ///
     /// # Errors
     /// It cannot be opened.
     pub(super) fn existing(&self) -> Outcome<Option<Box<dyn Store>>> {
         match self {
-            Destination::Folder(dir) if !dir.exists() => Ok(None),
-            Destination::Folder(dir) => Ok(Some(Box::new(FolderStore::open(dir)?))),
+            Destination::Folder(dir) => match FolderStore::open(dir) {
+                Ok(store) => Ok(Some(Box::new(store))),
+                Err(BackupError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            },
             Destination::ObjectStore(_) => self.create().map(Some),
         }
     }

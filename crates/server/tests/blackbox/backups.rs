@@ -17,7 +17,7 @@ fn tool(words: &[&str]) -> Output {
 }
 
 /// Runs a tool that has to succeed; returns what it printed.
-fn done(words: &[&str]) -> String {
+pub(crate) fn done(words: &[&str]) -> String {
     let output = tool(words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{words:?}: {said}");
@@ -25,24 +25,24 @@ fn done(words: &[&str]) -> String {
 }
 
 /// Runs a tool that has to fail with this code; returns what it said.
-fn refused(code: i32, words: &[&str]) -> String {
+pub(crate) fn refused(code: i32, words: &[&str]) -> String {
     let output = tool(words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
     said
 }
 
-fn append(client: &mut Client, n: u64) -> u64 {
+pub(crate) fn append(client: &mut Client, n: u64) -> u64 {
     let event = json!({"type": "T", "tags": ["a:1"], "data": {"n": n, "fill": "x".repeat(300)}});
     let answer = client.post("/v1/append", &json!({"events": [event.clone(), event]})).unwrap();
     answer.expect(200)["last"].as_u64().unwrap()
 }
 
-fn head(client: &mut Client) -> u64 {
+pub(crate) fn head(client: &mut Client) -> u64 {
     client.get("/v1/head").unwrap().expect(200)["head"].as_u64().unwrap()
 }
 
-fn shown(path: &Path) -> &str {
+pub(crate) fn shown(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -58,7 +58,7 @@ fn segments(data: &Path) -> Vec<PathBuf> {
     found
 }
 
-const SMALL: &[&str] = &["--segment-bytes", "65536", "--scrub-bytes-per-s", "0"];
+pub(crate) const SMALL: &[&str] = &["--segment-bytes", "65536", "--scrub-bytes-per-s", "0"];
 /// Segments for many rounds: each open one takes two file descriptors.
 const LARGER: &[&str] = &["--segment-bytes", "1048576", "--scrub-bytes-per-s", "0"];
 
@@ -318,7 +318,7 @@ fn a_backup_is_finished_without_the_logs_that_are_deleted_meanwhile() {
 }
 
 /// Waits until a figure satisfies a check.
-fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
+pub(crate) fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
     let begun = Instant::now();
     loop {
         let page = client.get("/metrics").unwrap().text();

@@ -10,6 +10,7 @@ mod append;
 mod audit;
 mod backups;
 #[cfg(feature = "s3")]
+mod backups_place;
 mod backups_s3;
 mod bench;
 mod bench_reports;

@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 const RULES: &str = "deploy/prometheus/wellspring-alerts.yml";
-const RULE_TESTS: &str = "deploy/prometheus/wellspring-alerts-test.yml";
+const RULE_TESTS: [&str; 2] = [
+    "deploy/prometheus/wellspring-alerts-test.yml",
+    "deploy/prometheus/wellspring-alerts-days-test.yml",
+];
 const DASHBOARD: &str = "deploy/grafana/wellspring.json";
 
 /// What the table says of a figure.
@@ -224,7 +227,8 @@ fn every_panel_of_the_dashboard_names_figures_that_exist() {
 #[test]
 #[allow(clippy::print_stderr)]
 fn prometheus_takes_the_rules() {
-    for (command, path) in [("check", RULES), ("test", RULE_TESTS)] {
+    let tests = RULE_TESTS.map(|path| ("test", path));
+    for (command, path) in [("check", RULES)].into_iter().chain(tests) {
         let promtool = std::process::Command::new("promtool")
             .args([command, "rules"])
             .arg(root().join(path))
