@@ -177,10 +177,10 @@ impl Manifest {
     /// The log of this name.
     ///
     /// # Errors
-    /// [`BackupError::NotFound`].
+    /// [`BackupError::Unfit`].
     pub fn log(&self, name: &str) -> Outcome<&LogBackup> {
-        self.logs.iter().find(|log| log.name == name).ok_or_else(|| BackupError::NotFound {
-            what: format!("the backup {} has no log {name}", self.name),
+        self.logs.iter().find(|log| log.name == name).ok_or_else(|| {
+            BackupError::Unfit(format!("the backup {} has no log {name}", self.name))
         })
     }
 

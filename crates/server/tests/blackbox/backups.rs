@@ -166,6 +166,8 @@ fn an_archive_goes_through_pipes_and_a_log_ends_where_it_is_told_to() {
     let words = ["restore", "--from", shown(&tar), "--data", shown(&to_position)];
     let said = refused(64, &[&words[..], &position, &["7"]].concat());
     assert!(said.contains("restore up to 6 or 8"), "{said}");
+    let said = refused(64, &[&words[..], &["--log", "absent"]].concat());
+    assert!(said.contains("has no log absent"), "{said}");
     done(&[&words[..], &position, &["8"]].concat());
     let restored = Server::start_in(&to_position, SMALL);
     assert_eq!(head(&mut restored.client()), 8);
