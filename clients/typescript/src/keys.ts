@@ -3,7 +3,7 @@
 import { headerValue } from "./wire.js";
 
 const LONGEST_KEY = 255;
-// `appendBulk` adds a point and the number of the batch, and the server allows a bulk's key 240.
+// `appendBulk` adds a point and the number of the batch.
 export const LONGEST_BULK_KEY = 230;
 
 /** Where Node 18 keeps what later versions and browsers have as a global. */

@@ -14,7 +14,7 @@ from .errors import Headers, ServerFault
 
 T = TypeVar("T")
 
-# `append_bulk` adds a point and the number of the batch, and the server allows a bulk's key 240.
+# `append_bulk` adds a point and the number of the batch to its key.
 LONGEST_KEY = 255
 LONGEST_BULK_KEY = 230
 
