@@ -9,8 +9,8 @@ mod accounts;
 mod append;
 mod audit;
 mod backups;
-#[cfg(feature = "s3")]
 mod backups_place;
+#[cfg(feature = "s3")]
 mod backups_s3;
 mod bench;
 mod bench_reports;
