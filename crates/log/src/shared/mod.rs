@@ -25,7 +25,7 @@
 //! use std::time::Duration;
 //! use wellspring_log::shared::simulated::SimulatedLog;
 //! use wellspring_log::storage::simulated::SimulatedStorage;
-//! use wellspring_log::{Append, AppendError, EncodedEvents, Log, Options, SharedOptions};
+//! use wellspring_log::{Append, AppendError, EncodedEvents, Log, Options, Role, SharedOptions};
 //! use wellspring_types::Event;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,19 +39,25 @@
 //!     Log::open_shared(storage, Options::default(), shared, Box::new(engine.connect(number)))
 //! };
 //! let (leader, follower) = (open(1)?, open(2)?);
+//! let wait_for_change = |log: &Log| {
+//!     log.role_changes().wait_past(log.role_changes().head(), Duration::from_millis(10));
+//! };
 //!
 //! // A node claims the lead after silence for the lead timeout, or on request.
 //! leader.claim_lead();
 //! while !leader.role().leads() {
-//!     leader.role_changes().wait_past(leader.role_changes().head(), Duration::from_millis(10));
+//!     wait_for_change(&leader);
 //! }
 //! let mut events = EncodedEvents::new();
 //! events.push(&Event::json("Greeted", &["name:ada"], "{}").as_ref())?;
 //! let append = Append { events, ..Append::default() };
 //! let first = leader.append(append.clone())?.first;
 //!
-//! // The other node receives the event and knows the leader.
+//! // The other node receives the event, and then knows the leader.
 //! assert_eq!(follower.feed().wait_past(first - 1, Duration::from_secs(10)), first);
+//! while !matches!(follower.role(), Role::Following { leader: Some(_) }) {
+//!     wait_for_change(&follower);
+//! }
 //! let Err(AppendError::NotLeading { leader: Some(known) }) = follower.append(append) else {
 //!     panic!("it follows")
 //! };

@@ -7,7 +7,7 @@ use wellspring_log::shared::simulated::{Settings, SimulatedLog};
 use wellspring_log::shared::{EngineLeader, SharedLimits};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
-    Append, AppendError, Driver, Fence, LeaseError, Log, Options, Role, SharedOptions,
+    Append, AppendError, Driver, Fence, Leader, LeaseError, Log, Options, Role, SharedOptions,
 };
 use wellspring_types::{AppendCondition, Event, Query};
 
@@ -58,6 +58,18 @@ pub fn take_lead(log: &Log) {
     });
 }
 
+/// The leader that a follower knows. It shows an event before it says who leads.
+fn leader_known_to(log: &Log) -> Leader {
+    let mut known = None;
+    until("it knows the leader", || {
+        if let Role::Following { leader } = log.role() {
+            known = leader;
+        }
+        known.is_some()
+    });
+    known.expect("just found")
+}
+
 #[test]
 fn one_node_founds_leads_appends_and_goes_on_after_a_restart() {
     let world = SimulatedLog::immediate();
@@ -99,9 +111,7 @@ fn followers_get_the_leaders_segments_byte_for_byte_and_refuse_appends() {
     let head = logs[leader].head();
     for (n, log) in logs.iter().enumerate().filter(|(n, _)| *n != leader) {
         until("it has followed", || log.head() == head);
-        let Role::Following { leader: Some(known) } = log.role() else {
-            panic!("{:?}", log.role())
-        };
+        let known = leader_known_to(log);
         assert_eq!(known.node, format!("node-{leader}"));
         let refused = log.append(append(&[Event::json("T", &[], "1")]));
         assert_eq!(refused, Err(AppendError::NotLeading { leader: Some(known) }), "node {n}");
