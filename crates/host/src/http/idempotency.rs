@@ -39,7 +39,9 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
     // Replaced bytes would make one key of several.
     let key = std::str::from_utf8(value.as_bytes())
-        .map_err(|_| problem::INVALID.because("it must be UTF-8").field("Idempotency-Key"))?
+        .map_err(|_| {
+            problem::INVALID.because("Idempotency-Key must be UTF-8").field("Idempotency-Key")
+        })?
         .to_owned();
     check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
         .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
