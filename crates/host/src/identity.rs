@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use wellspring_types::Position;
 use wellspring_views::access::{AccountName, KeyId, TokenId};
 
 /// Longest subject, in bytes (OpenID Connect Core 1.0, section 2).
@@ -106,6 +107,34 @@ impl Identity {
     pub(crate) fn name(&self) -> Option<&str> {
         let account = self.account.as_ref().map(AccountName::as_str);
         account.or_else(|| self.subject.as_ref().map(Subject::as_str))
+    }
+}
+
+/// The owner of something that outlives a request, whichever credentials are used later: a request
+/// key, a lease, a quota, a transaction. A name is not enough: after an account is deleted, another
+/// may take its name. As text it is unique among all owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Holder<'a> {
+    /// Any caller: there are no accounts, or no credential was required.
+    AnyCaller,
+    /// An account.
+    Account {
+        /// Its name.
+        name: &'a str,
+        /// Position of the event of the log `system` that added it.
+        added_at: Position,
+    },
+    /// A subject that an external issuer vouches for.
+    Subject(&'a str),
+}
+
+impl fmt::Display for Holder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::AnyCaller => Ok(()),
+            Holder::Account { name, added_at } => write!(f, "account {added_at} {name}"),
+            Holder::Subject(name) => write!(f, "subject {name}"),
+        }
     }
 }
 

@@ -40,6 +40,9 @@ const DIGEST_BYTES: usize = 16;
 /// Where the time stands in a record.
 const TIME_AT: usize = 16;
 
+/// Prefix of the keys of requests that a server makes itself; clients' keys may not begin with it.
+pub const SERVER_KEYS: &str = "server:";
+
 /// A client's key for a whole request, with a digest of its body: the same key with the same digest
 /// is a retry, with another digest an error.
 #[derive(Debug, Clone, PartialEq, Eq)]

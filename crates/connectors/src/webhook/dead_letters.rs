@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ring::digest;
 use tokio::sync::oneshot;
-use wellspring_log::{Append, AppendError, EncodedEvents, Log, RequestKey};
+use wellspring_log::{Append, AppendError, EncodedEvents, Log, RequestKey, SERVER_KEYS};
 use wellspring_types::{DataKind, EventRef, limits};
 
 /// Type of the events that it appends.
@@ -106,7 +106,7 @@ impl Letter<'_> {
         let mut events = EncodedEvents::new();
         events.push(&event).map_err(|invalid| fault(&AppendError::Invalid(invalid)))?;
         let digest = digest::digest(&digest::SHA256, self.message.id.as_bytes());
-        let mut key = "webhook-dead-letter-".to_owned();
+        let mut key = format!("{SERVER_KEYS}webhook-dead-letter-");
         for byte in digest.as_ref() {
             key.push_str(&format!("{byte:02x}"));
         }

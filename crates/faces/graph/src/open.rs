@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellspring_cypher::error::{Detail, Error, ErrorKind};
 use wellspring_graph::{Graph, Transaction};
-use wellspring_host::access::{Holder, Principal};
+use wellspring_host::access::Principal;
 
 /// All open transactions of a server.
 pub(crate) struct OpenTransactions {
@@ -23,7 +23,7 @@ pub(crate) struct OpenTransactions {
 struct OpenTransaction {
     log: String,
     /// Its owner.
-    holder: Holder,
+    holder: String,
     /// When it expires, in µs of the monotonic clock.
     ends_us: u64,
     /// `None` while a request uses it.
@@ -87,7 +87,7 @@ impl OpenTransactions {
         // It does not expire while a request uses it.
         let one = OpenTransaction {
             log: log.to_owned(),
-            holder: principal.holder(),
+            holder: principal.holder().to_string(),
             ends_us: u64::MAX,
             transaction: None,
             held_bytes: 0,
@@ -110,7 +110,7 @@ impl OpenTransactions {
         let id = id.parse().map_err(|_| NotOpen::Unknown)?;
         let mut open = self.lock();
         let one = open.get_mut(&id).ok_or(NotOpen::Unknown)?;
-        if one.log != log || one.holder != principal.holder() {
+        if one.log != log || one.holder != principal.holder().to_string() {
             return Err(NotOpen::Unknown);
         }
         let transaction = Some(one.transaction.take().ok_or(NotOpen::Busy)?);

@@ -44,9 +44,10 @@ pub(crate) mod throttle;
 pub mod token;
 pub(crate) mod token_secret;
 
+pub use crate::identity::Holder;
 pub(crate) use gate::{Gate, GateRequest, Pass};
 pub use needs::Needs;
-pub use principal::{Holder, Principal};
+pub use principal::Principal;
 pub use standing::Standing;
 pub use token_secret::has_token_secret;
 

@@ -3,7 +3,7 @@
 
 use super::foreign::ForeignClaims;
 use super::token::{Claims, VerifiedToken};
-use crate::identity::{Identity, Method};
+use crate::identity::{Holder, Identity, Method};
 use crate::names::SYSTEM_LOG;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,18 +44,6 @@ pub struct Principal {
     until_us: Option<u64>,
     /// The proof, to be judged again; none if no credential was required.
     proof: Option<Arc<Proof>>,
-}
-
-/// The owner of something that outlives a request, whichever credentials are used later. A name is
-/// not enough: after an account is deleted, another may take its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Holder {
-    /// Any caller: there are no accounts, or no credential was required.
-    AnyCaller,
-    /// The account that the event at this position of the system log added.
-    Account(Position),
-    /// A subject that an external issuer vouches for, named as by [`Principal::name`].
-    Subject(Box<str>),
 }
 
 /// Whether a caller has access.
@@ -198,11 +186,11 @@ impl Principal {
     }
 
     /// The owner of what the caller starts.
-    pub fn holder(&self) -> Holder {
+    pub fn holder(&self) -> Holder<'_> {
         match (self.added_at, self.identity.name()) {
-            (Some(position), _) => Holder::Account(position),
-            (None, Some(subject)) => Holder::Subject(subject.into()),
-            (None, None) => Holder::AnyCaller,
+            (Some(added_at), Some(name)) => Holder::Account { name, added_at },
+            (_, Some(subject)) => Holder::Subject(subject),
+            (_, None) => Holder::AnyCaller,
         }
     }
 
@@ -402,7 +390,7 @@ pub(super) mod tests {
     fn whose_something_is_does_not_hang_on_a_name() {
         let mut view = with_ann();
         let holder = |proof: &Proof, view: &Access| {
-            proof.judge(&view.folded().now(), 0).map(|principal| principal.holder())
+            proof.judge(&view.folded().now(), 0).map(|principal| principal.holder().to_string())
         };
         let first = holder(&by_password(), &view).unwrap();
         assert_eq!(holder(&Proof::Key(SecretDigest([7; 32])), &view).unwrap(), first);
@@ -419,10 +407,11 @@ pub(super) mod tests {
             let subject = crate::identity::Subject::parse(name).unwrap();
             Principal { identity: Identity::of_subject(subject), ..Principal::unauthenticated() }
                 .holder()
+                .to_string()
         };
         assert_eq!(subject("a"), subject("a"));
         assert_ne!(subject("a"), subject("b"));
-        assert_ne!(subject("a"), Principal::unauthenticated().holder());
+        assert_ne!(subject("a"), Principal::unauthenticated().holder().to_string());
     }
 
     #[test]

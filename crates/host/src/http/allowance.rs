@@ -4,7 +4,7 @@
 use super::body_memory;
 use super::routes::{Route, Scope};
 use super::{Answer, Content, Host, Request, Response};
-use crate::access::Needs;
+use crate::access::{Holder, Needs};
 use crate::limits::Payer;
 use crate::wire::problem::Problem;
 use hyper::{Method, Version};
@@ -35,11 +35,12 @@ pub(super) fn of_client(host: &Host, request: &mut Request) -> Result<(), Box<Pr
 /// # Errors
 /// 429.
 pub(super) fn of_account(host: &Host, request: &mut Request) -> Result<(), Box<Problem>> {
-    let (Some(mut purse), Some(name)) = (request.payer.purse(), request.principal.name()) else {
+    let holder = request.principal.holder();
+    let Some(mut purse) = request.payer.purse().filter(|_| holder != Holder::AnyCaller) else {
         return Ok(());
     };
     let now_us = host.clock.monotonic_us();
-    let admitted = host.limits.admit_account(&mut purse, name, now_us);
+    let admitted = host.limits.admit_account(&mut purse, holder, now_us);
     request.pay_by(Payer::new(&host.limits, purse));
     admitted
 }

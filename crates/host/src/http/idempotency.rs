@@ -2,22 +2,30 @@
 //!
 //! A log's request keys share one name space. So that no request can use or find another client's
 //! key with the same text:
-//! - with accounts, the name is the account's and a digest of the key. No account can make
-//!   another's;
+//! - a caller with an account, or that an external issuer vouches for, has names that are a digest
+//!   of the [`Holder`] and the key, behind [`HELD`];
+//! - the server's own requests have names behind [`SERVER_KEYS`];
 //! - a bulk puts `#` and the number of each batch behind its name, and no name of a single request
 //!   holds a `#`: a key that does is kept as a digest, and so is one that leaves a bulk no room;
-//! - otherwise, on an open server, the key is its own name, as it always was.
+//! - otherwise, on an open server, the key is its own name, as it always was, unless it begins like
+//!   one of the names above.
 
+use crate::access::Holder;
 use crate::http::Request;
 use crate::http::contract::IDEMPOTENCY_KEY;
 use crate::http::header_names;
 use crate::wire::problem::{self, Problem};
 use sha2::{Digest, Sha256};
+use wellspring_log::SERVER_KEYS;
 use wellspring_types::valid::check_text;
 use wellspring_types::{Invalid, limits};
 
-/// Prefix of digested names on an open server; client keys that start with it are digested, too.
+/// Prefix of digested names on an open server.
 const DIGESTED: &str = "sha256:";
+/// Prefix of the names of a holder's keys.
+const HELD: &str = "holder:";
+/// What a key on an open server may not begin with to be its own name.
+const RESERVED: [&str; 3] = [DIGESTED, HELD, SERVER_KEYS];
 /// Bytes that a bulk needs after its name.
 const BATCH_SUFFIX_BYTES: usize = 15;
 
@@ -45,17 +53,22 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
         .to_owned();
     check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
         .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
-    let account = request.principal.account().map(|account| account.as_str());
-    Ok(Some(stored_name(account, key, key_use)))
+    Ok(Some(stored_name(request.principal.holder(), key, key_use)))
 }
 
 /// The name in the log of a chunk of an import, whose own name is 32 hexadecimal digits. No client
 /// can forge it: no request key contains a `#`, and the suffix of a bulk's key is a short number.
+///
+/// An account is known by its name alone, so that imports of earlier versions are known again. One
+/// that took over the name of another finds the other's chunks known, which have the same content.
 pub fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + 'static {
-    let account = request.principal.account().map(|account| format!("{}:", account.as_str()));
-    let account = account.unwrap_or_default();
+    let holder = match request.principal.holder() {
+        Holder::AnyCaller => String::new(),
+        Holder::Account { name, .. } => format!("{name}:"),
+        holder @ Holder::Subject(_) => format!("{HELD}{}:", digest_of(holder, "")),
+    };
     move |chunk| {
-        let mut name = format!("{account}import#");
+        let mut name = format!("{holder}import#");
         for byte in chunk {
             name.push_str(&format!("{byte:02x}"));
         }
@@ -64,23 +77,22 @@ pub fn import_name(request: &Request) -> impl Fn(&[u8; 16]) -> String + Send + '
     }
 }
 
-fn stored_name(account: Option<&str>, key: String, key_use: KeyUse) -> String {
-    let needs_digest = key.starts_with(DIGESTED)
+fn stored_name(holder: Holder<'_>, key: String, key_use: KeyUse) -> String {
+    let needs_digest = RESERVED.iter().any(|prefix| key.starts_with(prefix))
         || match key_use {
             KeyUse::Request => key.contains('#'),
             KeyUse::Batches => key.len() + BATCH_SUFFIX_BYTES > limits::MAX_REQUEST_KEY_BYTES,
         };
-    let name = match account {
-        Some(account) => format!("{account}:{}", digest_of(account, &key)),
-        None if needs_digest => format!("{DIGESTED}{}", digest_of("", &key)),
-        None => return key,
+    let prefix = match holder {
+        Holder::AnyCaller if needs_digest => DIGESTED,
+        Holder::AnyCaller => return key,
+        Holder::Account { .. } | Holder::Subject(_) => HELD,
     };
-    assert!(name.len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES, "{name}");
-    name
+    format!("{prefix}{}", digest_of(holder, &key))
 }
 
-fn digest_of(account: &str, key: &str) -> String {
-    let digest = Sha256::new().chain_update(account).chain_update([0]).chain_update(key);
+fn digest_of(holder: Holder<'_>, key: &str) -> String {
+    let digest = Sha256::new().chain_update(holder.to_string()).chain_update([0]).chain_update(key);
     digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -95,38 +107,55 @@ pub fn digest(bytes: &[u8]) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn name(account: &str, key: &str, key_use: KeyUse) -> String {
-        let account = (!account.is_empty()).then_some(account);
-        stored_name(account, key.to_owned(), key_use)
+    const ANN: Holder<'static> = Holder::Account { name: "ann", added_at: 3 };
+    const ANN_AGAIN: Holder<'static> = Holder::Account { name: "ann", added_at: 9 };
+    const BOB: Holder<'static> = Holder::Account { name: "bob", added_at: 3 };
+    const SUBJECT: Holder<'static> = Holder::Subject("jwt:ann");
+    const OTHER_SUBJECT: Holder<'static> = Holder::Subject("jwt:bob");
+
+    fn name(holder: Holder<'_>, key: &str, key_use: KeyUse) -> String {
+        stored_name(holder, key.to_owned(), key_use)
     }
 
     #[test]
-    fn a_key_belongs_to_its_account() {
-        let names = ["", "ann", "bob"].map(|account| name(account, "order-7", KeyUse::Request));
+    fn a_key_belongs_to_its_holder() {
+        let all = [Holder::AnyCaller, ANN, ANN_AGAIN, BOB, SUBJECT, OTHER_SUBJECT];
+        let names = all.map(|holder| name(holder, "order-7", KeyUse::Request));
         assert_eq!(names[0], "order-7", "what an open server has stored is found again");
-        assert!(names[1] != names[2] && names[1] != names[0]);
-        // No client can forge another's key.
-        assert_ne!(name("bob", &names[1], KeyUse::Request), names[1]);
-        assert_eq!(name("ann", "order-7", KeyUse::Request), names[1]);
-        // A bulk that is asked to use the longest keys has room for the numbers of its batches.
-        let longest = |last: &str| name("", &format!("{}{last}", "k".repeat(254)), KeyUse::Batches);
+        for (at, one) in names.iter().enumerate() {
+            assert!(!names[at + 1..].contains(one), "{one}");
+            // Nobody can write another's name by hand.
+            for holder in all {
+                assert!(at == 0 || name(holder, one, KeyUse::Request) != *one, "{one}");
+            }
+        }
+        assert_eq!(name(ANN, "order-7", KeyUse::Request), names[1]);
+        let of_server = format!("{SERVER_KEYS}x");
+        assert_ne!(name(Holder::AnyCaller, &of_server, KeyUse::Request), of_server);
+    }
+
+    #[test]
+    fn the_longest_key_leaves_a_bulk_room() {
+        let longest = |last: &str| {
+            name(Holder::AnyCaller, &format!("{}{last}", "k".repeat(254)), KeyUse::Batches)
+        };
         assert!(longest("a").len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES);
         assert_ne!(longest("a"), longest("b"));
-        assert_eq!(name("", &"k".repeat(240), KeyUse::Batches), "k".repeat(240), "as it was");
-        let longest = name(&"a".repeat(64), &"k".repeat(255), KeyUse::Request);
-        assert!(longest.len() + BATCH_SUFFIX_BYTES <= limits::MAX_REQUEST_KEY_BYTES);
+        let kept = "k".repeat(240);
+        assert_eq!(name(Holder::AnyCaller, &kept, KeyUse::Batches), kept, "as it was");
     }
 
     #[test]
     fn no_key_of_a_single_request_is_that_of_a_batch() {
-        for account in ["", "ann"] {
-            let batch = format!("{}#0", name(account, "K", KeyUse::Batches));
+        for holder in [Holder::AnyCaller, ANN, SUBJECT] {
+            let batch = format!("{}#0", name(holder, "K", KeyUse::Batches));
             for key in ["K#0", &batch] {
-                assert_ne!(name(account, key, KeyUse::Request), batch);
+                assert_ne!(name(holder, key, KeyUse::Request), batch);
             }
-            assert!(!name(account, "K#0", KeyUse::Request).contains('#'));
+            assert!(!name(holder, "K#0", KeyUse::Request).contains('#'));
         }
-        let digested = name("", "K#0", KeyUse::Request);
-        assert_ne!(name("", &digested, KeyUse::Request), digested, "it cannot be written by hand");
+        let digested = name(Holder::AnyCaller, "K#0", KeyUse::Request);
+        let again = name(Holder::AnyCaller, &digested, KeyUse::Request);
+        assert_ne!(again, digested, "it cannot be written by hand");
     }
 }

@@ -3,22 +3,23 @@
 use super::desk::Desk;
 use super::seam::{CountedRequest, Guards};
 use super::session::Session;
+use crate::identity::Holder;
 use crate::limits::{Limits, Purse};
 use crate::wire::problem::Problem;
 use std::net::IpAddr;
 
-/// Takes a request from the quotas of its connection, its address and this account; returns who
+/// Takes a request from the quotas of its connection, its address and this holder; returns who
 /// pays for its body in any case.
 pub(super) fn count<P>(
     limits: &Limits,
     request: &CountedRequest<'_, P>,
-    account: Option<&str>,
+    holder: Option<Holder<'_>>,
 ) -> (Purse, Result<(), Box<Problem>>) {
     let CountedRequest { client, connection, now_us, .. } = *request;
     let mut purse = limits.purse(client);
     let mut admitted = limits.admit(Some(connection), purse, now_us);
-    if let (Ok(()), Some(account)) = (&admitted, account) {
-        admitted = limits.admit_account(&mut purse, account, now_us);
+    if let (Ok(()), Some(holder)) = (&admitted, holder) {
+        admitted = limits.admit_account(&mut purse, holder, now_us);
     }
     (purse, admitted)
 }

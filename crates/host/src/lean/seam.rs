@@ -3,6 +3,7 @@
 
 use crate::access::{Pass, Principal, credentials};
 use crate::http::Host;
+use crate::identity::Holder;
 use crate::limits::{Purse, SharedBucket};
 use crate::names::SYSTEM_LOG;
 use crate::wire::problem::Problem;
@@ -114,8 +115,9 @@ impl Guards for ServerGuards {
     }
 
     fn count(&self, request: CountedRequest<'_, Pass>) -> (Purse, Result<(), Box<Problem>>) {
-        let name = request.pass.and_then(|pass| pass.principal.name());
-        super::limited::count(&self.host.limits, &request, name)
+        let holder = request.pass.map(|pass| pass.principal.holder());
+        let holder = holder.filter(|holder| *holder != Holder::AnyCaller);
+        super::limited::count(&self.host.limits, &request, holder)
     }
 
     fn charge(&self, purse: Purse, bytes: usize, now_us: u64) {

@@ -1,6 +1,7 @@
-//! Clients as limits know them: addresses by the network that stands for one customer, accounts by
-//! name; both as a 64-bit key.
+//! Clients as limits know them: addresses by the network that stands for one customer, accounts and
+//! subjects as [`Holder`]s; all as a 64-bit key.
 
+use crate::identity::Holder;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -33,11 +34,9 @@ impl Keys {
         Key(hasher.finish())
     }
 
-    /// The key of an account.
-    pub(crate) fn of_account(&self, name: &str) -> Key {
-        let mut hasher = self.0.build_hasher();
-        hasher.write(name.as_bytes());
-        Key(hasher.finish())
+    /// The key of an account, or of an external subject.
+    pub(crate) fn of_holder(&self, holder: Holder<'_>) -> Key {
+        Key(self.0.hash_one(holder))
     }
 }
 
@@ -53,14 +52,22 @@ mod tests {
         assert_eq!(key("2001:db8::1"), key("2001:db8::ffff:1"));
         let different =
             [key("1.2.3.4"), key("1.2.3.5"), key("2001:db8::1"), key("2001:db8:0:1::1")];
+        let ann = Holder::Account { name: "ann", added_at: 3 };
+        let again = Holder::Account { name: "ann", added_at: 7 };
+        let bob = Holder::Subject("bob");
         let different: Vec<Key> = different
             .into_iter()
-            .chain([keys.of_address(None), keys.of_account("ann"), keys.of_account("bob")])
+            .chain([
+                keys.of_address(None),
+                keys.of_holder(ann),
+                keys.of_holder(again),
+                keys.of_holder(bob),
+            ])
             .collect();
         for (at, one) in different.iter().enumerate() {
             assert!(different[at + 1..].iter().all(|other| other != one), "{at}");
         }
-        assert_ne!(Keys::default().of_account("ann"), key("1.2.3.4"));
-        assert_ne!(Keys::default().of_account("ann"), keys.of_account("ann"), "no two alike");
+        assert_ne!(Keys::default().of_holder(ann), key("1.2.3.4"));
+        assert_ne!(Keys::default().of_holder(ann), keys.of_holder(ann), "no two alike");
     }
 }

@@ -84,11 +84,12 @@ impl Drop for ConcurrentShare {
 mod tests {
     use super::super::client::Keys;
     use super::*;
+    use crate::identity::Holder;
 
     #[test]
     fn each_has_as_many_as_it_may_and_what_ends_is_given_back() {
         let (keys, concurrent) = (Keys::default(), Concurrent::new(2));
-        let [ann, bob] = ["ann", "bob"].map(|name| keys.of_account(name));
+        let [ann, bob] = ["ann", "bob"].map(|name| keys.of_holder(Holder::Subject(name)));
         let first = concurrent.hold(ann).expect("room");
         let second = concurrent.hold(ann).expect("room");
         assert!(concurrent.hold(ann).is_none());

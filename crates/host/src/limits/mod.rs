@@ -26,6 +26,7 @@ pub use payer::{HeldByClient, HeldMemory, Payer, Purse, Reads};
 pub use rate::{Rate, SharedBucket};
 pub(crate) use settings::{LimitConfig, LimitSettings};
 
+use crate::identity::Holder;
 use crate::proxies::TrustedProxies;
 use crate::settings::ProcessConfig;
 use crate::stats::{RefusalReason, Stats};
@@ -160,13 +161,13 @@ impl Limits {
     pub(crate) fn admit_account(
         &self,
         purse: &mut Purse,
-        name: &str,
+        holder: Holder<'_>,
         now_us: u64,
     ) -> Result<(), Box<Problem>> {
         if !self.account.limits_anything() {
             return Ok(());
         }
-        let key = self.keys.of_account(name);
+        let key = self.keys.of_holder(holder);
         purse.account = Some(key);
         let admitted = self.account.admit(key, now_us.saturating_mul(1_000));
         admitted.map_err(|refusal| self.refuse(refusal))

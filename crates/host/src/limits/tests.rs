@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::HostConfig;
+use crate::identity::Holder;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Stands still until set.
@@ -45,7 +46,7 @@ impl Server {
         let mut purse = self.limits.purse(ip(address));
         self.limits.admit(None, purse, now_us)?;
         if let Some(account) = account {
-            self.limits.admit_account(&mut purse, account, now_us)?;
+            self.limits.admit_account(&mut purse, Holder::Subject(account), now_us)?;
         }
         Ok(Payer::new(&self.limits, purse))
     }

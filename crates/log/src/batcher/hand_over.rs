@@ -3,7 +3,7 @@
 use crate::append::Appended;
 use crate::error::AppendError;
 use crate::log::Log;
-use crate::record::RequestKey;
+use crate::record::{RequestKey, SERVER_KEYS};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,7 +95,10 @@ impl Keys {
             }
             name.push(letter);
         }
-        Keys { prefix: format!("handed-over/{name}/{start:016x}/{batcher}"), sequence: 0 }
+        Keys {
+            prefix: format!("{SERVER_KEYS}handed-over/{name}/{start:016x}/{batcher}"),
+            sequence: 0,
+        }
     }
 
     /// The key of the next piece.

@@ -283,7 +283,7 @@ fn a_batcher_hands_over_where_it_does_not_lead_and_stores_where_it_does() {
     assert!(handed.iter().any(|(_, _, events)| *events == 4000), "pieces are joined");
     let keys: std::collections::BTreeSet<_> = handed.iter().map(|(key, ..)| key).collect();
     assert_eq!(keys.len(), handed.len(), "no key twice");
-    assert!(keys.iter().all(|key| key.starts_with("handed-over/node-2/")), "{keys:?}");
+    assert!(keys.iter().all(|key| key.starts_with("server:handed-over/node-2/")), "{keys:?}");
     take_lead(&other);
     push(&batcher, 50_000..60_000);
     batcher.close();
