@@ -2,6 +2,7 @@
 
 use super::Node;
 use super::entry::Entry;
+use super::members::Members;
 use super::shared::leader_of;
 use crate::client::endpoint::Endpoint;
 use crate::client::{Answer, Client, ClientError, Request};
@@ -63,6 +64,7 @@ pub(super) struct ToLeader {
     log: Log,
     /// The log `system`, unless this is it.
     system: Option<Log>,
+    members: Arc<Members>,
     clock: Arc<dyn Clock>,
     /// The client of the last node, with its URL.
     client: Option<(String, Client)>,
@@ -76,6 +78,11 @@ impl ToLeader {
             incarnation: entry.incarnation,
             log: entry.log.clone(),
             system: node.get(SYSTEM_LOG),
+            members: node
+                .shared
+                .as_ref()
+                .map(|shared| Arc::clone(&shared.members))
+                .unwrap_or_default(),
             clock: Arc::clone(&node.opening.options.clock),
             client: None,
         }
@@ -120,7 +127,7 @@ impl ToLeader {
 
 impl HandOver for ToLeader {
     fn hand_over(&mut self, piece: HandedPiece<'_>) -> HandOverOutcome {
-        let leader = leader_of(&self.log, self.system.as_ref());
+        let leader = leader_of(&self.log, self.system.as_ref(), &self.members);
         let other = leader.filter(|leader| !self.cluster.is_at(&leader.node, &leader.url));
         let Some(leader) = other else { return HandOverOutcome::NotTaken };
         let answer = match self.send(&leader.url, &piece) {

@@ -11,7 +11,7 @@ use crate::cluster::node_auth::NodeName;
 use crate::names::SYSTEM_LOG;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use wellspring_log::batcher::{Batcher, EventTemplate};
 use wellspring_log::{Append, EncodedEvents, Log, ReadError, ReadOptions};
 use wellspring_types::{DataKind, Event, Position, Query};
@@ -57,8 +57,20 @@ impl Members {
     /// # Errors
     /// That log cannot be read.
     fn now(&self, system: &Log) -> Result<Vec<Member>, ReadError> {
+        Ok(self.folded(system)?.members.values().cloned().collect())
+    }
+
+    /// The URL of a node in the log `system` now.
+    pub(super) fn url(&self, system: &Log, node: &str) -> Option<String> {
+        Some(self.folded(system).ok()?.members.get(node)?.url.clone())
+    }
+
+    fn folded(&self, system: &Log) -> Result<MutexGuard<'_, Folded>, ReadError> {
         let mut folded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = system.snapshot();
+        if snapshot.head() == folded.position {
+            return Ok(folded);
+        }
         let options = ReadOptions { after: Some(folded.position), ..ReadOptions::default() };
         let mut events = snapshot.read(&Query::item(&[NODE_JOINED, NODE_FORGOTTEN], &[]), options);
         while let Some(event) = events.next()? {
@@ -66,7 +78,7 @@ impl Members {
         }
         drop(events);
         folded.position = snapshot.head();
-        Ok(folded.members.values().cloned().collect())
+        Ok(folded)
     }
 }
 

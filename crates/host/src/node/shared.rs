@@ -38,7 +38,7 @@ pub(super) struct SharedState {
     /// Existing logs that cannot be opened here.
     pub(super) unopened: UnopenedLogs,
     /// The known nodes.
-    pub(super) members: Members,
+    pub(super) members: Arc<Members>,
     /// The start of this node has been read from `system`: others know of it.
     joined: AtomicBool,
     ending: AtomicBool,
@@ -50,7 +50,7 @@ impl Default for SharedState {
             catalog: Mutex::new(Catalog::new()),
             settled: Feed::at(0),
             unopened: UnopenedLogs::default(),
-            members: Members::default(),
+            members: Arc::default(),
             joined: AtomicBool::new(false),
             ending: AtomicBool::new(false),
         }
@@ -198,7 +198,7 @@ impl Node {
     /// The leader of a log, as far as this node knows: a copy that was set up by hand may have
     /// missed the claim, and the leader of `system` leads the others, or will.
     pub fn leader_of(&self, log: &Log) -> Option<Leader> {
-        leader_of(log, self.get(SYSTEM_LOG).as_ref())
+        leader_of(log, self.get(SYSTEM_LOG).as_ref(), &self.shared.as_ref()?.members)
     }
 
     pub(super) fn create_shared(
@@ -289,16 +289,26 @@ impl Node {
     }
 }
 
-/// The leader of a log, known to the log itself or else to the log `system`.
-pub(super) fn leader_of(log: &Log, system: Option<&Log>) -> Option<Leader> {
-    let by = |log: &Log| match log.role() {
-        Role::Following { leader } => leader,
+/// The leader of a log, known to the log itself or else to the log `system`; `None` for `system`
+/// if this is that log.
+///
+/// Requests go there with the credentials of clients. Whoever writes to the engine can claim the
+/// lead of a log under any URL, but not write to `system`, which is sealed: so the URL is the one
+/// that `system` has for a node of this name.
+pub(super) fn leader_of(log: &Log, system: Option<&Log>, members: &Members) -> Option<Leader> {
+    let followed = |log: &Log| match log.role() {
+        Role::Following { leader } => Some(leader),
         _ => None,
     };
-    match log.role() {
-        Role::Following { leader } => leader.or_else(|| system.and_then(by)),
-        _ => None,
-    }
+    let claimed = followed(log)?;
+    let Some(system) = system else { return claimed };
+    let of_system = followed(system).flatten();
+    let Some(claimed) = claimed else { return of_system };
+    let url = match of_system.filter(|leader| leader.node == claimed.node) {
+        Some(leader) => leader.url,
+        None => members.url(system, &claimed.node)?,
+    };
+    Some(Leader { url, ..claimed })
 }
 
 /// The thread's work.
