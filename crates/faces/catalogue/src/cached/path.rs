@@ -271,7 +271,7 @@ fn reply(
 ) -> Outcome<Infallible> {
     let is_known = varying.header(|out| {
         let from = out.len();
-        push_etag(out, rendered.changed_at);
+        push_etag(out, rendered.changed_at, history);
         conditions.if_none_match.as_deref().is_some_and(|known| names(known, &out[from..]))
     });
     varying.header(|out| push_u64(out, position));

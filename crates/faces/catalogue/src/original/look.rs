@@ -62,16 +62,16 @@ async fn long(
         let folded = face.folded(&live)?;
         let state = folded.read();
         match render(&state, Renderer::Elsewhere) {
-            Ok(content) => Ok::<_, Box<Problem>>((content, state.changed_at())),
+            Ok(content) => Ok::<_, Box<Problem>>((content, etag(live.log(), state.changed_at()))),
             Err(NoAnswer::Problem(problem)) => Err(problem),
             Err(NoAnswer::TooLong) => Err(problem::INTERNAL.because("it is too long")),
         }
     };
-    let (content, changed_at) = job.search(answer).await??;
-    let answer = match is_known(request, changed_at) {
+    let (content, etag) = job.search(answer).await??;
+    let answer = match is_known(request, &etag) {
         true => Response::empty(304),
         false => Response::json(200, content.to_vec()),
     };
-    let answer = answer.with("etag", etag(changed_at));
+    let answer = answer.with("etag", etag);
     Ok(answer.with("cache-control", "no-cache".to_owned()).at(position))
 }

@@ -9,7 +9,7 @@ use crate::execute::execute;
 use crate::fresh::fresh;
 use crate::refusal::{another_request, of_refusal, unknown_item};
 use crate::segments;
-use crate::view::{Catalogue, Command, Item, ItemId, Outcome, State, TopicId};
+use crate::view::{Catalogue, Command, Item, ItemId, Outcome, Refusal, State, TopicId};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
 use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
@@ -87,7 +87,7 @@ pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
 /// `PATCH /v1/catalogue/items/{item}`.
 pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     let item = request.segment(&segments::ITEM)?;
-    let unless_changed_since = match request.headers.get("if-match") {
+    let version = match request.headers.get("if-match") {
         // A value that is not text matches none of our entity tags.
         Some(value) => if_match(value.to_str().unwrap_or("?"))?,
         None => None,
@@ -95,6 +95,11 @@ pub(crate) async fn change(face: Arc<CatalogueFace>, mut request: Box<Request>) 
     expect_json(&request)?;
     let body = request.body.read(body::MAX_BODY_BYTES).await?;
     let changes = body::read_changes(&body).map_err(|fault| of_fault(&fault, &body))?;
+    let history = face.live()?.log().history();
+    if version.is_some_and(|seen| seen.history != history) {
+        return Err(of_refusal(&Refusal::Changed(item)));
+    }
+    let unless_changed_since = version.map(|seen| seen.position);
     let command = Command::Change { item, changes, unless_changed_since };
     let changed = execute(&face, &request, command, None).await?;
     match changed.outcome {
@@ -126,7 +131,7 @@ fn told(face: &CatalogueFace, live: &Live<Catalogue>, id: ItemId) -> Answer {
     let folded = face.folded(live)?;
     let state = folded.read();
     let item = state.item(id).ok_or_else(|| unknown_item(id))?;
-    let etag = etag(state.item_changed_at(item));
+    let etag = etag(live.log(), state.item_changed_at(item));
     Ok(Response::json(200, item_json(&state, id, item)).with("etag", etag).at(position))
 }
 
