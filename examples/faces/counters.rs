@@ -186,7 +186,8 @@ async fn add(face: Arc<CounterFace>, mut request: Box<Request>) -> Answer {
     })?;
     let live = face.view.live().ok_or_else(|| problems::LOG_CLOSED.because("it is emptied"))?;
     let command = Add { name: request.segment(&NAME)?, by };
-    let executed = live.execute(&[command], None, face.host.commit_on(&request)).await?;
+    let executed =
+        live.execute(&request.effects, &[command], None, face.host.commit_on(&request)).await?;
     match executed.refused {
         Some(refusal) => Err(problems::INVALID.because(refusal).field("by")),
         None => show(face, request).await,

@@ -150,7 +150,7 @@ async fn try_execute(
     // Its body, or the hash of a password, may have taken long.
     request.still_may()?;
     let live = host.access.live();
-    Ok(live.execute(commands, None, host.commit_on(request)).await?.refused)
+    Ok(live.execute(&request.effects, commands, None, host.commit_on(request)).await?.refused)
 }
 
 /// The whole body, which must be JSON.

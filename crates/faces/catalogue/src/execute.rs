@@ -30,7 +30,8 @@ pub(crate) async fn execute(
     key: Option<RequestKey>,
 ) -> Result<Execution, Box<Problem>> {
     let live = face.live()?;
-    let executed = live.execute(&[command], key, face.host.commit_on(request)).await?;
+    let executed =
+        live.execute(&request.effects, &[command], key, face.host.commit_on(request)).await?;
     request.payer.work(executed.decided_us);
     let is_replayed = executed.appended.is_some_and(|appended| appended.replayed);
     let outcome = match (executed.refused, executed.outcomes.last()) {

@@ -8,6 +8,7 @@ use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::node::NodeError;
+use wellspring_host::wire::effects::Refused;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::Problem;
 
@@ -30,10 +31,10 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
     let host = Arc::clone(&face.host);
     let name = node.to_string();
     let forgotten = elsewhere(move || host.node.forget_member(&name)).await?;
-    match forgotten {
+    match request.effects.settle(forgotten) {
         Ok(position) => Ok(Response::empty(204).at(position)),
-        Err(NodeError::NotFound) => Err(unknown(node.as_str())),
-        Err(error) => Err(error.into()),
+        Err(Refused { error: NodeError::NotFound, .. }) => Err(unknown(node.as_str())),
+        Err(refused) => Err(refused.into()),
     }
 }
 

@@ -270,7 +270,8 @@ async fn execute(
     request.still_may()?;
     let live = face.live()?;
     let command = Command { key: key.clone(), action };
-    let executed = live.execute(&[command], None, face.host.commit_on(request)).await?;
+    let executed =
+        live.execute(&request.effects, &[command], None, face.host.commit_on(request)).await?;
     if let Some(refusal) = executed.refused {
         return Err(refused(refusal, key));
     }

@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 use wellspring_connectors::{ConnectorState, Status};
 use wellspring_host::http::Host;
 use wellspring_host::view::{Live, ViewSlot};
+use wellspring_host::wire::effects::Effects;
 use wellspring_log::{CommitOn, Log};
 
 /// Time between two checks if the thread is not woken earlier.
@@ -252,7 +253,12 @@ impl Supervisor {
 /// Executes a command; returns whether it took effect. If not, the next check repeats it.
 fn execute(live: &Arc<Live<ConnectorView>>, runtime: &Runtime, command: &[Command; 1]) -> bool {
     let connector = &command[0].key;
-    match runtime.block_on(live.execute(command, None, CommitOn::JournalThread)) {
+    match runtime.block_on(live.execute(
+        &Effects::default(),
+        command,
+        None,
+        CommitOn::JournalThread,
+    )) {
         Ok(executed) if executed.refused.is_none() => return true,
         Ok(executed) => tracing::warn!(%connector, "refused: {:?}", executed.refused),
         Err(error) => tracing::warn!(%connector, "cannot be noted yet: {error:?}"),

@@ -11,6 +11,7 @@ use wellspring_host::http::work::{Job, Price, short_work};
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::limits::{Payer, Reads};
+use wellspring_host::wire::effects::Refused;
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::{
@@ -33,7 +34,7 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Native, key };
     let Submission { gist, outcome } = submit(&host, &request, sent).await?;
-    let appended = outcome.map_err(|error| gist.refusal(error))?;
+    let appended = request.effects.settle(outcome).map_err(|refused| gist.refusal(refused))?;
     let commit_us = gist.begun_us.zip(moment_us(&host));
     let mut out = Vec::with_capacity(96);
     if gist.ack == Ack::Accepted {
@@ -99,12 +100,12 @@ pub(crate) struct AppendFacts {
 impl AppendFacts {
     /// The problem of an append that was refused. A conflict names no item of a clause that the
     /// client did not send.
-    fn refusal(&self, error: AppendError) -> Box<Problem> {
-        let conflict = match &error {
+    fn refusal(&self, refused: Refused<AppendError>) -> Box<Problem> {
+        let conflict = match &refused.error {
             AppendError::Conflict(conflict) => Some(*conflict),
             _ => None,
         };
-        let mut problem: Box<Problem> = error.into();
+        let mut problem: Box<Problem> = refused.into();
         if let (Some(conflict), Some(after)) = (conflict, self.no_event_after)
             && conflict.clause == Clause::FailIfEventsMatch
         {

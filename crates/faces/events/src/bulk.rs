@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Host, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::Cursor;
 use wellspring_host::wire::problem::{Problem, of_line_fault};
 use wellspring_log::{
@@ -35,6 +36,7 @@ type Outcome = oneshot::Receiver<Result<Appended, AppendError>>;
 /// A bulk append in progress.
 struct Bulk {
     log: Log,
+    effects: Effects,
     /// Types that clients may not append there.
     kept: KeptInLog,
     key: Option<String>,
@@ -68,6 +70,7 @@ pub(crate) async fn append(
         kept: host.kept.in_log(&request.log_name),
         head: log.head(),
         log,
+        effects: request.effects.clone(),
         key,
         batch: EncodedEvents::new(),
         batch_lines: 0,
@@ -190,7 +193,7 @@ impl Bulk {
     async fn settle(&mut self) -> Result<(), Box<Problem>> {
         let Some((outcome, lines)) = self.under_way.take() else { return Ok(()) };
         let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
-        let appended = outcome.await.unwrap_or_else(no_answer)?;
+        let appended = self.effects.settle(outcome.await.unwrap_or_else(no_answer))?;
         self.durable_lines += lines;
         self.events += appended.last - appended.first + 1;
         self.first = self.first.or(Some(appended.first));

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use wellspring_host::http::content::expect_json_of_pages;
 use wellspring_host::http::work::{Job, Price, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::effects::Refused;
 use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::param::{Param, Words};
@@ -36,10 +37,11 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     expect_json_of_pages(&request)?;
     let body = request.body.read(limits::MAX_REQUEST_BYTES).await?;
     let sent = SentAppend { body, style: Style::Dialect, key: None };
-    let failed = match submit(&host, &request, sent).await?.outcome {
+    let outcome = submit(&host, &request, sent).await?.outcome;
+    let failed = match request.effects.settle(outcome) {
         Ok(_) => false,
-        Err(AppendError::Conflict(_)) => true,
-        Err(error) => return Err(error.into()),
+        Err(Refused { error: AppendError::Conflict(_), .. }) => true,
+        Err(refused) => return Err(refused.into()),
     };
     let mut out = took(&host, started_us);
     out.extend_from_slice(b",\"appendConditionFailed\":");
@@ -320,7 +322,7 @@ fn read_projector(cursor: &mut Cursor<'_>, all: &mut Projectors) -> Result<Proje
 pub(crate) async fn cleanup(host: Arc<Host>, request: Box<Request>) -> Answer {
     expect_json_of_pages(&request)?;
     let name = request.log_name;
-    elsewhere(move || host.node.empty(&name)).await??;
+    request.effects.settle(elsewhere(move || host.node.empty(&name)).await?)?;
     let body = r#"{"message":"All events were removed; the log begins again at position 1","success":true}"#;
     Ok(Response::json(200, body).at(0))
 }
@@ -330,15 +332,14 @@ pub(crate) async fn load_test_data(host: Arc<Host>, request: Box<Request>) -> An
     let started_us = host.clock.monotonic_us();
     expect_json_of_pages(&request)?;
     let size = request.query(&SIZE)?;
-    let log = request.log()?;
     let mut batch = EncodedEvents::new();
     for event in example_events(size) {
         batch.push(&event.as_ref())?;
         if batch.len() == limits::MAX_EVENTS {
-            append_batch(log, std::mem::take(&mut batch)).await?;
+            append_batch(&request, std::mem::take(&mut batch)).await?;
         }
     }
-    append_batch(log, batch).await?;
+    append_batch(&request, batch).await?;
     let body = format!(
         r#"{{"success":true,"message":"loaded","courses":{},"students":{},"enrollments":{},"dataset_size":"{}","durationInMicroseconds":{}}}"#,
         size.courses,
@@ -350,14 +351,12 @@ pub(crate) async fn load_test_data(host: Arc<Host>, request: Box<Request>) -> An
     Ok(Response::json(200, body))
 }
 
-async fn append_batch(
-    log: &wellspring_log::Log,
-    events: EncodedEvents,
-) -> Result<(), Box<Problem>> {
+async fn append_batch(request: &Request, events: EncodedEvents) -> Result<(), Box<Problem>> {
     if events.is_empty() {
         return Ok(());
     }
     let append = Append { events, condition: None, ack: Ack::Durable, key: None, fence: None };
-    outcome(begin(log, append, CommitOn::JournalThread)).await?;
+    let outcome = outcome(begin(request.log()?, append, CommitOn::JournalThread)).await;
+    request.effects.settle(outcome)?;
     Ok(())
 }

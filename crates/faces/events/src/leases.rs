@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wellspring_host::http::content::expect_json;
 use wellspring_host::http::{Answer, Host, Request, Response};
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::json::{Cursor, Fault, FaultKind, Rfc3339};
 use wellspring_host::wire::json::{document, missing, once, unknown};
 use wellspring_host::wire::param::MAX_WAIT_MS;
@@ -50,14 +51,10 @@ pub(crate) async fn acquire(host: Arc<Host>, mut request: Box<Request>) -> Answe
     let ttl_ms = ttl(&fields)?;
     let wait_ms = within(fields.wait_ms.unwrap_or(0), MAX_WAIT_MS, "wait_ms")?;
     let leases = request.log()?.leases();
-    let wanted = LeaseRequest { name: &name, holder: holder(&request), ttl_us: ttl_ms * 1000 };
-    let lease = take(&host, leases, &wanted, wait_ms * 1000).await?;
+    let holder = request.principal.holder().to_string();
+    let wanted = LeaseRequest { name: &name, holder: &holder, ttl_us: ttl_ms * 1000 };
+    let lease = take(&host, &request.effects, leases, &wanted, wait_ms * 1000).await?;
     Ok(answer(&host, 201, &name, ttl_ms, &lease))
-}
-
-/// The holder of a lease: without accounts all clients are the same.
-fn holder(request: &Request) -> &str {
-    request.principal.account().map_or("", |account| account.as_str())
 }
 
 /// A requested lease.
@@ -70,6 +67,7 @@ struct LeaseRequest<'a> {
 /// Acquires the lease as soon as it is free, waiting at most `wait_us`.
 async fn take(
     host: &Host,
+    effects: &Effects,
     leases: &Leases,
     wanted: &LeaseRequest<'_>,
     wait_us: u64,
@@ -80,11 +78,11 @@ async fn take(
     loop {
         let remaining_us = match leases.acquire(wanted.name, wanted.holder, wanted.ttl_us) {
             Err(LeaseError::Held { remaining_us }) => remaining_us,
-            outcome => return Ok(outcome?),
+            outcome => return Ok(effects.settle(outcome)?),
         };
         let left_us = deadline_us.saturating_sub(host.clock.monotonic_us());
         if left_us == 0 || host.is_stopping() {
-            return Err(LeaseError::Held { remaining_us }.into());
+            return Err(effects.refused(LeaseError::Held { remaining_us }).into());
         }
         // Only the first waiter checks when the holder's time is up.
         let patience_us = if line.is_first() { remaining_us.min(left_us) } else { left_us };
@@ -105,7 +103,9 @@ pub(crate) async fn renew(host: Arc<Host>, mut request: Box<Request>) -> Answer 
     let fields = read(&mut request, &["ttl_ms", "token"], "token, ttl_ms").await?;
     let ttl_ms = ttl(&fields)?;
     let token = fields.token.ok_or_else(|| absent("token"))?;
-    let lease = request.log()?.leases().renew(&name, holder(&request), token, ttl_ms * 1000)?;
+    let holder = request.principal.holder().to_string();
+    let renewed = request.log()?.leases().renew(&name, &holder, token, ttl_ms * 1000);
+    let lease = request.effects.settle(renewed)?;
     Ok(answer(&host, 200, &name, ttl_ms, &lease))
 }
 
@@ -117,7 +117,8 @@ pub(crate) async fn release(_host: Arc<Host>, mut request: Box<Request>) -> Answ
         Some(token) => token,
         None => return Err(absent("token")),
     };
-    request.log()?.leases().release(&name, holder(&request), token)?;
+    let holder = request.principal.holder().to_string();
+    request.effects.settle(request.log()?.leases().release(&name, &holder, token))?;
     Ok(Response::of(200, &ReleasedLease { released: &name }))
 }
 

@@ -40,6 +40,7 @@ use wellspring_host::http::foreseen::{APPENDING, READING};
 use wellspring_host::http::{ANY, Host, JSON, NDJSON, SSE};
 use wellspring_host::ingest::{KNOWN as TARGET, fast_path};
 use wellspring_host::settings::NoSettings;
+use wellspring_host::wire::effects::Repeat;
 use wellspring_host::wire::problem::{
     CONDITION_FAILED, ID_REUSED, INGEST_FULL, IO, KEY_REUSED, Kind, LEASE_HELD, LEASE_LOST,
     NOT_FOUND, SHUTTING_DOWN, TOO_LARGE, TOO_MANY_LEASES, TOO_MANY_SUBSCRIPTIONS, TOO_MANY_WAITERS,
@@ -75,7 +76,7 @@ impl Face for EventFace {
         POST "/v1/import" Log Writer import::import:
             "Appends the lines of the body that no earlier import has appended; the events \
              themselves are the key. Streamed, atomic per batch."
-            .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")]
+            .query(import::PARAMS) .takes[(NDJSON, "EventToAppend")] .repeat(Repeat::Safe)
             .fails[APPENDING, READING, &[&IMPORT_CHANGED, &ID_REUSED]] => [200 JSON "Imported"];
         POST "/e" Main Writer ingest::post:
             "Ingests an event: the body is its data, one JSON value or any bytes; with \

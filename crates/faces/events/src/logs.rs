@@ -6,7 +6,6 @@ use std::sync::Arc;
 use wellspring_host::http::fresh::{freshen, freshen_all};
 use wellspring_host::http::work::{Job, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::node::NodeError;
 use wellspring_host::wire::problem;
 use wellspring_log::{Log, ReadError, Work};
 use wellspring_types::Position;
@@ -60,7 +59,7 @@ pub(crate) async fn list(host: Arc<Host>, request: Box<Request>) -> Answer {
 /// `GET /v1/logs/{log}`.
 pub(crate) async fn get(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
-    let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
+    let log = host.node.get(&name).ok_or_else(|| problem::no_such_log(&name))?;
     freshen(&request, &log).await?;
     let job = Job::begin(&host, &request.payer)?;
     describe(job, name, log, 200).await
@@ -71,8 +70,8 @@ pub(crate) async fn create(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
     let wanted = name.clone();
     let node = Arc::clone(&host);
-    let is_new = elsewhere(move || node.node.create(&wanted)).await??;
-    let log = host.node.get(&name).ok_or(NodeError::NotFound)?;
+    let is_new = request.effects.settle(elsewhere(move || node.node.create(&wanted)).await?)?;
+    let log = host.node.get(&name).ok_or_else(|| problem::no_such_log(&name))?;
     let job = Job::uncharged(&host);
     describe(job, name, log, if is_new { 201 } else { 200 }).await
 }
@@ -81,7 +80,7 @@ pub(crate) async fn create(host: Arc<Host>, request: Box<Request>) -> Answer {
 pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
     let name = request.segment(&LOG)?;
     if host.node.get(&name).is_none() {
-        return Err(NodeError::NotFound.into());
+        return Err(problem::no_such_log(&name));
     }
     if request.query(&CONFIRM)? != Some(&name) {
         return Err(problem::INVALID
@@ -89,7 +88,7 @@ pub(crate) async fn delete(host: Arc<Host>, request: Box<Request>) -> Answer {
             .field("confirm"));
     }
     let dropped = name.clone();
-    elsewhere(move || host.node.drop_log(&name)).await??;
+    request.effects.settle(elsewhere(move || host.node.drop_log(&name)).await?)?;
     Ok(Response::of(200, &DroppedLog { dropped }))
 }
 

@@ -13,7 +13,6 @@ use wellspring_host::http::Request;
 use wellspring_host::http::work::Job;
 use wellspring_host::view::Live;
 use wellspring_host::wire::problem::Problem;
-use wellspring_log::CommitOn;
 use wellspring_types::Position;
 
 /// Attempts after which a request that keeps being overtaken queues with others like it.
@@ -91,7 +90,6 @@ pub(crate) async fn at_once(
     if !statements.write() {
         return read(face, &live, &mut job, statements, around).await;
     }
-    let on = face.host.commit_on(request);
     let (mut turn, mut quickest_us) = (None, u64::MAX);
     for attempt in 0..MOST_ATTEMPTS {
         if attempt >= ATTEMPTS_AMONG_OTHERS && turn.is_none() {
@@ -103,7 +101,7 @@ pub(crate) async fn at_once(
         let is_alone = attempt >= ATTEMPTS_BESIDE_OTHERS && quickest_us <= MOST_ALONE_US;
         let lane = if is_alone { Lane::alone(&live).await } else { Lane::AmongOthers };
         let begun_us = face.now_us();
-        let attempt = attempt_at_once(face, &live, &mut job, (&statements, around), (on, &lane));
+        let attempt = attempt_at_once(face, request, &live, &mut job, (&statements, around), &lane);
         if let Some(executed) = attempt.await? {
             return Ok(executed);
         }
@@ -132,10 +130,11 @@ async fn read(
 /// One attempt. `None` if it was overtaken.
 async fn attempt_at_once(
     face: &GraphFace,
+    request: &Request,
     live: &Live<GraphView>,
     job: &mut Job,
     (statements, around): (&Arc<Statements>, &StatementContext),
-    (on, lane): (CommitOn, &Lane<'_>),
+    lane: &Lane<'_>,
 ) -> Result<Option<ExecutedStatements>, Box<Problem>> {
     let mut begun_with = None;
     let number = face.next_number();
@@ -159,7 +158,7 @@ async fn attempt_at_once(
             None => return Ok(Some(ExecutedStatements { results, position: live.position() })),
         },
     };
-    match commit_of(face, live, commit, on, lane).await? {
+    match commit_of(face, request, live, commit, lane).await? {
         CommitResult::Shown(position) => Ok(Some(ExecutedStatements { results, position })),
         CommitResult::Overtaken => Ok(None),
         CommitResult::Refused(fault) => {
@@ -203,16 +202,17 @@ pub(crate) enum CommitResult {
 /// Refusals of the log.
 pub(crate) async fn commit_of(
     face: &GraphFace,
+    request: &Request,
     live: &Live<GraphView>,
     commit: CommitTransaction,
-    on: CommitOn,
     lane: &Lane<'_>,
 ) -> Result<CommitResult, Box<Problem>> {
     let _among_others = match (lane, live.folded()) {
         (Lane::AmongOthers, Some(folded)) => Some(folded.among_others().await),
         _ => None,
     };
-    let executed = live.execute(&[commit], None, on).await?;
+    let on = face.host.commit_on(request);
+    let executed = live.execute(&request.effects, &[commit], None, on).await?;
     Ok(match executed.refused {
         None => {
             if executed.appended.is_some() {

@@ -239,8 +239,8 @@ pub(crate) async fn commit(face: Arc<GraphFace>, mut request: Box<Request>) -> A
     let mut results = attempt.results;
     let mut position = live.position();
     if let Some(finished) = attempt.commit {
-        let on = face.host.commit_on(&request);
-        match commit::commit_of(&face, &live, finished, on, &Lane::AmongOthers).await? {
+        let commit = commit::commit_of(&face, &request, &live, finished, &Lane::AmongOthers);
+        match commit.await? {
             CommitResult::Shown(shown) => position = shown,
             CommitResult::Overtaken => results.fault = Some(commit::outdated()),
             CommitResult::Refused(fault) => results.fault = Some(fault),

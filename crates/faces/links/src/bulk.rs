@@ -20,6 +20,7 @@ use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::view::Live;
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{CommitOn, Log, RequestKey};
 use wellspring_types::limits;
@@ -37,6 +38,7 @@ struct Bulk<'a> {
     links: &'a LinkFace,
     log: Log,
     live: Arc<Live<Links>>,
+    effects: Effects,
     /// The `Host` of the request.
     host: Option<String>,
     base: String,
@@ -68,6 +70,7 @@ pub(super) async fn create(
     let mut bulk = Bulk {
         log: request.log()?.clone(),
         live: links.live()?,
+        effects: request.effects.clone(),
         base: links.settings.base(host.as_deref()),
         host,
         allowance: Allowance { links: &links, client: request.client },
@@ -209,7 +212,7 @@ impl Bulk<'_> {
     ) -> Result<usize, Box<Problem>> {
         let mut commands = Vec::new();
         let mut taken = 0;
-        if !seen(&self.log, key.as_ref())? {
+        if !seen(&self.effects, &self.log, key.as_ref())? {
             let (fit, wrong) = self.judged(batch);
             commands = fit;
             match wrong {
@@ -222,7 +225,8 @@ impl Bulk<'_> {
         }
         // Lines whose links exist need no append and count as no link: only their time is charged.
         self.payer.solvent().await;
-        let executed = self.live.execute(&commands, key, CommitOn::JournalThread).await?;
+        let executed =
+            self.live.execute(&self.effects, &commands, key, CommitOn::JournalThread).await?;
         self.payer.work(executed.decided_us);
         let replayed = executed.appended.is_some_and(|appended| appended.replayed);
         let is_new = |outcome: &&Outcome| !replayed && matches!(outcome, Outcome::Created(_));

@@ -23,7 +23,8 @@ pub(crate) async fn change(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     }
     let live = links.live()?;
     let commands = [Command::Change(change)];
-    let executed = live.execute(&commands, None, links.host.commit_on(&request)).await?;
+    let executed =
+        live.execute(&request.effects, &commands, None, links.host.commit_on(&request)).await?;
     if let Some(refused) = executed.refused {
         return Err(refusal::of_refusal(refused));
     }
@@ -40,7 +41,8 @@ pub(crate) async fn delete(links: Arc<LinkFace>, request: Box<Request>) -> Answe
     let code = request.segment(&CODE)?;
     let live = links.live()?;
     let commands = [Command::Delete { code }];
-    let executed = live.execute(&commands, None, links.host.commit_on(&request)).await?;
+    let executed =
+        live.execute(&request.effects, &commands, None, links.host.commit_on(&request)).await?;
     if let Some(refused) = executed.refused {
         return Err(refusal::of_refusal(refused));
     }

@@ -8,6 +8,7 @@ use wellspring_host::http::content::{content_type, expect_identity, expect_json}
 use wellspring_host::http::idempotency::digest;
 use wellspring_host::http::idempotency::{KeyUse, idempotency_key};
 use wellspring_host::http::{Answer, NDJSON, Request, Response};
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem, of_fault};
 use wellspring_log::{Log, RequestKey};
 use wellspring_views::links::{Code, Command, Create, Folded, Naming, Outcome};
@@ -31,7 +32,7 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
     let key = key.map(|key| RequestKey { key, digest: digest(&body) });
     let live = links.live()?;
     let allowance = Allowance { links: &links, client: request.client };
-    let again = seen(request.log()?, key.as_ref())?;
+    let again = seen(&request.effects, request.log()?, key.as_ref())?;
     // A retry is independent of the time and of the settings, and it is free.
     let commands = if again {
         Vec::new()
@@ -44,7 +45,8 @@ pub(crate) async fn create(links: Arc<LinkFace>, mut request: Box<Request>) -> A
         allowance.take(1)?;
         vec![Command::Create(create)]
     };
-    let executed = live.execute(&commands, key, links.host.commit_on(&request)).await?;
+    let executed =
+        live.execute(&request.effects, &commands, key, links.host.commit_on(&request)).await?;
     request.payer.work(executed.decided_us);
     if let Some(refused) = executed.refused {
         return Err(refusal::of_refusal(refused));
@@ -82,11 +84,14 @@ pub(super) fn judge(
 }
 
 /// Whether a request with this key has been executed: then this one is a retry.
-pub(super) fn seen(log: &Log, key: Option<&RequestKey>) -> Result<bool, Box<Problem>> {
-    Ok(match key {
-        Some(key) => log.find_request(key)?.is_some(),
-        None => false,
-    })
+pub(super) fn seen(
+    effects: &Effects,
+    log: &Log,
+    key: Option<&RequestKey>,
+) -> Result<bool, Box<Problem>> {
+    let Some(key) = key else { return Ok(false) };
+    let found = log.find_request(key).map_err(|error| effects.refused(error))?;
+    Ok(found.is_some())
 }
 
 /// The link of a create.

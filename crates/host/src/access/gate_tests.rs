@@ -4,6 +4,7 @@ use super::*;
 use crate::access::password;
 use crate::config::HostConfig;
 use crate::node::Node;
+use crate::wire::effects::Effects;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::sync::atomic::AtomicU64;
@@ -54,7 +55,11 @@ async fn closed() -> GateWithAccounts {
 
 impl GateWithAccounts {
     async fn execute(&self, command: Command) {
-        let executed = self.gate.live().execute(&[command], None, CommitOn::ThisThread).await;
+        let executed = self
+            .gate
+            .live()
+            .execute(&Effects::default(), &[command], None, CommitOn::ThisThread)
+            .await;
         assert!(executed.unwrap().refused.is_none());
     }
 
@@ -199,7 +204,7 @@ async fn a_pass_from_before_there_were_accounts_does_not_hold() {
     let (name, roles) = (AccountName::parse("ann").unwrap(), Grant::everywhere(Role::Admin).into());
     let password = wellspring_views::access::PasswordHash::new("$x");
     let add = Command::AddAccount { name, password, roles };
-    gate.live().execute(&[add], None, CommitOn::ThisThread).await.unwrap();
+    gate.live().execute(&Effects::default(), &[add], None, CommitOn::ThisThread).await.unwrap();
     assert!(!gate.holds(&pass));
     assert!(gate.pass(None, None, Role::Writer, None).is_none());
 }

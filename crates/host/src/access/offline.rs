@@ -3,6 +3,7 @@
 
 use crate::private_folder::keep_private;
 use crate::view::Live;
+use crate::wire::effects::Effects;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ pub(crate) fn execute(
 ) -> Result<Option<Refusal>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
-    let executed = runtime.block_on(live.execute(commands, None, CommitOn::ThisThread));
+    let executed =
+        runtime.block_on(live.execute(&Effects::default(), commands, None, CommitOn::ThisThread));
     executed.map(|executed| executed.refused).map_err(|error| {
         // The same text that a client would get.
         Box::<crate::wire::problem::Problem>::from(error).detail

@@ -213,6 +213,7 @@ async fn serve_request(
         principal: host.access.unauthenticated(),
         connection,
         payer: Payer::default(),
+        effects: Default::default(),
         method: parts.method,
         uri: parts.uri,
         version: parts.version,

@@ -3,6 +3,7 @@
 //! against it, and the OpenAPI document and the table in `docs/api.md` are made from it.
 
 use super::fresh::Consistency;
+use crate::wire::effects::Repeat;
 use crate::wire::param::{AnyParam, IntegerOr, MAX_WAIT_MS, Param, Values, Words};
 use crate::wire::params::{KnownParams, Params};
 use crate::wire::problem::{Kind, Problem};
@@ -27,6 +28,8 @@ pub struct Contract {
     pub words: fn(Box<Problem>) -> Box<Problem>,
     /// Which node of a cluster answers.
     pub answered: AnsweredBy,
+    /// Whether a request without a key may be sent again after it may have taken effect.
+    pub repeat: Repeat,
 }
 
 /// Which node of a cluster answers a route.
@@ -228,6 +231,7 @@ impl Contract {
             problems: &[],
             words: |problem| problem,
             answered: AnsweredBy::ByMethod,
+            repeat: Repeat::Unsafe,
         }
     }
 
@@ -305,6 +309,12 @@ impl Contract {
     /// Answered by other nodes than its method implies.
     pub const fn answered(mut self, answered: AnsweredBy) -> Contract {
         self.answered = answered;
+        self
+    }
+
+    /// With content that is its own key, or without.
+    pub const fn repeat(mut self, repeat: Repeat) -> Contract {
+        self.repeat = repeat;
         self
     }
 

@@ -20,22 +20,25 @@
 
 use super::allowance;
 use super::body_memory::Charge;
-use super::contract::{Accept, Contract};
+use super::contract::{Accept, Contract, IDEMPOTENCY_KEY, Query};
 use super::exchange::Exchange;
 use super::forward;
 use super::head_rules::{self, HeadAmbiguity, HeadRules};
+use super::passed_on::FollowerRefusal;
 use super::routes::{Entry, FoundRoute, Lookup, Route, Scope};
 use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
 use super::{
-    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history, passed_on,
+    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, header_names,
+    history, passed_on,
 };
 use crate::access::credentials;
 use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
+use crate::wire::effects::Repeat;
 use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};
@@ -73,8 +76,8 @@ pub async fn dispatch(server: Arc<Server>, mut request: Box<Request>) -> Respons
     if let (true, Some(system)) = (is_of_node, host.node.get(SYSTEM_LOG)) {
         let position = system.head().to_string();
         response = response.with(passed_on::SYSTEM_POSITION, position);
-        if exchange.refused_as_follower {
-            response = response.with(passed_on::NOT_LEADING, "1".to_owned());
+        if let Some(refusal) = exchange.refused_as_follower {
+            response = response.with(passed_on::NOT_LEADING, refusal.header_value().to_owned());
         }
     }
     response.pay_by(std::mem::take(&mut exchange.payer));
@@ -150,7 +153,7 @@ async fn run(
         Err(problem) => Err(problem),
     };
     exchange.refused_as_follower =
-        matches!(&answer, Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING));
+        answer.as_ref().err().and_then(|problem| FollowerRefusal::of(problem));
     debug_assert_eq!(
         answers_here.then(|| route.undeclared(&answer)).flatten(),
         None,
@@ -253,11 +256,35 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
 /// Parses the query and `Accept` of a request according to its route, once its sender is admitted.
 fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<(), Box<Problem>> {
     request.contract = contract;
+    refuse_unread_key(request)?;
     request.query = contract.read(request.uri.query())?;
     if contract.accept == Accept::Obeyed {
         request.wants = content::negotiate(request)?;
     }
     Ok(())
+}
+
+/// A client that sends a key relies on it; a route that does not read it must say so. A fast path
+/// does that itself.
+fn refuse_unread_key(request: &Request) -> Result<(), Box<Problem>> {
+    let contract = request.contract;
+    if !request.headers.contains_key(&header_names::IDEMPOTENCY_KEY)
+        || request.method == Method::GET
+        || contract.reads(&IDEMPOTENCY_KEY)
+        || matches!(contract.query, Query::OfFastPath(_))
+    {
+        return Ok(());
+    }
+    let detail = match contract.repeat {
+        Repeat::Safe => {
+            "the content of the request is its own key: send it again without Idempotency-Key"
+        }
+        Repeat::Unsafe => {
+            "this route does not read Idempotency-Key and could execute a retry again; send the \
+             request without it"
+        }
+    };
+    Err(problem::INVALID.because(detail).field(IDEMPOTENCY_KEY.name))
 }
 
 /// Decodes the names in the path.

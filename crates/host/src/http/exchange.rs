@@ -1,6 +1,7 @@
 //! A request from its arrival to its answer: facts recorded on the way, and the final record.
 
 use super::header_names::X_REQUEST_ID;
+use super::passed_on::FollowerRefusal;
 use super::{Content, Host, Request, Response, forward};
 use crate::access::Principal;
 use crate::identity;
@@ -39,7 +40,7 @@ pub(super) struct Exchange {
     /// The payer of its answer.
     pub(super) payer: Payer,
     /// Whether it was refused because this node does not lead.
-    pub(super) refused_as_follower: bool,
+    pub(super) refused_as_follower: Option<FollowerRefusal>,
 }
 
 impl Exchange {
@@ -60,7 +61,7 @@ impl Exchange {
             principal: None,
             shows_credentials: false,
             payer: Payer::default(),
-            refused_as_follower: false,
+            refused_as_follower: None,
         }
     }
 

@@ -24,6 +24,7 @@ pub const APPENDING: &[&Kind] = &[
     &problem::STORAGE_UNAVAILABLE,
     &problem::STORAGE_FULL,
     &problem::OUTCOME_UNKNOWN,
+    &problem::INTERRUPTED,
     &problem::NOT_LEADING,
     &problem::LOG_CLOSED,
     &problem::CORRUPT,
@@ -103,7 +104,10 @@ impl Route {
         let holds_json = contract.known().iter().any(|param| param.values() == Values::Json);
         let sets: [(bool, &[&'static Kind]); 13] = [
             (true, EVERY),
-            (!matches!(contract.query, Query::Ignored), &[&problem::INVALID]),
+            (
+                !matches!(contract.query, Query::Ignored) || self.method != "GET",
+                &[&problem::INVALID],
+            ),
             (holds_json, &[&problem::MALFORMED_JSON]),
             (self.needs.are_of_accounts(), CREDENTIALS),
             (matches!(self.needs, Needs::Role(_)), &[&problem::FORBIDDEN]),

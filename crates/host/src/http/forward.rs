@@ -8,20 +8,23 @@
 //!                                                  │                              ▼
 //!                                            503 not-leading        this node shows it, too: answer
 //! ```
-//! A request that may have taken effect is repeated only if its client made that safe with an
-//! `Idempotency-Key`.
+//! A request is sent to another leader if the first has proved that nothing was done
+//! ([`NothingDone`]). One that may have taken effect is repeated only where its route makes that
+//! safe ([`Repeat`]).
 
 use super::foreseen;
-use super::passed_on::{self, BodyEnd, LeadClaim};
+use super::passed_on::{self, BodyEnd, FollowerRefusal};
 use super::routes::{Route, Scope};
 use super::server::Server;
 use super::{Answer, Content, Host, Request, Response};
 use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerRequest};
 use crate::names::SYSTEM_LOG;
 use crate::node::readiness::detached;
+use crate::wire::effects::{NothingDone, Repeat};
 use crate::wire::problem::{self, Problem};
 use bytes::Bytes;
 use hyper::header::CONTENT_TYPE;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -114,7 +117,7 @@ impl ForLeader {
                     }
                     self.by_handler(server, route, request).await
                 }
-                false => Err(self.not_leading("this node does not lead the log")),
+                false => Err(self.not_leading(&server.host, "this node does not lead the log")),
             };
         }
         let keeps = request.body.exact_bytes().is_some_and(|bytes| bytes <= KEPT_CONTENT_BYTES);
@@ -126,6 +129,7 @@ impl ForLeader {
         }
         let (content, end) = self.content(&mut request).await?;
         let passed = passed_on::request(&request, content, end, self.own_authority());
+        let repeat = request.repeat();
         let host = Arc::clone(&server.host);
         let mut here = Some(request);
         let mut waits_for = "the log has no leader".to_owned();
@@ -140,7 +144,7 @@ impl ForLeader {
                     )),
                 },
                 role => match self.other_leader(&host) {
-                    Some(leader) => self.there(&host, &leader, &passed).await,
+                    Some(leader) => self.there(&host, &leader, &passed, repeat).await,
                     None => Ok(Attempt::Nothing(format!(
                         "the log has no leader (this node is {})",
                         role.name()
@@ -156,16 +160,21 @@ impl ForLeader {
                 if let Some(reason) = doubt {
                     return Err(unknown(&reason));
                 }
-                return Err(self.not_leading(&format!(
-                    "{waits_for}; nothing was done within {} ms",
-                    self.cluster.leader_wait.as_millis()
-                )));
+                return Err(self.not_leading(
+                    &host,
+                    &format!(
+                        "{waits_for}; nothing was done within {} ms",
+                        self.cluster.leader_wait.as_millis()
+                    ),
+                ));
             }
             let changes = self.log.role_changes();
             if changes.is_closed() {
                 let what =
                     "the log was dropped or recreated meanwhile, or this node is shutting down";
-                return Err(doubt.map_or_else(|| self.not_leading(what), |reason| unknown(&reason)));
+                return Err(
+                    doubt.map_or_else(|| self.not_leading(&host, what), |reason| unknown(&reason))
+                );
             }
             moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
         }
@@ -199,7 +208,7 @@ impl ForLeader {
     /// Calls the handler. What it has sent to the journal may not come back while the journal is
     /// unreachable: then the client is told within a bound. That does not take back what was sent.
     async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
-        let mut handling = server.handle(route, request);
+        let mut handling = pin!(server.handle(route, request));
         let mut bound = self.cluster.leader_wait.max(LOOK);
         loop {
             if let Ok(answer) = tokio::time::timeout(bound, &mut handling).await {
@@ -225,14 +234,15 @@ impl ForLeader {
     ) -> Result<Attempt, Box<Problem>> {
         match self.by_handler(server, route, request).await {
             Ok(response) => Ok(Attempt::Answered(Box::new(response))),
-            Err(problem) if std::ptr::eq(problem.kind, &problem::NOT_LEADING) => {
-                match self.log.role() {
-                    // No node can lead it from here until an operator decides.
-                    Role::Detached { reason } => Err(detached(&self.name, &reason)),
-                    _ => Ok(Attempt::Nothing(problem.detail.to_string())),
+            Err(problem) => match (FollowerRefusal::of(&problem), self.log.role()) {
+                // No node can lead it from here until an operator decides.
+                (Some(FollowerRefusal::NothingDone), Role::Detached { reason }) => {
+                    Err(detached(&self.name, &reason))
                 }
-            }
-            Err(problem) => Err(problem),
+                (Some(FollowerRefusal::NothingDone), _) => Ok(Attempt::Nothing(problem.detail)),
+                (Some(FollowerRefusal::Interrupted), _) => Ok(Attempt::InDoubt(problem.detail)),
+                (None, _) => Err(problem),
+            },
         }
     }
 
@@ -242,7 +252,12 @@ impl ForLeader {
         host: &Host,
         leader: &Leader,
         passed: &PeerRequest,
+        repeat: Repeat,
     ) -> Result<Attempt, Box<Problem>> {
+        let in_doubt = |reason: String| match repeat {
+            Repeat::Safe => Ok(Attempt::InDoubt(reason)),
+            Repeat::Unsafe => Err(unknown(&reason)),
+        };
         let now_us = host.clock.wall_us();
         // A frozen leader answers once it runs again, and keeps the connection until then.
         let answered = tokio::select! {
@@ -257,19 +272,17 @@ impl ForLeader {
         let answered = match answered {
             Ok(answered) => answered,
             Err(PeerError::NotSent(reason)) => return Ok(Attempt::Nothing(reason)),
-            Err(PeerError::Unknown(reason)) => {
-                let is_safe = passed.headers.contains_key("idempotency-key");
-                return match is_safe {
-                    true => Ok(Attempt::InDoubt(reason)),
-                    false => Err(unknown(&reason)),
-                };
-            }
+            Err(PeerError::Unknown(reason)) => return in_doubt(reason),
         };
         let answered = passed_on::answer(answered).await;
         let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
-        if answered.leads == LeadClaim::No {
+        if let Some(refused) = answered.refused {
             let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
-            return Ok(Attempt::Nothing(format!("{leader} no longer leads the log: {why}")));
+            let why = format!("{leader} no longer leads the log: {why}");
+            return match refused {
+                FollowerRefusal::NothingDone => Ok(Attempt::Nothing(why)),
+                FollowerRefusal::Interrupted => in_doubt(why),
+            };
         }
         // Also for a refusal: a bulk with a bad line has stored those before it.
         let position = answered.response.position.unwrap_or(0);
@@ -349,7 +362,7 @@ impl ForLeader {
                 return Ok(response.with("location", format!("{}{target}", leader.url)));
             }
             if Instant::now() >= deadline {
-                return Err(self.not_leading("the log has no leader"));
+                return Err(self.not_leading(host, "the log has no leader"));
             }
             moved(self.log.role_changes(), seen, LOOK).await;
         }
@@ -361,12 +374,10 @@ impl ForLeader {
         Some(leader).filter(|leader| !self.cluster.is_at(&leader.node, &leader.url))
     }
 
-    fn not_leading(&self, detail: &str) -> Box<Problem> {
-        let leader = match self.log.role() {
-            Role::Following { leader } => leader,
-            _ => None,
-        };
-        problem::not_leading(leader.as_ref(), detail.to_owned())
+    fn not_leading(&self, host: &Host, detail: &str) -> Box<Problem> {
+        let leader = host.node.leader_of(&self.log);
+        let nothing_done = Some(NothingDone::before_any_handler());
+        problem::not_leading(leader.as_ref(), detail.to_owned(), nothing_done)
     }
 }
 
@@ -414,7 +425,9 @@ mod tests {
 
     #[test]
     fn a_refusal_after_an_attempt_in_doubt_is_no_refusal() {
-        let refused = || Err(problem::not_leading(None, "nothing was done".to_owned()));
+        let nothing_done = NothingDone::before_any_handler;
+        let refused =
+            || Err(problem::not_leading(None, "nothing was done".to_owned(), Some(nothing_done())));
         let status = |attempt: Result<Attempt, Box<Problem>>| match attempt {
             Ok(Attempt::Answered(response)) => response.status,
             Ok(_) => 0,

@@ -59,13 +59,14 @@ use crate::stats::family::Family;
 use crate::tls::Tls;
 use crate::trouble::{Cause, FailedRequest};
 use crate::view::ViewSlot;
+use crate::wire::effects::{Effects, Repeat};
 use crate::wire::param::{Kind, Param};
 use crate::wire::params::Params;
 use crate::wire::problem::{self, Problem};
 use body_memory::BodyMemory;
 use bytes::Bytes;
 use config::HttpConfig;
-use contract::{Contract, NO_ROUTE, Segment, Variable};
+use contract::{Contract, IDEMPOTENCY_KEY, NO_ROUTE, Segment, Variable};
 use hyper::header::{AsHeaderName, HeaderMap};
 use hyper::{Method, Uri, Version};
 use routes::Routes;
@@ -271,6 +272,8 @@ pub struct Request {
     pub connection: Option<Arc<SharedBucket>>,
     /// Who is charged for it.
     pub payer: Payer,
+    /// What it has changed so far.
+    pub effects: Effects,
     /// Its body, not yet read.
     pub body: Body,
     /// What its route takes and gives.
@@ -306,6 +309,7 @@ impl Request {
             principal: host.access.unauthenticated(),
             connection: None,
             payer: Payer::default(),
+            effects: Effects::default(),
             body: Body::new(Source::Full(content), host, Version::HTTP_11),
             contract: &NO_ROUTE,
             query: Params::default(),
@@ -327,6 +331,15 @@ impl Request {
     /// 413 over this many bytes, 408, 400, 429: as for every body.
     pub async fn content(&mut self, most_bytes: usize) -> Result<Bytes, Box<Problem>> {
         self.body.read(most_bytes).await
+    }
+
+    /// Whether it may be sent again after it may have taken effect.
+    pub(crate) fn repeat(&self) -> Repeat {
+        let has_key = self.headers.contains_key(&header_names::IDEMPOTENCY_KEY);
+        match has_key && self.contract.reads(&IDEMPOTENCY_KEY) {
+            true => Repeat::Safe,
+            false => self.contract.repeat,
+        }
     }
 
     /// Charges it to this payer from now on.

@@ -3,6 +3,7 @@
 use super::{Content, ReflectedPosition, Request, Response, stream};
 use crate::cluster::{PeerRequest, node_auth};
 use crate::wire::authority::is_authority;
+use crate::wire::problem::{Problem, Retry};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
@@ -14,7 +15,8 @@ use wellspring_types::Position;
 
 /// A node's header for another: the position of `system` at which its answer is valid.
 pub(super) const SYSTEM_POSITION: &str = "wellspring-system-position";
-/// A node's header for another: it refused because it does not lead, whatever the wording.
+/// A node's header for another: it refused because it does not lead, whatever the wording. Its
+/// values are those of [`FollowerRefusal`].
 pub(super) const NOT_LEADING: &str = "wellspring-not-leading";
 /// A node's header for another: the forwarded content is incomplete at its end.
 const BROKEN_OFF: &str = "wellspring-broken-off";
@@ -58,13 +60,39 @@ const GATHERED_BYTES: usize = 256 << 10;
 /// Most names and media types of answers that are kept for good.
 const MOST_TEXTS: usize = 512;
 
-/// Whether the answering node leads.
+/// How a request was refused by a node that does not lead, or no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeadClaim {
-    /// It does, as far as its answer depends on it.
-    Yes,
-    /// It does not, and has done nothing.
-    No,
+pub(super) enum FollowerRefusal {
+    /// Before the request had changed anything.
+    NothingDone,
+    /// After it had, and it may be sent again; or by an older version, which does not tell.
+    Interrupted,
+}
+
+impl FollowerRefusal {
+    /// The refusal that a problem is, if it is one.
+    pub(super) fn of(problem: &Problem) -> Option<FollowerRefusal> {
+        let may_repeat = problem.is_interrupted() && problem.retry == Retry::Same;
+        match problem.nothing_done {
+            Some(_) => Some(FollowerRefusal::NothingDone),
+            None => may_repeat.then_some(FollowerRefusal::Interrupted),
+        }
+    }
+
+    /// Its name between nodes.
+    pub(super) fn header_value(self) -> &'static str {
+        match self {
+            FollowerRefusal::NothingDone => "nothing-done",
+            FollowerRefusal::Interrupted => "interrupted",
+        }
+    }
+
+    fn read(value: &HeaderValue) -> FollowerRefusal {
+        match value == FollowerRefusal::NothingDone.header_value() {
+            true => FollowerRefusal::NothingDone,
+            false => FollowerRefusal::Interrupted,
+        }
+    }
 }
 
 /// How the content of a forwarded request ended.
@@ -87,8 +115,8 @@ pub(super) struct PassedBack {
     pub(super) response: Response,
     /// The position of `system` at which it is valid.
     pub(super) system_position: Position,
-    /// Whether it leads.
-    pub(super) leads: LeadClaim,
+    /// Present if it refused because it does not lead.
+    pub(super) refused: Option<FollowerRefusal>,
 }
 
 /// A request as forwarded, with all of its content. `own`: host and port of this node, for links if
@@ -144,18 +172,18 @@ pub(super) async fn answer(answered: hyper::Response<Incoming>) -> Result<Passed
         ..Response::json(head.status.as_u16(), "")
     };
     let system_position = position(SYSTEM_POSITION).unwrap_or(0);
-    let leads = if head.headers.contains_key(NOT_LEADING) { LeadClaim::No } else { LeadClaim::Yes };
+    let refused = head.headers.get(NOT_LEADING).map(FollowerRefusal::read);
     response.headers = headers_of(&head.headers);
     let mut whole = BytesMut::new();
     while let Some(piece) = piece(&mut body).await? {
         whole.extend_from_slice(&piece);
         if whole.len() > GATHERED_BYTES {
             response.content = Content::Stream(passed_as_it_comes(whole, body));
-            return Ok(PassedBack { response, system_position, leads });
+            return Ok(PassedBack { response, system_position, refused });
         }
     }
     response.content = Content::Full(whole.freeze());
-    Ok(PassedBack { response, system_position, leads })
+    Ok(PassedBack { response, system_position, refused })
 }
 
 fn headers_of(headers: &HeaderMap) -> Vec<(&'static str, String)> {

@@ -8,6 +8,7 @@ use crate::http::server::Server;
 use crate::http::{Answer, Content, Response, TEXT};
 use crate::settings::NoSettings;
 use crate::testing;
+use crate::wire::effects::Effects;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};
 use std::net::IpAddr;
@@ -78,7 +79,7 @@ impl Cluster {
         let password = PasswordHash::new("$x");
         let add = Command::AddAccount { name, password, roles: roles.into() };
         let live = self.server.host.access.live();
-        live.execute(&[add], None, CommitOn::ThisThread).await.unwrap();
+        live.execute(&Effects::default(), &[add], None, CommitOn::ThisThread).await.unwrap();
     }
 }
 

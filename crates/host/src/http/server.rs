@@ -1,8 +1,7 @@
 //! An open server: the host and its faces.
 
 use super::face::{BoundFace, Handler, OpenFace};
-use super::routes::AnswerFuture;
-use super::{Host, Request};
+use super::{Answer, Host, Request};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
 use crate::stats::family::Family;
@@ -32,8 +31,9 @@ impl Server {
     }
 
     /// Has the handler of a route answer a request.
-    pub(super) fn handle(&self, route: usize, request: Box<Request>) -> AnswerFuture {
-        (self.handlers[route])(request)
+    pub(super) async fn handle(&self, route: usize, request: Box<Request>) -> Answer {
+        let (effects, repeat) = (request.effects.clone(), request.repeat());
+        (self.handlers[route])(request).await.map_err(|problem| effects.refusal(problem, repeat))
     }
 
     /// Tells the faces the listening address.

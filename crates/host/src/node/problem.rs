@@ -1,12 +1,28 @@
 //! Problems of logs that cannot be created, opened or dropped, or have no view.
 
 use super::{NoView, NodeError};
+use crate::wire::effects::{Refused, StepError};
 use crate::wire::problem::{self, Problem};
 use std::io;
 use wellspring_log::OpenError;
 
-impl From<NodeError> for Box<Problem> {
-    fn from(error: NodeError) -> Box<Problem> {
+impl StepError for NodeError {
+    fn had_no_effect(&self) -> bool {
+        match self {
+            NodeError::NotFound | NodeError::TooMany(_) => true,
+            NodeError::NotRecorded(error) => error.had_no_effect(),
+            // The change may be in the log `system` already.
+            NodeError::Open { .. }
+            | NodeError::View(_)
+            | NodeError::Unavailable { .. }
+            | NodeError::Io { .. } => false,
+        }
+    }
+}
+
+impl From<Refused<NodeError>> for Box<Problem> {
+    fn from(refused: Refused<NodeError>) -> Box<Problem> {
+        let Refused { error, nothing_done } = refused;
         let detail = error.to_string();
         match error {
             NodeError::Open { error: OpenError::Io { error, .. }, .. }
@@ -20,7 +36,7 @@ impl From<NodeError> for Box<Problem> {
             NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
                 problem::IO.because(detail)
             }
-            NodeError::NotRecorded(error) => error.into(),
+            NodeError::NotRecorded(error) => Refused { error, nothing_done }.into(),
             NodeError::Unavailable { .. } => problem::STORAGE_UNAVAILABLE.because(detail),
         }
     }

@@ -5,6 +5,7 @@ use super::chain::{
     Chain, Command, Context, ForeignLinks, Refusal, StagedLink, linked, links, raw,
 };
 use super::{ExecuteError, Live};
+use crate::wire::effects::{Effects, Refused};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -34,11 +35,14 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
     runtime().block_on(async {
         let mut decided = 0;
         while decided < count {
-            match live.execute(&[Command::Link], None, on).await {
+            match live.execute(&Effects::default(), &[Command::Link], None, on).await {
                 Ok(executed) => decided += executed.outcomes.len(),
-                Err(ExecuteError::Append(StorageFull | SetBack | Unavailable { .. })) => {}
+                Err(ExecuteError::Append(Refused {
+                    error: StorageFull | SetBack | Unavailable { .. },
+                    ..
+                })) => {}
                 // Overtaken repeatedly.
-                Err(ExecuteError::Append(Conflict(_))) => {}
+                Err(ExecuteError::Append(Refused { error: Conflict(_), .. })) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -106,12 +110,16 @@ fn with_one_untold(log: &Log, live: &Live<Chain>, meanwhile: impl AsyncFnOnce())
     // Reported before the link, by the same thread.
     log.stage(raw(&Event::json("Other", &[], "1")), Box::new(hold));
     runtime().block_on(async {
+        let effects = Effects::default();
         let decided = async {
-            tokio::join!(live.execute(&[Command::Link], None, CommitOn::JournalThread), async {
-                log.feed().wait_past(1, SOON);
-                meanwhile().await;
-                go_on.send(()).unwrap();
-            })
+            tokio::join!(
+                live.execute(&effects, &[Command::Link], None, CommitOn::JournalThread),
+                async {
+                    log.feed().wait_past(1, SOON);
+                    meanwhile().await;
+                    go_on.send(()).unwrap();
+                }
+            )
         };
         tokio::time::timeout(SOON, decided).await.unwrap().0.unwrap();
     });
@@ -123,7 +131,9 @@ fn what_is_told_out_of_order_is_decided_upon_in_order() {
     let (log, live) = open(&SimulatedStorage::new(1), dir.path(), ForeignLinks::Nothing);
     with_one_untold(&log, &live, async || {
         for number in 2..10 {
-            let executed = live.execute(&[Command::Link], None, CommitOn::ThisThread).await;
+            let executed = live
+                .execute(&Effects::default(), &[Command::Link], None, CommitOn::ThisThread)
+                .await;
             assert_eq!(executed.unwrap().outcomes, [number]);
         }
     });
@@ -141,7 +151,9 @@ fn what_is_not_told_yet_hides_nothing_that_others_appended_behind_it() {
         for number in 2..10 {
             log.append(raw(&linked(FOREIGN + number, 0))).unwrap();
             live.caught_up(log.head(), SOON).await.map(|_| ()).unwrap();
-            let executed = live.execute(&[Command::Link], None, CommitOn::ThisThread).await;
+            let executed = live
+                .execute(&Effects::default(), &[Command::Link], None, CommitOn::ThisThread)
+                .await;
             assert_eq!(executed.unwrap().outcomes, [number]);
         }
     });
@@ -180,14 +192,20 @@ fn decisions_on_events_of_ones_own_share_a_barrier() {
     let (log, live) = open(&storage, dir.path(), ForeignLinks::AnyLink);
     at_the_device(&log, &storage);
     runtime().block_on(async {
+        let effects = Effects::default();
         let many: Vec<Command> = (0..300).map(|_| Command::Link).collect();
         let on = CommitOn::JournalThread;
         let decided = async {
             tokio::join!(
-                live.execute(&many[..1], None, on),
-                live.execute(&many[..1], None, on),
+                live.execute(&effects, &many[..1], None, on),
+                live.execute(&effects, &many[..1], None, on),
                 // In one append, although each names its item.
-                live.execute(&many, Some(RequestKey { key: "k".into(), digest: [0; 16] }), on),
+                live.execute(
+                    &effects,
+                    &many,
+                    Some(RequestKey { key: "k".into(), digest: [0; 16] }),
+                    on
+                ),
                 async {
                     let staged = live.peek(|_, staged| staged.links.clone()).unwrap();
                     let places = |link: &StagedLink| (link.number, link.last);
@@ -218,7 +236,7 @@ fn a_refusal_that_is_not_reported_needs_no_durable_event() {
         let on = CommitOn::JournalThread;
         // The outcome, and whether it was known before anything was durable.
         let execute = async |command| {
-            let executed = live.execute(&[command], None, on).await.unwrap();
+            let executed = live.execute(&Effects::default(), &[command], None, on).await.unwrap();
             (executed.refused, live.position() == 0)
         };
         let decided = async {
@@ -251,9 +269,10 @@ fn only_what_had_a_place_comes_to_nothing() {
     // Refused by this one, and decided again after it.
     log.stage(raw(&linked(1 << 40, 0)), Box::new(|_| {}));
     runtime().block_on(async {
+        let effects = Effects::default();
         let on = CommitOn::JournalThread;
         let decided = async {
-            tokio::join!(live.execute(&[Command::Link], None, on), async {
+            tokio::join!(live.execute(&effects, &[Command::Link], None, on), async {
                 let staged = live.peek(|_, staged| (staged.links.len(), staged.fallen));
                 assert_eq!(staged, Some((0, 0)), "it is not decided upon");
                 storage.release_barriers();

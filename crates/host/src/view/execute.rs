@@ -13,6 +13,7 @@ use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
 use super::stored_record::StoredRecord;
 use super::{Live, lock};
+use crate::wire::effects::{Effects, Refused};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_log::{
@@ -46,7 +47,9 @@ pub struct CommandResults<V: View> {
 #[derive(Debug)]
 pub enum ExecuteError {
     /// The log refused the events.
-    Append(AppendError),
+    Append(Refused<AppendError>),
+    /// The log could not be read. Nothing was appended by this command.
+    Read(ReadError),
     /// The view is not fresh enough.
     NotFresh(NotFresh),
     /// The events are durable, but the view does not show them yet. Repeating the command would
@@ -54,15 +57,15 @@ pub enum ExecuteError {
     DurableNotShown(Appended, NotFresh),
 }
 
-impl From<AppendError> for ExecuteError {
-    fn from(error: AppendError) -> ExecuteError {
-        ExecuteError::Append(error)
+impl From<Refused<AppendError>> for ExecuteError {
+    fn from(refused: Refused<AppendError>) -> ExecuteError {
+        ExecuteError::Append(refused)
     }
 }
 
 impl From<ReadError> for ExecuteError {
     fn from(error: ReadError) -> ExecuteError {
-        ExecuteError::Append(AppendError::Read(error))
+        ExecuteError::Read(error)
     }
 }
 
@@ -104,12 +107,15 @@ enum DecideOutcome<V: View> {
 
 impl<V: View> Live<V> {
     /// Executes commands in order, as many as possible in one append. With a key, all of them must
-    /// fit into one, and a retry gets the first answer.
+    /// fit into one, and a retry gets the first answer. `effects` are those of the request that the
+    /// commands are a part of.
     ///
     /// # Errors
-    /// [`ExecuteError`]. Commands whose append succeeded before it stay executed.
+    /// [`ExecuteError`]. Commands whose append succeeded before it stay executed; then the error
+    /// does not say that nothing was done.
     pub async fn execute(
         &self,
+        effects: &Effects,
         commands: &[V::Command],
         key: Option<RequestKey>,
         on: CommitOn,
@@ -117,7 +123,7 @@ impl<V: View> Live<V> {
         // Looked up here in the whole log, and not again while decisions wait.
         let key_absent_through = self.log.head();
         if let Some(key) = &key
-            && let Some(appended) = self.log.find_request(key)?
+            && let Some(appended) = self.find(effects, key)?
         {
             return self.replay(appended).await;
         }
@@ -137,7 +143,9 @@ impl<V: View> Live<V> {
                     self.settled(ticket).await?;
                     continue;
                 }
-                DecideOutcome::Invalid(invalid) => return Err(AppendError::Invalid(invalid).into()),
+                DecideOutcome::Invalid(invalid) => {
+                    return Err(effects.refused(AppendError::Invalid(invalid)).into());
+                }
                 DecideOutcome::Refused(refusal) => {
                     executed.refused = Some(refusal);
                     return Ok(executed);
@@ -152,6 +160,7 @@ impl<V: View> Live<V> {
                 match answer.await.unwrap_or(Err(lost)) {
                     Ok(appended) if appended.replayed => return self.replay(appended).await,
                     Ok(appended) => {
+                        effects.begin();
                         let shown = self.caught_up(appended.last, FOLD_WAIT).await;
                         shown.map_err(|e| ExecuteError::DurableNotShown(appended, e))?;
                         executed.appended = Some(appended);
@@ -171,20 +180,29 @@ impl<V: View> Live<V> {
                     Err(error @ AppendError::KeyReused { .. }) => {
                         // Of two concurrent attempts the other came first.
                         let other = match &key {
-                            Some(request) => self.log.find_request(&request.key)?,
+                            Some(request) => self.find(effects, &request.key)?,
                             None => None,
                         };
                         return match other {
                             Some(appended) => self.replay(appended).await,
-                            None => Err(error.into()),
+                            None => Err(effects.refused(error).into()),
                         };
                     }
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(effects.refused(error).into()),
                 }
             }
             executed.outcomes.extend(batch.outcomes);
         }
         Ok(executed)
+    }
+
+    /// An earlier attempt.
+    fn find(
+        &self,
+        effects: &Effects,
+        key: &RequestKey,
+    ) -> Result<Option<Appended>, Refused<AppendError>> {
+        self.log.find_request(key).map_err(|error| effects.refused(error))
     }
 
     /// The answer to an earlier attempt.

@@ -67,7 +67,9 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
     let storage = SimulatedStorage::new(5);
     let (log, live) = open(&storage, dir.path());
     runtime().block_on(async {
-        live.execute(&[create("first")], None, CommitOn::ThisThread).await.unwrap();
+        live.execute(&Effects::default(), &[create("first")], None, CommitOn::ThisThread)
+            .await
+            .unwrap();
         live.caught_up(log.head(), Duration::from_secs(20)).await.unwrap();
         let held: u64 = storage.contents().values().map(|file| file.len() as u64).sum();
         // Room for a small event, which is at the device while the others gather behind it.
@@ -98,8 +100,12 @@ fn a_decision_on_top_of_one_that_came_to_nothing_is_not_appended() {
         assert_eq!(answer(told.recv().unwrap()).await, Err(AppendError::SetBack));
         assert!(!types(&log).contains(&"LinkChanged".to_owned()));
         // Both continue as if nothing had happened.
-        live.execute(&[create("mine")], None, CommitOn::ThisThread).await.unwrap();
-        live.execute(&[change("mine")], None, CommitOn::ThisThread).await.unwrap();
+        live.execute(&Effects::default(), &[create("mine")], None, CommitOn::ThisThread)
+            .await
+            .unwrap();
+        live.execute(&Effects::default(), &[change("mine")], None, CommitOn::ThisThread)
+            .await
+            .unwrap();
     });
     log.close();
     live.close();
@@ -111,7 +117,9 @@ fn a_decision_without_positions_is_not_decided_upon() {
     let storage = SimulatedStorage::new(5);
     let (log, live) = open(&storage, dir.path());
     runtime().block_on(async {
-        live.execute(&[create("first")], None, CommitOn::ThisThread).await.unwrap();
+        live.execute(&Effects::default(), &[create("first")], None, CommitOn::ThisThread)
+            .await
+            .unwrap();
         live.caught_up(log.head(), Duration::from_secs(20)).await.unwrap();
         // Staged behind a batch at the device: an event that the fold ignores.
         storage.hold_barriers();
@@ -125,7 +133,9 @@ fn a_decision_without_positions_is_not_decided_upon() {
         assert!(matches!(second, DecideOutcome::Refused(_)));
         storage.release_barriers();
         assert!(matches!(answer(first).await, Err(AppendError::Conflict(_))));
-        live.execute(&[create("mine")], None, CommitOn::ThisThread).await.unwrap();
+        live.execute(&Effects::default(), &[create("mine")], None, CommitOn::ThisThread)
+            .await
+            .unwrap();
     });
     log.close();
     live.close();

@@ -19,7 +19,8 @@ impl From<NotFresh> for Box<Problem> {
 impl From<ExecuteError> for Box<Problem> {
     fn from(error: ExecuteError) -> Box<Problem> {
         match error {
-            ExecuteError::Append(error) => error.into(),
+            ExecuteError::Append(refused) => refused.into(),
+            ExecuteError::Read(error) => error.into(),
             ExecuteError::NotFresh(error) => error.into(),
             ExecuteError::DurableNotShown(appended, error) => problem::NOT_YET
                 .because(format!(

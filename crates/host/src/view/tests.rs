@@ -5,6 +5,7 @@ use super::execute::CommandResults;
 use super::snapshot::{FoundSnapshot, SnapshotFile};
 use super::{ExecuteError, Live, NotFresh};
 use crate::kept_file::{FileCheck, KeptFile};
+use crate::wire::effects::{Effects, Refused};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl World {
     }
 
     async fn execute(&self, commands: &[Command]) -> CommandResults<Links> {
-        self.live.execute(commands, None, CommitOn::ThisThread).await.unwrap()
+        self.live.execute(&Effects::default(), commands, None, CommitOn::ThisThread).await.unwrap()
     }
 
     async fn list(&self) -> String {
@@ -125,9 +126,9 @@ fn decisions_at_once_follow_each_other() {
                 _ => Naming::Automatic,
             };
             let command = create(&format!("http://example.com/{}", n % 8), naming);
-            tasks.push(
-                local.spawn_local(async move { live.execute(&[command], None, on).await.unwrap() }),
-            );
+            tasks.push(local.spawn_local(async move {
+                live.execute(&Effects::default(), &[command], None, on).await.unwrap()
+            }));
         }
         let mut created = Vec::new();
         local
@@ -174,9 +175,15 @@ fn what_came_to_nothing_is_not_decided_against() {
                 number += 1;
                 let naming = Naming::Alias(code(&format!("a{round}x{number}")));
                 let alias = [create(&long, naming)];
-                match world.live.execute(&alias, None, CommitOn::ThisThread).await {
+                match world
+                    .live
+                    .execute(&Effects::default(), &alias, None, CommitOn::ThisThread)
+                    .await
+                {
                     Ok(executed) => assert_eq!(executed.refused, None),
-                    Err(ExecuteError::Append(AppendError::StorageFull)) => break alias,
+                    Err(ExecuteError::Append(Refused {
+                        error: AppendError::StorageFull, ..
+                    })) => break alias,
                     Err(other) => panic!("{other:?}"),
                 }
             };
@@ -238,12 +245,15 @@ fn a_retry_with_its_key_gets_the_first_answer() {
         let key = |digest| Some(RequestKey { key: "k".into(), digest: [digest; 16] });
         let command = [create("http://a.example", Naming::Alias(code("mine")))];
         let on = CommitOn::ThisThread;
-        let first = world.live.execute(&command, key(1), on).await.unwrap();
-        let again = world.live.execute(&command, key(1), on).await.unwrap();
+        let first = world.live.execute(&Effects::default(), &command, key(1), on).await.unwrap();
+        let again = world.live.execute(&Effects::default(), &command, key(1), on).await.unwrap();
         assert_eq!(first.outcomes, again.outcomes);
         assert!(again.appended.unwrap().replayed && !first.appended.unwrap().replayed);
-        let other = world.live.execute(&command, key(2), on).await;
-        assert!(matches!(other, Err(ExecuteError::Append(AppendError::KeyReused { .. }))));
+        let other = world.live.execute(&Effects::default(), &command, key(2), on).await;
+        assert!(matches!(
+            other,
+            Err(ExecuteError::Append(Refused { error: AppendError::KeyReused { .. }, .. }))
+        ));
     });
     world.close();
 }
@@ -256,17 +266,17 @@ fn a_command_that_came_to_no_event_keeps_its_answer_under_its_key() {
         let key = || Some(RequestKey { key: "k".into(), digest: [1; 16] });
         let command = [create("http://a.example", Naming::Deterministic)];
         let on = CommitOn::ThisThread;
-        let made = world.live.execute(&command, None, on).await.unwrap();
+        let made = world.live.execute(&Effects::default(), &command, None, on).await.unwrap();
         let [Outcome::Created(code)] = made.outcomes[..] else { panic!("not created") };
         let head = world.log.head();
-        let again = world.live.execute(&command, None, on).await.unwrap();
+        let again = world.live.execute(&Effects::default(), &command, None, on).await.unwrap();
         assert_eq!(again.outcomes, [Outcome::Existing(code)]);
         assert_eq!(world.log.head(), head, "without a key nothing is kept");
-        let found = world.live.execute(&command, key(), on).await.unwrap();
+        let found = world.live.execute(&Effects::default(), &command, key(), on).await.unwrap();
         assert_eq!(found.outcomes, [Outcome::Existing(code)]);
         world.execute(&[Command::Delete { code }]).await;
         let head = world.log.head();
-        let retry = world.live.execute(&command, key(), on).await.unwrap();
+        let retry = world.live.execute(&Effects::default(), &command, key(), on).await.unwrap();
         assert_eq!(retry.outcomes, [Outcome::Existing(code)], "no other link is made");
         assert!(retry.appended.unwrap().replayed);
         assert_eq!(world.log.head(), head);
@@ -345,10 +355,12 @@ fn a_command_that_hangs_on_another_when_the_view_ends_is_told() {
         // More than any waiting caller would fold.
         (0..3_000).for_each(|_| append(&world.log, &event));
         let command = [create("http://a.example", Naming::Alias(code("mine")))];
-        let first = world.live.execute(&command, None, CommitOn::ThisThread).await;
+        let first =
+            world.live.execute(&Effects::default(), &command, None, CommitOn::ThisThread).await;
         assert!(matches!(first, Err(ExecuteError::DurableNotShown(_, NotFresh::Closed))));
         // Refused because of an alias in an event that will never be folded.
-        let second = world.live.execute(&command, None, CommitOn::ThisThread);
+        let effects = Effects::default();
+        let second = world.live.execute(&effects, &command, None, CommitOn::ThisThread);
         let second = tokio::time::timeout(SOON, second).await.expect("it does not wait for ever");
         assert!(matches!(second, Err(ExecuteError::NotFresh(NotFresh::Closed))));
     });

@@ -164,6 +164,10 @@ crate::kinds! {
         "The device or the operating system reported an error while the server read or wrote.",
         "Retry. If the problem persists, see the server's log and check the device.",
         "reading main/00000000000000000001.seg: Input/output error (os error 5)";
+    INTERRUPTED 500 "interrupted" "The request was interrupted after a part of it was stored" Retry::No,
+        "The server could not go on with the request, for example because another node took the lead. What was stored before stays stored; members such as durable_lines say how much.",
+        "Send what is left, for a bulk the lines after the first durable_lines. If retry is same, the request has a key or is an import: send all of it again, and nothing is stored twice.",
+        "this node does not lead the log; node-2 does" r#""durable_lines":21000,"durable_events":21000"#;
     OUTCOME_UNKNOWN 500 "outcome-unknown" "The append may or may not be stored" Retry::Same,
         "The device failed while the append was written: it may or may not be durable.",
         "Send the same request with the same Idempotency-Key or event ids: it is stored once, and the answer confirms it.",

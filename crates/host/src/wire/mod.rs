@@ -2,6 +2,7 @@
 //! of a URL, and all problems. No I/O, no clock.
 
 pub mod authority;
+pub mod effects;
 pub mod json;
 pub mod kinds;
 pub mod param;

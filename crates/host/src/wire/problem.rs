@@ -2,6 +2,7 @@
 //! become answers. General problem types are declared in [`kinds`](super::kinds); a face declares
 //! its own.
 
+use super::effects::{NothingDone, Refused};
 use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
@@ -89,6 +90,8 @@ pub struct Problem {
     pub(crate) caller: Option<Caller>,
     /// The log concerned, for the server's own log only, where nothing else tells.
     pub log: Option<Box<str>>,
+    /// Proof that the request has changed nothing and may be sent to the leader.
+    pub(crate) nothing_done: Option<NothingDone>,
 }
 
 impl Kind {
@@ -105,6 +108,7 @@ impl Kind {
             position: None,
             caller: None,
             log: None,
+            nothing_done: None,
         })
     }
 
@@ -182,6 +186,11 @@ impl Problem {
     pub fn with(mut self: Box<Problem>, name: &'static str, json: String) -> Box<Problem> {
         self.more.push((name, json));
         self
+    }
+
+    /// Whether the log lost its leader after the first effect of the request.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.kind == &INTERRUPTED
     }
 
     /// Value of `Retry-After`, if the client should wait.
@@ -268,8 +277,9 @@ impl From<Invalid> for Box<Problem> {
     }
 }
 
-impl From<AppendError> for Box<Problem> {
-    fn from(error: AppendError) -> Box<Problem> {
+impl From<Refused<AppendError>> for Box<Problem> {
+    fn from(refused: Refused<AppendError>) -> Box<Problem> {
+        let Refused { error, nothing_done } = refused;
         let detail = error.to_string();
         match error {
             AppendError::Conflict(conflict) => {
@@ -290,7 +300,8 @@ impl From<AppendError> for Box<Problem> {
             AppendError::Unknown { .. } => OUTCOME_UNKNOWN.because(format!(
                 "{detail}; retry with the same Idempotency-Key or event ids to learn which"
             )),
-            AppendError::NotLeading { leader } => not_leading(leader.as_ref(), detail),
+            // The leader's URL in a claim is anybody's; `http::forward` names the one that counts.
+            AppendError::NotLeading { .. } => not_leading(None, detail, nothing_done),
             AppendError::Closed { .. } => LOG_CLOSED.because(detail),
             AppendError::Read(error) => error.into(),
             AppendError::Stopped(_) => TOO_COSTLY.because(detail),
@@ -316,8 +327,9 @@ impl From<ReadError> for Box<Problem> {
     }
 }
 
-impl From<LeaseError> for Box<Problem> {
-    fn from(error: LeaseError) -> Box<Problem> {
+impl From<Refused<LeaseError>> for Box<Problem> {
+    fn from(refused: Refused<LeaseError>) -> Box<Problem> {
+        let Refused { error, nothing_done } = refused;
         match error {
             LeaseError::Held { remaining_us } => LEASE_HELD
                 .because(format!(
@@ -329,7 +341,7 @@ impl From<LeaseError> for Box<Problem> {
             LeaseError::Lost => {
                 LEASE_LOST.because("the lease has expired or has another holder").field("token")
             }
-            LeaseError::NotLeading => not_leading(None, error.to_string()),
+            LeaseError::NotLeading => not_leading(None, error.to_string(), nothing_done),
             LeaseError::TooMany => TOO_MANY_LEASES
                 .because(format!("{} leases exist, the maximum", wellspring_log::Leases::MAX))
                 .limit(wellspring_log::Leases::MAX as u64),
@@ -346,9 +358,15 @@ pub fn no_such_log(name: &str) -> Box<Problem> {
     })
 }
 
-/// Names the leader, if known.
-pub(crate) fn not_leading(leader: Option<&Leader>, detail: String) -> Box<Problem> {
-    let problem = NOT_LEADING.because(detail);
+/// Names the leader, if known. Without proof that nothing was done, the request was interrupted.
+pub(crate) fn not_leading(
+    leader: Option<&Leader>,
+    detail: String,
+    nothing_done: Option<NothingDone>,
+) -> Box<Problem> {
+    let kind = if nothing_done.is_some() { &NOT_LEADING } else { &INTERRUPTED };
+    let mut problem = kind.because(detail);
+    problem.nothing_done = nothing_done;
     let Some(leader) = leader else { return problem };
     let [mut node, mut url] = [Vec::new(), Vec::new()];
     push_string(&mut node, &leader.node);
@@ -420,6 +438,7 @@ pub fn of_line_fault(fault: &Fault, line: &[u8]) -> Box<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::effects::Effects;
     use wellspring_log::Corruption;
     use wellspring_types::{Clause, Reason};
 
@@ -430,7 +449,8 @@ mod tests {
     #[test]
     fn a_failed_condition_tells_what_offends_it() {
         let conflict = Conflict { position: 7, clause: Clause::FailIfExists, item: 2 };
-        let problem: Box<Problem> = AppendError::Conflict(conflict).into();
+        let refused = Effects::default().refused(AppendError::Conflict(conflict));
+        let problem: Box<Problem> = refused.into();
         let json = json(&problem);
         assert_eq!(json["type"], "/problems/append-condition-failed");
         assert_eq!(json["status"], 409);
@@ -475,7 +495,8 @@ mod tests {
     fn waiting_answers_say_how_long() {
         assert_eq!(OVERLOADED.because("").retry_after_s(), Some(1));
         assert_eq!(NOT_YET.because("").retry_after_s(), Some(1));
-        let held: Box<Problem> = LeaseError::Held { remaining_us: 2_500_000 }.into();
+        let held = Effects::default().refused(LeaseError::Held { remaining_us: 2_500_000 });
+        let held: Box<Problem> = held.into();
         assert_eq!(held.retry_after_s(), Some(3));
         assert_eq!(NOT_FOUND.because("").retry_after_s(), None);
     }

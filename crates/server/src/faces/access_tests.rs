@@ -18,6 +18,7 @@ use wellspring_host::http::routes::{Route, Scope};
 use wellspring_host::http::server::Server as OpenServer;
 use wellspring_host::http::{Host, Request};
 use wellspring_host::names::SYSTEM_LOG;
+use wellspring_host::wire::effects::Effects;
 use wellspring_log::CommitOn;
 use wellspring_views::access::{
     AccountName, Command, Grant, Grants, Label, PasswordHash, Role, TokenId,
@@ -94,8 +95,10 @@ impl Server {
 
     async fn execute(&self, command: Command) {
         let live = self.host.access.live();
-        let executed =
-            live.execute(&[command], None, CommitOn::ThisThread).await.expect("it is executed");
+        let executed = live
+            .execute(&Effects::default(), &[command], None, CommitOn::ThisThread)
+            .await
+            .expect("it is executed");
         assert!(executed.refused.is_none(), "{:?}", executed.refused);
     }
 

@@ -10,6 +10,7 @@ use wellspring_host::http::lines::{LineFault, Lines, of_line};
 use wellspring_host::http::{Answer, Body, Request, Response};
 use wellspring_host::limits::Payer;
 use wellspring_host::view::Live;
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::param::{Param, Words};
 use wellspring_host::wire::problem::{self, Problem, of_line_fault};
 use wellspring_log::CommitOn;
@@ -30,6 +31,7 @@ struct Bulk<'a> {
     face: &'a CatalogueFace,
     known_stock: KnownStock,
     live: Arc<Live<Catalogue>>,
+    effects: Effects,
     payer: Payer,
     batch: Vec<Command>,
     /// The numbers of the batch's lines.
@@ -55,6 +57,7 @@ pub(super) async fn put(face: Arc<CatalogueFace>, mut request: Box<Request>) -> 
         face: &face,
         known_stock: request.query(&KNOWN_STOCK)?,
         live: face.live()?,
+        effects: request.effects.clone(),
         payer: request.payer.clone(),
         batch: Vec::new(),
         numbers: Vec::new(),
@@ -140,7 +143,8 @@ impl Bulk<'_> {
         let numbers = std::mem::take(&mut self.numbers);
         self.batch_bytes = 0;
         self.payer.solvent().await;
-        let executed = self.live.execute(&batch, None, CommitOn::JournalThread).await?;
+        let executed =
+            self.live.execute(&self.effects, &batch, None, CommitOn::JournalThread).await?;
         self.payer.work(executed.decided_us);
         for outcome in &executed.outcomes {
             match outcome {

@@ -6,6 +6,7 @@
 use super::super::append::{Receiver, completion};
 use super::chain::Chain;
 use std::collections::VecDeque;
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::{self, Problem};
 use wellspring_log::{Append, AppendError, Basis, CommitOn, Log, Staged};
 use wellspring_types::{Invalid, Position};
@@ -70,6 +71,7 @@ pub(super) struct Progress {
 /// Chunks in progress, and the results of earlier ones.
 pub(super) struct Flights {
     log: Log,
+    effects: Effects,
     under_way: VecDeque<Flight>,
     /// The number of setbacks when the newest was placed.
     setbacks: Option<u64>,
@@ -78,10 +80,10 @@ pub(super) struct Flights {
 
 impl Flights {
     /// None yet.
-    pub(super) fn new(log: Log, start: Chain) -> Flights {
+    pub(super) fn new(log: Log, effects: Effects, start: Chain) -> Flights {
         let through = Waypoint { lines: 0, chain: start };
         let progress = Progress { through, added: 0, known: 0, positions: None };
-        Flights { log, under_way: VecDeque::new(), setbacks: None, progress }
+        Flights { log, effects, under_way: VecDeque::new(), setbacks: None, progress }
     }
 
     /// Carries out orders, in order, without waiting for chunks in progress.
@@ -156,16 +158,16 @@ impl Flights {
         let Some(flight) = self.under_way.pop_front() else { return Ok(()) };
         let no_answer = |_| Err(AppendError::Unknown { reason: "the log gave no answer".into() });
         let outcome = flight.outcome.blocking_recv().unwrap_or_else(no_answer);
-        let appended = outcome.map_err(|error| {
+        let appended = self.effects.settle(outcome).map_err(|refused| {
             // Later chunks in progress have failed with it.
             self.under_way.clear();
-            match error {
+            match &refused.error {
                 AppendError::KeyReused { .. } => problem::OVERLOADED
                     .because("another import of the same content is in progress; try again"),
                 AppendError::Invalid(invalid) if invalid.reason.is_of_time() => {
-                    not_kept(&invalid, &flight.lines)
+                    not_kept(invalid, &flight.lines)
                 }
-                error => error.into(),
+                _ => refused.into(),
             }
         })?;
         let events = appended.last - appended.first + 1;

@@ -35,13 +35,8 @@ pub(crate) async fn import(host: Arc<Host>, mut request: Box<Request>) -> Answer
             .because("an import is application/x-ndjson: one event a line"));
     }
     expect_identity(&request)?;
-    if request.headers.contains_key("idempotency-key") {
-        let detail = "an import is known again by its content, not by a key; label=… imports the same \
-                      content once more";
-        return Err(problem::INVALID.because(detail).field("Idempotency-Key"));
-    }
     let key_of = Box::new(import_name(&request));
-    let flights = Flights::new(log.clone(), settings.start);
+    let flights = Flights::new(log.clone(), request.effects.clone(), settings.start);
     let intake = Intake::new(log.clone(), key_of, settings);
     let (intake, flights, outcome) = Workers::read(&mut request, intake, flights).await?;
     let progress = &flights.progress;

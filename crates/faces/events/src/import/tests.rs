@@ -11,6 +11,7 @@ use crate::problems;
 use proptest::prelude::*;
 use wellspring_host::clock::push_rfc3339;
 use wellspring_host::kept_types::KeptInLog;
+use wellspring_host::wire::effects::Effects;
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Append, EncodedEvents, Log, Options, ReadOptions};
 use wellspring_types::{DataKind, Event, EventId, Query};
@@ -67,7 +68,7 @@ impl Bench {
                 kept: KeptInLog::default(),
             };
             let key_of = Box::new(|name: &[u8; 16]| format!("{:x}", u128::from_be_bytes(*name)));
-            let mut flights = Flights::new(self.log.clone(), settings.start);
+            let mut flights = Flights::new(self.log.clone(), Effects::default(), settings.start);
             let mut intake = Intake::new(self.log.clone(), key_of, settings);
             for block in lines[at..end].chunks((cuts.block / 64).max(1)) {
                 match intake.take(block.concat().as_bytes()) {
