@@ -25,6 +25,12 @@ pub(crate) enum Kind {
     Ingest,
     /// An order of the catalogue.
     Order,
+    /// A body of `old` lines of events, links or items, as `key` says.
+    Bulk,
+    /// `CREATE` of a node of a graph with a unique number.
+    Statement,
+    /// A grant of a lease; `new` is its token.
+    Lease,
 }
 
 /// The outcome of an operation.
@@ -60,7 +66,8 @@ pub(crate) struct Operation {
     /// Since the start of the trial.
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// The reported position of an append.
+    /// The reported position of an append; of a bulk, how many of its lines are stored according
+    /// to the answer.
     pub(crate) position: Option<u64>,
     /// The reported head of a read.
     pub(crate) head: Option<u64>,

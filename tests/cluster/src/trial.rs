@@ -216,9 +216,12 @@ fn report(
         }
     }
     print_findings(found);
-    let silent = [Kind::Read, Kind::Cas, Kind::Append, Kind::Ingest, Kind::Order]
-        .into_iter()
-        .find(|kind| !operations.iter().any(|o| o.kind == *kind && o.outcome == Outcome::Done));
+    let silent = {
+        use Kind::{Append, Bulk, Cas, Ingest, Lease, Order, Read, Statement};
+        [Read, Cas, Append, Ingest, Order, Bulk, Statement, Lease]
+    }
+    .into_iter()
+    .find(|kind| !operations.iter().any(|o| o.kind == *kind && o.outcome == Outcome::Done));
     if let Some(kind) = silent {
         println!("FOUND: not one {kind:?} was done, so nothing is known of them");
         return Ok(Verdict::Broken);

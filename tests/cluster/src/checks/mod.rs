@@ -1,6 +1,7 @@
 //! The checks at the end.
 
 mod appends;
+mod bulks;
 mod copies;
 mod ingest;
 mod log;
@@ -48,6 +49,7 @@ pub(crate) fn history(
     end_of: &dyn Fn(&str, u64) -> LifeEnd,
 ) -> Vec<Finding> {
     let mut found = appends::check(operations, events).list;
+    found.extend(bulks::check(operations, events).list);
     found.extend(ingest::check(operations, events, end_of).list);
     found.extend(reads::check(operations, events).list);
     found

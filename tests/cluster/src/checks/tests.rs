@@ -117,3 +117,46 @@ fn copies_and_rows_are_the_log() {
     assert!(accounts("a", &at_rest).is_empty());
     assert_eq!(accounts("a", &json!({})).len(), 1);
 }
+
+#[test]
+fn lines_of_a_bulk_are_there_once_in_order_and_as_many_as_was_told() {
+    let lined = |position, line| event(position, "Lined", "", json!({"n": 7, "line": line}));
+    let done =
+        Operation { old: 2, position: Some(2), ..operation(Kind::Bulk, 7, 0, Outcome::Done) };
+    let look = |operation: &Operation, events: &[Event]| {
+        objections(std::slice::from_ref(operation), events, LifeEnd::Lives)
+    };
+    assert!(look(&done, &[lined(1, 0), lined(2, 1)]).is_empty());
+    assert!(look(&done, &[lined(1, 0)])[0].contains("acknowledged, and 1"));
+    assert!(look(&done, &[lined(1, 0), lined(2, 0)])[0].contains("twice"));
+    assert!(look(&done, &[lined(1, 0), lined(2, 1), lined(3, 0)])[0].contains("twice"));
+    assert!(look(&done, &[lined(1, 1)])[0].contains("gap"));
+    let stopped = Operation { outcome: Outcome::Refused, position: Some(1), ..done.clone() };
+    assert!(look(&stopped, &[lined(1, 0)]).is_empty());
+    assert!(look(&stopped, &[lined(1, 0), lined(2, 1)])[0].contains("told 1"));
+    let unknown = Operation { outcome: Outcome::Unknown, position: None, ..done };
+    assert!(look(&unknown, &[lined(1, 0)]).is_empty());
+    let link = event(1, "LinkCreated", "", json!({"url": "https://lines.example/7/1"}));
+    assert!(look(&unknown, &[link])[0].contains("gap"));
+    let item = event(1, "CatalogueItemAdded", "", json!({"sku": "lines-7-0"}));
+    assert!(look(&unknown, &[item]).is_empty());
+}
+
+#[test]
+fn a_statement_takes_effect_once_and_tokens_of_leases_grow() {
+    let stated =
+        |position| event(position, "GraphChanged", "", json!({"nodes": [{"n": "statement-7."}]}));
+    let done = operation(Kind::Statement, 7, 0, Outcome::Done);
+    let look =
+        |operations: &[Operation], events: &[Event]| objections(operations, events, LifeEnd::Lives);
+    let one = std::slice::from_ref(&done);
+    assert!(look(one, &[stated(1)]).is_empty());
+    assert!(look(one, &[])[0].contains("missing"));
+    assert!(look(one, &[stated(1), stated(2)])[0].contains("2 times"));
+    let refused = Operation { outcome: Outcome::Refused, ..done };
+    assert!(look(&[refused], &[stated(1)])[0].contains("refused"));
+    let lease = |token, start_ns| operation(Kind::Lease, token, start_ns, Outcome::Done);
+    assert!(look(&[lease(1, 0), lease(2, 10)], &[]).is_empty());
+    assert!(look(&[lease(2, 0), lease(1, 10)], &[])[0].contains("token 1"));
+    assert!(look(&[lease(2, 0), lease(1, 3)], &[]).is_empty(), "they were at the same time");
+}

@@ -1,6 +1,7 @@
 //! Clients that record their requests and answers.
 
 mod appends;
+mod bulks;
 mod ingest;
 mod orders;
 mod registers;
@@ -50,6 +51,9 @@ pub(crate) fn start<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope Wor
         scope.spawn(move || appends::run(Desk::new(world, 2000 + index), index as usize));
         scope.spawn(move || ingest::run(Desk::new(world, 3000 + index), index as usize));
         scope.spawn(move || orders::run(Desk::new(world, 4000 + index)));
+        scope.spawn(move || bulks::run(Desk::new(world, 5000 + index)));
+        scope.spawn(move || bulks::statements(Desk::new(world, 6000 + index)));
+        scope.spawn(move || bulks::leases(Desk::new(world, 7000 + index)));
     }
     scope.spawn(move || appends::newcomers(scope, world));
 }
@@ -195,7 +199,9 @@ fn read(answer: Answer) -> WriteAnswer {
         200..=299 => WriteAnswer::Done(answer),
         // It is done, but a view does not show it yet.
         503 if problem == "not-yet" => WriteAnswer::Unknown(text),
-        409 if ["append-condition-failed", "sold-out"].contains(&problem.as_str()) => {
+        409 if ["append-condition-failed", "sold-out", "lease-held"]
+            .contains(&problem.as_str()) =>
+        {
             WriteAnswer::Conflict(answer)
         }
         503 => WriteAnswer::Refused(text),
