@@ -150,7 +150,12 @@ async fn try_execute(
     // Its body, or the hash of a password, may have taken long.
     request.still_may()?;
     let live = host.access.live();
-    Ok(live.execute(&request.effects, commands, None, host.commit_on(request)).await?.refused)
+    let on = host.commit_on(request);
+    let executed = live.execute(&request.effects, commands, None, on).await?;
+    match executed.stopped {
+        Some(stopped) => Err(stopped.into()),
+        None => Ok(executed.refused),
+    }
 }
 
 /// The whole body, which must be JSON.

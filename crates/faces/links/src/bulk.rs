@@ -196,7 +196,6 @@ impl Bulk<'_> {
                 digest: digest[..16].try_into().unwrap_or_default(),
             });
             done += self.piece(&batch[done..], &numbers[done..], key).await?;
-            self.durable_lines = numbers.get(done).map_or(self.lines, |line| line - 1);
         }
         self.durable_lines = self.lines;
         Ok(())
@@ -238,13 +237,12 @@ impl Bulk<'_> {
             self.note(made(*outcome).ok_or_else(another_request)?)?;
         }
         let done = executed.outcomes.len();
-        match executed.refused {
-            Some(refused) => {
-                self.durable_lines = numbers[done] - 1;
-                Err(of_line(numbers[done], refusal::of_refusal(refused)))
-            }
-            None if done == 0 => Err(another_request()),
-            None => Ok(done),
+        self.durable_lines = numbers.get(done).map_or(self.lines, |line| line - 1);
+        match (executed.refused, executed.stopped) {
+            (Some(refused), _) => Err(of_line(numbers[done], refusal::of_refusal(refused))),
+            (None, Some(stopped)) => Err(stopped.into()),
+            (None, None) if done == 0 => Err(another_request()),
+            (None, None) => Ok(done),
         }
     }
 

@@ -2,7 +2,7 @@
 //! first start, and for an operator without a working credential.
 
 use crate::private_folder::keep_private;
-use crate::view::Live;
+use crate::view::{CommandResults, Live};
 use crate::wire::effects::Effects;
 use std::io;
 use std::path::Path;
@@ -100,7 +100,8 @@ pub(crate) fn execute(
     let runtime = runtime.map_err(|error| format!("cannot start the runtime: {error}"))?;
     let executed =
         runtime.block_on(live.execute(&Effects::default(), commands, None, CommitOn::ThisThread));
-    executed.map(|executed| executed.refused).map_err(|error| {
+    let all = |executed: CommandResults<Access>| executed.stopped.map_or(Ok(executed.refused), Err);
+    executed.and_then(all).map_err(|error| {
         // The same text that a client would get.
         Box::<crate::wire::problem::Problem>::from(error).detail
     })

@@ -37,6 +37,8 @@ pub struct CommandResults<V: View> {
     pub outcomes: Vec<V::Outcome>,
     /// Why the next one was refused, if not all were executed. Later ones were not examined.
     pub refused: Option<V::Refusal>,
+    /// What stopped the execution after the first of several appends, if anything did.
+    pub stopped: Option<ExecuteError>,
     /// The last append, if anything had to be appended.
     pub appended: Option<Appended>,
     /// CPU time of deciding, in µs.
@@ -111,8 +113,7 @@ impl<V: View> Live<V> {
     /// commands are a part of.
     ///
     /// # Errors
-    /// [`ExecuteError`]. Commands whose append succeeded before it stay executed; then the error
-    /// does not say that nothing was done.
+    /// [`ExecuteError`], if none was executed; otherwise it is in the results.
     pub async fn execute(
         &self,
         effects: &Effects,
@@ -120,16 +121,37 @@ impl<V: View> Live<V> {
         key: Option<RequestKey>,
         on: CommitOn,
     ) -> Result<CommandResults<V>, ExecuteError> {
+        let mut executed = CommandResults {
+            outcomes: Vec::new(),
+            refused: None,
+            stopped: None,
+            appended: None,
+            decided_us: 0,
+        };
+        match self.execute_into(&mut executed, effects, commands, key, on).await {
+            Err(error) if executed.outcomes.is_empty() => return Err(error),
+            Err(error) => executed.stopped = Some(error),
+            Ok(()) => {}
+        }
+        Ok(executed)
+    }
+
+    async fn execute_into(
+        &self,
+        executed: &mut CommandResults<V>,
+        effects: &Effects,
+        commands: &[V::Command],
+        key: Option<RequestKey>,
+        on: CommitOn,
+    ) -> Result<(), ExecuteError> {
         // Looked up here in the whole log, and not again while decisions wait.
         let key_absent_through = self.log.head();
         if let Some(key) = &key
             && let Some(appended) = self.find(effects, key)?
         {
-            return self.replay(appended).await;
+            return self.replay(executed, appended).await;
         }
         let key = key.map(|key| KeyedRequest { key, absent_through: key_absent_through });
-        let (outcomes, refused, appended) = (Vec::new(), None, None);
-        let mut executed = CommandResults { outcomes, refused, appended, decided_us: 0 };
         let mut attempts = 0;
         while executed.outcomes.len() < commands.len() {
             let rest = &commands[executed.outcomes.len()..];
@@ -148,7 +170,7 @@ impl<V: View> Live<V> {
                 }
                 DecideOutcome::Refused(refusal) => {
                     executed.refused = Some(refusal);
-                    return Ok(executed);
+                    return Ok(());
                 }
             };
             if batch.answer.is_none() {
@@ -158,7 +180,9 @@ impl<V: View> Live<V> {
             if let Some(answer) = batch.answer {
                 let lost = AppendError::Unknown { reason: "the log gave no answer".into() };
                 match answer.await.unwrap_or(Err(lost)) {
-                    Ok(appended) if appended.replayed => return self.replay(appended).await,
+                    Ok(appended) if appended.replayed => {
+                        return self.replay(executed, appended).await;
+                    }
                     Ok(appended) => {
                         effects.begin();
                         let shown = self.caught_up(appended.last, FOLD_WAIT).await;
@@ -184,7 +208,7 @@ impl<V: View> Live<V> {
                             None => None,
                         };
                         return match other {
-                            Some(appended) => self.replay(appended).await,
+                            Some(appended) => self.replay(executed, appended).await,
                             None => Err(effects.refused(error).into()),
                         };
                     }
@@ -193,7 +217,7 @@ impl<V: View> Live<V> {
             }
             executed.outcomes.extend(batch.outcomes);
         }
-        Ok(executed)
+        Ok(())
     }
 
     /// An earlier attempt.
@@ -206,7 +230,11 @@ impl<V: View> Live<V> {
     }
 
     /// The answer to an earlier attempt.
-    async fn replay(&self, appended: Appended) -> Result<CommandResults<V>, ExecuteError> {
+    async fn replay(
+        &self,
+        executed: &mut CommandResults<V>,
+        appended: Appended,
+    ) -> Result<(), ExecuteError> {
         self.caught_up(appended.last, FOLD_WAIT).await?;
         let options = ReadOptions {
             after: Some(appended.first - 1),
@@ -218,8 +246,9 @@ impl<V: View> Live<V> {
         while let Some(record) = events.next()? {
             outcomes.extend(V::outcome(&StoredRecord(record)));
         }
-        let appended = Some(Appended { replayed: true, ..appended });
-        Ok(CommandResults { outcomes, refused: None, appended, decided_us: 0 })
+        executed.outcomes = outcomes;
+        executed.appended = Some(Appended { replayed: true, ..appended });
+        Ok(())
     }
 
     /// Decides as many commands as fit into one append, and stages it.

@@ -1,13 +1,20 @@
 //! Which peers a node trusts, and what it keeps secret.
 
+use crate::closed::{PASSWORD, ask, token};
+use crate::done::StopSignal;
 use crate::following::{flags_of, new_key};
 use crate::nodes::{Nodes, event, position_of};
 use crate::postgres;
 use crate::server::Server;
 use crate::tls_certificates::{Authority, Ground, config, over_tls, text};
+use serde_json::json;
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wellspring_log::shared::entry::{Claim, Entry};
 
 /// Runs the program with these arguments, which must make it exit; returns its output.
 fn ends(words: &[&str]) -> (Output, String) {
@@ -153,4 +160,64 @@ fn the_password_in_a_journals_url_is_told_nobody() {
         assert_eq!(output.status.success(), succeeds, "{said}");
         assert!(said.contains("journal") && !said.contains(PASSWORD), "{said}");
     }
+}
+
+/// Claims the lead of the log `main` under a URL, as any role that writes to the database can; the
+/// nodes claim it back.
+fn forge_claim(postgres: &postgres::Postgres, journal: &str, epoch: u64, url: &str) {
+    let claim = Entry::Claim(Claim { epoch, node: "thief", start: 7, url });
+    let entry: String = claim.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+    let schema = postgres::schema_of(journal);
+    postgres.sql(&format!(
+        r#"WITH e AS (UPDATE "{schema}".ws_end SET place = place + 1 WHERE log = 'main' RETURNING place)
+           INSERT INTO "{schema}".ws_entry SELECT 'main', place, decode('{entry}', 'hex') FROM e"#
+    ));
+}
+
+#[test]
+fn a_forged_claim_gets_no_request_of_a_client() {
+    let Some(postgres) = postgres::shared("a forged claim") else { return };
+    let nodes = Nodes::start(postgres.new_journal(), &["--leader-wait-ms", "3000"]);
+    let first = json!({"name": "root", "password": PASSWORD, "roles": ["admin"]});
+    nodes.client(0).post("/v1/accounts", &first).unwrap().expect(201);
+    let token = token(&mut nodes.client(0), "root");
+    let thief = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", thief.local_addr().unwrap());
+    let stolen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&stolen);
+    std::thread::spawn(move || {
+        for mut stream in thief.incoming().flatten() {
+            let mut bytes = [0; 4096];
+            let length = stream.read(&mut bytes).unwrap_or(0);
+            kept.lock().unwrap().push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+        }
+    });
+    let done = StopSignal::default();
+    let epoch = std::sync::atomic::AtomicU64::new(1_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.is_set() {
+                let epoch = epoch.fetch_add(10, std::sync::atomic::Ordering::Relaxed);
+                forge_claim(postgres, &nodes.journal, epoch, &url);
+            }
+        });
+        let _ends = done.at_the_end();
+        let mut told = Vec::new();
+        let claims = || epoch.load(std::sync::atomic::Ordering::Relaxed);
+        for round in 0.. {
+            if claims() > 1_200 {
+                break;
+            }
+            let mut client = nodes.client(round % 3);
+            let answer = ask(&mut client, &token, "POST", "/v1/append", &event(round));
+            told.push((answer.status, answer.text()));
+            let batch = ask(&mut client, &token, "POST", "/v1/e", &json!({ "n": round }));
+            assert!(batch.status < 500, "{batch:?}");
+        }
+        assert!(told.iter().all(|(_, text)| !text.contains(&url)), "{told:?}");
+    });
+    assert_eq!(*stolen.lock().unwrap(), Vec::<String>::new());
+    crate::nodes::until("the lead is a node's again", || {
+        ask(&mut nodes.client(1), &token, "POST", "/v1/append", &event("after")).status == 200
+    });
 }

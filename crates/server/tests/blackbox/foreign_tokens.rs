@@ -356,3 +356,63 @@ fn a_secret_that_another_process_replaces_ends_the_tokens_of_the_one_before() {
     both(&second, [200, 202]);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+#[test]
+fn an_idempotency_key_belongs_to_its_subject() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keys.json");
+    fs::write(&path, jwks(&[ed_jwk(1, "e")])).unwrap();
+    let keys = path.to_str().unwrap();
+    let flags =
+        ["--jwt-issuer", issuer::NAME, "--jwt-audience", issuer::AUDIENCE, "--jwt-keys", keys];
+    let password = "WELLSPRING_ADMIN_PASSWORD=correct horse";
+    let server = Server::start_under(&["env", password], dir.path(), &flags);
+    let mut client = server.client();
+    let append = |client: &mut Client, token: &str, key: &str, data: u64| {
+        let authorization = format!("Bearer {token}");
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("Idempotency-Key", key),
+            ("Content-Type", "application/json"),
+        ];
+        let body = json!({"events": [{"type": "Paid", "data": data}]}).to_string();
+        client.call("POST", "/v1/append", &headers, body.as_bytes()).unwrap()
+    };
+    let subject = |name: &str| by_ed(1, "e", &claims(name, json!(["writer"])));
+    for (name, data) in [("mallory", 1), ("bob", 1), ("carol", 2)] {
+        let stored = append(&mut client, &subject(name), "order-7", data).expect(200);
+        assert_eq!(stored["replayed"], false, "{name} has a name space of its own");
+        let again = append(&mut client, &subject(name), "order-7", data).expect(200);
+        assert_eq!((&again["replayed"], &again["first"]), (&json!(true), &stored["first"]));
+    }
+    // A subject cannot write an account's names by hand, nor can an account that takes over a name
+    // find the keys of the former one.
+    let root = |client: &mut Client| {
+        let log_in = json!({"username": "admin", "password": "correct horse"});
+        let told = client.post("/auth/token", &log_in).unwrap().expect(200);
+        told["access_token"].as_str().unwrap().to_owned()
+    };
+    let admin = root(&mut client);
+    let eve = json!({"name": "eve", "password": "battery staple", "roles": ["writer"]});
+    let mut stored = Vec::new();
+    for _ in 0..2 {
+        call(&mut client, "POST /v1/accounts", &admin, &eve).expect(201);
+        let log_in = json!({"username": "eve", "password": "battery staple"});
+        let token = client.post("/auth/token", &log_in).unwrap().expect(200);
+        let token = token["access_token"].as_str().unwrap();
+        stored.push(append(&mut client, token, "order-1", 1).expect(200)["replayed"].clone());
+        let lease = json!({"ttl_ms": 60_000});
+        let lease = call(&mut client, "POST /v1/leases/mine", token, &lease);
+        assert_eq!(lease.status, if stored.len() == 1 { 201 } else { 409 }, "{lease:?}");
+        assert!(call(&mut client, "DELETE /v1/accounts/eve", &admin, &Value::Null).status < 300);
+    }
+    assert_eq!(stored, [json!(false), json!(false)]);
+    let lease = |client: &mut Client, name: &str, token: &str| {
+        let asked = json!({"ttl_ms": 60_000});
+        call(client, &format!("POST /v1/leases/{name}"), token, &asked)
+    };
+    let token = lease(&mut client, "his", &subject("mallory")).expect(201)["token"].take();
+    let renew = json!({ "token": token, "ttl_ms": 60_000 });
+    call(&mut client, "PUT /v1/leases/his", &subject("bob"), &renew).problem(409);
+    call(&mut client, "PUT /v1/leases/his", &subject("mallory"), &renew).expect(200);
+}

@@ -398,3 +398,43 @@ fn a_folder_that_a_disk_snapshot_has_put_back_can_be_given_other_histories() {
     call(&mut client, "GET", "/v1/events?after=1", &headers, &Value::Null).problem(409);
     assert_eq!(client.get("/v1/events/1").unwrap().expect(200)["type"], "T");
 }
+
+#[test]
+fn an_entity_tag_of_another_history_is_another_tag() {
+    let server = Server::start();
+    let mut client = server.client();
+    let main = "/v1/logs/main?confirm=main";
+    let add = |client: &mut Client, name: &str, stock: u64| {
+        let item = json!({"name": name, "topic": "t", "price": "1.00", "stock": stock});
+        client.post("/v1/catalogue/items", &item).unwrap().expect(201);
+    };
+    let paths = ["/v1/catalogue/items/1", "/lookup/1", "/lookup"];
+    let tags = |client: &mut Client| {
+        paths.map(|path| client.get(path).unwrap().header("etag").expect("a tag").to_owned())
+    };
+    add(&mut client, "one", 5);
+    let before = tags(&mut client);
+    for (path, tag) in paths.iter().zip(&before) {
+        let known = [("If-None-Match", tag.as_str())];
+        assert_eq!(call(&mut client, "GET", path, &known, &Value::Null).status, 304, "{path}");
+    }
+    call(&mut client, "DELETE", main, &[], &Value::Null).expect(200);
+    call(&mut client, "PUT", "/v1/logs/main", &[], &Value::Null).expect(201);
+    add(&mut client, "two", 0);
+    let after = tags(&mut client);
+    for ((path, before), after) in paths.iter().zip(&before).zip(&after) {
+        assert_ne!(before, after);
+        let position = |tag: &str| tag.split('@').next().unwrap().to_owned();
+        assert_eq!(position(before), position(after), "the positions are the same");
+        let known = [("If-None-Match", before.as_str())];
+        let answer = call(&mut client, "GET", path, &known, &Value::Null);
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.text().contains("two"), "{path}: {}", answer.text());
+    }
+    let price = json!({"price": "9.99"});
+    for (tag, status) in [(&before[0], 412), (&after[0], 200)] {
+        let known = [("If-Match", tag.as_str())];
+        let changed = call(&mut client, "PATCH", paths[0], &known, &price);
+        assert_eq!(changed.status, status, "{tag}: {}", changed.text());
+    }
+}

@@ -37,6 +37,7 @@ mod cluster;
 mod cluster_common;
 mod cluster_leads;
 mod cluster_outages;
+mod cluster_repeats;
 mod cluster_trust;
 mod conditions;
 mod consistency;

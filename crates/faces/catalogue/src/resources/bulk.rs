@@ -154,15 +154,11 @@ impl Bulk<'_> {
             }
         }
         let done = executed.outcomes.len();
-        match executed.refused {
-            Some(refusal) => {
-                self.done.lines = numbers[done] - 1;
-                Err(of_line(numbers[done], of_refusal(&refusal)))
-            }
-            None => {
-                self.done.lines = self.lines;
-                Ok(())
-            }
+        self.done.lines = numbers.get(done).map_or(self.lines, |line| line - 1);
+        match (executed.refused, executed.stopped) {
+            (Some(refusal), _) => Err(of_line(numbers[done], of_refusal(&refusal))),
+            (None, Some(stopped)) => Err(stopped.into()),
+            (None, None) => Ok(()),
         }
     }
 
