@@ -249,6 +249,11 @@ fn next_steps(
                 .to_owned(),
         );
         lines.push(
+            "tokens of leases may be smaller than those given since: whatever outside of \
+             Wellspring compares them has to forget the largest it has seen"
+                .to_owned(),
+        );
+        lines.push(
             "start the server and take a backup: older ones cannot mend another history".to_owned(),
         );
     }
@@ -294,8 +299,9 @@ mod tests {
         assert!(kept.contains("POST /auth/rotate") && !kept.contains("have ended"), "{kept}");
         assert!(kept.starts_with("Next, for the state of 2026-11-01T00:00:00"), "{kept}");
         let one = steps(Cut::After(1), &whole[..1], true);
-        assert!(!one.contains("token") && one.contains("409"), "{one}");
+        assert!(!one.contains("logs in") && one.contains("409"), "{one}");
+        assert!(one.contains("tokens of leases"), "{one}");
         let moved = steps(Cut::None, &[log("main", "a"), log("system", "a")], true);
-        assert!(!moved.contains("409") && !moved.contains("take a backup"), "{moved}");
+        assert!(!moved.contains("409") && !moved.contains("leases"), "{moved}");
     }
 }
