@@ -72,6 +72,15 @@ struct Batch {
     lines: Vec<u64>,
 }
 
+impl Batch {
+    /// The body after this many lines.
+    fn after(&self, lines: usize) -> &[u8] {
+        let ends = self.body.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let from = lines.checked_sub(1).and_then(|last| ends.map(|(end, _)| end + 1).nth(last));
+        &self.body[from.unwrap_or(0)..]
+    }
+}
+
 /// Runs an import into the catalogue to its end; a dry run shows the first item on `out`.
 pub(super) fn run(args: &ImportArgs, preset: Preset, out: &mut dyn Write) -> Result<(), Failure> {
     let (name, source) = source(args, preset)?;
@@ -189,21 +198,36 @@ impl Sender<'_> {
         }
         let path = if self.sets_stock { PATH_SETTING_STOCK } else { PATH };
         let headers = [("Content-Type", "application/x-ndjson")];
-        let request = Request { method: "POST", path, headers: &headers, body: Some(&batch.body) };
         let mut note = |text: String| progress.note(&text);
         let gave_up = |failure| (Counts::default(), failure);
-        let sent = retried(&mut note, gave_up, || match self.client.call(&request) {
-            Ok(answer) => judge(&answer, self.name, batch),
-            // The outcome is unknown, and setting a stock again would undo what was sold since.
-            Err(error) if self.sets_stock => {
-                let (first, last) = (batch.lines[0], batch.lines[batch.lines.len() - 1]);
-                let what = format!(
-                    "{error}; it is unknown whether the stocks of lines {first} to {last} were set. They are not set \
+        // The lines that requests which were interrupted have put.
+        let mut before = 0;
+        let sent = retried(&mut note, gave_up, || {
+            match self.client.call(&Request {
+                method: "POST",
+                path,
+                headers: &headers,
+                body: Some(batch.after(before)),
+            }) {
+                Ok(answer) => match judge(&answer, self.name, &batch.lines[before..]) {
+                    BatchVerdict::Interrupted { lines, counts, why } => {
+                        before = batch.lines.len().min(before + lines);
+                        total.add(counts);
+                        Verdict::Later(None, why)
+                    }
+                    BatchVerdict::Of(verdict) => verdict,
+                },
+                // The outcome is unknown, and setting a stock again would undo what was sold since.
+                Err(error) if self.sets_stock => {
+                    let (first, last) = (batch.lines[0], batch.lines[batch.lines.len() - 1]);
+                    let what = format!(
+                        "{error}; it is unknown whether the stocks of lines {first} to {last} were set. They are not set \
                      again automatically: look at some of these items first"
-                );
-                Verdict::Refused((Counts::default(), Failure::new(Code::Unavailable, what)))
+                    );
+                    Verdict::Refused((Counts::default(), Failure::new(Code::Unavailable, what)))
+                }
+                Err(error) => Verdict::Later(None, error.to_string()),
             }
-            Err(error) => Verdict::Later(None, error.to_string()),
         });
         let (counts, failure) = match sent {
             Ok(counts) => (counts, None),
@@ -214,24 +238,47 @@ impl Sender<'_> {
     }
 }
 
-fn judge(answer: &Answer, name: &str, batch: &Batch) -> Verdict<Counts, (Counts, Failure)> {
+/// What an answer means for a batch.
+enum BatchVerdict {
+    /// This many lines were put, and the others are to be sent again.
+    Interrupted {
+        lines: usize,
+        counts: Counts,
+        why: String,
+    },
+    Of(Verdict<Counts, (Counts, Failure)>),
+}
+
+impl From<Verdict<Counts, (Counts, Failure)>> for BatchVerdict {
+    fn from(verdict: Verdict<Counts, (Counts, Failure)>) -> BatchVerdict {
+        BatchVerdict::Of(verdict)
+    }
+}
+
+/// `lines`: those of the file that were sent.
+fn judge(answer: &Answer, name: &str, lines: &[u64]) -> BatchVerdict {
     // A refusal says, too, what of it was done.
     let counts = serde_json::from_slice::<Counts>(&answer.body);
     if answer.head.status == 200 {
         let what = "cannot understand the server's answer; does it have the same version?";
         let failure = || (Counts::default(), Failure::new(Code::Unavailable, what));
-        return counts.map_or_else(|_| Verdict::Refused(failure()), Verdict::Done);
+        return counts.map_or_else(|_| Verdict::Refused(failure()), Verdict::Done).into();
     }
     let problem = Problem::of(answer);
+    if problem.slug() == "interrupted" {
+        let lines = usize::try_from(problem.durable_lines).unwrap_or(usize::MAX);
+        let counts = counts.unwrap_or_default();
+        return BatchVerdict::Interrupted { lines, counts, why: problem.sentence() };
+    }
     if let Some((wait, why)) = passing(answer, &problem) {
-        return Verdict::Later(wait, why);
+        return Verdict::Later(wait, why).into();
     }
     let place = problem.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
-    let failure = match place.and_then(|place| batch.lines.get(place)) {
+    let failure = match place.and_then(|place| lines.get(place)) {
         Some(line) => bad(name, *line, problem.detail_of_line()),
         None => Failure::new(problem.code(InputKind::Data), problem.sentence()),
     };
-    Verdict::Refused((counts.unwrap_or_default(), failure))
+    Verdict::Refused((counts.unwrap_or_default(), failure)).into()
 }
 
 fn dry_run(name: &str, items: &mut Items, out: &mut dyn Write) -> Result<(), Failure> {

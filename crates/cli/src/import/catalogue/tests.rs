@@ -69,6 +69,26 @@ fn what_is_wrong_names_the_line_of_the_file() {
 }
 
 #[test]
+fn an_interrupted_batch_goes_on_with_the_lines_that_are_left() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&sent);
+    let server = TestServer::start(move |request, _| {
+        let lines = request.body.split(|byte| *byte == b'\n').count() - 1;
+        let mut sent = noted.lock().unwrap();
+        sent.push(lines);
+        match sent.len() {
+            1 => Reply::json(
+                500,
+                r#"{"type":"/problems/interrupted","detail":"d","durable_lines":3,"added":3,"retry":"no"}"#,
+            ),
+            _ => Reply::json(200, r#"{"lines":1,"added":1,"changed":0,"unchanged":0}"#),
+        }
+    });
+    import(&["--preset", "bookstore", "--url", server.url()]).unwrap();
+    assert_eq!(*sent.lock().unwrap(), [4, 1]);
+}
+
+#[test]
 fn fields_that_cannot_be_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let rows = file(&dir, "a.csv", "title,price\nb,1\n");
