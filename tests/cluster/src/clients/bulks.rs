@@ -54,7 +54,8 @@ pub(super) fn run(mut desk: Desk<'_>) {
             Lines::Links | Lines::Items => desk.dice.between(100, 800),
         };
         bulk(&mut desk, lines, count);
-        desk.pause();
+        // A bulk is worth many other requests.
+        (0..20).for_each(|_| desk.pause());
     }
 }
 
