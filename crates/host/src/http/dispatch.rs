@@ -20,7 +20,7 @@
 
 use super::allowance;
 use super::body_memory::Charge;
-use super::contract::{Accept, Contract, IDEMPOTENCY_KEY, Query};
+use super::contract::{Accept, IDEMPOTENCY_KEY};
 use super::exchange::Exchange;
 use super::forward;
 use super::head_rules::{self, HeadAmbiguity, HeadRules};
@@ -116,7 +116,7 @@ async fn run(
     let Entry { face, route } = *host.routes.at(found.route);
     let prepared = match (refused, name(host, &mut request, &found)) {
         (None, Ok(())) => match prepare(host, &mut request, route).await {
-            Ok(()) => hold_against(&route.contract, &mut request),
+            Ok(()) => hold_against(route, &mut request),
             refused => refused,
         },
         (Some(problem), _) | (_, Err(problem)) => Err(problem),
@@ -254,9 +254,10 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
 }
 
 /// Parses the query and `Accept` of a request according to its route, once its sender is admitted.
-fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<(), Box<Problem>> {
+fn hold_against(route: &'static Route, request: &mut Request) -> Result<(), Box<Problem>> {
+    let contract = &route.contract;
     request.contract = contract;
-    refuse_unread_key(request)?;
+    refuse_unread_key(route, request)?;
     request.query = contract.read(request.uri.query())?;
     if contract.accept == Accept::Obeyed {
         request.wants = content::negotiate(request)?;
@@ -264,18 +265,13 @@ fn hold_against(contract: &'static Contract, request: &mut Request) -> Result<()
     Ok(())
 }
 
-/// A client that sends a key relies on it; a route that does not read it must say so. A fast path
-/// does that itself.
-fn refuse_unread_key(request: &Request) -> Result<(), Box<Problem>> {
-    let contract = request.contract;
-    if !request.headers.contains_key(&header_names::IDEMPOTENCY_KEY)
-        || request.method == Method::GET
-        || contract.reads(&IDEMPOTENCY_KEY)
-        || matches!(contract.query, Query::OfFastPath(_))
-    {
+/// A client that sends a key with a change relies on it; a route that does not read it must say so.
+fn refuse_unread_key(route: &Route, request: &Request) -> Result<(), Box<Problem>> {
+    let has_key = request.headers.contains_key(&header_names::IDEMPOTENCY_KEY);
+    if !has_key || !route.is_for_leader() || route.contract.reads(&IDEMPOTENCY_KEY) {
         return Ok(());
     }
-    let detail = match contract.repeat {
+    let detail = match route.contract.repeat {
         Repeat::Safe => {
             "the content of the request is its own key: send it again without Idempotency-Key"
         }

@@ -105,7 +105,7 @@ impl Route {
         let sets: [(bool, &[&'static Kind]); 13] = [
             (true, EVERY),
             (
-                !matches!(contract.query, Query::Ignored) || self.method != "GET",
+                !matches!(contract.query, Query::Ignored) || self.is_for_leader(),
                 &[&problem::INVALID],
             ),
             (holds_json, &[&problem::MALFORMED_JSON]),

@@ -134,7 +134,12 @@ fn timeless(lines: &[String]) -> Vec<String> {
     let digits = |c: char| c.is_ascii_digit();
     let blank = |line: &String| {
         let mut out = String::new();
+        // Another log has another history, which its entity tags name.
         let mut rest = line.as_str();
+        if let Some((tag, after)) = rest.split_once('@') {
+            out.push_str(tag);
+            rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        }
         while let Some((at, name)) = ["_at\":\"", "since\":\""]
             .iter()
             .filter_map(|name| rest.find(name).map(|at| (at, *name)))

@@ -62,7 +62,7 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Sends the request that `curl` would, with a value in place of a variable.
-pub fn ask(server: &Server, command: &str, (variable, value): (&str, &str)) -> Answer {
+pub fn ask(server: &Server, command: &str, (variable, replacement): (&str, &str)) -> Answer {
     let (mut method, mut path, mut content) = (None, None, None);
     let mut headers = Vec::new();
     let mut words = words(command).into_iter().skip(1);
@@ -75,10 +75,10 @@ pub fn ask(server: &Server, command: &str, (variable, value): (&str, &str)) -> A
             "-H" => {
                 let header = next();
                 let (name, value) = header.split_once(": ").expect("a header");
-                headers.push((name.to_owned(), value.to_owned()));
+                headers.push((name.to_owned(), value.replace(variable, replacement)));
             }
             target => {
-                let target = target.replace(variable, value);
+                let target = target.replace(variable, replacement);
                 path = Some(target.strip_prefix("localhost:4000").expect("a target").to_owned());
             }
         }
