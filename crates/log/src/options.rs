@@ -21,6 +21,11 @@ pub trait Clock: Send + std::marker::Sync + 'static {
     fn wall_us(&self) -> u64;
     /// Monotonic time in µs from an arbitrary origin.
     fn monotonic_us(&self) -> u64;
+    /// Processor time that the calling thread has used, in µs from an arbitrary origin; monotonic
+    /// time where the system does not tell.
+    fn thread_us(&self) -> u64 {
+        self.monotonic_us()
+    }
 }
 
 /// The system's clocks.
@@ -41,6 +46,12 @@ impl Clock for SystemClock {
         use std::time::Instant;
         static ORIGIN: OnceLock<Instant> = OnceLock::new();
         ORIGIN.get_or_init(Instant::now).elapsed().as_micros() as u64
+    }
+
+    #[cfg(target_os = "linux")]
+    fn thread_us(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
     }
 }
 

@@ -16,10 +16,13 @@ const LOOK_STEPS: u64 = 256;
 /// yield can cost a scheduling slice of every thread that goes first.
 const GIVE_WAY_STEPS: u64 = 16 * LOOK_STEPS;
 
+/// The time limit on work counts processor time; so many times as long may pass in all.
+const PASSING_FACTOR: u64 = 10;
+
 /// Why work stopped early. Results so far are not an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stopped {
-    /// The deadline passed. The same work needs more time or must be smaller.
+    /// The deadline or the time limit passed. The same work needs more time or must be smaller.
     Deadline,
     /// The stop flag was set: the answer is no longer awaited.
     Cancelled,
@@ -69,6 +72,7 @@ pub struct Work {
     next_look: u64,
     step_limit: u64,
     deadline: Option<(Arc<dyn Clock>, u64)>,
+    time_limit: Option<TimeLimit>,
     stop: Option<Arc<AtomicBool>>,
     gives_way: Option<Arc<dyn GiveWay>>,
     repair: Repair,
@@ -85,6 +89,7 @@ impl Work {
             next_look: u64::MAX,
             step_limit: u64::MAX,
             deadline: None,
+            time_limit: None,
             stop: None,
             gives_way: None,
             repair: Repair::Here,
@@ -104,6 +109,15 @@ impl Work {
     #[must_use]
     pub fn with_deadline(mut self, clock: Arc<dyn Clock>, deadline_us: u64) -> Work {
         self.deadline = Some((clock, deadline_us));
+        self.plan_look();
+        self
+    }
+
+    /// Adds a limit on the processor time that the calling thread, which does the work, uses from
+    /// now on, in µs. Ten times as much time may pass in all, waiting included.
+    #[must_use]
+    pub fn with_time_limit(mut self, clock: Arc<dyn Clock>, limit_us: u64) -> Work {
+        self.time_limit = Some(TimeLimit::begin(clock, limit_us));
         self.plan_look();
         self
     }
@@ -173,6 +187,9 @@ impl Work {
         if self.deadline.as_ref().is_some_and(|(clock, at_us)| clock.monotonic_us() > *at_us) {
             return Err(Stopped::Deadline);
         }
+        if self.time_limit.as_mut().is_some_and(TimeLimit::is_over) {
+            return Err(Stopped::Deadline);
+        }
         self.plan_look();
         if self.steps >= self.next_pause {
             self.next_pause = self.steps.saturating_add(GIVE_WAY_STEPS);
@@ -191,9 +208,47 @@ impl Work {
     }
 
     fn plan_look(&mut self) {
-        let timed = self.gives_way.is_some() || self.deadline.is_some() || self.stop.is_some();
+        let timed = self.gives_way.is_some()
+            || self.deadline.is_some()
+            || self.time_limit.is_some()
+            || self.stop.is_some();
         let every = if timed { self.steps.saturating_add(LOOK_STEPS) } else { u64::MAX };
         self.next_look = every.min(self.step_limit.saturating_add(1));
+    }
+}
+
+/// A limit on the processor time of one thread.
+#[derive(Clone)]
+struct TimeLimit {
+    clock: Arc<dyn Clock>,
+    limit_us: u64,
+    /// The thread's processor time when the work began.
+    began_us: u64,
+    /// The monotonic time before which it cannot be over: processor time is asked of the system,
+    /// which takes longer than a few steps.
+    ask_at_us: u64,
+    /// The monotonic time at which the work ends in any case.
+    end_us: u64,
+}
+
+impl TimeLimit {
+    fn begin(clock: Arc<dyn Clock>, limit_us: u64) -> TimeLimit {
+        let (now_us, began_us) = (clock.monotonic_us(), clock.thread_us());
+        let end_us = now_us.saturating_add(limit_us.saturating_mul(PASSING_FACTOR));
+        TimeLimit { clock, limit_us, began_us, ask_at_us: now_us.saturating_add(limit_us), end_us }
+    }
+
+    fn is_over(&mut self) -> bool {
+        let now_us = self.clock.monotonic_us();
+        if now_us <= self.ask_at_us {
+            return false;
+        }
+        let used_us = self.clock.thread_us().saturating_sub(self.began_us);
+        let is_over = used_us > self.limit_us || now_us > self.end_us;
+        if !is_over {
+            self.ask_at_us = now_us.saturating_add(self.limit_us - used_us);
+        }
+        is_over
     }
 }
 
@@ -232,6 +287,40 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     struct SetClock(AtomicU64);
+
+    /// Monotonic time, and a thread's.
+    #[derive(Default)]
+    struct TwoClocks(AtomicU64, AtomicU64);
+
+    impl Clock for TwoClocks {
+        fn wall_us(&self) -> u64 {
+            0
+        }
+        fn monotonic_us(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+        fn thread_us(&self) -> u64 {
+            self.1.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_time_limit_counts_the_time_of_the_thread_and_ends_in_any_case() {
+        let clock = Arc::new(TwoClocks::default());
+        let mut work = Work::unbounded().with_time_limit(clock.clone(), 100);
+        let mut at = |monotonic_us: u64, thread_us: u64| {
+            clock.0.store(monotonic_us, Ordering::Relaxed);
+            clock.1.store(thread_us, Ordering::Relaxed);
+            work.step(LOOK_STEPS)
+        };
+        assert_eq!(at(100, 100), Ok(()));
+        assert_eq!(at(900, 60), Ok(()), "it has waited for a processor");
+        assert_eq!(at(945, 101), Err(Stopped::Deadline));
+        assert_eq!(at(945, 101), Err(Stopped::Deadline), "it stays stopped");
+        let mut idle = Work::unbounded().with_time_limit(clock.clone(), 100);
+        clock.0.store(945 + 1_001, Ordering::Relaxed);
+        assert_eq!(idle.step(LOOK_STEPS), Err(Stopped::Deadline));
+    }
 
     impl Clock for SetClock {
         fn wall_us(&self) -> u64 {

@@ -30,7 +30,7 @@ section! {
     max_long_reads: usize = "WELLSPRING_MAX_LONG_READS", 64;
     /// Maximum number of subscriptions; further ones get 503.
     max_subscribers: usize = "WELLSPRING_MAX_SUBSCRIBERS", 8_192;
-    /// Time limit of a projection, in ms.
+    /// Processor time that a long read may take, in ms; ten times as much may pass in all.
     max_fold_ms: u64 = "WELLSPRING_MAX_FOLD_MS", 30_000;
     /// Maximum size of a JSON page of events, in bytes; a larger one is cut and has a `next`.
     max_page_bytes: usize = "WELLSPRING_MAX_PAGE_BYTES", 16 << 20;

@@ -1,6 +1,7 @@
 //! One request's bounded work: what runs here, what elsewhere, who pays, what ends it.
 
-use super::lane::{Lane, Turn};
+use super::lane::Lane;
+use super::watchdog::WatchedWork;
 use super::{Permit, Price, WorkRoom, elsewhere};
 use crate::http::Host;
 use crate::http::body_memory::{BodyMemory, Charge};
@@ -48,6 +49,8 @@ pub struct Job {
     held: Charge,
     stop: StopOnDrop,
     permit: Option<Arc<Permit>>,
+    /// What is done, for the operator.
+    subject: Arc<str>,
 }
 
 /// Sets a flag when dropped.
@@ -78,7 +81,13 @@ impl Job {
     pub fn of(host: &Host, reads: Reads) -> Job {
         let (room, memory) = (Arc::clone(&host.work), host.body_memory.clone());
         let held = Charge::of_work();
-        Job { room, reads, memory, held, stop: StopOnDrop::default(), permit: None }
+        let (stop, subject) = (StopOnDrop::default(), Arc::default());
+        Job { room, reads, memory, held, stop, permit: None, subject }
+    }
+
+    /// Names what is done, for the operator's log. It must not contain what clients keep secret.
+    pub fn name(&mut self, subject: Arc<str>) {
+        self.subject = subject;
     }
 
     /// Counts `bytes` of memory for this job until it ends.
@@ -229,8 +238,7 @@ impl Job {
     ) -> Result<T, Box<Problem>> {
         let clock = Arc::clone(&self.room.clock);
         let work = move |meter: &Arc<Meter>| {
-            let deadline_us = clock.monotonic_us().saturating_add(limit_us);
-            let budget = Work::unbounded().with_deadline(clock, deadline_us);
+            let budget = Work::unbounded().with_time_limit(clock, limit_us);
             work(budget.with_stop(Arc::clone(&meter.stop)).giving_way_by(Arc::clone(meter) as _))
         };
         self.in_lane(lane, permit, work).await
@@ -257,10 +265,19 @@ impl Job {
         let reserved = permit.as_ref().map(|_| self.reads.reserve(RESERVED_US));
         let turn = lane.enter().await;
         let stop = Arc::clone(&self.stop.0);
-        let meter = Meter::new(turn, &self.room.clock, self.reads.clone(), stop);
+        let watched = self.room.watchdog.watch(WatchedWork::begin(
+            turn,
+            Arc::clone(&stop),
+            Arc::clone(&self.subject),
+            (&self.room.clock, self.room.limit_us),
+        ));
+        let (clock, reads) = (Arc::clone(&self.room.clock), self.reads.clone());
         elsewhere(move || {
             // Held until the work has ended, even if the client has gone.
             let _held = (permit, reserved);
+            let charged_us = AtomicU64::new(clock.thread_us());
+            let work_itself = Arc::clone(&watched.work);
+            let meter = Arc::new(Meter { work: work_itself, clock, reads, stop, charged_us });
             let _ends = EndOfTurn(&meter);
             work(&meter)
         })
@@ -286,24 +303,19 @@ fn too_costly(limit_ms: u64) -> Box<Problem> {
         .limit(limit_ms)
 }
 
-/// Work's turn in its lane; charges its running time as it goes.
+/// Work's turn in its lane; charges its processor time as it goes, on the thread that does it.
 struct Meter {
-    turn: Turn,
+    work: Arc<WatchedWork>,
     clock: Arc<dyn Clock>,
     reads: Reads,
     stop: Arc<AtomicBool>,
-    /// Time charged so far.
+    /// The thread's time up to which it is charged.
     charged_us: AtomicU64,
 }
 
 impl Meter {
-    fn new(turn: Turn, clock: &Arc<dyn Clock>, reads: Reads, stop: Arc<AtomicBool>) -> Arc<Meter> {
-        let charged_us = AtomicU64::new(clock.monotonic_us());
-        Arc::new(Meter { turn, clock: Arc::clone(clock), reads, stop, charged_us })
-    }
-
     fn charge(&self) {
-        let now_us = self.clock.monotonic_us();
+        let now_us = self.clock.thread_us();
         self.reads.charge(now_us.saturating_sub(self.charged_us.swap(now_us, Relaxed)));
     }
 }
@@ -314,15 +326,15 @@ struct EndOfTurn<'a>(&'a Meter);
 impl Drop for EndOfTurn<'_> {
     fn drop(&mut self) {
         self.0.charge();
-        self.0.turn.end();
+        self.0.work.turn.end();
     }
 }
 
 impl GiveWay for Meter {
     fn give_way(&self) -> u64 {
         self.charge();
-        let waited_us = self.turn.give_way();
-        self.charged_us.store(self.clock.monotonic_us(), Relaxed);
+        let waited_us = self.work.turn.give_way();
+        self.work.ask(self.clock.monotonic_us());
         waited_us
     }
 }

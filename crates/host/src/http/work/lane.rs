@@ -1,7 +1,7 @@
 //! Lanes: a bounded number of pieces of work run at a time, the others queue in order. Long work
 //! yields to the others every few milliseconds.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,6 +24,8 @@ pub(super) struct Turn {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     began_us: AtomicU64,
     runtime: Handle,
+    /// Whether another runs in its place until it ends.
+    is_replaced: AtomicBool,
 }
 
 impl Lane {
@@ -41,6 +43,7 @@ impl Lane {
             permit: Mutex::new(Some(permit)),
             began_us: AtomicU64::new(self.clock.monotonic_us()),
             runtime: Handle::current(),
+            is_replaced: AtomicBool::new(false),
         }
     }
 }
@@ -48,7 +51,22 @@ impl Lane {
 impl Turn {
     /// Lets the next in the queue run. Also done when dropped.
     pub(super) fn end(&self) {
-        drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(permit) = permit
+            && self.is_replaced.load(Relaxed)
+        {
+            permit.forget();
+        }
+    }
+
+    /// Lets one more run until this ends. Without effect on work that waits or has ended.
+    pub(super) fn replace(&self) {
+        if let Ok(permit) = self.permit.try_lock()
+            && permit.is_some()
+            && !self.is_replaced.swap(true, Relaxed)
+        {
+            self.lane.turns.add_permits(1);
+        }
     }
 }
 
@@ -80,8 +98,26 @@ impl GiveWay for Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
+
+    #[test]
+    fn work_that_does_not_end_is_replaced_until_it_does() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let lane = Lane::new(1, &crate::clock::system());
+            let stuck = lane.enter().await;
+            stuck.replace();
+            stuck.replace();
+            let other = lane.enter().await;
+            assert_eq!(lane.turns.available_permits(), 0);
+            stuck.end();
+            stuck.replace();
+            assert_eq!(lane.turns.available_permits(), 0);
+            drop(other);
+            assert_eq!(lane.turns.available_permits(), 1);
+        });
+    }
 
     #[test]
     fn work_that_runs_for_long_lets_the_line_go_first() {

@@ -16,6 +16,7 @@ mod job;
 mod lane;
 mod permit;
 mod price;
+mod watchdog;
 
 pub use job::short_work;
 pub use job::{Job, Progress, Task};
@@ -28,6 +29,7 @@ use crate::wire::problem::{self, Problem};
 use lane::Lane;
 use permit::Permits;
 use std::sync::Arc;
+use watchdog::Watchdog;
 use wellspring_log::Clock;
 
 /// See the module.
@@ -39,8 +41,9 @@ pub(crate) struct WorkRoom {
     long: Lane,
     /// For searches through a view's fold, which cannot pause: half of the cores stay free.
     views: Lane,
+    watchdog: Watchdog,
     clock: Arc<dyn Clock>,
-    /// The time limit of a job, in µs.
+    /// The time limit of a job, in µs of a processor.
     limit_us: u64,
 }
 
@@ -57,6 +60,7 @@ impl WorkRoom {
             brief: Lane::new(threads, clock),
             long: Lane::new(threads, clock),
             views: Lane::new(threads / 2, clock),
+            watchdog: Watchdog::default(),
             clock: Arc::clone(clock),
             limit_us: config.max_fold_ms.saturating_mul(1_000),
         }
