@@ -58,6 +58,12 @@ impl PlanCache {
         Ok(plan)
     }
 
+    /// Whether the plan for a text is cached.
+    pub fn has(&self, text: &str) -> bool {
+        let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.young.contains_key(text) || generations.old.contains_key(text)
+    }
+
     /// Number of cached plans.
     pub fn len(&self) -> usize {
         let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);

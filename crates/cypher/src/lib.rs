@@ -22,3 +22,4 @@ pub mod value;
 pub use cache::PlanCache;
 pub use procedure::{Argument, ArgumentType, BuiltIn, Procedure, Procedures};
 pub use statement::{Access, Environment, Flow, Plan, RowSink, prepare, run};
+pub use syntax::count_tokens;

@@ -5,11 +5,13 @@ mod budget;
 mod names;
 mod patterns;
 mod pool;
+mod sort;
 
 pub use budget::{Budget, Stop};
 pub use names::Names;
-pub use patterns::Patterns;
+pub use patterns::{MOST_PATTERN_BYTES, Patterns};
 pub use pool::{Grant, Pool, PoolEmpty};
+pub use sort::sorted;
 
 use crate::error::{Error, Result};
 use crate::value::Value;

@@ -1,60 +1,244 @@
-//! Regular expressions, each compiled once per statement.
+//! Regular expressions, each compiled once per statement. Nothing here is done at once that takes
+//! longer than some ms: a pattern is priced before it is compiled, and a text is matched in pieces.
 
+use crate::context::Budget;
 use crate::error::{Detail, Error, Result};
-use regex_automata::meta::{Config, Regex};
-use regex_automata::util::syntax;
+use regex_automata::hybrid::dfa::{Cache, Config, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::{Anchored, Input};
+use regex_syntax::ast::parse::ParserBuilder;
+use regex_syntax::ast::{Ast, ClassSet, ClassSetItem, RepetitionKind, RepetitionRange};
+use regex_syntax::hir::translate::Translator;
+use regex_syntax::hir::{Hir, Look};
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
+
+/// Maximum length of an expression, in bytes: some bytes can stand for thousands of characters.
+pub const MOST_PATTERN_BYTES: usize = 1_024;
+/// Maximum number of states that an expression may need, as estimated from its syntax.
+const MOST_STATES: u64 = 16_384;
+/// States of a class of Unicode characters such as `\w`.
+const CLASS_STATES: u64 = 256;
+/// States of `.`.
+const DOT_STATES: u64 = 16;
+/// Nesting of groups and classes.
+const MOST_NESTED: u32 = 100;
+/// Maximum memory of a compiled expression.
+const BYTES: usize = 512 << 10;
+/// Maximum memory of the transitions learnt while it matches.
+const LEARNT_BYTES: usize = 256 << 10;
+/// Maximum memory of the kept expressions without what they learn.
+const KEPT_BYTES: usize = 1 << 20;
+/// Maximum number of kept expressions; a statement with more recompiles some.
+const KEPT: usize = 16;
+/// Steps charged for compiling one apart from its states.
+const STEPS: u64 = 1_000;
+/// Bytes of a text that are matched between two charges.
+const PIECE_BYTES: usize = 256;
 
 /// The compiled regular expressions of a statement.
 #[derive(Default)]
 pub struct Patterns {
-    compiled: HashMap<Arc<str>, Regex>,
+    compiled: HashMap<Arc<str>, Pattern>,
+    /// The memory of the expressions.
+    bytes: usize,
+}
+
+struct Pattern {
+    dfa: DFA,
+    learnt: Cache,
 }
 
 impl Patterns {
-    /// Number of expressions kept; a statement with more recompiles some.
-    const KEPT: usize = 16;
-    /// Maximum memory of a compiled expression.
-    const BYTES: usize = 512 << 10;
-    /// Maximum memory of its lazy DFA cache.
-    const LEARNT_BYTES: usize = 256 << 10;
-    /// Steps charged for compiling one.
-    const STEPS: u64 = 1_000;
-
-    /// Steps charged before a text can be matched.
-    pub fn steps(&self, pattern: &str) -> u64 {
-        if self.compiled.contains_key(pattern) { 0 } else { Self::STEPS }
-    }
-
     /// Whether a regular expression matches a text completely.
     ///
     /// # Errors
-    /// The expression is malformed or too large.
-    pub fn matches(&mut self, pattern: &Arc<str>, text: &str) -> Result<bool> {
-        if let Some(regex) = self.compiled.get(pattern) {
-            return Ok(regex.is_match(text));
+    /// The expression is malformed or too large; an exhausted budget.
+    pub fn matches(&mut self, pattern: &Arc<str>, text: &str, budget: &mut Budget) -> Result<bool> {
+        if let Some(known) = self.compiled.get_mut(pattern) {
+            return known.matches(text, budget);
         }
-        let regex = compile(pattern)?;
-        let matches = regex.is_match(text);
-        if self.compiled.len() >= Self::KEPT {
-            self.compiled.clear();
+        let mut new = Pattern::compile(pattern, budget)?;
+        let matches = new.matches(text, budget)?;
+        let bytes = new.dfa.get_nfa().memory_usage();
+        if self.compiled.len() >= KEPT || self.bytes + bytes > KEPT_BYTES {
+            *self = Self::default();
         }
-        self.compiled.insert(pattern.clone(), regex);
+        self.bytes += bytes;
+        self.compiled.insert(pattern.clone(), new);
         Ok(matches)
     }
 }
 
-fn compile(pattern: &str) -> Result<Regex> {
-    let config = Config::new()
-        .nfa_size_limit(Some(Patterns::BYTES))
-        .hybrid_cache_capacity(Patterns::LEARNT_BYTES);
-    Regex::builder()
-        .configure(config)
-        .syntax(syntax::Config::new().nest_limit(100))
-        .build(&format!("^(?:{pattern})$"))
-        .map_err(|problem| {
-            let message = format!("Invalid regular expression '{pattern}': {problem}");
-            Error::argument(Detail::InvalidArgumentValue, message)
-        })
+impl Pattern {
+    fn compile(pattern: &str, budget: &mut Budget) -> Result<Self> {
+        if pattern.len() > MOST_PATTERN_BYTES {
+            let message = format!(
+                "A regular expression has at most {MOST_PATTERN_BYTES} bytes, not {}.",
+                pattern.len()
+            );
+            return Err(Error::argument(Detail::LimitExceeded, message));
+        }
+        let parsed = ParserBuilder::new().nest_limit(MOST_NESTED).build().parse(pattern);
+        let parsed = parsed.map_err(|problem| malformed(pattern, problem))?;
+        let states = states(&parsed);
+        if states > MOST_STATES {
+            return Err(malformed(pattern, "it is too large: repeat less"));
+        }
+        budget.charge_steps(STEPS + states / 4)?;
+        let hir = Translator::new().translate(pattern, &parsed);
+        let hir = hir.map_err(|problem| malformed(pattern, problem))?;
+        let whole = Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]);
+        let nfa = thompson::Compiler::new()
+            .configure(
+                thompson::Config::new()
+                    .nfa_size_limit(Some(BYTES))
+                    .which_captures(thompson::WhichCaptures::None),
+            )
+            .build_from_hir(&whole)
+            .map_err(|problem| malformed(pattern, problem))?;
+        let config = Config::new().cache_capacity(LEARNT_BYTES).skip_cache_capacity_check(true);
+        let dfa = DFA::builder().configure(config).build_from_nfa(nfa);
+        let dfa = dfa.map_err(|problem| malformed(pattern, problem))?;
+        let learnt = dfa.create_cache();
+        Ok(Self { dfa, learnt })
+    }
+
+    /// Charges the length of the text times the states of the expression, in pieces: a transition
+    /// that has not been learnt takes a look at each state.
+    fn matches(&mut self, text: &str, budget: &mut Budget) -> Result<bool> {
+        let Self { dfa, learnt } = self;
+        let states = dfa.get_nfa().states().len() as u64;
+        let input = Input::new(text).anchored(Anchored::Yes);
+        let mut state = dfa.start_state_forward(learnt, &input).map_err(unmatched)?;
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            let bytes = piece.len() as u64;
+            budget.charge_steps(bytes / 16 + bytes * states / 1_024)?;
+            for byte in piece {
+                state = dfa.next_state(learnt, state, *byte).map_err(unmatched)?;
+                if state.is_dead() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(dfa.next_eoi_state(learnt, state).map_err(unmatched)?.is_match())
+    }
+}
+
+#[cold]
+fn malformed(pattern: &str, problem: impl Display) -> Error {
+    let message = format!("Invalid regular expression '{pattern}': {problem}");
+    Error::argument(Detail::InvalidArgumentValue, message)
+}
+
+#[cold]
+fn unmatched(problem: impl Display) -> Error {
+    Error::defect(format!("A regular expression: {problem}"))
+}
+
+/// An estimate of the states of an expression.
+fn states(ast: &Ast) -> u64 {
+    match ast {
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Assertion(_) => 1,
+        Ast::Dot(_) => DOT_STATES,
+        Ast::ClassUnicode(_) | Ast::ClassPerl(_) => CLASS_STATES,
+        Ast::ClassBracketed(class) => states_of_set(&class.kind),
+        Ast::Repetition(repetition) => {
+            let times = match &repetition.op.kind {
+                RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => *most,
+                RepetitionKind::Range(
+                    RepetitionRange::Exactly(least) | RepetitionRange::AtLeast(least),
+                ) => least.saturating_add(1),
+                _ => 1,
+            };
+            states(&repetition.ast).saturating_mul(u64::from(times)).saturating_add(1)
+        }
+        Ast::Group(group) => states(&group.ast),
+        Ast::Alternation(alternation) => alternation.asts.iter().map(states).sum(),
+        Ast::Concat(concat) => concat.asts.iter().map(states).sum(),
+    }
+}
+
+fn states_of_set(set: &ClassSet) -> u64 {
+    match set {
+        ClassSet::Item(item) => states_of_item(item),
+        ClassSet::BinaryOp(operation) => {
+            states_of_set(&operation.lhs).saturating_add(states_of_set(&operation.rhs))
+        }
+    }
+}
+
+fn states_of_item(item: &ClassSetItem) -> u64 {
+    match item {
+        ClassSetItem::Empty(_) | ClassSetItem::Literal(_) | ClassSetItem::Ascii(_) => 1,
+        ClassSetItem::Range(_) => 2,
+        ClassSetItem::Unicode(_) | ClassSetItem::Perl(_) => CLASS_STATES,
+        ClassSetItem::Bracketed(class) => states_of_set(&class.kind),
+        ClassSetItem::Union(union) => union.items.iter().map(states_of_item).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str, budget: &mut Budget) -> Result<bool> {
+        Patterns::default().matches(&pattern.into(), text, budget)
+    }
+
+    #[test]
+    fn an_expression_matches_the_whole_text_by_any_of_its_alternatives() {
+        let mut budget = Budget::unlimited();
+        for (pattern, text, expected) in [
+            ("a|ab", "ab", true),
+            ("a*?", "aaa", true),
+            ("", "", true),
+            ("", "a", false),
+            ("(?i)häu.er", "HÄUSER", true),
+            (".", "\n", false),
+            ("(?s).", "\n", true),
+            ("(?m)a$\\nb", "a\nb", true),
+            ("[\\pL&&[^a]]+", "bcd", true),
+            ("(?x) a # b", "a", true),
+        ] {
+            assert_eq!(matches(pattern, text, &mut budget), Ok(expected), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_grows_is_refused_before_it_is_compiled() {
+        for pattern in [
+            "\\pL".repeat(340),
+            "(?i)\\w{100}".to_owned(),
+            "((a{99}){99}){99}".to_owned(),
+            "[\\w\\d\\s]{0,30}".to_owned(),
+            "a{4294967295}".to_owned(),
+            "a".repeat(1_025),
+        ] {
+            // Too few steps to compile anything.
+            let mut budget = Budget::new(STEPS - 1, 0, || None);
+            let refused = matches(&pattern, "a", &mut budget).unwrap_err();
+            assert_eq!(refused.kind, crate::error::ErrorKind::ArgumentError, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn matching_costs_the_text_times_the_pattern_and_is_asked_to_stop() {
+        let text = "ab".repeat(500_000);
+        for (pattern, least) in [("[ab]*", 1 << 16), ("[ab]*a[ab]{3000}c?d", 1 << 20)] {
+            let mut budget = Budget::new(u64::MAX, 0, || None);
+            let asked = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+            let count = std::sync::Arc::clone(&asked);
+            let stop = move || {
+                let times = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                (times == 8).then_some(crate::context::Stop::Cancelled)
+            };
+            let mut stopped = Budget::new(u64::MAX, 0, stop);
+            assert!(matches(pattern, &text, &mut stopped).is_err(), "{pattern}");
+            let short = &text[..10_000];
+            matches(pattern, short, &mut budget).unwrap();
+            assert!((u64::MAX - budget.steps_left()) * 100 > least, "{pattern}");
+        }
+    }
 }

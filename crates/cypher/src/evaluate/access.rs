@@ -20,12 +20,16 @@ pub(super) fn property(
             let name = context.names.of_plan(key, context.transaction);
             entity_property(subject, name, context)
         }
-        other => part(other, key),
+        other => {
+            context.budget.charge_steps(key.len() as u64 / 64)?;
+            part(other, key)
+        }
     }
 }
 
 /// `subject[key]`, with a computed key.
 fn computed_property(subject: &Value, key: &str, context: &mut Context<'_>) -> Result<Value> {
+    context.budget.charge_steps(key.len() as u64 / 64)?;
     match subject {
         Value::Node(_) | Value::Relationship(_) => {
             let name = context.transaction.known_name(key);

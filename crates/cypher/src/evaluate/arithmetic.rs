@@ -92,7 +92,7 @@ fn joined(left: &str, right: &str, context: &mut Context<'_>) -> Result<Value> {
 fn appended(mut list: Arc<List>, items: &[Value], context: &mut Context<'_>) -> Result<Value> {
     let (length, more) = (list.len() as u64, items.len() as u64);
     let copied = if Arc::get_mut(&mut list).is_some() { more } else { length.saturating_add(more) };
-    context.budget.charge_steps(copied / 8)?;
+    context.budget.charge_steps(copied)?;
     context.budget.charge_bytes(copied.saturating_mul(size_of::<Value>() as u64))?;
     Arc::make_mut(&mut list).extend(items);
     Value::List(list).bounded()

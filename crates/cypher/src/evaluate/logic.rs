@@ -72,14 +72,13 @@ fn of_values(
         BinaryOperator::Power => arithmetic::power(&left, &right),
         BinaryOperator::In => contained(&left, &right, context),
         BinaryOperator::StartsWith => {
-            Ok(text::pair(&left, &right, |text, part| text.starts_with(part)))
+            text::pair(&left, &right, context, |text, part| text.starts_with(part))
         }
         BinaryOperator::EndsWith => {
-            Ok(text::pair(&left, &right, |text, part| text.ends_with(part)))
+            text::pair(&left, &right, context, |text, part| text.ends_with(part))
         }
         BinaryOperator::Contains => {
-            context.budget.charge_steps(left.steps())?;
-            Ok(text::pair(&left, &right, |text, part| text.contains(part)))
+            text::pair(&left, &right, context, |text, part| text.contains(part))
         }
         BinaryOperator::Matches => text::matches(&left, &right, context),
         BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Xor => {

@@ -60,9 +60,23 @@ fn nested(expression: &Expression, row: &mut [Value], context: &mut Context<'_>)
         Expression::Variable(slot) => variable(*slot, row).cloned(),
         Expression::Parameter(name) => parameter(name, context),
         compound => stacker::maybe_grow(STACK_LEFT, STACK_MORE, || {
-            context.budget.charge_steps(1)?;
+            context.budget.charge_steps(1 + operands(compound) as u64 / 8)?;
             composed(compound, row, context)
         }),
+    }
+}
+
+/// Number of operands where the text may have any number of them: leaves charge nothing themselves.
+fn operands(expression: &Expression) -> usize {
+    match expression {
+        Expression::List(items) => items.len(),
+        Expression::Map(entries) => entries.len(),
+        Expression::MapProjection(_, items) => items.len(),
+        Expression::Comparison(_, rest) => rest.len(),
+        Expression::HasLabels(_, labels) => labels.len(),
+        Expression::Case(case) => case.alternatives.len(),
+        Expression::Function(_, arguments) => arguments.len(),
+        _ => 0,
     }
 }
 
@@ -150,7 +164,8 @@ fn assign(slot: Slot, value: Value, row: &mut [Value]) -> Result<()> {
     Ok(())
 }
 
-fn parameter(name: &str, context: &Context<'_>) -> Result<Value> {
+fn parameter(name: &str, context: &mut Context<'_>) -> Result<Value> {
+    context.budget.charge_steps(name.len() as u64 / 64)?;
     context.parameters.get(name).cloned().ok_or_else(|| {
         let message = format!("Expected parameter(s): {name}");
         Error::runtime(ErrorKind::ParameterMissing, Detail::MissingParameter, message)

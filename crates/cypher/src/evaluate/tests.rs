@@ -16,6 +16,10 @@ use wellspring_graph::{Graph, Transaction};
 use wellspring_types::random::SplitMix64;
 
 fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
+    value_of_row(expression, &mut [Value::Null, Value::Null], budget)
+}
+
+fn value_of_row(expression: &Expression, row: &mut [Value], budget: &mut Budget) -> Result<Value> {
     let mut transaction = Transaction::reading(Graph::new());
     let mut context = Context {
         transaction: &mut transaction,
@@ -28,7 +32,7 @@ fn value_within(expression: &Expression, budget: &mut Budget) -> Result<Value> {
         names: Names::default(),
         subqueries: &NoSubqueries,
     };
-    evaluate(expression, &mut [Value::Null, Value::Null], &mut context)
+    evaluate(expression, row, &mut context)
 }
 
 fn value(expression: &Expression) -> Result<Value> {
@@ -411,4 +415,107 @@ fn an_instant_is_also_told_by_the_seconds_since_1970() {
     let told = value(&call("datetime", &[fields])).expect("a point in time");
     let text = temporal::text(&told).expect("temporal");
     assert_eq!(text, "2001-09-09T03:46:40.000000005+02:00[Europe/Stockholm]");
+}
+
+/// Large values as an expression reads them: from the row, each a copy of its own.
+fn large_rows() -> Vec<[Value; 2]> {
+    let row = |make: &dyn Fn() -> Value| [make(), make()];
+    let numbers = || Value::list((0..20_000).map(Value::Integer).collect());
+    vec![
+        row(&|| Value::string("a".repeat(400_000))),
+        row(&numbers),
+        row(&|| (0..200).fold(numbers(), |value, _| Value::list(vec![value]))),
+        row(&|| Value::map((0..4_000_i64).map(|n| (n.to_string().into(), Value::from(n))))),
+    ]
+}
+
+/// Every operator on two values.
+fn operators() -> Vec<Expression> {
+    use BinaryOperator as B;
+    use Comparison as C;
+    let slot = |number| Expression::Variable(Slot(number));
+    let all = [
+        B::Or,
+        B::Xor,
+        B::And,
+        B::Add,
+        B::Subtract,
+        B::Multiply,
+        B::Divide,
+        B::Modulo,
+        B::Power,
+        B::In,
+        B::StartsWith,
+        B::EndsWith,
+        B::Contains,
+        B::Matches,
+    ];
+    // A new operator must be listed above.
+    for operator in all {
+        match operator {
+            B::Or | B::Xor | B::And | B::Add | B::Subtract | B::Multiply | B::Divide => {}
+            B::Modulo | B::Power | B::In | B::StartsWith | B::EndsWith => {}
+            B::Contains | B::Matches => {}
+        }
+    }
+    let comparisons =
+        [C::Equal, C::NotEqual, C::Less, C::LessOrEqual, C::Greater, C::GreaterOrEqual];
+    let binary = all.map(|operator| binary(operator, slot(0), slot(1)));
+    let compared = comparisons
+        .map(|comparison| Expression::Comparison(Box::new(slot(0)), vec![(comparison, slot(1))]));
+    let alternatives = vec![(slot(1), integer(1))];
+    let case = Case { subject: Some(slot(0)), alternatives, otherwise: None };
+    let in_list = self::binary(B::In, slot(0), Expression::List(vec![slot(1)]));
+    let all_of = Expression::ListComprehension(Box::new(ListComprehension {
+        variable: Slot(1),
+        list: slot(0),
+        predicate: None,
+        result: None,
+    }));
+    let properties =
+        Expression::MapProjection(Box::new(slot(0)), vec![MapProjectionItem::AllProperties]);
+    let more = [
+        Expression::Case(Box::new(case)),
+        in_list,
+        all_of,
+        properties,
+        Expression::Slice(Box::new(slot(0)), None, None),
+        Expression::Index(Box::new(Expression::Map(vec![])), Box::new(slot(0))),
+    ];
+    binary.into_iter().chain(compared).chain(more).collect()
+}
+
+#[test]
+fn every_operator_charges_the_size_of_its_operands() {
+    for expression in operators() {
+        // These look at the elements of a list only from outside.
+        let is_shallow = matches!(
+            expression,
+            Expression::Binary(BinaryOperator::Add, ..)
+                | Expression::ListComprehension(_)
+                | Expression::Slice(..)
+        );
+        for mut row in large_rows() {
+            let steps = match &row[0] {
+                Value::List(items) if is_shallow => items.len() as u64,
+                other => other.steps(),
+            };
+            let mut budget = Budget::unlimited();
+            let came = value_of_row(&expression, &mut row.clone(), &mut budget);
+            let charged = u64::MAX - budget.steps_left();
+            // A value of another type is refused at once, or makes it null.
+            let is_refused = match came {
+                Ok(value) => value.is_null(),
+                Err(error) => {
+                    matches!(error.kind, ErrorKind::TypeError | ErrorKind::ArgumentError)
+                }
+            };
+            assert!(is_refused || charged >= steps, "{expression:?}: {charged} of {steps}");
+            if !is_refused {
+                let mut budget = Budget::new(steps - 1, u64::MAX, || None);
+                let error = value_of_row(&expression, &mut row, &mut budget).expect_err("too few");
+                assert_eq!(error.kind, ErrorKind::ResourceExhausted, "{expression:?}");
+            }
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! Grouping and aggregation.
 
-use std::collections::HashMap;
-
 use super::keep::State;
 use super::pipeline::{Flow, Next, clear, set};
 use crate::context::Context;
@@ -10,12 +8,12 @@ use crate::evaluate::evaluate;
 use crate::functions::Accumulator;
 use crate::ir::Slot;
 use crate::plan::Aggregation;
-use crate::value::{Distinct, Value};
+use crate::value::{Distinct, DistinctMap, Value, steps_of};
 
 /// Groups, in order of first appearance.
 #[derive(Default)]
 pub(super) struct Groups {
-    places: HashMap<Box<[Distinct]>, usize>,
+    places: DistinctMap<Box<[Value]>, usize>,
     groups: Vec<Group>,
     /// The bytes charged for them.
     bytes: u64,
@@ -24,12 +22,12 @@ pub(super) struct Groups {
 }
 
 struct Group {
-    keys: Box<[Distinct]>,
+    keys: Box<[Value]>,
     accumulators: Box<[Accumulator]>,
 }
 
 impl Group {
-    fn new(aggregation: &Aggregation, keys: Box<[Distinct]>) -> Self {
+    fn new(aggregation: &Aggregation, keys: Box<[Value]>) -> Self {
         let accumulators = aggregation.aggregates.iter();
         let accumulators = accumulators.map(|it| Accumulator::new(it.aggregate, it.distinct));
         Self { keys, accumulators: accumulators.collect() }
@@ -45,7 +43,7 @@ pub(super) fn add(
     context.budget.charge_steps(1)?;
     let mut keys = Vec::with_capacity(aggregation.keys.len());
     for key in &aggregation.keys {
-        keys.push(Distinct(evaluate(&key.expression, row, context)?));
+        keys.push(evaluate(&key.expression, row, context)?);
     }
     let mut values = Vec::with_capacity(aggregation.aggregates.len());
     for it in &aggregation.aggregates {
@@ -82,19 +80,22 @@ impl Groups {
     fn of(
         &mut self,
         aggregation: &Aggregation,
-        keys: Vec<Distinct>,
+        keys: Vec<Value>,
         context: &mut Context<'_>,
     ) -> Result<&mut Group> {
-        context.budget.charge_steps(keys.iter().map(|key| key.0.steps()).sum())?;
-        let at = match self.places.get(keys.as_slice()) {
-            Some(at) => *at,
-            None => {
-                let weight = keys.iter().map(|key| key.0.share_of_bytes()).sum::<u64>();
+        context.budget.charge_steps(steps_of(&keys))?;
+        // Without keys all rows are one group, which needs no hash.
+        let is_only = keys.is_empty() && !self.groups.is_empty();
+        let keys = (!is_only).then(|| Distinct::of(keys.into_boxed_slice()));
+        let at = match keys.map(|keys| self.places.get(&keys).copied().ok_or(keys)) {
+            None => 0,
+            Some(Ok(at)) => at,
+            Some(Err(keys)) => {
+                let weight = keys.values().iter().map(Value::share_of_bytes).sum::<u64>();
                 let accumulators = aggregation.aggregates.len() as u64 * 96;
-                context.budget.charge_bytes(128 + weight + accumulators)?;
-                let keys: Box<[Distinct]> = keys.into();
-                self.places.insert(keys.clone(), self.groups.len());
-                self.groups.push(Group::new(aggregation, keys));
+                context.budget.charge_bytes(136 + weight + accumulators)?;
+                self.groups.push(Group::new(aggregation, keys.values().clone()));
+                self.places.insert(keys, self.groups.len() - 1);
                 self.groups.len() - 1
             }
         };
@@ -119,10 +120,10 @@ pub(super) fn release(
     for group in all {
         context.budget.charge_steps(1)?;
         for (key, value) in aggregation.keys.iter().zip(group.keys) {
-            set(row, key.slot, value.0);
+            set(row, key.slot, value);
         }
         for (it, accumulator) in aggregation.aggregates.iter().zip(group.accumulators) {
-            set(row, it.slot, accumulator.finish()?);
+            set(row, it.slot, accumulator.finish(context.budget)?);
         }
         if next.push(row, context)? == Flow::Stop {
             break;

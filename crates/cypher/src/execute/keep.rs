@@ -1,7 +1,5 @@
 //! The state that operators keep between rows, and operators that do little else.
 
-use std::collections::HashSet;
-
 use super::aggregate::Groups;
 use super::pipeline::{Flow, Next, get, set};
 use super::sort::{Sorted, top_of};
@@ -10,7 +8,7 @@ use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::evaluate::evaluate;
 use crate::ir::{Expression, Slot};
 use crate::plan::{Operator, Pipeline};
-use crate::value::{Distinct, Value};
+use crate::value::{Distinct, DistinctSet, Value};
 
 /// The state of an operator.
 #[derive(Default)]
@@ -33,7 +31,7 @@ pub(super) enum State {
 /// Rows seen so far, and the bytes charged for them.
 #[derive(Default)]
 pub(super) struct SeenRows {
-    rows: HashSet<Box<[Distinct]>>,
+    rows: DistinctSet<Box<[Value]>>,
     bytes: u64,
 }
 
@@ -49,7 +47,7 @@ impl SeenRows {
         let bytes = SEEN_BYTES + sum(Value::share_of_bytes);
         context.budget.charge_steps(1 + sum(Value::steps))?;
         context.budget.charge_bytes(bytes)?;
-        let is_new = self.rows.insert(values.cloned().map(Distinct).collect());
+        let is_new = self.rows.insert(Distinct::of(values.cloned().collect()));
         if is_new {
             self.bytes += bytes;
         } else {
@@ -65,7 +63,7 @@ impl SeenRows {
 }
 
 /// Overhead of a row in the table.
-const SEEN_BYTES: u64 = 48;
+const SEEN_BYTES: u64 = 56;
 
 /// The slots among these that nothing outside of the starting pipeline has set.
 pub(super) fn own_slots(slots: impl Iterator<Item = Slot>, row: &[Value]) -> Vec<Slot> {

@@ -135,12 +135,28 @@ fn release(
     }
 }
 
+/// Number of values that an operator takes from each row, apart from the step of the row itself.
+fn columns(operator: &Operator) -> usize {
+    match operator {
+        Operator::Compute(items) => items.len(),
+        Operator::Aggregate(aggregation) => aggregation.keys.len() + aggregation.aggregates.len(),
+        Operator::Distinct { columns, .. } => columns.len(),
+        Operator::Sort(sort) => sort.keys.len() + sort.keep.len(),
+        Operator::Eager { keep, .. } => keep.len(),
+        _ => 0,
+    }
+}
+
 fn step(
     operator: &Operator,
     row: &mut [Value],
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<Flow> {
+    let columns = columns(operator);
+    if columns >= 8 {
+        context.budget.charge_steps(columns as u64 / 8)?;
+    }
     match operator {
         Operator::Scan(scan) => scan::scan(scan, row, context, next),
         Operator::ScanRelationships(scan) => scan::scan_relationships(scan, row, context, next),

@@ -1,6 +1,6 @@
 //! Produces rows from nodes and relationships.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::pipeline::{Flow, Next, set};
 use crate::context::Context;
@@ -10,8 +10,8 @@ use crate::ir::{Expression, Slot};
 use crate::plan::{
     RelationshipScan, RelationshipSource, Scan, ScanSource, Seek, SoughtValue, StoredCount,
 };
-use crate::value::{Distinct, NodeId, RelationshipId, Value, to_property};
-use wellspring_graph::{Name, NodeScan};
+use crate::value::{Distinct, DistinctSet, NodeId, RelationshipId, Value, to_property};
+use wellspring_graph::{Name, NodeScan, Value as Property};
 
 pub(super) fn scan(
     scan: &Scan,
@@ -96,7 +96,8 @@ fn seek(
     let (label, key) = (context.transaction.name(&seek.label), context.transaction.name(&seek.key));
     match &seek.wanted {
         SoughtValue::One(value) => {
-            let nodes = match to_property(&evaluate(value, row, context)?) {
+            let value = evaluate(value, row, context)?;
+            let nodes = match storable(&value, context)? {
                 // Nothing equals null.
                 Ok(None) => return Ok(Flow::Continue),
                 Ok(Some(value)) => context.transaction.seek_nodes(label, key, &value),
@@ -156,7 +157,8 @@ fn seek_by_all(
         let Some((_, value)) = equal.iter().find(|(it, _)| *it == key) else { return Ok(None) };
         // Nothing equals null, and no property equals a value that cannot be stored; the predicate
         // decides.
-        let Ok(Some(value)) = to_property(&evaluate(value, row, context)?) else { return Ok(None) };
+        let value = evaluate(value, row, context)?;
+        let Ok(Some(value)) = storable(&value, context)? else { return Ok(None) };
         wanted.push((key, value));
     }
     Ok(context.transaction.seek_nodes_by_all(label, &wanted))
@@ -171,15 +173,14 @@ fn any_of(
     let mut nodes = BTreeSet::new();
     let Value::List(items) = list else { return Ok(nodes) };
     let before = context.budget.bytes_left();
-    let mut sought = HashSet::new();
+    let mut sought = DistinctSet::default();
     let mut found = Vec::new();
     for item in items.iter() {
         context.budget.charge_steps(1)?;
         // Nothing equals null, and no property equals a value that cannot be stored.
-        let Ok(Some(value)) = to_property(item) else { continue };
-        context.budget.charge_steps(item.steps())?;
+        let Ok(Some(value)) = storable(item, context)? else { continue };
         context.budget.charge_bytes(SOUGHT_BYTES)?;
-        if !sought.insert(Distinct(item.clone())) {
+        if !sought.insert(Distinct::of([item.clone()])) {
             continue;
         }
         let mut scan = context.transaction.seek_nodes(label, key, &value);
@@ -196,6 +197,12 @@ fn any_of(
     // From here on the consumer pays for the nodes.
     context.budget.return_bytes(before.saturating_sub(context.budget.bytes_left()));
     Ok(nodes)
+}
+
+/// The property to look up, charged by its size; an error in it if it cannot be stored.
+fn storable(value: &Value, context: &mut Context<'_>) -> Result<Result<Option<Property>>> {
+    context.budget.charge_steps(value.steps())?;
+    Ok(to_property(value))
 }
 
 /// Overhead of a looked-up value in its table.
@@ -248,7 +255,8 @@ pub(super) fn scan_relationships(
         RelationshipSource::Seek { kind, key, wanted } => {
             let transaction = &*context.transaction;
             let (kind, key) = (transaction.name(kind), transaction.name(key));
-            match to_property(&evaluate(wanted, row, context)?) {
+            let wanted = evaluate(wanted, row, context)?;
+            match storable(&wanted, context)? {
                 // Nothing equals null.
                 Ok(None) => return Ok(Flow::Continue),
                 Ok(Some(value)) => {

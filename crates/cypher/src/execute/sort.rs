@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use super::keep::{KeptRow, State, amount, copy, forget, restore, weight};
 use super::pipeline::{Flow, Next, clear};
-use crate::context::Context;
+use crate::context::{Context, sorted};
 use crate::error::Result;
 use crate::evaluate::evaluate;
 use crate::ir::Slot;
 use crate::plan::SortOperator;
-use crate::value::{Value, order};
+use crate::value::{Value, order, steps_of};
 
 /// Rows to sort.
 pub(super) struct Sorted {
@@ -64,7 +64,7 @@ pub(super) fn add(
     if let Some(top) = sorted.top
         && sorted.rows.len() >= top.saturating_mul(2).saturating_add(1_000)
     {
-        arrange(sort, &mut sorted.rows);
+        sorted.rows = arrange(sort, std::mem::take(&mut sorted.rows), context)?;
         for dropped in sorted.rows.drain(top..) {
             context.budget.return_bytes(dropped.key_bytes);
             forget(&dropped.kept, context);
@@ -75,14 +75,12 @@ pub(super) fn add(
 
 pub(super) fn release(
     sort: &SortOperator,
-    mut sorted: Sorted,
+    sorted: Sorted,
     row: &mut [Value],
     context: &mut Context<'_>,
     next: &mut Next<'_>,
 ) -> Result<()> {
-    context.budget.charge_steps(sorted.rows.len() as u64)?;
-    arrange(sort, &mut sorted.rows);
-    for values in sorted.rows {
+    for values in arrange(sort, sorted.rows, context)? {
         context.budget.charge_steps(1)?;
         context.budget.return_bytes(values.key_bytes);
         restore(&sort.keep, values.kept, row, context);
@@ -94,13 +92,18 @@ pub(super) fn release(
     Ok(())
 }
 
-fn arrange(sort: &SortOperator, rows: &mut [SortedRow]) {
-    rows.sort_by(|a, b| {
+fn arrange(
+    sort: &SortOperator,
+    rows: Vec<SortedRow>,
+    context: &mut Context<'_>,
+) -> Result<Vec<SortedRow>> {
+    let steps = |row: &SortedRow| row.keys.len() as u64 / 8 + steps_of(&row.keys);
+    sorted(rows, context.budget, steps, |a, b| {
         let pairs = a.keys.iter().zip(&b.keys).zip(&sort.keys);
         let mut orders = pairs.map(|((a, b), key)| {
             let ascending = order(a, b);
             if key.descending { ascending.reverse() } else { ascending }
         });
         orders.find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
-    });
+    })
 }

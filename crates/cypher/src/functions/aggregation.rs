@@ -1,12 +1,11 @@
 //! Aggregations: functions over many rows.
 
 use super::arguments::{number, unfit};
-use crate::context::Budget;
+use crate::context::{Budget, sorted};
 use crate::error::{Detail, Error, ErrorKind, Result};
 use crate::temporal;
-use crate::value::{Distinct, Duration, Value, order};
+use crate::value::{Distinct, DistinctSet, Duration, Value, order};
 use std::cmp::Ordering;
-use std::collections::HashSet;
 
 /// Which aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,14 +63,14 @@ pub fn aggregate(name: &str) -> Option<Aggregate> {
 }
 
 /// Overhead of a seen value in its table.
-const SEEN_BYTES: u64 = 56;
+const SEEN_BYTES: u64 = 64;
 
 /// An aggregation in progress: consumes values row by row and produces one.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     progress: Progress,
     /// The values seen, for `DISTINCT`.
-    seen: Option<HashSet<Distinct>>,
+    seen: Option<DistinctSet<[Value; 1]>>,
 }
 
 #[derive(Debug, Clone)]
@@ -127,7 +126,7 @@ impl Accumulator {
                 }
             }
         };
-        Self { progress, seen: distinct.then(HashSet::new) }
+        Self { progress, seen: distinct.then(DistinctSet::default) }
     }
 
     /// Adds a row, for `count(*)`.
@@ -152,7 +151,7 @@ impl Accumulator {
             let bytes = SEEN_BYTES.saturating_add(value.share_of_outer_bytes());
             budget.charge_steps(value.steps())?;
             budget.charge_bytes(bytes)?;
-            if !seen.insert(Distinct(value.clone())) {
+            if !seen.insert(Distinct::of([value.clone()])) {
                 budget.return_bytes(bytes);
                 return Ok(());
             }
@@ -200,8 +199,8 @@ impl Accumulator {
     /// The result.
     ///
     /// # Errors
-    /// A sum beyond 64 bits.
-    pub fn finish(self) -> Result<Value> {
+    /// A sum beyond 64 bits; an exhausted budget.
+    pub fn finish(self, budget: &mut Budget) -> Result<Value> {
         Ok(match self.progress {
             Progress::Count(count) => Value::Integer(count),
             Progress::Sum(sum) => sum.value()?,
@@ -214,7 +213,7 @@ impl Accumulator {
                 Value::Float(if freedom > 0.0 { (squares / freedom).sqrt() } else { 0.0 })
             }
             Progress::Percentile { values, fraction, continuous } => {
-                percentile(values, fraction.unwrap_or(0.0), continuous)
+                percentile(values, fraction.unwrap_or(0.0), continuous, budget)?
             }
         })
     }
@@ -282,12 +281,17 @@ fn checked_fraction(fraction: &Value) -> Result<f64> {
 }
 
 /// The value at a fraction of the sorted values; null if there are none.
-fn percentile(mut values: Vec<Value>, fraction: f64, continuous: bool) -> Value {
-    values.sort_by(order);
-    let Some(last) = values.len().checked_sub(1) else { return Value::Null };
+fn percentile(
+    values: Vec<Value>,
+    fraction: f64,
+    continuous: bool,
+    budget: &mut Budget,
+) -> Result<Value> {
+    let mut values = sorted(values, budget, |value| value.steps(), order)?;
+    let Some(last) = values.len().checked_sub(1) else { return Ok(Value::Null) };
     if !continuous {
         let place = (fraction * values.len() as f64).ceil() as usize;
-        return values.swap_remove(place.saturating_sub(1).min(last));
+        return Ok(values.swap_remove(place.saturating_sub(1).min(last)));
     }
     let place = fraction * last as f64;
     let (below, above) = (place.floor() as usize, place.ceil() as usize);
@@ -297,5 +301,5 @@ fn percentile(mut values: Vec<Value>, fraction: f64, continuous: bool) -> Value 
         _ => f64::NAN,
     };
     let (low, high) = (float(below.min(last)), float(above.min(last)));
-    Value::Float(low + (high - low) * (place - below as f64))
+    Ok(Value::Float(low + (high - low) * (place - below as f64)))
 }

@@ -1,8 +1,62 @@
 //! Typed access to arguments.
 
+use crate::context::Budget;
 use crate::error::{Detail, Error, Result};
 use crate::value::Value;
 use std::sync::Arc;
+
+/// Arguments whose size is not charged: they show only what is known in constant time.
+#[derive(Clone, Copy)]
+pub(super) struct Outlines<'a>(&'a [Value]);
+
+impl<'a> Outlines<'a> {
+    /// The outlines of these arguments.
+    pub(super) fn of(arguments: &'a [Value]) -> Self {
+        Self(arguments)
+    }
+
+    /// Whether the first argument is null.
+    pub(super) fn is_null(self) -> bool {
+        at(self.0, 0).is_null()
+    }
+
+    /// The first argument that is not null; null if all are.
+    pub(super) fn first_known(self) -> Value {
+        self.0.iter().find(|argument| !argument.is_null()).cloned().unwrap_or_default()
+    }
+
+    /// The first element of a list; null if it is empty.
+    pub(super) fn first_element(self, function: &str) -> Result<Value> {
+        Ok(list(function, at(self.0, 0))?.first().cloned().unwrap_or_default())
+    }
+
+    /// The last element of a list; null if it is empty.
+    pub(super) fn last_element(self, function: &str) -> Result<Value> {
+        Ok(list(function, at(self.0, 0))?.last().cloned().unwrap_or_default())
+    }
+
+    /// The number of elements of a list, or of characters of a string, which counting charges.
+    pub(super) fn size(self, function: &str, budget: &mut Budget) -> Result<usize> {
+        match at(self.0, 0) {
+            Value::List(items) => Ok(items.len()),
+            characters @ Value::String(text) => {
+                budget.charge_steps(characters.steps())?;
+                Ok(text.chars().count())
+            }
+            other => Err(unfit(function, other, "a List or a String")),
+        }
+    }
+
+    /// Whether a list, a map or a string is empty.
+    pub(super) fn is_empty(self, function: &str) -> Result<bool> {
+        match at(self.0, 0) {
+            Value::List(items) => Ok(items.is_empty()),
+            Value::String(text) => Ok(text.is_empty()),
+            Value::Map(entries) => Ok(entries.is_empty()),
+            other => Err(unfit(function, other, "a List, a Map or a String")),
+        }
+    }
+}
 
 /// The argument at an index; null if it is missing.
 pub(super) fn at(arguments: &[Value], index: usize) -> &Value {

@@ -1,13 +1,24 @@
 //! The catalogue of functions.
 
+use super::arguments::Outlines;
 use crate::context::Context;
 use crate::error::Result;
-use crate::value::Value;
+use crate::value::{Value, steps_of};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Computes a function from its arguments, whose number is valid.
+/// Computes a function from its arguments, whose number is valid and whose size is charged.
 pub(super) type Computation = fn(&[Value], &mut Context<'_>) -> Result<Value>;
+
+/// How a function is computed. Only [`Function::call`] does that, so no function sees more of an
+/// argument than has been charged.
+#[derive(Clone, Copy)]
+pub(super) enum Computed {
+    /// From whole arguments.
+    Whole(Computation),
+    /// In constant time, from the outlines of arguments of any size.
+    Outlined(fn(Outlines<'_>, &mut Context<'_>) -> Result<Value>),
+}
 
 /// How a function treats null arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +41,7 @@ pub struct Function {
     /// not.
     pub repeatable: bool,
     nulls: Nulls,
-    compute: Computation,
+    pub(super) computed: Computed,
 }
 
 impl Function {
@@ -41,7 +52,19 @@ impl Function {
         most: usize,
         compute: Computation,
     ) -> Self {
-        Self { name, least, most, repeatable: true, nulls: Nulls::Propagated, compute }
+        let computed = Computed::Whole(compute);
+        Self { name, least, most, repeatable: true, nulls: Nulls::Propagated, computed }
+    }
+
+    /// The same for a function that takes constant time.
+    pub(super) const fn outlined(
+        name: &'static str,
+        least: usize,
+        most: usize,
+        compute: fn(Outlines<'_>, &mut Context<'_>) -> Result<Value>,
+    ) -> Self {
+        let computed = Computed::Outlined(compute);
+        Self { name, least, most, repeatable: true, nulls: Nulls::Propagated, computed }
     }
 
     /// The same function, handling nulls itself.
@@ -56,22 +79,28 @@ impl Function {
         self
     }
 
-    /// Calls the function with a valid number of arguments.
+    /// Calls the function with a valid number of arguments, and charges their size before.
     ///
     /// # Errors
-    /// Arguments of types or sizes that it does not accept.
+    /// Arguments of types or sizes that it does not accept; an exhausted budget.
     pub fn call(&self, arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
         if self.nulls == Nulls::Propagated && arguments.iter().any(Value::is_null) {
             return Ok(Value::Null);
         }
         let before = context.budget.bytes_left();
-        let value = (self.compute)(arguments, context)?;
+        let value = match self.computed {
+            Computed::Whole(compute) => {
+                context.budget.charge_steps(steps_of(arguments))?;
+                compute(arguments, context)?
+            }
+            Computed::Outlined(compute) => compute(Outlines::of(arguments), context)?,
+        };
         let charged = before.saturating_sub(context.budget.bytes_left());
         // Many functions charge for their result before they create it; the others are charged
         // here.
         let uncharged = value.share_of_outer_bytes().saturating_sub(charged);
         if uncharged > 0 {
-            context.budget.charge_steps(uncharged / 256)?;
+            context.budget.charge_steps(uncharged / 64)?;
             context.budget.charge_bytes(uncharged)?;
         }
         Ok(value)

@@ -2,6 +2,7 @@
 
 use super::arguments::{at, list, unfit};
 use super::catalogue::Function;
+use crate::context::Budget;
 use crate::context::Context;
 use crate::error::Result;
 use crate::temporal;
@@ -24,8 +25,8 @@ pub(super) static TABLE: &[Function] = &[
     Function::new("toString", 1, 1, |arguments, _| strict(arguments, "toString", to_string)),
     Function::new("toStringOrNull", 1, 1, |arguments, _| lenient(arguments, to_string)),
     Function::new("toStringList", 1, 1, |arguments, context| each(arguments, context, to_string)),
-    Function::new("valueType", 1, 1, |arguments, _| {
-        Ok(Value::string(value_type(at(arguments, 0))))
+    Function::new("valueType", 1, 1, |arguments, context| {
+        value_type(at(arguments, 0), context.budget).map(Value::string)
     })
     .regarding_nulls(),
 ];
@@ -42,7 +43,16 @@ fn lenient(arguments: &[Value], conversion: Conversion) -> Result<Value> {
 fn each(arguments: &[Value], context: &mut Context<'_>, conversion: Conversion) -> Result<Value> {
     let items = list("to…List", at(arguments, 0))?;
     super::lists::charge(context, items.len())?;
-    Ok(Value::list(items.iter().map(|item| conversion(item).unwrap_or_default()).collect()))
+    let converted = items.iter().map(|item| {
+        let converted = conversion(item).unwrap_or_default();
+        let bytes = converted.share_of_outer_bytes();
+        if bytes > 0 {
+            context.budget.charge_steps(1)?;
+            context.budget.charge_bytes(bytes)?;
+        }
+        Ok(converted)
+    });
+    converted.collect::<Result<_>>().map(Value::list)
 }
 
 fn to_boolean(value: &Value) -> Option<Value> {
@@ -108,17 +118,23 @@ fn to_string(value: &Value) -> Option<Value> {
     }
 }
 
-/// The name of a value's type in Cypher 5.
-fn value_type(value: &Value) -> String {
+/// The name of a value's type in Cypher 5. Charges for each element: the names of nested lists are
+/// long.
+fn value_type(value: &Value, budget: &mut Budget) -> Result<String> {
     let name = match value {
-        Value::Null => return "NULL".to_owned(),
+        Value::Null => return Ok("NULL".to_owned()),
         Value::List(items) => {
-            let inner: BTreeSet<String> = items.iter().map(value_type).collect();
+            let mut inner = BTreeSet::new();
+            for item in items.iter() {
+                let name = value_type(item, budget)?;
+                budget.charge_steps(1 + name.len() as u64 / 64)?;
+                inner.insert(name);
+            }
             let inner: Vec<String> = inner.into_iter().collect();
-            return match inner.as_slice() {
+            return Ok(match inner.as_slice() {
                 [] => "LIST<NOTHING> NOT NULL".to_owned(),
                 types => format!("LIST<{}> NOT NULL", types.join(" | ")),
-            };
+            });
         }
         Value::Boolean(_) => "BOOLEAN",
         Value::Integer(_) => "INTEGER",
@@ -137,5 +153,5 @@ fn value_type(value: &Value) -> String {
         Value::Point(_) => "POINT",
         Value::Bytes(_) => "BYTEARRAY",
     };
-    format!("{name} NOT NULL")
+    Ok(format!("{name} NOT NULL"))
 }

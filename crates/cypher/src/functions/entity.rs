@@ -63,7 +63,7 @@ pub(super) static TABLE: &[Function] = &[
         Value::Path(path) => Ok(Value::Integer(path.length() as i64)),
         other => Err(unfit("length", other, "a Path")),
     }),
-    Function::new("exists", 1, 1, |arguments, _| Ok(Value::Boolean(!at(arguments, 0).is_null())))
+    Function::outlined("exists", 1, 1, |outlines, _| Ok(Value::Boolean(!outlines.is_null())))
         .regarding_nulls(),
 ];
 
@@ -96,6 +96,7 @@ pub fn properties(subject: &Value, context: &mut Context<'_>) -> Result<Vec<(Arc
         Value::Node(id) => context.transaction.node_properties(*id)?,
         Value::Relationship(id) => context.transaction.relationship_properties(*id)?,
         Value::Map(entries) => {
+            context.budget.charge_steps(subject.steps())?;
             let copied = entries.iter().map(|(key, value)| (key.clone(), value.clone()));
             return Ok(copied.collect());
         }

@@ -7,44 +7,34 @@ use crate::error::{Detail, Error, Result};
 use crate::value::{Value, equals};
 
 pub(super) static TABLE: &[Function] = &[
-    Function::new("coalesce", 1, usize::MAX, |arguments, _| {
-        Ok(arguments.iter().find(|argument| !argument.is_null()).cloned().unwrap_or_default())
-    })
-    .regarding_nulls(),
+    Function::outlined("coalesce", 1, usize::MAX, |outlines, _| Ok(outlines.first_known()))
+        .regarding_nulls(),
     Function::new("nullIf", 2, 2, |arguments, _| {
         let first = at(arguments, 0);
         Ok(if equals(first, at(arguments, 1)) == Some(true) { Value::Null } else { first.clone() })
     })
     .regarding_nulls(),
-    Function::new("head", 1, 1, |arguments, _| {
-        Ok(list("head", at(arguments, 0))?.first().cloned().unwrap_or_default())
-    }),
-    Function::new("last", 1, 1, |arguments, _| {
-        Ok(list("last", at(arguments, 0))?.last().cloned().unwrap_or_default())
-    }),
+    Function::outlined("head", 1, 1, |outlines, _| outlines.first_element("head")),
+    Function::outlined("last", 1, 1, |outlines, _| outlines.last_element("last")),
     Function::new("tail", 1, 1, |arguments, context| {
         let items = list("tail", at(arguments, 0))?;
         charge(context, items.len())?;
         Ok(Value::list(items.get(1..).unwrap_or_default().to_vec()))
     }),
     Function::new("range", 2, 3, range),
-    Function::new("reverse", 1, 1, |arguments, context| {
-        context.budget.charge_steps(at(arguments, 0).bytes() / 16)?;
-        match at(arguments, 0) {
-            Value::List(items) => {
-                charge(context, items.len())?;
-                Ok(Value::list(items.iter().rev().cloned().collect()))
-            }
-            Value::String(text) => Ok(Value::string(text.chars().rev().collect::<String>())),
-            other => Err(unfit("reverse", other, "a List or a String")),
+    Function::new("reverse", 1, 1, |arguments, context| match at(arguments, 0) {
+        Value::List(items) => {
+            charge(context, items.len())?;
+            Ok(Value::list(items.iter().rev().cloned().collect()))
         }
+        Value::String(text) => Ok(Value::string(text.chars().rev().collect::<String>())),
+        other => Err(unfit("reverse", other, "a List or a String")),
     }),
-    Function::new("size", 1, 1, |arguments, context| size(at(arguments, 0), context)),
-    Function::new("isEmpty", 1, 1, |arguments, _| match at(arguments, 0) {
-        Value::List(items) => Ok(Value::Boolean(items.is_empty())),
-        Value::String(text) => Ok(Value::Boolean(text.is_empty())),
-        Value::Map(entries) => Ok(Value::Boolean(entries.is_empty())),
-        other => Err(unfit("isEmpty", other, "a List, a Map or a String")),
+    Function::outlined("size", 1, 1, |outlines, context| {
+        Ok(Value::Integer(outlines.size("size", context.budget)? as i64))
+    }),
+    Function::outlined("isEmpty", 1, 1, |outlines, _| {
+        outlines.is_empty("isEmpty").map(Value::Boolean)
     }),
 ];
 
@@ -52,18 +42,6 @@ pub(super) static TABLE: &[Function] = &[
 pub(super) fn charge(context: &mut Context<'_>, length: usize) -> Result<()> {
     context.budget.charge_steps(length as u64 / 8)?;
     context.budget.charge_bytes((length as u64).saturating_mul(size_of::<Value>() as u64))
-}
-
-fn size(value: &Value, context: &mut Context<'_>) -> Result<Value> {
-    let length = match value {
-        Value::List(items) => items.len(),
-        Value::String(text) => {
-            context.budget.charge_steps(text.len() as u64 / 64)?;
-            text.chars().count()
-        }
-        other => return Err(unfit("size", other, "a List or a String")),
-    };
-    Ok(Value::Integer(length as i64))
 }
 
 /// Exceeds every budget: this many numbers fit into no memory.

@@ -97,7 +97,8 @@ fn rounded(arguments: &[Value]) -> Result<Value> {
         "HALF_DOWN" => (scaled.abs() - 0.5).ceil().copysign(scaled),
         "HALF_EVEN" => scaled.round_ties_even(),
         _ => {
-            let message = format!("round() has no mode {mode}.");
+            let shown: String = mode.chars().take(20).collect();
+            let message = format!("round() has no mode {shown}.");
             return Err(Error::argument(Detail::InvalidArgumentValue, message));
         }
     };

@@ -1,16 +1,16 @@
 //! Whatever arguments a function gets, it returns a value or an error.
 
+use super::catalogue::Computed;
 use super::{Accumulator, Aggregate, functions, lookup};
 use crate::context::{Budget, Context, Names, NoSubqueries, Parameters, Patterns, StatementTime};
 use crate::temporal;
 use crate::value::{
-    CoordinateSystem, Date, DateTime, Duration, LocalDateTime, LocalTime, NodeId, Path, Point,
-    RelationshipId, Time, Value, compare, equals, equivalent, hash, order,
+    CoordinateSystem, Date, DateTime, Distinct, Duration, LocalDateTime, LocalTime, NodeId, Path,
+    Point, RelationshipId, Time, Value, compare, equals, equivalent, order, steps_of,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::cmp::Ordering;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use wellspring_graph::{Graph, Transaction};
 use wellspring_types::random::SplitMix64;
@@ -146,12 +146,6 @@ fn with_context<R>(use_it: impl FnOnce(&mut Context<'_>) -> R) -> R {
     use_it(&mut context)
 }
 
-fn hash_of(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hash(value, &mut hasher);
-    hasher.finish()
-}
-
 #[test]
 fn functions_are_found_in_whatever_case_and_each_once() {
     assert!(lookup("TOUPPER").is_some_and(|function| function.name == "toUpper"));
@@ -174,6 +168,107 @@ fn every_function_is_in_the_guide() {
         let listed = is_named(function.name)
             || parts.is_some_and(|(kind, part)| is_named(kind) && is_named(&format!(".{part}")));
         assert!(listed, "{} is not in docs/cypher.md", function.name);
+    }
+}
+
+/// Values whose traversal takes a while.
+fn large_values() -> Vec<Value> {
+    let texts = |text: &str| Value::string(text.repeat(200_000 / text.len()));
+    let numbers: Vec<Value> = (0..10_000).map(Value::Integer).collect();
+    let entries = (0..2_000_i64).map(|number| (number.to_string().into(), Value::from(number)));
+    let nested = (0..200).fold(Value::list(numbers.clone()), |value, _| Value::list(vec![value]));
+    vec![
+        texts("1"),
+        texts("ab "),
+        texts("ä"),
+        Value::list(numbers.clone()),
+        Value::list(numbers.iter().map(|_| Value::from("P1D")).collect()),
+        nested,
+        Value::map(entries),
+        Value::Bytes(vec![0; 200_000].into()),
+    ]
+}
+
+#[test]
+fn every_function_charges_the_size_of_its_arguments() {
+    // These take constant time, whatever their arguments; `size` of a string charges by itself.
+    let outlined: Vec<&str> = functions()
+        .filter(|function| matches!(function.computed, Computed::Outlined(_)))
+        .map(|function| function.name)
+        .collect();
+    assert_eq!(outlined, ["exists", "coalesce", "head", "last", "size", "isEmpty"]);
+    for function in functions().filter(|function| !outlined.contains(&function.name)) {
+        for count in function.least.max(1)..=function.most.min(3) {
+            for (large, at) in
+                large_values().iter().flat_map(|it| (0..count).map(move |at| (it, at)))
+            {
+                let mut arguments = vec![Value::from("day"); count];
+                arguments[at] = large.clone();
+                let steps = steps_of(&arguments);
+                let charged = with_context(|context| {
+                    *context.budget = Budget::unlimited();
+                    _ = function.call(&arguments, context);
+                    u64::MAX - context.budget.steps_left()
+                });
+                assert!(charged >= steps && steps >= 2_000, "{}: {charged}", function.name);
+                let refused = with_context(|context| {
+                    *context.budget = Budget::new(steps - 1, u64::MAX, || None);
+                    function.call(&arguments, context).map_err(|error| error.kind)
+                });
+                assert!(
+                    matches!(refused, Err(crate::error::ErrorKind::ResourceExhausted)),
+                    "{}: {refused:?}",
+                    function.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_depends_on_two_sizes_takes_the_time_of_their_sum() {
+    let call = |name: &str, arguments: &[Value]| {
+        with_context(|context| {
+            *context.budget = Budget::new(1 << 22, 64 << 20, || None);
+            lookup(name).expect("a function").call(arguments, context).expect("within the budget")
+        })
+    };
+    let text = |text: &str, times: usize| Value::string(text.repeat(times));
+    let unwanted = Value::string(format!("{}b", "a".repeat(2_000_000)));
+    let trimmed = call("btrim", &[text("b", 2_000_000), unwanted.clone()]);
+    assert!(equivalent(&trimmed, &Value::from("")));
+    assert!(equivalent(&call("ltrim", &[text("cb", 2), unwanted.clone()]), &Value::from("cbcb")));
+    let parts = call("split", &[text("a", 4_000_000), unwanted.clone()]);
+    assert!(equivalent(&parts, &Value::list(vec![text("a", 4_000_000)])));
+    let several: Vec<Value> = (0..200).map(|n| text("a", 500 + n)).collect();
+    let parts = call("split", &[text("a", 499), Value::list(several.clone())]);
+    assert!(equivalent(&parts, &Value::list(vec![text("a", 499)])));
+    let replaced = call("replace", &[text("a", 4_000_000), unwanted, Value::from("")]);
+    assert!(equivalent(&replaced, &text("a", 4_000_000)));
+}
+
+#[test]
+fn the_first_of_several_delimiters_splits() {
+    let split = |text: &str, delimiters: &[&str]| {
+        let delimiters = delimiters.iter().map(|it| Value::from(*it)).collect();
+        with_context(|context| {
+            lookup("split")
+                .expect("a function")
+                .call(&[Value::from(text), Value::list(delimiters)], context)
+                .expect("parts")
+        })
+    };
+    let parts = |parts: &[&str]| Value::list(parts.iter().map(|it| Value::from(*it)).collect());
+    for (text, delimiters, expected) in [
+        ("xaby", &["a", "ab"][..], &["x", "by"][..]),
+        ("xaby", &["ab", "a"], &["x", "y"]),
+        ("aa", &["a"], &["", "", ""]),
+        ("äöä", &["ö", "x"], &["ä", "ä"]),
+        ("", &["a", "b"], &[""]),
+        ("ab", &["a", ""], &["a", "b"]),
+        ("ab", &[], &["ab"]),
+    ] {
+        assert!(equivalent(&split(text, delimiters), &parts(expected)), "{text} {delimiters:?}");
     }
 }
 
@@ -214,7 +309,7 @@ proptest! {
             let mut budget = Budget::unlimited();
             let added = values.iter().try_for_each(|value| accumulator.add(value.clone(), &fraction, &mut budget));
             if added.is_ok() {
-                _ = accumulator.finish();
+                _ = accumulator.finish(&mut budget);
             }
         }
     }
@@ -249,9 +344,7 @@ proptest! {
         if order(&a, &b).is_le() && order(&b, &c).is_le() {
             prop_assert!(order(&a, &c).is_le());
         }
-        if equivalent(&a, &b) {
-            prop_assert_eq!(hash_of(&a), hash_of(&b));
-        }
+        prop_assert_eq!(Distinct::of([a.clone()]) == Distinct::of([b.clone()]), equivalent(&a, &b));
         if equals(&a, &b) == Some(true) {
             prop_assert!(equivalent(&a, &b));
         }

@@ -5,6 +5,7 @@ use super::catalogue::Function;
 use crate::context::Context;
 use crate::error::{Detail, Error, Result};
 use crate::value::Value;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 pub(super) static TABLE: &[Function] = &[
     Function::new("btrim", 1, 2, |arguments, context| {
@@ -54,10 +55,9 @@ pub(super) static TABLE: &[Function] = &[
     .unrepeatable(),
 ];
 
-/// A string, charged as one that is scanned and copied.
+/// A string, charged as one that is copied.
 fn charged<'a>(function: &str, value: &'a Value, context: &mut Context<'_>) -> Result<&'a str> {
     let text = text(function, value)?;
-    context.budget.charge_steps(text.len() as u64 / 32)?;
     context.budget.charge_bytes(text.len() as u64)?;
     Ok(text)
 }
@@ -93,10 +93,11 @@ fn trim(
 ) -> Result<Value> {
     let mut rest = charged(function, at(arguments, 0), context)?;
     let unwanted = arguments.get(1).map(|characters| text(function, characters)).transpose()?;
-    let is_unwanted = |character: char| match unwanted {
-        Some(characters) => characters.contains(character),
-        None => character.is_whitespace(),
+    let unwanted = match unwanted {
+        Some(characters) => CharacterSet::of(characters, context)?,
+        None => CharacterSet::Blanks,
     };
+    let is_unwanted = |character: char| unwanted.contains(character);
     if at_start {
         rest = rest.trim_start_matches(is_unwanted);
     }
@@ -104,6 +105,49 @@ fn trim(
         rest = rest.trim_end_matches(is_unwanted);
     }
     Ok(Value::string(rest))
+}
+
+/// A set of characters, whose look-up takes constant time.
+enum CharacterSet<'a> {
+    /// Blanks.
+    Blanks,
+    /// The characters of a short text.
+    Few(&'a str),
+    /// A bit for each character there is.
+    Many(Box<[u64]>),
+}
+
+impl<'a> CharacterSet<'a> {
+    /// Length up to which a text is searched, in bytes.
+    const FEW_BYTES: usize = 32;
+    /// Number of words of bits for all characters.
+    const WORDS: usize = (char::MAX as usize + 1) / 64;
+
+    fn of(text: &'a str, context: &mut Context<'_>) -> Result<Self> {
+        if text.len() <= Self::FEW_BYTES {
+            return Ok(Self::Few(text));
+        }
+        context.budget.charge_steps(Self::WORDS as u64 / 64)?;
+        context.budget.charge_bytes(Self::WORDS as u64 * 8)?;
+        let mut words = vec![0; Self::WORDS];
+        for character in text.chars() {
+            if let Some(word) = words.get_mut(character as usize / 64) {
+                *word |= 1 << (character as usize % 64);
+            }
+        }
+        Ok(Self::Many(words.into()))
+    }
+
+    fn contains(&self, character: char) -> bool {
+        match self {
+            Self::Blanks => character.is_whitespace(),
+            Self::Few(text) => text.contains(character),
+            Self::Many(words) => {
+                let word = words.get(character as usize / 64);
+                word.is_some_and(|word| word >> (character as usize % 64) & 1 == 1)
+            }
+        }
+    }
 }
 
 fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
@@ -114,6 +158,11 @@ fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
     context.budget.charge_bytes(places.saturating_mul(new.len() as u64))?;
     Ok(Value::string(original.replace(&**old, new)))
 }
+
+/// Memory of an automaton's state while it is built: one for each byte of the delimiters.
+const STATE_BYTES: u64 = 64;
+/// Memory of a part apart from its characters.
+const PART_BYTES: u64 = 40;
 
 /// `split(text, delimiter)`, or at any of a list of delimiters. An empty delimiter splits between
 /// all characters.
@@ -134,24 +183,45 @@ fn split(arguments: &[Value], context: &mut Context<'_>) -> Result<Value> {
             original.chars().map(|character| Value::string(character.encode_utf8(&mut buffer)));
         return Ok(Value::list(characters.collect()));
     }
-    let mut parts = Vec::new();
-    let mut start = 0;
-    let mut place = 0;
-    // At each position the first matching delimiter of the list splits.
-    context
-        .budget
-        .charge_steps((original.len() as u64).saturating_mul(delimiters.len() as u64) / 16)?;
-    while let Some(rest) = original.get(place..).filter(|rest| !rest.is_empty()) {
-        match delimiters.iter().find(|delimiter| rest.starts_with(**delimiter)) {
-            Some(delimiter) => {
-                parts.push(Value::string(original.get(start..place).unwrap_or_default()));
-                place += delimiter.len();
-                start = place;
-            }
-            None => place += rest.chars().next().map_or(1, char::len_utf8),
+    // One pass, whatever the number and the lengths of the delimiters. At each position the first
+    // matching delimiter of the list splits.
+    let automaton = match delimiters.as_slice() {
+        [_] => None,
+        several => {
+            let bytes = several.iter().map(|delimiter| delimiter.len() as u64).sum::<u64>();
+            context.budget.charge_steps(bytes)?;
+            context.budget.charge_bytes(bytes.saturating_mul(STATE_BYTES))?;
+            let automaton = AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .match_kind(MatchKind::LeftmostFirst)
+                .build(several);
+            let too_many = |_| Error::argument(Detail::LimitExceeded, "Too many delimiters.");
+            Some(automaton.map_err(too_many)?)
+        }
+    };
+    let mut cut = |places: &mut dyn Iterator<Item = (usize, usize)>| {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        let mut push = |part: &str| -> Result<()> {
+            context.budget.charge_steps(1)?;
+            context.budget.charge_bytes(PART_BYTES)?;
+            parts.push(Value::string(part));
+            Ok(())
+        };
+        for (at, end) in places {
+            push(original.get(start..at).unwrap_or_default())?;
+            start = end;
+        }
+        push(original.get(start..).unwrap_or_default())?;
+        Ok(Value::list(parts))
+    };
+    match automaton {
+        None => {
+            let places = original.match_indices(delimiters.first().copied().unwrap_or_default());
+            cut(&mut places.map(|(at, delimiter)| (at, at + delimiter.len())))
+        }
+        Some(automaton) => {
+            let places = automaton.find_iter(original);
+            cut(&mut places.map(|found| (found.start(), found.end())))
         }
     }
-    parts.push(Value::string(original.get(start..).unwrap_or_default()));
-    super::lists::charge(context, parts.len())?;
-    Ok(Value::list(parts))
 }

@@ -3,7 +3,8 @@
 use super::scan::{Token, TokenKind};
 use crate::error::{Detail, Error, ErrorKind, Result};
 
-/// Maximum nesting of brackets.
+/// Maximum nesting of brackets, and of signs before a value: the parser takes the square of their
+/// number.
 const MOST_BRACKETS: usize = 200;
 
 /// Maximum nesting of operators and the brackets around them.
@@ -48,7 +49,15 @@ pub(super) fn check(text: &str, tokens: &[Token]) -> Result<usize, (Error, usize
     // For each open bracket, the number of operators before it on its level.
     let mut open: Vec<usize> = Vec::new();
     let (mut outside, mut level, mut deepest) = (0_usize, 0_usize, 0_usize);
+    let mut prefixes = 0_usize;
     for token in tokens {
+        let is_prefix =
+            matches!(token.kind, TokenKind::Symbol(b'+' | b'-')) || token.is_word(text, "NOT");
+        prefixes = if is_prefix { prefixes + 1 } else { 0 };
+        if prefixes > MOST_BRACKETS {
+            let message = format!("More than {MOST_BRACKETS} signs before one value.");
+            return Err((too_much(message), token.span.start));
+        }
         match token.kind {
             TokenKind::Symbol(b'(' | b'[' | b'{') => {
                 level += 1;
@@ -96,7 +105,11 @@ mod tests {
         assert!(depth(&format!("RETURN {}1{}", "(".repeat(199), ")".repeat(199))).is_ok());
         assert!(depth(&format!("RETURN {}1{}", "[".repeat(100_000), "]".repeat(100_000))).is_err());
         assert!(depth(&format!("RETURN 1{}", "+1".repeat(5_001))).is_err());
-        assert!(depth(&format!("RETURN {}1", "NOT ".repeat(5_001))).is_err());
+        for prefix in ["NOT ", "-", "+", "- NOT +"] {
+            let signs = |count: usize| format!("RETURN {}1", prefix.repeat(count));
+            assert!(depth(&signs(201)).is_err(), "{prefix}");
+            assert!(depth(&signs(66)).is_ok(), "{prefix}");
+        }
         assert!(depth(&format!("RETURN x{}", "[0]".repeat(5_001))).is_err());
         assert!(depth(&format!("RETURN x{}", "[1+1+1+1+1+1".repeat(200))).unwrap() < 2_000);
         assert!(depth(&format!("RETURN [{}]", "-1,".repeat(50_000))).unwrap() < 10);

@@ -93,6 +93,11 @@ pub(crate) fn parse(text: &str, procedures: &dyn Procedures) -> Result<ParsedSta
     Ok(ParsedStatement { statement, parameters, deep: depth > SHALLOW })
 }
 
+/// Number of words and signs of a text, on which the parser's time depends.
+pub fn count_tokens(text: &str) -> usize {
+    scan::tokens(text).len()
+}
+
 /// A text for the parser, mapped to the text as written.
 pub(super) struct Source<'t> {
     /// The text for the parser.

@@ -101,14 +101,32 @@ fn number_order(order: Option<Ordering>) -> Standing {
 
 /// By the first elements that differ; a prefix of a list is less than the list.
 fn compare_lists(left: &[Value], right: &[Value]) -> Standing {
-    for (a, b) in left.iter().zip(right) {
-        match equals(a, b) {
-            Some(true) => {}
-            Some(false) => return compare(a, b),
-            None => return Standing::Unknown,
+    related_lists(left, right).1
+}
+
+/// Whether two values are equal, and their relation, in one traversal of nested lists.
+fn related(left: &Value, right: &Value) -> (Option<bool>, Standing) {
+    match (left, right) {
+        (Value::List(a), Value::List(b)) => related_lists(a, b),
+        _ => (equals(left, right), compare(left, right)),
+    }
+}
+
+fn related_lists(left: &[Value], right: &[Value]) -> (Option<bool>, Standing) {
+    let have_one_length = left.len() == right.len();
+    let mut pairs = left.iter().zip(right);
+    while let Some((a, b)) = pairs.next() {
+        match related(a, b) {
+            (Some(true), _) => {}
+            (Some(false), standing) => return (Some(false), standing),
+            // Unknown, unless a later pair or the lengths tell that the lists differ.
+            (None, _) => {
+                let differ = !have_one_length || all_equal(pairs) == Some(false);
+                return (if differ { Some(false) } else { None }, Standing::Unknown);
+            }
         }
     }
-    Standing::Ordered(left.len().cmp(&right.len()))
+    (Some(have_one_length), Standing::Ordered(left.len().cmp(&right.len())))
 }
 
 /// Exact even where a 64-bit float cannot represent the integer. `None` if the float is NaN.
@@ -133,6 +151,8 @@ pub(super) fn cmp_integer_float(integer: i64, float: f64) -> Option<Ordering> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     fn list(items: &[Value]) -> Value {
         Value::list(items.to_vec())
@@ -159,6 +179,34 @@ mod tests {
         assert_eq!(cmp_integer_float(large - 1, f64::NEG_INFINITY), Some(Ordering::Greater));
         assert_eq!(cmp_integer_float(-3, -3.5), Some(Ordering::Greater));
         assert_eq!(cmp_integer_float(i64::MIN, i64::MIN as f64), Some(Ordering::Equal));
+    }
+
+    /// The definition that `compare` follows; it traverses nested lists once for each level.
+    fn by_levels(left: &Value, right: &Value) -> Standing {
+        let (Value::List(a), Value::List(b)) = (left, right) else { return compare(left, right) };
+        for (a, b) in a.iter().zip(b.iter()) {
+            match equals(a, b) {
+                Some(true) => {}
+                Some(false) => return by_levels(a, b),
+                None => return Standing::Unknown,
+            }
+        }
+        Standing::Ordered(a.len().cmp(&b.len()))
+    }
+
+    fn nested() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), Just(Value::from(1)), Just(Value::from("a"))];
+        leaf.prop_recursive(3, 12, 3, |inner| vec(inner, 0..3).prop_map(Value::list))
+    }
+
+    proptest! {
+        #[test]
+        fn nested_lists_are_compared_in_one_traversal(a in nested(), b in nested()) {
+            prop_assert_eq!(compare(&a, &b), by_levels(&a, &b));
+            if let (Value::List(a), Value::List(b)) = (&a, &b) {
+                prop_assert_eq!(related_lists(a, b).0, equal_lists(a, b));
+            }
+        }
     }
 
     #[test]

@@ -2,33 +2,81 @@
 
 use super::{Value, order};
 use std::cmp::Ordering;
-use std::hash::{Hash, Hasher};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::sync::LazyLock;
 
 /// Whether DISTINCT and grouping treat two values as equal.
 pub fn equivalent(left: &Value, right: &Value) -> bool {
     order(left, right) == Ordering::Equal
 }
 
-/// A value as the key of a hash table, compared by equivalence.
+/// Values as the key of a hash table, compared by equivalence. They are hashed once: a table that
+/// grows does not traverse its keys again.
 #[derive(Debug, Clone)]
-pub struct Distinct(pub Value);
+pub struct Distinct<V> {
+    hash: u64,
+    values: V,
+}
 
-impl PartialEq for Distinct {
-    fn eq(&self, other: &Self) -> bool {
-        equivalent(&self.0, &other.0)
+/// A set of such keys.
+pub type DistinctSet<V> = HashSet<Distinct<V>, BuildHasherDefault<KnownHash>>;
+
+/// A map with such keys.
+pub type DistinctMap<V, T> = HashMap<Distinct<V>, T, BuildHasherDefault<KnownHash>>;
+
+/// The key of all hashes, which no client knows.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl<V: AsRef<[Value]>> Distinct<V> {
+    /// A key of these values.
+    pub fn of(values: V) -> Self {
+        let mut state = KEY.build_hasher();
+        values.as_ref().iter().for_each(|value| hash(value, &mut state));
+        Self { hash: state.finish(), values }
+    }
+
+    /// Its values.
+    pub fn values(&self) -> &V {
+        &self.values
     }
 }
 
-impl Eq for Distinct {}
-
-impl Hash for Distinct {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        hash(&self.0, state);
+impl<V: AsRef<[Value]>> PartialEq for Distinct<V> {
+    fn eq(&self, other: &Self) -> bool {
+        let (left, right) = (self.values.as_ref(), other.values.as_ref());
+        self.hash == other.hash
+            && left.len() == right.len()
+            && left.iter().zip(right).all(|(left, right)| equivalent(left, right))
     }
+}
+
+impl<V: AsRef<[Value]>> Eq for Distinct<V> {}
+
+impl<V> Hash for Distinct<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Passes a known hash on to the table.
+#[derive(Debug, Default)]
+pub struct KnownHash(u64);
+
+impl Hasher for KnownHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, _: &[u8]) {}
 }
 
 /// Hashes equivalent values alike.
-pub fn hash<H: Hasher>(value: &Value, state: &mut H) {
+fn hash<H: Hasher>(value: &Value, state: &mut H) {
     match value {
         Value::Null => state.write_u8(0),
         Value::Boolean(truth) => (1_u8, truth).hash(state),
@@ -55,8 +103,10 @@ pub fn hash<H: Hasher>(value: &Value, state: &mut H) {
         Value::LocalDateTime(time) => (13_u8, time).hash(state),
         Value::DateTime(time) => (14_u8, time).hash(state),
         Value::Duration(duration) => (15_u8, duration).hash(state),
-        // Points have floats with two zeros; few tables have points as keys.
-        Value::Point(_) => state.write_u8(16),
+        Value::Point(point) => {
+            (16_u8, point.system.srid()).hash(state);
+            [point.x, point.y, point.z].iter().for_each(|float| hash_float(*float, state));
+        }
         Value::Bytes(bytes) => (17_u8, bytes).hash(state),
     }
 }
@@ -78,7 +128,6 @@ fn hash_float<H: Hasher>(float: f64, state: &mut H) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
     fn equivalent_values_meet_in_a_hash_table() {
@@ -93,7 +142,8 @@ mod tests {
             ],
         ];
         for pair in same {
-            let table: HashSet<Distinct> = pair.clone().map(Distinct).into_iter().collect();
+            let table: DistinctSet<_> =
+                pair.clone().into_iter().map(|value| Distinct::of([value])).collect();
             assert_eq!(table.len(), 1, "{pair:?}");
         }
     }
@@ -103,7 +153,8 @@ mod tests {
         let values =
             [Value::from(1), Value::from("1"), Value::from(1.5), Value::Null, Value::from(true)];
         let large = [Value::from(i64::MAX), Value::from(i64::MAX as f64)];
-        let table: HashSet<Distinct> = values.into_iter().chain(large).map(Distinct).collect();
+        let all = values.into_iter().chain(large);
+        let table: DistinctSet<_> = all.map(|value| Distinct::of([value])).collect();
         assert_eq!(table.len(), 7);
     }
 }

@@ -11,8 +11,8 @@ mod text;
 
 pub use compare::{Standing, compare, equals};
 pub use convert::{from_property, to_property};
-pub use equivalence::{Distinct, equivalent, hash};
-pub use nested::{List, MAX_DEPTH, Map};
+pub use equivalence::{Distinct, DistinctMap, DistinctSet, equivalent};
+pub use nested::{List, MAX_DEPTH, Map, steps_of};
 pub use order::order;
 pub use path::Path;
 pub use text::float_text;

@@ -28,6 +28,14 @@ pub struct Map {
     bytes: u64,
 }
 
+/// Bytes of a value that are traversed in a step.
+const BYTES_PER_STEP: u64 = 64;
+
+/// The steps of traversing each of these values.
+pub fn steps_of<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
+    values.into_iter().map(Value::steps).sum()
+}
+
 /// Overhead of a map entry.
 const ENTRY_BYTES: u64 = 40;
 
@@ -126,9 +134,9 @@ impl Value {
         }
     }
 
-    /// The steps of one traversal.
+    /// The steps of one traversal; none for small values.
     pub fn steps(&self) -> u64 {
-        self.inner_bytes() / 256
+        self.inner_bytes() / BYTES_PER_STEP
     }
 
     /// Returns the value if it is neither nested too deeply nor too large. Called wherever a

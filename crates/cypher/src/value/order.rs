@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
+        // Avoids comparing a value shared by many rows for each pair of them.
+        (Value::String(a), Value::String(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => cmp_floats(*a, *b),
         // NaN is greater than every other number.
@@ -18,7 +20,6 @@ pub fn order(left: &Value, right: &Value) -> Ordering {
             cmp_integer_float(*b, *a).map_or(Ordering::Greater, Ordering::reverse)
         }
         (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
-        // Avoids comparing a value shared by many rows for each pair of them.
         (Value::List(a), Value::List(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
         (Value::Map(a), Value::Map(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
         (Value::List(a), Value::List(b)) => cmp_lists(a, b),
