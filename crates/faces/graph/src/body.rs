@@ -3,8 +3,11 @@
 use crate::object::{Object, ObjectKind};
 use crate::parameters::ParameterRoom;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use wellspring_cypher::context::Parameters;
 
 /// A statement as a client sends it.
@@ -33,6 +36,9 @@ pub(crate) struct ResultForms {
     pub(crate) rest: bool,
 }
 
+/// Most statements of a request: each is parsed, and has a result.
+const MOST_STATEMENTS: usize = 10_000;
+
 /// Why a body is refused, in a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RefusedBody {
@@ -53,7 +59,7 @@ impl RefusedBody {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "counted")]
     statements: Vec<Object<Statement<'a>>>,
 }
 
@@ -68,14 +74,77 @@ struct Statement<'a> {
     statement: Cow<'a, str>,
     #[serde(borrow, default)]
     parameters: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "resultDataContents")]
-    forms: Option<Vec<Cow<'a, str>>>,
+    #[serde(default, rename = "resultDataContents")]
+    forms: Option<ResultForms>,
     #[serde(default, rename = "includeStats")]
     statistics: bool,
 }
 
 impl ObjectKind for Statement<'_> {
     const EXPECTED: &'static str = "an object with `statement`";
+}
+
+/// Reads statements as long as there are not too many.
+fn counted<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Object<Statement<'a>>>, D::Error> {
+    deserializer.deserialize_seq(CountedVisitor(PhantomData))
+}
+
+struct CountedVisitor<'a>(PhantomData<&'a ()>);
+
+impl<'de: 'a, 'a> Visitor<'de> for CountedVisitor<'a> {
+    type Value = Vec<Object<Statement<'a>>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of statements")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut statements = Vec::new();
+        while let Some(statement) = items.next_element()? {
+            if statements.len() == MOST_STATEMENTS {
+                let why = format!("statements: at most {MOST_STATEMENTS} in one request");
+                return Err(A::Error::custom(why));
+            }
+            statements.push(statement);
+        }
+        Ok(statements)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResultForms {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ResultForms, D::Error> {
+        deserializer.deserialize_seq(FormsVisitor)
+    }
+}
+
+struct FormsVisitor;
+
+impl<'de> Visitor<'de> for FormsVisitor {
+    type Value = ResultForms;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of row, graph or REST")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ResultForms, A::Error> {
+        let mut forms = ResultForms { row: false, graph: false, rest: false };
+        while let Some(form) = items.next_element::<Cow<'de, str>>()? {
+            match form.to_ascii_lowercase().as_str() {
+                "row" => forms.row = true,
+                "graph" => forms.graph = true,
+                "rest" => forms.rest = true,
+                _ => {
+                    let shown: String = form.chars().take(40).collect();
+                    return Err(A::Error::custom(format!(
+                        "resultDataContents: there is no form {shown:?}; use row, graph or REST"
+                    )));
+                }
+            }
+        }
+        Ok(forms)
+    }
 }
 
 /// Parses all statements, whose parameters may take this many bytes together. An empty body has
@@ -97,19 +166,8 @@ fn invalid(error: serde_json::Error) -> RefusedBody {
 }
 
 fn statement(given: Statement<'_>, room: &ParameterRoom) -> Result<StatementText, RefusedBody> {
-    let mut forms = ResultForms { row: given.forms.is_none(), graph: false, rest: false };
-    for form in given.forms.iter().flatten() {
-        match form.to_ascii_lowercase().as_str() {
-            "row" => forms.row = true,
-            "graph" => forms.graph = true,
-            "rest" => forms.rest = true,
-            _ => {
-                return Err(RefusedBody::Invalid(format!(
-                    "resultDataContents: there is no form {form:?}; use row, graph or REST"
-                )));
-            }
-        }
-    }
+    let rows = ResultForms { row: true, graph: false, rest: false };
+    let forms = given.forms.unwrap_or(rows);
     let before = room.taken();
     let parameters = match given.parameters {
         None => Parameters::new(),
@@ -214,6 +272,18 @@ mod tests {
             };
             assert!(why.contains(word), "{body}: {why}");
         }
+    }
+
+    #[test]
+    fn statements_are_counted_as_they_are_read() {
+        let body = |count: usize, end: &str| {
+            let statements = vec![r#"{"statement":""}"#; count].join(",");
+            format!(r#"{{"statements":[{statements}{end}"#)
+        };
+        assert_eq!(read(body(10_000, "]}").as_bytes(), 0).unwrap().len(), 10_000);
+        // Nothing after the first that is too many is read.
+        let refused = read(body(10_001, ",{").as_bytes(), 0).unwrap_err();
+        assert!(refused.message().contains("at most 10000"), "{refused:?}");
     }
 
     #[test]

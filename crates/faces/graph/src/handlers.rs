@@ -39,11 +39,20 @@ enum RequestedStatements {
     Refused(Box<Response>),
 }
 
-/// Bytes of text parsed on a serving thread: some ms if no plan is cached.
-const SHORT_TEXTS: usize = 4 << 10;
-
-/// Most statements of a request: each is parsed, and has a result.
-const MOST_STATEMENTS: usize = 10_000;
+/// Reads a body: elsewhere, if it is long.
+async fn read(
+    face: &GraphFace,
+    request: &Request,
+    body: impl AsRef<[u8]> + Send + 'static,
+) -> Result<Result<Vec<StatementText>, RefusedBody>, Box<Problem>> {
+    let most_bytes = face.memory.query_bytes;
+    match Price::of_bytes(body.as_ref().len()) {
+        Price::Short => Ok(body::read(body.as_ref(), most_bytes)),
+        dear => {
+            face.host.job(request)?.brief(dear, move || body::read(body.as_ref(), most_bytes)).await
+        }
+    }
+}
 
 /// Prepares statements: elsewhere, if they are long.
 async fn prepared(
@@ -51,8 +60,7 @@ async fn prepared(
     request: &Request,
     texts: Vec<StatementText>,
 ) -> Result<Statements, Box<Problem>> {
-    let bytes: usize = texts.iter().map(|given| given.text.len()).sum();
-    if bytes <= SHORT_TEXTS {
+    if Statements::price(&texts, &face.plans) == Price::Short {
         return Ok(Statements::prepare(texts, &face.plans));
     }
     let job = face.host.job(request)?;
@@ -69,7 +77,7 @@ async fn requested(
     if !body.is_empty() {
         expect_json(request)?;
     }
-    let texts = match body::read(&body, face.memory.query_bytes) {
+    let texts = match read(face, request, body).await? {
         Ok(texts) => texts,
         Err(refused) => {
             let code = match refused {
@@ -80,12 +88,6 @@ async fn requested(
             return Ok(RequestedStatements::Refused(Box::new(response)));
         }
     };
-    if texts.len() > MOST_STATEMENTS {
-        let why =
-            format!("statements: at most {MOST_STATEMENTS} in one request, not {}", texts.len());
-        let refused = envelope::refusal(200, INVALID_FORMAT, &why);
-        return Ok(RequestedStatements::Refused(Box::new(refused)));
-    }
     let statements = prepared(face, request, texts).await?;
     if statements.write()
         && let Verdict::Denied { needs, .. } = may_write(request)

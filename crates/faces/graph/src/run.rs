@@ -9,12 +9,12 @@ use wellspring_cypher::context::{Budget, Grant, Parameters, Pool, StatementTime,
 use wellspring_cypher::error::{Error, ErrorKind};
 use wellspring_cypher::{Access, BuiltIn, Environment, Flow, Plan, PlanCache, run};
 use wellspring_graph::{GraphError, Transaction, Violation};
-use wellspring_host::http::work::Job;
+use wellspring_host::http::work::{Job, Price};
 use wellspring_host::wire::problem::Problem;
 use wellspring_log::{Stopped, Work};
 
-/// Steps and bytes that statements may take on a serving thread: some tens of µs. Longer ones start
-/// again elsewhere.
+/// Steps and bytes that statements may take on a serving thread, their texts and parameters apart:
+/// some tens of µs. Longer ones start again elsewhere, and those with more bytes begin there.
 const SHORT_STEPS: u64 = 2_048;
 const SHORT_BYTES: u64 = 1 << 18;
 /// Size of a result apart from its columns and rows, mostly its statistics.
@@ -23,15 +23,25 @@ const RESULT_BYTES: usize = 400;
 const BRIEF_STEPS: u64 = 1 << 16;
 const BRIEF_BYTES: u64 = 1 << 20;
 
+/// Words and signs of new texts that a serving thread parses: some ms.
+const SHORT_TOKENS: usize = 400;
+/// Bytes of texts that are not looked at for that: the tokens in them are fewer.
+const SHORT_TEXT_BYTES: usize = 256;
+/// Characters of a statement in the operator's log.
+const SHOWN_CHARACTERS: usize = 200;
+
 /// The statements of a request, as far as they can be executed.
 pub(crate) struct Statements {
     /// Those before the first faulty one.
     ready: Vec<ReadyStatement>,
+    /// Size of all texts and parameters, in bytes.
+    bytes: u64,
     /// The fault of the next.
     fault: Option<Error>,
 }
 
 struct ReadyStatement {
+    text: String,
     plan: Arc<Plan>,
     parameters: Parameters,
     parameter_bytes: usize,
@@ -43,19 +53,45 @@ impl Statements {
     /// Prepares them, in order, up to the first faulty one.
     pub(crate) fn prepare(texts: Vec<StatementText>, plans: &PlanCache) -> Statements {
         let mut ready = Vec::with_capacity(texts.len());
+        let mut bytes = 0;
         for given in texts {
+            bytes += (given.text.len() + given.parameter_bytes) as u64;
             match plans.get(&given.text, &BuiltIn) {
                 Ok(plan) => ready.push(ReadyStatement {
+                    text: given.text,
                     plan,
                     parameters: given.parameters,
                     parameter_bytes: given.parameter_bytes,
                     forms: given.forms,
                     wants_statistics: given.wants_statistics,
                 }),
-                Err(fault) => return Statements { ready, fault: Some(fault) },
+                Err(fault) => return Statements { ready, bytes, fault: Some(fault) },
             }
         }
-        Statements { ready, fault: None }
+        Statements { ready, bytes, fault: None }
+    }
+
+    /// What [`prepare`](Self::prepare) costs: the parser's time depends on the words and signs of
+    /// those texts whose plans are not known.
+    pub(crate) fn price(texts: &[StatementText], plans: &PlanCache) -> Price {
+        let bytes: usize = texts.iter().map(|given| given.text.len()).sum();
+        if bytes <= SHORT_TEXT_BYTES {
+            return Price::Short;
+        }
+        let unknown = texts.iter().map(|given| &*given.text).filter(|text| !plans.has(text));
+        let tokens: usize = unknown.map(wellspring_cypher::count_tokens).sum();
+        if tokens > SHORT_TOKENS { Price::Dear } else { Price::Short }
+    }
+
+    /// Whether a serving thread may begin them.
+    fn are_small(&self) -> bool {
+        self.bytes <= SHORT_BYTES
+    }
+
+    /// The beginning of the first one, for the operator's log: without parameters.
+    fn shown(&self) -> Arc<str> {
+        let text = self.ready.first().map_or("", |statement| &statement.text);
+        text.chars().take(SHOWN_CHARACTERS).collect::<String>().into()
     }
 
     /// Whether any may change the graph.
@@ -297,7 +333,9 @@ pub(crate) async fn execute(
     if statements.change_schema() {
         return execute_elsewhere(job, statements, begin(), around, memory).await;
     }
-    if let Some(short) = short_attempt(job, statements, begin(), around) {
+    if statements.are_small()
+        && let Some(short) = short_attempt(job, statements, begin(), around)
+    {
         return Ok(short);
     }
     if let Some(brief) = brief_attempt(job, statements, begin(), around).await? {
@@ -322,7 +360,8 @@ pub(crate) async fn go_on(
         let begun = (transaction, afterwards);
         return execute_elsewhere(job, statements, begun, around, memory).await;
     }
-    if let Some(copy) = transaction.small_copy()
+    if statements.are_small()
+        && let Some(copy) = transaction.small_copy()
         && let Some(short) = short_attempt(job, statements, (copy, afterwards), around)
     {
         return Ok(short);
@@ -359,6 +398,7 @@ async fn brief_attempt(
     (transaction, afterwards): (Transaction, TransactionEnd),
     around: &StatementContext,
 ) -> Result<Option<Attempt>, Box<Problem>> {
+    job.name(statements.shown());
     let (statements, around) = (Arc::clone(statements), around.clone());
     job.brief_within(move |work| {
         let budget = Budget::new(BRIEF_STEPS, BRIEF_BYTES, asks(work));
@@ -378,6 +418,7 @@ async fn execute_elsewhere(
     around: &StatementContext,
     memory: &Memory,
 ) -> Result<Attempt, Box<Problem>> {
+    job.name(statements.shown());
     let (statements, around) = (Arc::clone(statements), around.clone());
     let Memory { query_bytes, pool } = memory.clone();
     // Dropping the waiting future ends the work.
