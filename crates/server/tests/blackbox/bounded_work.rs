@@ -29,7 +29,7 @@ pub fn dear_query() -> Value {
 }
 
 /// Processor time in ns of threads that do not serve.
-pub fn elsewhere_ns(server: &Server) -> u64 {
+fn elsewhere_ns(server: &Server) -> u64 {
     let threads = threads(server);
     let elsewhere = threads.values().filter(|thread| thread.name.ends_with("-blocking"));
     elsewhere.map(|thread| thread.run_ns).sum()

@@ -1,11 +1,8 @@
-//! Statements without bounds: each ends with a clear error, in bounded time and memory, and other
-//! requests continue meanwhile.
+//! Statements without bounds: each ends with a clear error, in bounded time and memory.
 
-use crate::bounded_work::elsewhere_ns;
 use crate::graph_client::*;
 use crate::server::Server;
-use serde_json::{Value, json};
-use std::io::Write;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const SYNTAX: &str = "Neo.ClientError.Statement.SyntaxError";
@@ -21,7 +18,7 @@ const QUERY_BYTES: &str = "10000000";
 const MOST_KB: u64 = 110_000;
 
 /// A memory figure of the server's process in kB, by its name in `/proc/PID/status`.
-fn memory_kb(server: &Server, name: &str) -> u64 {
+pub fn memory_kb(server: &Server, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).expect("a line");
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -36,7 +33,7 @@ fn grows_kb<T>(server: &Server, work: impl FnOnce() -> T) -> (u64, T) {
 }
 
 /// A graph whose nodes `:K` are all related to each other, plus some more.
-fn dense(client: &mut GraphClient) {
+pub fn dense(client: &mut GraphClient) {
     client.run("UNWIND range(1, 2000) AS i CREATE (:N {i: i})", json!({}));
     client.run("UNWIND range(1, 50) AS i CREATE (:K {i: i})", json!({}));
     client.run("MATCH (a:K), (b:K) WHERE a <> b CREATE (a)-[:R]->(b)", json!({}));
@@ -123,7 +120,7 @@ fn what_runs_away_ends_with_a_clear_error_in_bounded_time_and_memory() {
         let message = content["errors"][0]["message"].as_str().unwrap();
         assert!((10..2_000).contains(&message.len()), "{shown}: {message}");
         assert!(grown < MOST_KB, "{shown}: {grown} kB");
-        assert!(begun.elapsed() < Duration::from_secs(25), "{shown}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{shown}");
         most = most.max(grown);
     }
     println!("{most} kB at most");
@@ -183,69 +180,4 @@ fn parameters_are_bounded_in_depth_and_memory() {
         assert!(grown < MOST_KB, "{shown}: {grown} kB");
     }
     assert_eq!(client.run("RETURN size($l)", json!({"l": vec![1; 50_000]})), [json!([50_000])]);
-}
-
-/// Latencies of small requests during this time in µs, sorted.
-fn latencies(client: &mut GraphClient, during: Duration) -> Vec<u128> {
-    let until = Instant::now() + during;
-    let mut latencies = Vec::new();
-    while Instant::now() < until {
-        let begun = Instant::now();
-        client.run("MATCH (n:K {i: 7}) RETURN n", json!({}));
-        client.run("MERGE (c:Counter {id: 1}) SET c.n = coalesce(c.n, 0) + 1", json!({}));
-        latencies.push(begun.elapsed().as_micros());
-    }
-    latencies.sort_unstable();
-    latencies
-}
-
-#[test]
-fn others_go_on_beside_what_runs_away_and_a_client_that_leaves_ends_it() {
-    let server = Server::start_with(&["--max-fold-ms", "600000"]);
-    let mut client = GraphClient::at(server.address);
-    dense(&mut client);
-    latencies(&mut client, Duration::from_millis(200));
-    let p99 = |latencies: &[u128]| latencies[latencies.len() * 99 / 100];
-    let alone = p99(&latencies(&mut client, Duration::from_millis(2_500)));
-    let statements = [
-        "MATCH (a), (b), (c), (d) WHERE a.i + b.i + c.i + d.i = 0 RETURN count(*)",
-        "MATCH (a:K)-[*1..40]->(b:K) WHERE b.i = 0 CREATE (:Never)",
-    ];
-    let before = elsewhere_ns(&server);
-    let mut away = Vec::new();
-    for statement in statements {
-        let body = one(statement, Value::Null).to_string();
-        let mut stream = std::net::TcpStream::connect(server.address).unwrap();
-        let head =
-            "POST /db/neo4j/tx/commit HTTP/1.1\r\nhost: l\r\ncontent-type: application/json\r\n";
-        write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
-        away.push(stream);
-    }
-    // They are niced: on a busy machine it takes a while until they have made progress.
-    let (mut beside, deadline) = (Vec::new(), Instant::now() + Duration::from_secs(30));
-    while elsewhere_ns(&server) - before < 200_000_000 {
-        assert!(Instant::now() < deadline, "they work beside");
-        beside.extend(latencies(&mut client, Duration::from_millis(2_500)));
-    }
-    beside.sort_unstable();
-    let beside = p99(&beside);
-    println!(
-        "p99 of a read and a write: {alone} us alone, {beside} us beside runaways: {:.2}",
-        beside as f64 / alone as f64
-    );
-    // They may use both processors as long as nothing else needs them.
-    assert!(beside < 20 * alone.max(5_000), "{alone} us alone, {beside} us beside them");
-    drop(away);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let mut last = elsewhere_ns(&server);
-    loop {
-        std::thread::sleep(Duration::from_millis(200));
-        let now = elsewhere_ns(&server);
-        if now.saturating_sub(last) < 20_000_000 {
-            break;
-        }
-        assert!(Instant::now() < deadline, "they go on with nobody waiting");
-        last = now;
-    }
-    assert_eq!(client.value("MATCH (n:Never) RETURN count(n)"), json!(0));
 }

@@ -21,7 +21,7 @@ const DEAR_MS: u64 = 6_000;
 const LONG: Duration = Duration::from_secs(300);
 
 /// Processor time of a server in ms, including threads that have ended.
-fn processor_ms(server: &Server) -> u64 {
+pub fn processor_ms(server: &Server) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();

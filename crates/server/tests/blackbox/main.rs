@@ -56,6 +56,7 @@ mod flipped_bytes;
 mod following;
 mod foreign_tokens;
 mod freshness;
+mod graph_charged;
 mod graph_client;
 mod graph_crash;
 mod graph_databases;
