@@ -81,7 +81,8 @@ watch_process() {
 
 up() {
     make_dir "$1"
-    unprivileged "$BIN/initdb" -D "$1/data" -A trust -U postgres -E UTF8 --locale=C > "$1/initdb.log" 2>&1 ||
+    # Without barriers (-N): `stop` loses what memory holds, never what the system has.
+    unprivileged "$BIN/initdb" -N -D "$1/data" -A trust -U postgres -E UTF8 --locale=C > "$1/initdb.log" 2>&1 ||
         { cat "$1/initdb.log" >&2; exit 1; }
     start "$1" "${SETTINGS[*]:-}"
     print_server "$1"
@@ -92,7 +93,7 @@ standby() {
     local primary=$1 new=$2 port
     port=$(cat "$primary/port")
     make_dir "$new"
-    unprivileged "$BIN/pg_basebackup" -h 127.0.0.1 -p "$port" -U postgres -D "$new/data" -R -X stream -c fast \
+    unprivileged "$BIN/pg_basebackup" -N -h 127.0.0.1 -p "$port" -U postgres -D "$new/data" -R -X stream -c fast \
         -d "application_name=standby" > "$new/basebackup.log" 2>&1 || { cat "$new/basebackup.log" >&2; exit 1; }
     start "$new" "${SETTINGS[*]:-}"
     "$BIN/psql" -qAt -h 127.0.0.1 -p "$port" -U postgres \

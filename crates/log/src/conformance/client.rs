@@ -26,7 +26,7 @@ impl<'a> Client<'a> {
     /// # Panics
     /// If it does not succeed in time.
     pub fn append(&mut self, append: Append) -> Result<Appended, AppendError> {
-        let mut deadline = Deadline::new("an append finds a node that takes it");
+        let mut deadline = Deadline::new(self.nodes, "an append finds a node that takes it");
         loop {
             let Some(log) = self.nodes.log(self.node) else {
                 self.node = self.nodes.next_node();

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellspring_types::{Event, Query};
 
+/// How long a reader waits for a change before it looks again.
+const LOOK: Duration = Duration::from_millis(5);
+
 fn large(number: u64) -> crate::Append {
     append(&[Event::json("Large", &["large"], &format!("\"{number} {}\"", "x".repeat(3000)))])
 }
@@ -130,7 +133,10 @@ pub fn half_a_request_is_shown_nowhere(journal: &dyn JournalUnderTest) {
         for node in 0..nodes.count() {
             let (log, is_done) = (nodes.log(node).unwrap(), &is_done);
             scope.spawn(move || {
+                let mut seen = 0;
                 while !is_done.load(Ordering::SeqCst) {
+                    // Each change is looked at when it comes, and the others have the processor.
+                    seen = log.feed().wait_past(seen, LOOK);
                     let options = ReadOptions { limit: Some(1), ..newest_first() };
                     let newest = drain(log.snapshot().read(&Query::all(), options)).unwrap();
                     for seen in newest {
@@ -170,14 +176,17 @@ pub fn subscribers_everywhere_go_on_while_the_lead_changes(journal: &dyn Journal
     std::thread::scope(|scope| {
         for node in 0..nodes.count() {
             let mut subscription = nodes.log(node).unwrap().subscribe(Query::all(), 0);
+            let nodes = &nodes;
             scope.spawn(move || {
-                let mut deadline = Deadline::new(format!("a subscriber at node {node} has all"));
+                let what = format!("a subscriber at node {node} has all");
+                let mut deadline = Deadline::new(nodes, what);
                 let mut next = 1;
                 while next <= EVENTS {
                     match subscription.next(Duration::from_millis(5)).unwrap() {
                         Some(record) => {
                             assert_eq!(record.position(), next, "at node {node}");
                             next += 1;
+                            deadline.goes_on();
                         }
                         None => deadline.glance(),
                     }

@@ -153,7 +153,7 @@ pub fn what_is_handed_over_is_stored_once_and_in_order(journal: &dyn JournalUnde
 
 /// Makes the batchers store everything. At any time, stored events have been accepted.
 fn store_all(nodes: &Nodes, batchers: &[Batcher]) {
-    let mut deadline = Deadline::new("everything that was accepted is stored");
+    let mut deadline = Deadline::new(nodes, "everything that was accepted is stored");
     while batchers.iter().any(|batcher| batcher.figures().lost_possible().events > 0) {
         for figures in batchers.iter().map(Batcher::figures) {
             assert!(figures.stored.events <= figures.accepted.events, "{figures:?}");

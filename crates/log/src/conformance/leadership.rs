@@ -13,6 +13,10 @@ use wellspring_types::{AppendCondition, Event, Query};
 /// How often another node claims the lead during the work.
 const ROUND: Duration = Duration::from_millis(50);
 
+/// Rounds without a claim until something is appended: over a slow engine no leader would otherwise
+/// append anything.
+const LONG_ROUNDS: u32 = 20;
+
 fn appended(nodes: &Nodes, node: usize, number: u64) -> Outcome {
     let appended = nodes.client(node).append(numbered(number)).unwrap();
     Outcome { number, position: Some(appended.first) }
@@ -36,7 +40,13 @@ pub(super) fn while_the_lead_goes_round<T>(nodes: &Nodes, work: impl FnOnce() ->
                 if let Some(log) = nodes.log(node) {
                     log.claim_lead();
                 }
-                std::thread::sleep(ROUND);
+                let heads = nodes.heads();
+                for _ in 0..LONG_ROUNDS {
+                    std::thread::sleep(ROUND);
+                    if nodes.heads() != heads || stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
             }
         });
         let _stop = Stop(&stop);

@@ -14,14 +14,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use wellspring_types::Position;
 
-/// Timeout of any operation before a test fails.
+/// How long nothing new may come before a test fails, however long it takes as a whole: an engine
+/// or a machine may be slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a node that was asked to lead may take before another is asked.
 const NUDGE: Duration = Duration::from_millis(200);
 
-/// Pause between two checks.
+/// Shortest and longest pause between two checks.
 const GLANCE: Duration = Duration::from_micros(200);
+const LONG_GLANCE: Duration = Duration::from_millis(5);
 
 /// All nodes of one log, open unless they were killed or closed.
 pub struct Nodes {
@@ -186,6 +188,11 @@ impl Nodes {
         self.caught_up(self.next_node())
     }
 
+    /// The heads of the open nodes' logs.
+    pub(super) fn heads(&self) -> Vec<Position> {
+        (0..self.count()).filter_map(|node| Some(self.log(node)?.head())).collect()
+    }
+
     /// The logs of all nodes, once they have everything acknowledged so far.
     #[must_use]
     pub fn readers(&self) -> Vec<Log> {
@@ -210,7 +217,7 @@ impl Nodes {
     /// If no node takes the lead.
     #[must_use]
     pub fn leader(&self) -> (usize, Log) {
-        let mut deadline = Deadline::new("a node leads");
+        let mut deadline = Deadline::new(self, "a node leads");
         loop {
             if let Some(leader) = self.leading() {
                 return leader;
@@ -298,7 +305,7 @@ impl Nodes {
             match confirm.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(told) => return Some(told),
                 Poll::Pending if SystemClock.monotonic_us() > until_us => return None,
-                Poll::Pending => std::thread::sleep(GLANCE),
+                Poll::Pending => std::thread::sleep(LONG_GLANCE),
             }
         }
     }
@@ -306,31 +313,48 @@ impl Nodes {
     /// Polls until a condition holds.
     ///
     /// # Panics
-    /// If it does not hold in time.
+    /// If it does not hold although nothing new has come to any node for a minute.
     pub fn wait_until(&self, what: &str, mut is: impl FnMut() -> bool) {
-        let mut deadline = Deadline::new(what);
+        let mut deadline = Deadline::new(self, what);
         while !is() {
             deadline.glance();
         }
     }
 }
 
-/// The deadline of a wait.
-pub(crate) struct Deadline {
+/// The deadline of a wait, which moves on whenever an event comes to any node.
+pub(crate) struct Deadline<'a> {
+    nodes: &'a Nodes,
     what: String,
+    heads: Vec<Position>,
     at_us: u64,
+    pause: Duration,
 }
 
-impl Deadline {
+impl<'a> Deadline<'a> {
     /// Starts now.
-    pub(crate) fn new(what: impl Into<String>) -> Deadline {
-        let at_us = SystemClock.monotonic_us() + PATIENCE.as_micros() as u64;
-        Deadline { what: what.into(), at_us }
+    pub(crate) fn new(nodes: &'a Nodes, what: impl Into<String>) -> Deadline<'a> {
+        let mut deadline =
+            Deadline { nodes, what: what.into(), heads: Vec::new(), at_us: 0, pause: GLANCE };
+        deadline.goes_on();
+        deadline
+    }
+
+    /// The awaited work goes on in a way that the nodes do not show.
+    pub(crate) fn goes_on(&mut self) {
+        self.heads = self.nodes.heads();
+        self.at_us = SystemClock.monotonic_us() + PATIENCE.as_micros() as u64;
+        self.pause = GLANCE;
     }
 
     /// Pauses briefly; panics after the deadline.
     pub(crate) fn glance(&mut self) {
-        assert!(SystemClock.monotonic_us() < self.at_us, "in vain: {}", self.what);
-        std::thread::sleep(GLANCE);
+        if self.nodes.heads() != self.heads {
+            self.goes_on();
+        }
+        let is_over = SystemClock.monotonic_us() >= self.at_us;
+        assert!(!is_over, "in vain: {}, with heads {:?}", self.what, self.heads);
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONG_GLANCE);
     }
 }

@@ -14,6 +14,9 @@
 //! - A leader that offered nothing for a quarter of the lead timeout sends a heartbeat. A leader
 //!   whose own entries have not arrived for the whole timeout, or that the engine no longer names,
 //!   steps down.
+//! - All this holds for an engine that answers in time. The longest recent delay of the leader's
+//!   entries, as far as it exceeds the beat, extends the lead timeout to four times itself, and to
+//!   at most eight lead timeouts: an engine with slow commits keeps its leader.
 //! - A node that resigned on request does not claim on its own for twice the lead timeout, unless
 //!   another leader appears meanwhile.
 //! - With claims [on request](Claims::WhenTold), no node claims on its own, and a leader sends no
@@ -57,6 +60,11 @@ pub(crate) enum LeadAction {
     ClaimAgain,
 }
 
+/// The lead timeout over a slow engine, as a number of its longest recent delay...
+const TIMEOUT_DELAYS: u64 = 4;
+/// ...and at most, as a number of the configured one.
+const LONGEST_TIMEOUTS: u64 = 8;
+
 /// The timers of one node.
 #[derive(Debug)]
 pub(crate) struct LeadTimer {
@@ -76,6 +84,8 @@ pub(crate) struct LeadTimer {
     offered_us: u64,
     /// Leader: when one of its own entries last arrived.
     delivered_us: u64,
+    /// The longest recent delay of an entry of the leader, this node's own claim included.
+    delay_us: u64,
     /// Follower that resigned on request: until then it does not claim on its own.
     resigned_until_us: Option<u64>,
 }
@@ -93,22 +103,42 @@ impl LeadTimer {
             claimed_us: now_us,
             offered_us: now_us,
             delivered_us: now_us,
+            delay_us: 0,
             resigned_until_us: None,
         };
         timer.follows(now_us);
         timer
     }
 
-    /// An entry of the current leader, another node, arrived: its claim, a heartbeat or a batch.
-    pub(crate) fn leader_lives(&mut self, now_us: u64) {
+    /// Another node's claim took effect.
+    pub(crate) fn another_leads(&mut self, now_us: u64) {
         self.resigned_until_us = None;
         self.heard(now_us);
+    }
+
+    /// An entry of the current leader, another node, arrived: a heartbeat or a batch.
+    pub(crate) fn leader_lives(&mut self, now_us: u64) {
+        self.delayed(self.heard_us + self.quarter_us(), now_us);
+        self.another_leads(now_us);
+    }
+
+    /// An entry arrived that would have been here at `since_us` over a quick engine.
+    fn delayed(&mut self, since_us: u64, now_us: u64) {
+        let fading_us = self.delay_us - self.delay_us / 8;
+        self.delay_us = now_us.saturating_sub(since_us).max(fading_us);
+    }
+
+    /// The lead timeout over the engine as it is.
+    fn timeout_us(&self) -> u64 {
+        let longest_us = self.lead_timeout_us.saturating_mul(LONGEST_TIMEOUTS);
+        self.delay_us.saturating_mul(TIMEOUT_DELAYS).clamp(self.lead_timeout_us, longest_us)
     }
 
     /// An entry arrived that this node offered during a lead that it has given up: its offers
     /// arrive after all, and no other node has claimed. It claims immediately, unless it resigned
     /// on request.
     pub(crate) fn past_lead_arrives(&mut self, now_us: u64) {
+        self.delivered(now_us, Some(self.offered_us));
         self.heard(now_us);
         if !self.has_resigned(now_us) {
             self.patience_us = 0;
@@ -118,7 +148,8 @@ impl LeadTimer {
     fn heard(&mut self, now_us: u64) {
         self.heard_us = now_us;
         self.listens_again = false;
-        self.patience_us = self.lead_timeout_us + self.draw() % (self.lead_timeout_us * 3 / 4 + 1);
+        let timeout_us = self.timeout_us();
+        self.patience_us = timeout_us + self.draw() % (timeout_us * 3 / 4 + 1);
     }
 
     /// Nothing can be heard, because the engine is unavailable. Silence is measured from when
@@ -135,12 +166,20 @@ impl LeadTimer {
     /// The claim took effect.
     pub(crate) fn began_to_lead(&mut self, now_us: u64) {
         self.resigned_until_us = None;
+        self.delayed(self.claimed_us, now_us);
         self.offered_us = now_us;
         self.delivered_us = now_us;
     }
 
-    /// An entry that this leader offered in its epoch arrived.
-    pub(crate) fn delivered(&mut self, now_us: u64) {
+    /// An entry that this leader offered in its epoch arrived. `awaits_since_us`: when the oldest
+    /// batch under way was first offered.
+    pub(crate) fn delivered(&mut self, now_us: u64, awaits_since_us: Option<u64>) {
+        let since_us = match self.claims {
+            Claims::BySilence => self.delivered_us + self.quarter_us(),
+            // Between its batches it is silent.
+            Claims::WhenTold => self.delivered_us.max(awaits_since_us.unwrap_or(now_us)),
+        };
+        self.delayed(since_us, now_us);
         self.delivered_us = now_us;
     }
 
@@ -201,7 +240,7 @@ impl LeadTimer {
             (LeadState::Claiming | LeadState::Leading { .. }, Some(EngineLeader::NotThisNode)) => {
                 LeadAction::StepDown
             }
-            (LeadState::Claiming, _) => within(self.claimed_us, self.lead_timeout_us, now_us)
+            (LeadState::Claiming, _) => within(self.claimed_us, self.timeout_us(), now_us)
                 .unwrap_or(LeadAction::ClaimAgain),
             (LeadState::Leading { awaits_since_us }, _) => {
                 self.due_of_leader(now_us, awaits_since_us)
@@ -223,11 +262,11 @@ impl LeadTimer {
         match (self.claims, awaits_since_us) {
             (Claims::WhenTold, None) => NOTHING_DUE,
             (Claims::WhenTold, Some(since_us)) => {
-                within(self.delivered_us.max(since_us), self.lead_timeout_us, now_us)
+                within(self.delivered_us.max(since_us), self.timeout_us(), now_us)
                     .unwrap_or(LeadAction::StepDown)
             }
             (Claims::BySilence, _) => {
-                match within(self.delivered_us, self.lead_timeout_us, now_us) {
+                match within(self.delivered_us, self.timeout_us(), now_us) {
                     None => LeadAction::StepDown,
                     Some(lead) => match within(self.offered_us, self.quarter_us(), now_us) {
                         None => LeadAction::Beat,
@@ -296,7 +335,7 @@ mod tests {
             drawn.insert(patience);
             assert_eq!(wait(&mut timer, now + patience - 1, Following), 1);
             assert_eq!(timer.due(now + patience, Following, None), Claim);
-            now += 900;
+            now += 400;
         }
         assert!(drawn.len() > 100, "{drawn:?}");
     }
@@ -368,7 +407,7 @@ mod tests {
         timer.offered(900);
         assert_eq!(wait(&mut timer, 900, Leading), 100);
         assert_eq!(timer.due(1000, Leading, None), StepDown);
-        timer.delivered(1000);
+        timer.delivered(1000, None);
         timer.offered(1000);
         assert_eq!(wait(&mut timer, 1000, Leading), 250);
         timer.follows(1000);
@@ -424,9 +463,50 @@ mod tests {
         assert_eq!(wait(&mut timer, late, awaits(late)), TIMEOUT);
         assert_eq!(wait(&mut timer, late + 999, awaits(late)), 1);
         // A part of it, or the batch before it.
-        timer.delivered(late + 900);
-        assert_eq!(wait(&mut timer, late + 1000, awaits(late)), 900);
-        assert_eq!(timer.due(late + 1900, awaits(late), None), StepDown);
-        assert_eq!(timer.due(late + 1900, Leading, None), NOTHING_DUE);
+        timer.delivered(late + 200, Some(late));
+        assert_eq!(wait(&mut timer, late + 300, awaits(late)), 900);
+        assert_eq!(timer.due(late + 1200, awaits(late), None), StepDown);
+        assert_eq!(timer.due(late + 1200, Leading, None), NOTHING_DUE);
+    }
+    /// Each of its entries takes longer than the lead timeout.
+    #[test]
+    fn over_a_slow_engine_a_leader_is_kept_from_its_second_entry_on() {
+        const SLOW: u64 = 3 * TIMEOUT;
+        let mut leader = LeadTimer::new(BySilence, TIMEOUT, 1, 0);
+        let mut follower = LeadTimer::new(BySilence, TIMEOUT, 2, 0);
+        leader.claimed(0);
+        leader.began_to_lead(SLOW);
+        follower.another_leads(SLOW);
+        assert!(wait(&mut leader, 2 * SLOW, Leading) >= SLOW, "its claim has shown the delay");
+        leader.delivered(2 * SLOW, None);
+        follower.leader_lives(2 * SLOW);
+        for at in 3..20 {
+            assert!(wait(&mut leader, at * SLOW, Leading) >= SLOW);
+            assert!(wait(&mut follower, at * SLOW, Following) >= SLOW);
+            leader.delivered(at * SLOW, None);
+            follower.leader_lives(at * SLOW);
+        }
+        assert!(wait(&mut leader, 19 * SLOW, Leading) <= LONGEST_TIMEOUTS * TIMEOUT);
+        // The engine is quick again.
+        for n in 1..40 {
+            leader.delivered(19 * SLOW + n * TIMEOUT / 4, None);
+            follower.leader_lives(19 * SLOW + n * TIMEOUT / 4);
+        }
+        assert_eq!((leader.timeout_us(), follower.timeout_us()), (TIMEOUT, TIMEOUT));
+    }
+
+    #[test]
+    fn over_a_slow_engine_a_leader_that_was_told_is_kept_from_its_second_entry_on() {
+        const SLOW: u64 = 3 * TIMEOUT;
+        let mut timer = LeadTimer::new(WhenTold, TIMEOUT, 1, 0);
+        timer.claimed(0);
+        timer.began_to_lead(SLOW);
+        for at in 2..20 {
+            let offered = at * 10 * SLOW;
+            let awaits = LeadState::Leading { awaits_since_us: Some(offered) };
+            timer.offered(offered);
+            assert!(wait(&mut timer, offered + SLOW, awaits) >= SLOW);
+            timer.delivered(offered + SLOW, Some(offered));
+        }
     }
 }

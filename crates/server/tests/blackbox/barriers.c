@@ -1,7 +1,8 @@
 /* Stands between the server and its C library (LD_PRELOAD): notes which files and folders barriers reach,
    and fails barriers or writes of segments while a test wants it.
    BARRIERS_TOLD: a file to which the path of each barrier is added. FAIL_BARRIERS, FAIL_WRITES: while a file
-   of this name exists, barriers or writes of segments fail with EIO. */
+   of this name exists, barriers or writes of segments fail with EIO. DELAY_BARRIERS_MS: what each barrier takes
+   in addition, as on a slow disk. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int wanted(const char *name) {
@@ -29,8 +31,17 @@ static int is_segment(const char *path) {
     return bytes > 4 && strcmp(path + bytes - 4, ".seg") == 0;
 }
 
+static void delay(void) {
+    const char *text = getenv("DELAY_BARRIERS_MS");
+    long ms = text ? atol(text) : 0;
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
 static int barrier(int fd, const char *name) {
     char path[4096];
+    delay();
     path_of(fd, path, sizeof path);
     if (is_segment(path) && wanted("FAIL_BARRIERS")) {
         errno = EIO;

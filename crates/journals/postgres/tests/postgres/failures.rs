@@ -19,7 +19,6 @@ fn a_connection_that_dies_within_a_statement_leaves_the_outcome_unknown_and_is_r
     a.place(0, b"first");
     let mut held = server.session();
     held.say(&format!("BEGIN; UPDATE wellspring.ws_end SET place = place WHERE log = '{log}';"));
-    std::thread::sleep(std::time::Duration::from_millis(300));
     let id = a.offer(1, b"doubtful");
     server.wait_for(&format!("{WAITS}'{log} writes'"), "1");
     server.sql(&format!(
@@ -67,7 +66,6 @@ fn an_offer_waits_for_the_open_commit_before_it_and_is_refused_then() {
         "BEGIN; UPDATE wellspring.ws_end SET place = place + 1 WHERE log = '{log}'; \
          INSERT INTO wellspring.ws_entry VALUES ('{log}', 2, 'theirs');"
     ));
-    std::thread::sleep(std::time::Duration::from_millis(300));
     let id = a.offer(1, b"ours");
     server.wait_for(&format!("{WAITS}'{log} writes'"), "1");
     other.say("COMMIT;");

@@ -9,7 +9,8 @@ use wellspring_log::shared::{
     Arrival, AskId, OfferId, OfferOutcome, Place, SharedLog as _, SharedLogError,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing new may come before a test fails, however long it takes as a whole.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Unpark(Thread);
 
@@ -59,16 +60,19 @@ impl Reader {
         mut is: impl FnMut(&Reader, Option<&SharedLogError>) -> Option<T>,
     ) -> T {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let begun = Instant::now();
+        let mut heard = Instant::now();
         loop {
             if let Some(found) = is(self, None) {
                 return found;
             }
-            assert!(begun.elapsed() < PATIENCE, "in vain, with {:?}", self.outcomes);
+            assert!(heard.elapsed() < PATIENCE, "in vain, with {:?}", self.outcomes);
             match self.log.next(&waker) {
                 // Waits to be woken; a missing wake-up makes the test slow and is found that way.
                 Ok(Arrival::Nothing) => std::thread::park_timeout(PATIENCE),
-                Ok(arrival) => self.take(arrival),
+                Ok(arrival) => {
+                    heard = Instant::now();
+                    self.take(arrival);
+                }
                 Err(error) => {
                     if let Some(found) = is(self, Some(&error)) {
                         return found;

@@ -1,10 +1,12 @@
 //! Servers started by the tests.
 
-use std::io::Write as _;
+use crate::reader::PATIENCE;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use wellspring_journal_postgres::{ConnectOptions, PostgresNode};
 
 const NOT_INSTALLED: i32 = 3;
@@ -122,15 +124,20 @@ impl Server {
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
-    /// Waits until a query has this result.
+    /// Waits until a query has this result; in vain if its result stays another.
     pub(crate) fn wait_for(&self, sql: &str, answer: &str) {
-        for _ in 0..1000 {
-            if self.sql(sql) == answer {
+        let (mut last, mut since) = (String::new(), Instant::now());
+        loop {
+            let now = self.sql(sql);
+            if now == answer {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            assert!(since.elapsed() < PATIENCE, "in vain: {sql} = {answer}; it is {last}");
+            std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("in vain: {sql} = {answer}; it is {}", self.sql(sql));
     }
 
     /// A session that stays open and holds its locks.
@@ -138,11 +145,12 @@ impl Server {
         let mut child = Command::new("psql")
             .args(["-qAtX", &self.url])
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .expect("psql runs");
         let stdin = child.stdin.take().expect("a pipe");
-        PsqlSession { child, stdin: Some(stdin) }
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        PsqlSession { child, stdin: Some(stdin), stdout }
     }
 
     /// Puts a file into the server's folder, owned by the server.
@@ -188,12 +196,17 @@ impl Server {
 pub(crate) struct PsqlSession {
     child: Child,
     stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl PsqlSession {
+    /// Executes statements without a result.
     pub(crate) fn say(&mut self, sql: &str) {
         let stdin = self.stdin.as_mut().expect("open");
-        writeln!(stdin, "{sql}").expect("psql reads");
+        writeln!(stdin, "{sql}\n\\! echo done").expect("psql reads");
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("psql answers");
+        assert_eq!(line, "done\n", "{sql}");
     }
 }
 

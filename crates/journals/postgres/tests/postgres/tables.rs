@@ -1,7 +1,8 @@
 //! The tables are created once, and only supported ones are used.
 
-use crate::reader::Reader;
+use crate::reader::{PATIENCE, Reader};
 use crate::server::{new_log, own_server};
+use std::time::{Duration, Instant};
 use wellspring_journal_postgres::{ConnectError, ConnectOptions, Durability, PostgresNode};
 
 #[test]
@@ -47,9 +48,15 @@ fn a_user_without_rights_or_password_is_told_and_no_password_is_shown() {
         .args(["-qX", &server.url, "-c", "SELECT pg_reload_conf()"])
         .output()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    let error =
-        PostgresNode::connect(ConnectOptions::parse(&reloaded).unwrap()).err().expect("refused");
+    let begun = Instant::now();
+    let error = loop {
+        let connected = PostgresNode::connect(ConnectOptions::parse(&reloaded).unwrap());
+        if let Err(error) = connected {
+            break error;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the server does not load its file again");
+        std::thread::sleep(Duration::from_millis(20));
+    };
     assert!(matches!(error, ConnectError::Server { .. }), "{error}");
     let wrong = url.replace("s3cret", "wr0ng");
     let error =

@@ -85,7 +85,10 @@ impl SharedJournal {
 
     pub(super) fn alive(&mut self, now_us: u64) {
         match self.stage {
-            Stage::Leading { .. } => self.lead.delivered(now_us),
+            Stage::Leading { .. } => {
+                let awaits_since_us = self.offers.oldest().map(|oldest| oldest.since_us);
+                self.lead.delivered(now_us, awaits_since_us);
+            }
             _ if self.rule.leader().is_some_and(|leader| self.is_me(leader)) => {
                 self.lead.past_lead_arrives(now_us);
             }
@@ -163,7 +166,7 @@ impl SharedJournal {
             }
         } else {
             self.stage = Stage::Following;
-            self.lead.leader_lives(now_us);
+            self.lead.another_leads(now_us);
             self.tell_role(Role::Following { leader: Some(leader_of(claimant)) }, lost);
         }
     }

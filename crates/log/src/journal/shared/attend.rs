@@ -114,9 +114,13 @@ impl SharedJournal {
                 }
             }
             LeadAction::Beat => {
-                let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
-                let beat = beat.encode().into();
-                self.offers.push(Purpose::Beat, beat);
+                // What is on its way shows life as well; over a slow engine, beats would queue up
+                // before the batches.
+                if self.offers.has_way() {
+                    let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
+                    let beat = beat.encode().into();
+                    self.offers.push(Purpose::Beat, beat);
+                }
                 self.lead.offered(now_us);
             }
             LeadAction::StepDown => {

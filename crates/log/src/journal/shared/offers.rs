@@ -82,9 +82,12 @@ impl Offers {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.outbox.is_empty()
-            && self.in_air.len() < self.window
-            && self.under_way.len() < self.window
+        self.has_way() && self.under_way.len() < self.window
+    }
+
+    /// Whether an entry would be passed to the engine at once.
+    pub(super) fn has_way(&self) -> bool {
+        self.outbox.is_empty() && self.in_air.len() < self.window
     }
 
     /// Number of repeated offers so far.
