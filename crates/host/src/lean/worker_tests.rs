@@ -27,6 +27,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
+use wellspring_patience::{PATIENCE, Patience};
 use wellspring_views::access::Role;
 
 /// What the test observes and controls.
@@ -254,7 +255,7 @@ impl Running {
 
     /// Waits until this many requests are accepted.
     fn taken(&self, count: usize) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let taken = self.command.taken.lock().unwrap().clone();
             if taken.len() >= count || Instant::now() > deadline {
@@ -266,10 +267,9 @@ impl Running {
     }
 
     fn open(&self, count: i64) {
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut patience = Patience::new();
         while self.stats.connections.load(SeqCst) != count {
-            assert!(Instant::now() < deadline, "{} are open", self.stats.connections.load(SeqCst));
-            std::thread::sleep(Duration::from_millis(1));
+            patience.pause(format_args!("{} are open", self.stats.connections.load(SeqCst)));
         }
     }
 

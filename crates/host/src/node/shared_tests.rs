@@ -7,6 +7,7 @@ use crate::node::NodeError;
 use std::time::Duration;
 use tokio::time::Instant;
 use wellspring_log::{Append, EncodedEvents, OpenError, Role};
+use wellspring_patience::until;
 use wellspring_types::Event;
 
 struct World {
@@ -38,15 +39,6 @@ impl World {
 
     fn open(&self, number: u64) -> Arc<Node> {
         self.try_open(number).expect("a node")
-    }
-}
-
-/// Waits until a condition holds; `what` is the message if it never does.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

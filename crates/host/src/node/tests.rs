@@ -41,6 +41,7 @@ fn a_log_that_is_emptied_has_a_view_at_every_moment() {
         scope.spawn(|| {
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
                 assert!(slot.live().is_some(), "readers would be turned away");
+                std::thread::sleep(std::time::Duration::from_micros(50));
             }
         });
         (0..20).for_each(|_| node.empty(MAIN).expect("an empty log"));

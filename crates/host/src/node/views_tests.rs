@@ -240,6 +240,7 @@ fn a_log_that_comes_and_goes_leaves_no_view_behind() {
                     Err(NoView::NotOpened(reason)) => panic!("{reason}"),
                 }
                 opened.lock().unwrap().dedup_by(|one, other| Arc::ptr_eq(one, other));
+                std::thread::sleep(Duration::from_micros(50));
             }
         });
         for round in 0..40 {

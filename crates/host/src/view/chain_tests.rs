@@ -297,6 +297,7 @@ fn a_version_is_shown_before_its_position_is_told() {
             while !done.load(Ordering::Acquire) {
                 let told = live.position();
                 assert!(shown.position.load(Ordering::SeqCst) >= told, "told of {told}");
+                std::thread::sleep(std::time::Duration::from_micros(20));
             }
         });
         decide_links(&live, 30, CommitOn::ThisThread);

@@ -7,6 +7,7 @@ use super::*;
 use crate::options::SystemClock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use wellspring_patience::until;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -37,9 +38,7 @@ fn stuck(trouble: Option<Trouble>) -> (Batcher, Arc<AtomicBool>) {
     let sink = StuckSink { entered: Arc::clone(&entered), free: Arc::clone(&free), trouble };
     let batcher = Batcher::start(sink, Options::default(), Arc::new(SystemClock)).unwrap();
     batcher.producer(0, None).push(b"x").unwrap();
-    while !entered.load(Ordering::SeqCst) {
-        std::thread::yield_now();
-    }
+    until("the sink is entered", || entered.load(Ordering::SeqCst));
     (batcher, free)
 }
 
@@ -55,10 +54,9 @@ fn closing_leaves_a_sink_that_does_not_return_and_tells_what_may_be_lost() {
     batcher.close();
     let other = batcher.clone();
     free.store(true, Ordering::SeqCst);
-    while other.figures().lost_possible().events > 0 {
-        assert!(begun.elapsed() < 10 * SECOND, "what it was given is stored when it returns");
-        std::thread::yield_now();
-    }
+    until("what the sink was given is stored when it returns", || {
+        other.figures().lost_possible().events == 0
+    });
     let (batcher, free) = stuck(None);
     assert_eq!(batcher.close_within(Duration::ZERO), CloseOutcome::SinkAtWork);
     drop(batcher);

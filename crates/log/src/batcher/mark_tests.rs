@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake as TaskWake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
+use wellspring_patience::{PATIENCE, until};
 
 /// Controls the sink of these tests, whose frames are one byte each.
 #[derive(Debug, Default)]
@@ -96,7 +97,7 @@ impl Task {
 
     /// Polls only when woken, as an async runtime does.
     fn wait(&self, batcher: &Batcher, mark: &Mark) -> Result<(), MarkError> {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let woken = self.woken();
             if let Poll::Ready(known) = self.poll(batcher, mark) {
@@ -211,9 +212,7 @@ fn closing_stores_what_a_task_waits_for_or_says_that_it_will_not() {
         assert_eq!(task.poll(&batcher, &mark), Poll::Pending);
         let closer = batcher.clone();
         let closing = std::thread::spawn(move || closer.close());
-        while batcher.refusal().is_none() {
-            std::thread::yield_now();
-        }
+        until("it closes", || batcher.refusal().is_some());
         assert_eq!(task.poll(&batcher, &mark), Poll::Pending, "it is not decided yet");
         switches.broken.store(breaks, Ordering::SeqCst);
         switches.shut.store(false, Ordering::SeqCst);

@@ -8,7 +8,11 @@ use crate::options::SystemClock;
 use crate::record::EncodedEvents;
 use crate::{Log, Options as LogOptions, ReadOptions};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use wellspring_patience::{PATIENCE, until};
 use wellspring_types::{DataKind, Event, Query};
+
+/// Between two looks of a test.
+const A_MOMENT: Duration = Duration::from_micros(100);
 
 const FRAME_BYTES: usize = 64;
 
@@ -94,7 +98,7 @@ fn deliver(mood: impl FnMut() -> Mood + Send + 'static, each: u64) {
                 while n < each {
                     match producer.push(&frame(number, n)) {
                         Ok(_) => n += 1,
-                        Err(PushError::StorageFull) => std::thread::yield_now(),
+                        Err(PushError::StorageFull) => std::thread::sleep(A_MOMENT),
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -166,9 +170,7 @@ fn a_full_partition_sheds_counts_and_recovers() {
     assert_eq!(figures.lost_possible().events, accepted, "nothing is stored yet");
     open.store(true, Ordering::Release);
     // Counted as stored just before its room is released.
-    while producer.has_unstored() {
-        std::thread::yield_now();
-    }
+    until("its room is released", || !producer.has_unstored());
     producer.push(&frame(0, accepted)).unwrap();
     batcher.close();
     assert_eq!(next[0].load(Ordering::Acquire), accepted + 1);
@@ -188,7 +190,7 @@ fn a_receipt_is_stored_soon_after_it_is_asked_for() {
         let receipt = producer.push(&frame(0, number)).unwrap();
         producer.want_wake();
         while !producer.is_stored(receipt) {
-            told.recv_timeout(Duration::from_secs(20)).expect("a wake");
+            told.recv_timeout(PATIENCE).expect("a wake");
             producer.want_wake();
         }
     }
@@ -205,13 +207,7 @@ fn after_a_sleep_a_push_is_flushed_without_being_asked_for() {
         std::thread::sleep(Duration::from_millis(number % 5));
         producer.push(&frame(0, number)).unwrap();
     }
-    for _ in 0..2000 {
-        if next[0].load(Ordering::Acquire) == 20 {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("only {} of 20 were stored within two seconds", next[0].load(Ordering::Acquire));
+    until("all 20 are stored", || next[0].load(Ordering::Acquire) == 20);
 }
 
 #[test]
@@ -240,7 +236,7 @@ fn a_sink_that_panics_refuses_pushes_instead_of_hanging_them() {
     );
     waiting.want_wake();
     waiting.push(&frame(1, 0)).unwrap();
-    told.recv_timeout(Duration::from_secs(20)).expect("who waits is told");
+    told.recv_timeout(PATIENCE).expect("who waits is told");
     let mut producer = batcher.producer(0, None);
     let refused = (0..1_000_000u64).find_map(|n| producer.push(&frame(0, n)).err());
     assert!(matches!(refused, Some(PushError::Closed { .. })), "{refused:?}");
@@ -331,9 +327,7 @@ fn hurrying_a_flusher_that_has_nothing_to_do_does_not_keep_it_busy() {
         Batcher::start(sink, small(Overflow::Block), Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
     let mut producer = batcher.producer(0, None);
     let receipt = producer.push(&frame(0, 0)).unwrap();
-    while !producer.is_stored(receipt) {
-        std::thread::yield_now();
-    }
+    until("it is stored", || producer.is_stored(receipt));
     producer.want_wake();
     std::thread::sleep(Duration::from_millis(100));
     // It reads the clock after each sleep: at most about once per millisecond.
@@ -369,7 +363,7 @@ fn a_waiter_for_a_sink_that_stores_nothing_does_not_keep_the_flusher_busy() {
         if woken.swap(false, Ordering::SeqCst) {
             producer.want_wake();
         }
-        std::thread::yield_now();
+        std::thread::sleep(A_MOMENT);
         producer.want_wake();
     }
     let attempts = attempts.load(Ordering::Relaxed);
@@ -396,6 +390,7 @@ fn partitions_of_producers_that_are_gone_are_given_back_while_others_push() {
         let mut producer = pusher.producer(0, None);
         while !stop.load(Ordering::SeqCst) {
             producer.push(b"x").unwrap();
+            std::thread::sleep(A_MOMENT);
         }
     });
     let mut most = 0;

@@ -1,10 +1,10 @@
 //! A confirmed head is the end of the log at any node, and an unknown end is not confirmed.
 
-use super::nodes::PATIENCE;
 use super::oracle::small_segments;
 use super::sent::numbered;
 use super::{JournalUnderTest, Nodes, OnTheWay};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 /// Long enough for an answer, if there is one.
 const A_WHILE: Duration = Duration::from_millis(300);

@@ -1,7 +1,7 @@
 //! Each node has a copy, which equals the others, catches up after an absence, is repaired when
 //! damaged, and is left alone if its history differs.
 
-use super::nodes::{Deadline, PATIENCE};
+use super::nodes::Deadline;
 use super::oracle::{append, drain, read_all, small_segments};
 use super::sent::{Outcome, SentAppend, check, numbered};
 use super::{JournalUnderTest, Nodes};
@@ -13,6 +13,7 @@ use crate::{AppendError, Log, NotConfirmed, Order, ReadOptions, Role};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 use wellspring_types::{Event, Query};
 
 /// How long a reader waits for a change before it looks again.

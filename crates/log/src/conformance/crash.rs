@@ -2,7 +2,6 @@
 //! acknowledged events survive, others exist completely or not at all, positions stay dense.
 
 use super::coins::Coins;
-use super::nodes::PATIENCE;
 use super::oracle::{append, largest_query, read_all, small_segments};
 use super::{JournalUnderTest, Nodes, histories};
 use crate::storage::simulated::{Faults, SimulatedStorage};
@@ -10,6 +9,7 @@ use crate::{Append, AppendError, Appended, Log, Options, Sync};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 use wellspring_types::{AppendCondition, Event, Position, QueryItem};
 
 fn request(number: u64, coins: &mut Coins) -> Vec<Event> {

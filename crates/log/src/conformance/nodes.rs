@@ -12,18 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use wellspring_patience::Patience;
 use wellspring_types::Position;
-
-/// How long nothing new may come before a test fails, however long it takes as a whole: an engine
-/// or a machine may be slow.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a node that was asked to lead may take before another is asked.
 const NUDGE: Duration = Duration::from_millis(200);
 
-/// Shortest and longest pause between two checks.
-const GLANCE: Duration = Duration::from_micros(200);
-const LONG_GLANCE: Duration = Duration::from_millis(5);
+/// Pause between two checks of an answer.
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// All nodes of one log, open unless they were killed or closed.
 pub struct Nodes {
@@ -305,7 +301,7 @@ impl Nodes {
             match confirm.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(told) => return Some(told),
                 Poll::Pending if SystemClock.monotonic_us() > until_us => return None,
-                Poll::Pending => std::thread::sleep(LONG_GLANCE),
+                Poll::Pending => std::thread::sleep(GLANCE),
             }
         }
     }
@@ -326,35 +322,24 @@ impl Nodes {
 pub(crate) struct Deadline<'a> {
     nodes: &'a Nodes,
     what: String,
-    heads: Vec<Position>,
-    at_us: u64,
-    pause: Duration,
+    patience: Patience,
 }
 
 impl<'a> Deadline<'a> {
     /// Starts now.
     pub(crate) fn new(nodes: &'a Nodes, what: impl Into<String>) -> Deadline<'a> {
-        let mut deadline =
-            Deadline { nodes, what: what.into(), heads: Vec::new(), at_us: 0, pause: GLANCE };
-        deadline.goes_on();
-        deadline
+        Deadline { nodes, what: what.into(), patience: Patience::new() }
     }
 
     /// The awaited work goes on in a way that the nodes do not show.
     pub(crate) fn goes_on(&mut self) {
-        self.heads = self.nodes.heads();
-        self.at_us = SystemClock.monotonic_us() + PATIENCE.as_micros() as u64;
-        self.pause = GLANCE;
+        self.patience.renew();
     }
 
     /// Pauses briefly; panics after the deadline.
     pub(crate) fn glance(&mut self) {
-        if self.nodes.heads() != self.heads {
-            self.goes_on();
-        }
-        let is_over = SystemClock.monotonic_us() >= self.at_us;
-        assert!(!is_over, "in vain: {}, with heads {:?}", self.what, self.heads);
-        std::thread::sleep(self.pause);
-        self.pause = (self.pause * 2).min(LONG_GLANCE);
+        let heads = self.nodes.heads();
+        self.patience.saw(&heads);
+        self.patience.pause(format_args!("{}, with heads {heads:?}", self.what));
     }
 }

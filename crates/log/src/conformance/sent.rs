@@ -1,10 +1,10 @@
 //! Numbered requests, sent without waiting, and their outcomes.
 
-use super::nodes::PATIENCE;
 use super::oracle::{SeenEvent, append, read_all};
 use super::{Nodes, idempotence};
 use crate::{Append, AppendError, Appended, Log};
 use std::sync::mpsc::{Receiver, channel};
+use wellspring_patience::PATIENCE;
 use wellspring_types::{Event, Position};
 
 /// An event with this number.

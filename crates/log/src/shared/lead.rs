@@ -240,8 +240,9 @@ impl LeadTimer {
             (LeadState::Claiming | LeadState::Leading { .. }, Some(EngineLeader::NotThisNode)) => {
                 LeadAction::StepDown
             }
-            (LeadState::Claiming, _) => within(self.claimed_us, self.timeout_us(), now_us)
-                .unwrap_or(LeadAction::ClaimAgain),
+            (LeadState::Claiming, _) => {
+                within(self.claimed_us, self.timeout_us(), now_us).unwrap_or(LeadAction::ClaimAgain)
+            }
             (LeadState::Leading { awaits_since_us }, _) => {
                 self.due_of_leader(now_us, awaits_since_us)
             }
@@ -265,15 +266,13 @@ impl LeadTimer {
                 within(self.delivered_us.max(since_us), self.timeout_us(), now_us)
                     .unwrap_or(LeadAction::StepDown)
             }
-            (Claims::BySilence, _) => {
-                match within(self.delivered_us, self.timeout_us(), now_us) {
-                    None => LeadAction::StepDown,
-                    Some(lead) => match within(self.offered_us, self.quarter_us(), now_us) {
-                        None => LeadAction::Beat,
-                        Some(beat) => sooner(lead, beat),
-                    },
-                }
-            }
+            (Claims::BySilence, _) => match within(self.delivered_us, self.timeout_us(), now_us) {
+                None => LeadAction::StepDown,
+                Some(lead) => match within(self.offered_us, self.quarter_us(), now_us) {
+                    None => LeadAction::Beat,
+                    Some(beat) => sooner(lead, beat),
+                },
+            },
         }
     }
 
@@ -477,16 +476,18 @@ mod tests {
         leader.claimed(0);
         leader.began_to_lead(SLOW);
         follower.another_leads(SLOW);
-        assert!(wait(&mut leader, 2 * SLOW, Leading) >= SLOW, "its claim has shown the delay");
+        // Its claim has shown the delay.
+        assert_eq!(leader.due(2 * SLOW, Leading, None), Beat);
         leader.delivered(2 * SLOW, None);
         follower.leader_lives(2 * SLOW);
         for at in 3..20 {
-            assert!(wait(&mut leader, at * SLOW, Leading) >= SLOW);
-            assert!(wait(&mut follower, at * SLOW, Following) >= SLOW);
+            assert_eq!(leader.due(at * SLOW, Leading, None), Beat);
+            assert!(wait(&mut follower, at * SLOW - 1, Following) > 0);
             leader.delivered(at * SLOW, None);
             follower.leader_lives(at * SLOW);
         }
-        assert!(wait(&mut leader, 19 * SLOW, Leading) <= LONGEST_TIMEOUTS * TIMEOUT);
+        let longest = LONGEST_TIMEOUTS * TIMEOUT;
+        assert_eq!(leader.due(19 * SLOW + longest, Leading, None), StepDown);
         // The engine is quick again.
         for n in 1..40 {
             leader.delivered(19 * SLOW + n * TIMEOUT / 4, None);

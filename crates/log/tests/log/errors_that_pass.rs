@@ -5,10 +5,11 @@ use crate::oracle::{append, drain, open, read_all, small_segments};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::storage::{Storage, StorageFile};
 use wellspring_log::{AppendError, Log, ReadOptions, inspect};
+use wellspring_patience::{Patience, until};
 use wellspring_types::{Event, Query};
 
 fn event(bytes: usize) -> Event {
@@ -107,9 +108,7 @@ fn an_index_that_could_not_be_written_is_counted_and_written_later() {
     while segments(&storage) == 1 {
         fill(&log, 1);
     }
-    while log.stats().index_write_failures == 0 {
-        std::thread::yield_now();
-    }
+    until("it is counted", || log.stats().index_write_failures > 0);
     assert_eq!(log.stats().indexes_unwritten, 1);
     storage.set_faults(Faults::default());
     while segments(&storage) == 2 {
@@ -231,10 +230,9 @@ fn a_full_disk_with_room_again_is_noticed_without_an_append() {
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(log.is_full(), "still");
     storage.set_faults(Faults::default());
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut patience = Patience::new();
     while log.is_full() {
-        assert!(Instant::now() < deadline, "room is not noticed");
-        std::thread::sleep(Duration::from_millis(10));
+        patience.pause("room is not noticed");
     }
     let head = log.head();
     assert_eq!(log.append(append(&[event(9_000)])).unwrap().first, head + 1);

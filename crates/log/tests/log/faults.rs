@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, OpenError, Options};
+use wellspring_patience::until;
 use wellspring_types::{AppendCondition, Event, Query};
 
 fn event(i: usize, bytes: usize) -> Event {
@@ -137,9 +138,7 @@ fn everything_staged_is_durable_when_a_log_has_been_closed() {
     storage.wait_for_held_barrier();
     let closing = log.clone();
     let closer = std::thread::spawn(move || closing.close());
-    while log.closed_reason().is_none() {
-        std::thread::yield_now();
-    }
+    until("it closes", || log.closed_reason().is_some());
     std::thread::sleep(std::time::Duration::from_millis(20));
     storage.release_barriers();
     closer.join().unwrap();

@@ -2,7 +2,7 @@
 //! once.
 
 use crate::oracle::{append, read_all, small_segments};
-use crate::shared::{node, take_lead, until};
+use crate::shared::{node, take_lead};
 use crate::shared_trouble::{HandClock, by_turns};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,7 @@ use wellspring_log::{
     HANDED_OVER_EVENTS, HandedOverFault, Log, Options, RecordView, RequestKey, Role, SharedOptions,
     TurnProgress,
 };
+use wellspring_patience::{PATIENCE, until};
 use wellspring_types::{DataKind, Event};
 
 fn key(number: u8) -> RequestKey {
@@ -38,7 +39,7 @@ fn event(number: u64) -> Event {
 fn take(log: &Log, records: &[u8], key: RequestKey) -> Result<Appended, AppendError> {
     let (tell, told) = mpsc::channel();
     log.take_handed_over(records, key, Box::new(move |done| tell.send(done).unwrap())).unwrap();
-    told.recv_timeout(Duration::from_secs(10)).unwrap()
+    told.recv_timeout(PATIENCE).unwrap()
 }
 
 fn fault(log: &Log, records: &[u8]) -> HandedOverFault {

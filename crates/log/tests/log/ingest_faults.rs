@@ -12,6 +12,7 @@ use wellspring_log::batcher::{
 };
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, Log};
+use wellspring_patience::{PATIENCE, Patience, until};
 use wellspring_types::{DataKind, Event};
 
 /// Record header, and the type and tag of [`Numbered`] with the tag's length.
@@ -53,13 +54,12 @@ impl Numbered {
 
     /// Pushes until it is refused for a reason other than a full partition.
     fn push_until_refused(&mut self) -> PushError {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         loop {
             match self.try_push() {
                 Ok(()) => {}
                 Err(PushError::NoRoom) => {
-                    assert!(Instant::now() < deadline, "it only waits");
-                    std::thread::sleep(Duration::from_millis(1));
+                    patience.pause("it only waits");
                 }
                 Err(refusal) => return refusal,
             }
@@ -68,11 +68,10 @@ impl Numbered {
 
     /// Pushes as soon as the device is no longer full.
     fn push_when_there_is_room(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         while let Err(refusal) = self.push() {
             assert_eq!(refusal, PushError::StorageFull);
-            assert!(Instant::now() < deadline, "still full");
-            std::thread::sleep(Duration::from_millis(1));
+            patience.pause("still full");
         }
     }
 
@@ -97,14 +96,6 @@ fn count(log: &Log, number: u8, fill: usize) -> u64 {
 fn start(log: &Log, overflow: Overflow) -> Batcher {
     let options = Options { partition_bytes: 64 << 10, overflow, ..Options::default() };
     log.batcher(options).unwrap()
-}
-
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is() {
-        assert!(Instant::now() < deadline, "{what}: not within 20 s");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]
@@ -190,6 +181,7 @@ fn a_disk_that_is_full_only_for_others_gets_nothing_twice() {
             let large = [Event::json("Other", &["o"], &format!("\"{}\"", "x".repeat(900_000)))];
             while !stop.load(Ordering::SeqCst) {
                 let _ = log.append(append(&large));
+                std::thread::sleep(Duration::from_micros(50));
             }
         });
         let deadline = Instant::now() + Duration::from_secs(3);
@@ -243,13 +235,13 @@ fn a_failed_barrier_refuses_everything_and_the_figures_say_what_is_in_doubt() {
         };
         waiting.producer = batcher.producer(1, Some(Arc::new(wake)));
         producer.push().unwrap();
-        eventually("the first is stored", || batcher.figures().stored.events == 1);
+        until("the first is stored", || batcher.figures().stored.events == 1);
         let faults = Faults { sync_fails_after: Some(good_barriers), ..Faults::default() };
         storage.set_faults(faults);
         let receipt = waiting.push().unwrap();
         waiting.producer.want_wake();
         while !waiting.producer.is_stored(receipt) && waiting.producer.refusal().is_none() {
-            told.recv_timeout(Duration::from_secs(20)).expect("who waits is told");
+            told.recv_timeout(PATIENCE).expect("who waits is told");
             waiting.producer.want_wake();
         }
         assert_eq!(waiting.producer.is_stored(receipt), good_barriers > 0);
@@ -315,7 +307,7 @@ fn behind_a_slow_disk_shed_refuses_and_counts_what_it_refuses() {
     assert_eq!((figures.accepted, figures.shed), (amount(accepted), amount(shed)));
     assert_eq!((figures.stored.events, log.head()), (0, 0), "nothing has passed the gate");
     gate.0.open();
-    eventually("all is stored", || !producer.producer.has_unstored());
+    until("all is stored", || !producer.producer.has_unstored());
     producer.push().expect("there is room again");
     batcher.close();
     let figures = batcher.figures();
@@ -335,7 +327,7 @@ fn behind_a_slow_disk_block_waits_and_goes_on() {
         }
         producer.next
     });
-    eventually("the partition fills", || batcher.figures().accepted.events == fit);
+    until("the partition fills", || batcher.figures().accepted.events == fit);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(batcher.figures().accepted.events, fit, "it waits");
     assert!(!pusher.is_finished());

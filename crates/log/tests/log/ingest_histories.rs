@@ -11,11 +11,12 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_log::SystemClock;
 use wellspring_log::batcher::{
     Amount, Batcher, Options, Overflow, Producer, PushError, Sink, SinkOutcome, Trouble,
 };
+use wellspring_patience::{PATIENCE, Patience};
 
 const PRODUCERS: usize = 3;
 const PARTITION_BYTES: usize = 4 << 10;
@@ -171,7 +172,7 @@ impl World {
         }
         // Shortens its pauses after trouble.
         self.producers[0].want_wake();
-        let call = self.calls.recv_timeout(Duration::from_secs(20)).expect("a flush");
+        let call = self.calls.recv_timeout(PATIENCE).expect("a flush");
         assert!(!call.is_empty(), "the sink is not asked for nothing");
         let mut seen = [0; PRODUCERS];
         for frame in &call {
@@ -214,19 +215,14 @@ impl World {
     /// Waits until the flusher has processed an outcome: it counts, releases room, then accepts or
     /// refuses.
     fn settle(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut patience = Patience::new();
         let refusal = self.full.then_some(PushError::StorageFull);
         while self.batcher.figures().stored != self.stored
             || self.producers[0].refusal() != refusal
             || (0..PRODUCERS).any(|p| self.producers[p].has_unstored() == self.queues[p].is_empty())
         {
-            assert!(
-                Instant::now() < deadline,
-                "{:?} is not {:?}",
-                self.batcher.figures(),
-                self.stored
-            );
-            std::thread::yield_now();
+            let figures = self.batcher.figures();
+            patience.pause(format_args!("{figures:?} is not {:?}", self.stored));
         }
     }
 

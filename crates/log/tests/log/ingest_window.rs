@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wellspring_log::batcher::{Batcher, Options, Sink, SinkOutcome};
 use wellspring_log::{Clock, SystemClock};
+use wellspring_patience::until;
 
 /// A clock of a process that has run for an hour.
 #[derive(Debug)]
@@ -37,9 +38,7 @@ fn the_window_is_as_long_as_events_have_waited() {
     for pause_ms in [0, 1, 30, 0, 5] {
         std::thread::sleep(Duration::from_millis(pause_ms));
         producer.push(&[1]).unwrap();
-        while producer.has_unstored() || batcher.figures().window_last_us == 0 {
-            std::thread::yield_now();
-        }
+        until("it is stored", || !producer.has_unstored() && batcher.figures().window_last_us > 0);
         let figures = batcher.figures();
         assert!(figures.window_last_us >= 20_000, "{figures:?}: the sink alone takes 20 ms");
         let most_us = begun.elapsed().as_micros() as u64;

@@ -4,9 +4,10 @@ use crate::gated::GatedStorage;
 use crate::oracle::{Oracle, SeenEvent, append, append_if, drain, open, read_all, small_segments};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{AppendError, CountStep, Log, Order, ReadOptions, Work, inspect};
+use wellspring_patience::Patience;
 use wellspring_types::{AppendCondition, Event, Query};
 
 /// Number of segments whose indexes become one.
@@ -34,10 +35,9 @@ fn fill(storage: &SimulatedStorage, log: &Log, segments: usize) {
         indexes += left % FAN;
         left /= FAN;
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     while names(storage, ".idx").len() != indexes {
-        assert!(Instant::now() < deadline, "{:?}", names(storage, ".idx"));
-        std::thread::sleep(Duration::from_millis(5));
+        patience.pause(format_args!("{:?}", names(storage, ".idx")));
     }
 }
 
@@ -247,10 +247,9 @@ fn a_panic_while_indexes_are_written_or_merged_does_not_stop_them_for_ever() {
         while log.segments() < 6 {
             log.append(append(&[event(log.head() as usize)])).unwrap();
         }
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         while log.background_panics() == 0 {
-            assert!(Instant::now() < deadline, "{at}: nothing panicked");
-            std::thread::sleep(Duration::from_millis(5));
+            patience.pause(format_args!("{at}: nothing panicked"));
         }
         assert!(log.stats().index_write_failures > 0, "it is counted as failed, too");
         fill(&storage.disk, &log, segments);

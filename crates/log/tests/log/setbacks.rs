@@ -10,6 +10,7 @@ use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
     Append, AppendError, Appended, Basis, CommitOn, Log, Options, RequestKey, Staged,
 };
+use wellspring_patience::until;
 use wellspring_types::{AppendCondition, DataKind, Event, Query};
 
 type Outcome = Result<Appended, AppendError>;
@@ -210,9 +211,7 @@ fn every_close_waits_until_the_log_is_closed() {
             log.head()
         };
         let closers = [scope.spawn(close), scope.spawn(close)];
-        while log.closed_reason().is_none() {
-            std::thread::yield_now();
-        }
+        until("it closes", || log.closed_reason().is_some());
         storage.gate.open();
         for closer in closers {
             assert_eq!(closer.join().unwrap(), 1, "what was staged is durable when it returns");
@@ -313,7 +312,7 @@ fn contend(log: &Log, won: &Mutex<Vec<Vec<u64>>>) {
                     assert!(log.head() >= conflict.position);
                 }
                 Err(AppendError::StorageFull | AppendError::Unavailable { .. }) => {
-                    std::thread::yield_now();
+                    std::thread::sleep(std::time::Duration::from_micros(100));
                     continue;
                 }
                 Err(other) => panic!("{other}"),

@@ -9,9 +9,8 @@ use wellspring_log::storage::simulated::{Faults, SimulatedStorage};
 use wellspring_log::{
     Append, AppendError, Driver, Fence, Leader, LeaseError, Log, Options, Role, SharedOptions,
 };
+use wellspring_patience::until;
 use wellspring_types::{AppendCondition, Event, Query};
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn node(number: u64) -> SharedOptions {
     let mut options = SharedOptions::new(&format!("node-{number}"), "http://127.0.0.1:1");
@@ -31,16 +30,6 @@ pub fn open_node_with(
 ) -> Log {
     let engine = Box::new(world.connect(number));
     Log::open_shared(Arc::new(storage.clone()), options, node(number), engine).unwrap()
-}
-
-/// Waits until a condition holds.
-#[allow(clippy::disallowed_methods)] // a test's own deadline
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Asks a node to lead, again until it does: a node that has not heard of the last claim names an

@@ -2,7 +2,7 @@
 //! folder is released.
 
 use crate::oracle::{append, small_segments};
-use crate::shared::{node, until};
+use crate::shared::node;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use wellspring_log::batcher::{Batcher, CloseOutcome, EventTemplate, Options as B
 use wellspring_log::shared::simulated::SimulatedLog;
 use wellspring_log::storage::DiskStorage;
 use wellspring_log::{AppendError, Log, OpenError};
+use wellspring_patience::until;
 use wellspring_types::{DataKind, Event};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 //! no node takes a lead that it cannot use.
 
 use crate::oracle::{append, small_segments};
-use crate::shared::{node, open_node, take_lead, until};
+use crate::shared::{node, open_node, take_lead};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,13 +17,14 @@ use wellspring_log::shared::{
 use wellspring_log::storage::Storage;
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{AppendError, Clock, Driver, Log, NotConfirmed, Options, ReadError, Role};
+use wellspring_patience::{PATIENCE, until};
 use wellspring_types::{Event, Query};
 
 /// The result of an action that must not take long.
 fn soon<T: Send + 'static>(what: &str, act: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(act()));
-    told.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("it hangs: {what}"))
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it hangs: {what}"))
 }
 
 fn confirm(log: &Log, waker: &Waker) -> Poll<Result<u64, NotConfirmed>> {

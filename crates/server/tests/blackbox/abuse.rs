@@ -10,6 +10,7 @@ use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience};
 
 /// Memory in MiB by which the server of a test may grow.
 const BOUND_MIB: u64 = 96;
@@ -26,7 +27,7 @@ fn refused(server: &Server, reason: &str) -> u64 {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address).expect("the server accepts");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }
 
@@ -66,12 +67,11 @@ fn idle_connections_cost_little_and_are_ended() {
     let grown = resident_mib(&server).saturating_sub(before);
     // 400 × 32 KiB, plus what an ordinary request needs.
     assert!(grown <= 13 + 16, "{grown} MiB for 400 connections");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     let open =
         || metric(&server.client().get("/metrics").unwrap().text(), "wellspring_connections");
     while open() > 1 {
-        assert!(Instant::now() < deadline, "{} are still open", open());
-        std::thread::sleep(Duration::from_millis(50));
+        patience.pause(format_args!("{} are still open", open()));
     }
 }
 
@@ -196,13 +196,12 @@ fn unread_answers_stay_within_the_memory_of_bodies() {
         let answer = until_closed(&mut stream);
         assert!(answer.len() > 12_000_000 && answer.ends_with(b"}"), "{}", answer.len());
     }
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut patience = Patience::new();
     loop {
         let metrics = client.get("/metrics").unwrap().text();
         if metric(&metrics, "wellspring_body_bytes") == 0 {
             break;
         }
-        assert!(Instant::now() < deadline, "memory was not given back");
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause("memory was not given back");
     }
 }

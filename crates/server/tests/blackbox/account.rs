@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::server::Server;
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 /// Events and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -99,14 +100,13 @@ impl Account {
     #[track_caller]
     pub fn at_rest(server: &Server, log: &str) -> Account {
         let mut client = server.client().patient();
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let mut patience = Patience::new();
         loop {
             let (account, _) = Account::ask(&mut client, log);
             if account.lost_possible == Amount::default() {
                 return account;
             }
-            assert!(Instant::now() < deadline, "still in flight: {account:?}");
-            std::thread::sleep(Duration::from_millis(5));
+            patience.pause(format_args!("still in flight: {account:?}"));
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
 
 const ADMIN: &str = "correct horse";
 
@@ -47,7 +48,7 @@ impl Closed {
         let types =
             "type=Accessed&type=AccessRefused&type=AccessRefusedOften&type=AccessFailedOften";
         let line = format!("GET /v1/logs/system/events?{types}{tag}&limit=1000");
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let page = self.call(&line, &self.admin, &Value::Null).expect(200);
             let events = page["events"].as_array().unwrap().clone();

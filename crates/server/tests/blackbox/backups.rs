@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wellspring");
 
@@ -297,10 +298,9 @@ fn a_backup_is_finished_without_the_logs_that_are_deleted_meanwhile() {
         .spawn()
         .unwrap();
     let is_planned = || fs::read_dir(place.join("segments")).is_ok();
-    let begun = Instant::now();
+    let mut patience = Patience::new();
     while !is_planned() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the backup does not begin");
-        std::thread::sleep(Duration::from_millis(10));
+        patience.pause("the backup does not begin");
     }
     for log in ["zz-gone", "zz-made-anew"] {
         let path = format!("/v1/logs/{log}?confirm={log}");
@@ -321,7 +321,7 @@ fn a_backup_is_finished_without_the_logs_that_are_deleted_meanwhile() {
 
 /// Waits until a figure satisfies a check.
 pub(crate) fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
-    let begun = Instant::now();
+    let mut patience = Patience::new();
     loop {
         let page = client.get("/metrics").unwrap().text();
         let line = page.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
@@ -329,8 +329,7 @@ pub(crate) fn figure(client: &mut Client, name: &str, holds: impl Fn(f64) -> boo
         if let Some(value) = value.filter(|&value| holds(value)) {
             return value;
         }
-        assert!(begun.elapsed() < Duration::from_secs(40), "{name}: {value:?}");
-        std::thread::sleep(Duration::from_millis(200));
+        patience.pause(format_args!("{name}: {value:?}"));
     }
 }
 

@@ -18,7 +18,7 @@ fn names(place: &Path) -> Vec<String> {
 
 #[test]
 fn a_disk_that_is_not_mounted_is_no_place_for_backups() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::device::on_disk();
     let [data, place, away] = ["data", "place", "away"].map(|name| dir.path().join(name));
     let flags = [SMALL, &["--backup-to", shown(&place)]].concat();
     let server = Server::start_in(&data, &flags);
@@ -51,7 +51,7 @@ fn a_disk_that_is_not_mounted_is_no_place_for_backups() {
 
 #[test]
 fn a_restore_never_guesses_whose_backups_are_wanted() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::device::on_disk();
     let [place, to] = ["place", "to"].map(|name| dir.path().join(name));
     let (one, other) = (Server::start_with(SMALL), Server::start_with(SMALL));
     let backup = |server: &Server| done(&["backup", "--url", &server.url(), "--to", shown(&place)]);
@@ -85,7 +85,7 @@ fn a_restore_never_guesses_whose_backups_are_wanted() {
 
 #[test]
 fn a_place_that_another_process_writes_to_is_to_be_tried_again() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::device::on_disk();
     let place = dir.path().join("place");
     let server = Server::start_with(SMALL);
     let to_place = ["backup", "--url", &server.url(), "--to", shown(&place)];
@@ -103,7 +103,7 @@ fn a_place_that_another_process_writes_to_is_to_be_tried_again() {
 
 #[test]
 fn a_server_does_not_start_with_its_backups_among_its_data() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::device::on_disk();
     let data = dir.path().join("data");
     for (place, fault) in [
         (data.clone(), "is the data folder"),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 fn keyed(client: &mut Client, key: &str, path: &str, body: &Value) -> Answer {
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
@@ -107,7 +108,7 @@ fn of_a_bulk_that_breaks_off_the_whole_lines_are_there_and_it_can_come_again() {
         lines.len()
     );
     let mut stream = TcpStream::connect(server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(sent.as_bytes()).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();

@@ -4,6 +4,7 @@ use crate::client::{Answer, Client};
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 const NOTHING: [u64; 0] = [];
 const FRESH: &str = "consistency=local&wait_ms=10000";
@@ -36,7 +37,7 @@ fn found(client: &mut Client, asked: &str) -> Vec<u64> {
 
 /// The answer once the index is ready.
 fn ready(client: &mut Client, asked: &str) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut patience = Patience::new();
     loop {
         let answer = search(client, asked);
         if answer.status == 200 {
@@ -44,8 +45,7 @@ fn ready(client: &mut Client, asked: &str) -> Value {
         }
         let problem = answer.problem(503);
         assert!(problem["type"].as_str().unwrap().ends_with("view-not-ready"), "{problem}");
-        assert!(Instant::now() < deadline, "{problem}");
-        std::thread::sleep(Duration::from_millis(10));
+        patience.pause(format_args!("{problem}"));
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 /// Over a socket, or any stream.
 pub struct Client<S = TcpStream> {
@@ -55,7 +56,7 @@ impl Answer {
 
 impl From<TcpStream> for Client {
     fn from(stream: TcpStream) -> Client {
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Client::over(stream)
     }
 }

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use wellspring_patience::until;
 
 #[test]
 fn a_single_server_says_so_and_no_other_node_can_lead() {
@@ -120,16 +121,6 @@ impl Drop for Demo {
             let _ = Command::new("kill").args(["-INT", &pid]).status();
             let _ = self.child.wait();
         }
-    }
-}
-
-/// Waits until something holds.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -186,34 +186,39 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
     assert!(times.values().all(|&times| times == 1));
 }
 
-#[test]
-fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
-    let Some(postgres) = postgres::shared("handing the lead over") else { return };
-    // Without a resignation nobody would take over for this long.
-    let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
-    let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
-    for round in 0..2 {
-        let leader = nodes.leader();
-        let others: Vec<SocketAddr> =
-            (0..3).filter(|&node| node != leader).map(|node| addresses[node]).collect();
-        append_somewhere(&others, 0, &format!("before-{round}"), &event(round));
-        let stopping = thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                let (mut longest, begun) = (Duration::ZERO, Instant::now());
-                let mut n = 0;
-                while begun.elapsed() < Duration::from_secs(5) {
-                    let asked = Instant::now();
-                    append_somewhere(&others, n, &format!("{round}-{n}"), &event(n));
-                    longest = longest.max(asked.elapsed());
-                    n += 1;
-                }
-                longest
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
+
+    #[test]
+    fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
+        let Some(postgres) = postgres::shared("handing the lead over") else { return };
+        // Without a resignation nobody would take over for this long.
+        let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
+        let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
+        for round in 0..2 {
+            let leader = nodes.leader();
+            let others: Vec<SocketAddr> =
+                (0..3).filter(|&node| node != leader).map(|node| addresses[node]).collect();
+            append_somewhere(&others, 0, &format!("before-{round}"), &event(round));
+            let stopping = thread::scope(|scope| {
+                let writer = scope.spawn(|| {
+                    let (mut longest, begun) = (Duration::ZERO, Instant::now());
+                    let mut n = 0;
+                    while begun.elapsed() < Duration::from_secs(5) {
+                        let asked = Instant::now();
+                        append_somewhere(&others, n, &format!("{round}-{n}"), &event(n));
+                        longest = longest.max(asked.elapsed());
+                        n += 1;
+                    }
+                    longest
+                });
+                thread::sleep(Duration::from_millis(500));
+                nodes.stop(leader);
+                writer.join().unwrap()
             });
-            thread::sleep(Duration::from_millis(500));
-            nodes.stop(leader);
-            writer.join().unwrap()
-        });
-        assert!(stopping < Duration::from_secs(3), "nobody led for {stopping:?}");
-        nodes.start_again(leader);
+            assert!(stopping < Duration::from_secs(3), "nobody led for {stopping:?}");
+            nodes.start_again(leader);
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wellspring_log::shared::entry::{Claim, Entry};
+use wellspring_patience::PATIENCE;
 
 /// Runs the program with these arguments, which must make it exit; returns its output.
 fn ends(words: &[&str]) -> (Output, String) {
@@ -25,7 +26,7 @@ fn ends(words: &[&str]) -> (Output, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             let _ = child.kill();

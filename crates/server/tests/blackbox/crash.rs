@@ -140,7 +140,7 @@ fn killed_under_load_again_and_again_nothing_acknowledged_is_lost() {
 
 /// Runs these cycles on one folder; returns the number of acknowledged requests.
 fn run_folder(cycles: std::ops::Range<usize>) -> usize {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::device::on_disk();
     let mut ledgers = Vec::new();
     for cycle in cycles {
         run_cycle(dir.path(), cycle, &mut ledgers);

@@ -10,6 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A folder on the disk that the program was built on, where those of other tests may be in memory.
+pub fn on_disk() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
 /// The library, built in `dir`.
 fn library(dir: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/barriers.c");
@@ -40,7 +45,7 @@ fn event(n: u64) -> Value {
 
 #[test]
 fn a_log_that_cannot_be_created_leaves_nothing() {
-    let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, tools) = (on_disk(), tempfile::tempdir().unwrap());
     let server = start(data.path(), tools.path());
     let mut client = server.client();
     let create =
@@ -55,7 +60,7 @@ fn a_log_that_cannot_be_created_leaves_nothing() {
 /// After a failure that leaves an append in doubt: the behaviour that `docs/operations.md`
 /// describes.
 fn fails(switch: &str) {
-    let (data, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, tools) = (on_disk(), tempfile::tempdir().unwrap());
     let server = start(data.path(), tools.path());
     let mut client = server.client();
     client.post("/v1/append", &event(1)).unwrap().expect(200);
@@ -101,7 +106,7 @@ fn after_a_failed_write_reads_go_on_and_appends_and_readiness_are_refused() {
 
 #[test]
 fn every_folder_on_the_way_to_the_first_event_is_made_durable() {
-    let (outside, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (outside, tools) = (on_disk(), tempfile::tempdir().unwrap());
     let outside = outside.path().canonicalize().unwrap();
     let data = outside.join("srv/wellspring/data");
     let server = start(&data, tools.path());
@@ -131,7 +136,7 @@ fn files_are_their_owners_alone_whatever_the_folder_was_before() {
             }
         }
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = on_disk();
     let data = dir.path().join("data");
     let set = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 fn call(client: &mut Client, line: &str, token: &str, body: &Value) -> Answer {
     let (method, path) = line.split_once(' ').unwrap();
@@ -55,14 +56,13 @@ fn hang_up(server: &Server) {
 
 /// Repeats the request until the answer has this status.
 fn until(status: u16, mut ask: impl FnMut() -> Answer) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     loop {
         let answer = ask();
         if answer.status == status {
             return;
         }
-        assert!(Instant::now() < deadline, "still {}: {}", answer.status, answer.text());
-        std::thread::sleep(Duration::from_millis(50));
+        patience.pause(format_args!("still {}: {}", answer.status, answer.text()));
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use wellspring_patience::until;
 
 const UNAVAILABLE: &str = "Neo.TransientError.General.DatabaseUnavailable";
 
@@ -78,15 +79,6 @@ fn write_until(address: SocketAddr, manner: Manner, first: u64, done: &StopSigna
         };
     }
     account
-}
-
-/// Waits until a figure of the graph satisfies `is_so`.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

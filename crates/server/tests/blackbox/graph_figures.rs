@@ -6,6 +6,7 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 /// Executes a statement; returns the code of its error, if any.
 fn run(client: &mut Client, path: &str, statement: &str) -> Option<String> {
@@ -57,10 +58,9 @@ fn what_happens_to_graphs_is_counted() {
     assert_eq!(client.post(&open, &json!({})).unwrap().status, 404);
     // One that is never continued.
     begin(&mut client, "CREATE (:Never)");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut patience = Patience::new();
     while figure(&server, "open_transactions", &[]) > 0.0 {
-        assert!(Instant::now() < deadline, "it is kept");
-        std::thread::sleep(Duration::from_millis(100));
+        patience.pause("it is kept");
     }
     let of = |name, labels: &[(&str, &str)]| figure(&server, name, labels);
     assert_eq!(of("commits_total", &[]), 4.0);
@@ -94,10 +94,9 @@ fn an_unused_graph_is_not_opened_and_an_empty_one_folds_nothing() {
     for _ in 0..100 {
         client.post("/v1/append", &event).unwrap().expect(200);
     }
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut patience = Patience::new();
     while views(&mut client).is_none_or(|view| view["position"] != 100) {
-        assert!(Instant::now() < deadline, "it does not pass them");
-        std::thread::sleep(Duration::from_millis(10));
+        patience.pause("it does not pass them");
     }
     let page = read(&client.get("/metrics").unwrap().text());
     let labels = [("log", "main"), ("view", "graph")];

@@ -151,59 +151,6 @@ fn resident_bytes(server: &Server) -> u64 {
     metric(&text, "process_resident_memory_bytes")
 }
 
-#[test]
-fn ten_thousand_connections_up_to_no_good_stop_nobody() {
-    let count = connections_that_fit();
-    assert!(count >= AT_LEAST, "only {count} connections are allowed here");
-    for lean in BOTH_LOOPS {
-        let flags = [&lean[..], &PATIENT].concat();
-        let (crowded, quiet) = (Server::start_with(&flags), Server::start_with(&flags));
-        // Warm-up: partitions and threads exist.
-        watch_once(&crowded);
-        watch_once(&quiet);
-        let before = resident_bytes(&crowded);
-        let begun = Instant::now();
-        let crowd = open_crowd(crowded.address, count);
-        let (done, ended, sent) = (StopSignal::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        let (times, resident) = std::thread::scope(|scope| {
-            let enough = done.at_the_end();
-            let dripping = scope.spawn(|| drip(&crowd, &done, &sent));
-            let bombers =
-                (0..BOMBERS).map(|_| scope.spawn(|| bomb(crowded.address, &done, &ended)));
-            let bombers: Vec<_> = bombers.collect();
-            let times = watch(&crowded, &quiet, &sent);
-            let resident = resident_bytes(&crowded);
-            drop(enough);
-            bombers.into_iter().for_each(|bomber| bomber.join().unwrap());
-            dripping.join().unwrap();
-            (times, resident)
-        });
-        let sent = sent.into_inner();
-        let [[median, p99], [quiet_median, quiet_p99]] =
-            times.each_ref().map(|times| [50, 99].map(|p| times[times.len() * p / 100]));
-        let grown = resident.saturating_sub(before);
-        println!(
-            "{lean:?}: {count} connections, {sent} bytes on each slow one, {} bombs, in {:?}\n\
-             {} requests: median {median:?} and p99 {p99:?}; {quiet_median:?} and {quiet_p99:?} of a server alone\n\
-             memory grew by {} bytes a connection",
-            ended.load(SeqCst),
-            begun.elapsed(),
-            times[0].len(),
-            grown / count as u64,
-        );
-        assert!(ended.load(SeqCst) > 0 && sent > 1);
-        let usual = quiet_median.max(Duration::from_micros(300));
-        assert!(median < 4 * usual, "median {median:?}, {quiet_median:?} without the crowd");
-        assert!(p99 < Duration::from_millis(100) + 4 * quiet_p99, "p99 {p99:?}");
-        let each = if lean[1] == "true" { LEAN_BYTES } else { GENERAL_BYTES };
-        let most = count as u64 * each + BOMBERS * MOST_BOMB_BYTES;
-        assert!(grown <= most, "memory grew by {grown} bytes, {most} are possible");
-        let watched = times[0].len() as u64;
-        assert_eq!(complete(crowd, sent) as u64, count_of_completed(&crowded));
-        assert_eq!(count_of(&crowded, "main", "Watched"), watched + 1);
-    }
-}
-
 fn watch_once(server: &Server) {
     server.client().call("POST", "/e?type=Watched&ack=durable", &[], b"1").unwrap().expect(202);
 }
@@ -213,4 +160,63 @@ fn count_of_completed(server: &Server) -> u64 {
     let account = Account::at_rest(server, "main");
     assert_eq!(account.accepted, account.stored);
     count_of(server, "main", "Ingested")
+}
+
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
+
+    #[test]
+    fn ten_thousand_connections_up_to_no_good_stop_nobody() {
+        let count = connections_that_fit();
+        assert!(count >= AT_LEAST, "only {count} connections are allowed here");
+        for lean in BOTH_LOOPS {
+            let flags = [&lean[..], &PATIENT].concat();
+            let (crowded, quiet) = (Server::start_with(&flags), Server::start_with(&flags));
+            // Warm-up: partitions and threads exist.
+            watch_once(&crowded);
+            watch_once(&quiet);
+            let before = resident_bytes(&crowded);
+            let begun = Instant::now();
+            let crowd = open_crowd(crowded.address, count);
+            let (done, ended, sent) =
+                (StopSignal::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+            let (times, resident) = std::thread::scope(|scope| {
+                let enough = done.at_the_end();
+                let dripping = scope.spawn(|| drip(&crowd, &done, &sent));
+                let bombers =
+                    (0..BOMBERS).map(|_| scope.spawn(|| bomb(crowded.address, &done, &ended)));
+                let bombers: Vec<_> = bombers.collect();
+                let times = watch(&crowded, &quiet, &sent);
+                let resident = resident_bytes(&crowded);
+                drop(enough);
+                bombers.into_iter().for_each(|bomber| bomber.join().unwrap());
+                dripping.join().unwrap();
+                (times, resident)
+            });
+            let sent = sent.into_inner();
+            let [[median, p99], [quiet_median, quiet_p99]] =
+                times.each_ref().map(|times| [50, 99].map(|p| times[times.len() * p / 100]));
+            let grown = resident.saturating_sub(before);
+            println!(
+                "{lean:?}: {count} connections, {sent} bytes on each slow one, {} bombs, in {:?}\n\
+                 {} requests: median {median:?} and p99 {p99:?}; {quiet_median:?} and {quiet_p99:?} of a server alone\n\
+                 memory grew by {} bytes a connection",
+                ended.load(SeqCst),
+                begun.elapsed(),
+                times[0].len(),
+                grown / count as u64,
+            );
+            assert!(ended.load(SeqCst) > 0 && sent > 1);
+            let usual = quiet_median.max(Duration::from_micros(300));
+            assert!(median < 4 * usual, "median {median:?}, {quiet_median:?} without the crowd");
+            assert!(p99 < Duration::from_millis(100) + 4 * quiet_p99, "p99 {p99:?}");
+            let each = if lean[1] == "true" { LEAN_BYTES } else { GENERAL_BYTES };
+            let most = count as u64 * each + BOMBERS * MOST_BOMB_BYTES;
+            assert!(grown <= most, "memory grew by {grown} bytes, {most} are possible");
+            let watched = times[0].len() as u64;
+            assert_eq!(complete(crowd, sent) as u64, count_of_completed(&crowded));
+            assert_eq!(count_of(&crowded, "main", "Watched"), watched + 1);
+        }
+    }
 }

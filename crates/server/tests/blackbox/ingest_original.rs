@@ -7,6 +7,7 @@ use crate::server::Server;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 const REQUEST: &[u8; 55] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 /// The longest answer in bytes that such a client certainly reads in one piece.
@@ -17,7 +18,7 @@ const REQUESTS: u64 = 1_500;
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
 
 /// The smallest partition possible, in bytes.
 const PARTITION: u64 = 4 << 20;
@@ -257,7 +258,7 @@ fn a_full_disk_is_503_and_what_was_accepted_is_stored_when_there_is_room() {
         let data = |n: u64| format!("\"{n:08} {}\"", "x".repeat(3000)).into_bytes();
         let mut accepted = 0;
         let mut push_until = |status: u16| {
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + PATIENCE;
             loop {
                 let answer = push(&mut client, "/e", &data(accepted));
                 assert!([202, 503].contains(&answer.status), "{answer:?}");

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wellspring_kafka::testing;
 use wellspring_kafka::{Cluster as _, KafkaCluster, OutgoingRecord};
+use wellspring_patience::Patience;
 
 /// Records `from..to`; every fiftieth is invalid.
 fn records(topic: &str, from: u64, to: u64) -> Vec<OutgoingRecord> {
@@ -85,7 +86,7 @@ fn each_record_is_an_event_or_a_reject_once_through_kills() {
     until(&mut client, "/v1/sources/paid", |report| {
         report["state"] == "running" && report["records_behind"] == 0
     });
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    let mut patience = Patience::new();
     let events = |server: &Server| {
         numbers(server, "in", |event| {
             (event["type"] == "Paid").then(|| event["data"]["n"].as_u64().unwrap())
@@ -93,8 +94,7 @@ fn each_record_is_an_event_or_a_reject_once_through_kills() {
     };
     let good = total - total / 50;
     while (events(&server).len() as u64) < good {
-        assert!(std::time::Instant::now() < deadline, "{} of {good}", events(&server).len());
-        std::thread::sleep(Duration::from_millis(200));
+        patience.pause(format_args!("{} of {good}", events(&server).len()));
     }
     let events = events(&server);
     assert!(events.values().all(|count| *count == 1), "an event comes twice");

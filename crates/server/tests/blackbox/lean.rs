@@ -6,6 +6,7 @@ use crate::server::Server;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
 
 const PLAIN: &[u8] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";
 const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 11\r\nConnection: keep-alive\r\n\r\n{\"ok\":true}";
@@ -24,13 +25,13 @@ fn both() -> [Server; 2] {
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
 /// The stored events, read until there are `count`.
 fn events(server: &Server, count: usize) -> Vec<serde_json::Value> {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     let mut client = server.client();
     loop {
         let page = client.get("/v1/events?limit=1000").unwrap().expect(200);
@@ -368,63 +369,6 @@ fn header_bombs_are_refused_and_do_no_harm() {
     accepted(&server.client().call("POST", "/e", &[], b"1").unwrap());
 }
 
-#[test]
-fn slow_clients_are_ended_while_others_are_served() {
-    let timeouts = ["--header-timeout-ms=400", "--body-timeout-ms=400", "--idle-timeout-ms=700"];
-    let server = server(true, &timeouts);
-    let begun: [&[u8]; 4] = [b"", b"POST /e HT", &PLAIN[..40], &PLAIN[..50]];
-    let mut slow: Vec<TcpStream> = (0..200).map(|_| connect(&server)).collect();
-    for (i, stream) in slow.iter_mut().enumerate() {
-        stream.write_all(begun[i % 4]).unwrap();
-    }
-    let (started, mut client, mut slowest) = (Instant::now(), server.client(), Duration::ZERO);
-    while started.elapsed() < Duration::from_millis(1_500) {
-        let asked = Instant::now();
-        accepted(&client.call("POST", "/e", &[], b"1").unwrap());
-        slowest = slowest.max(asked.elapsed());
-        // A byte now and then does not extend the timeout.
-        if let [_, head, ..] = &mut slow[..] {
-            let _ = head.write_all(b"T");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
-    for (i, mut stream) in slow.into_iter().enumerate() {
-        let text = String::from_utf8(until_closed(&mut stream)).unwrap();
-        let expected = ["", "HTTP/1.1 4", "HTTP/1.1 408 ", "HTTP/1.1 408 "][i % 4];
-        assert!(text.starts_with(expected), "{i}: {text:?}");
-        assert!(i % 4 != 0 || text.is_empty(), "an idle client is not told anything: {text:?}");
-    }
-}
-
-#[test]
-fn two_thousand_idle_connections_cost_the_others_nothing() {
-    raise_descriptor_limit();
-    let server = server(true, &["--threads=1"]);
-    let idle: Vec<TcpStream> = (0..2_000)
-        .map(|i| {
-            let mut stream = connect(&server);
-            // A third has been served before, a third is in the middle of a request.
-            stream.write_all([&b""[..], PLAIN, &PLAIN[..30]][i % 3]).unwrap();
-            stream
-        })
-        .collect();
-    let mut client = server.client();
-    let mut times: Vec<Duration> = (0..200)
-        .map(|_| {
-            let asked = Instant::now();
-            accepted(&client.call("POST", "/e", &[], b"1").unwrap());
-            asked.elapsed()
-        })
-        .collect();
-    times.sort();
-    assert!(times[100] < Duration::from_millis(20), "median {:?}", times[100]);
-    let metrics = server.client().get("/metrics").unwrap().text();
-    let open = metrics.lines().find_map(|line| line.strip_prefix("wellspring_connections "));
-    assert_eq!(open, Some("2002"));
-    drop(idle);
-}
-
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -445,7 +389,7 @@ fn too_many_connections_are_told_so_and_forgotten() {
         }
         assert_eq!(server.client().answer().unwrap().status, 503);
         held.pop();
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + PATIENCE;
         while server.client().call("POST", "/e", &[], b"1").map_or(0, |a| a.status) != 202 {
             assert!(Instant::now() < deadline, "a place that became free is not given again");
         }
@@ -572,5 +516,68 @@ fn answers_are_counted_for_their_route() {
             let line = format!("{name}\"{status}\"}} {count}");
             assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
         }
+    }
+}
+
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
+
+    #[test]
+    fn slow_clients_are_ended_while_others_are_served() {
+        let timeouts =
+            ["--header-timeout-ms=400", "--body-timeout-ms=400", "--idle-timeout-ms=700"];
+        let server = server(true, &timeouts);
+        let begun: [&[u8]; 4] = [b"", b"POST /e HT", &PLAIN[..40], &PLAIN[..50]];
+        let mut slow: Vec<TcpStream> = (0..200).map(|_| connect(&server)).collect();
+        for (i, stream) in slow.iter_mut().enumerate() {
+            stream.write_all(begun[i % 4]).unwrap();
+        }
+        let (started, mut client, mut slowest) = (Instant::now(), server.client(), Duration::ZERO);
+        while started.elapsed() < Duration::from_millis(1_500) {
+            let asked = Instant::now();
+            accepted(&client.call("POST", "/e", &[], b"1").unwrap());
+            slowest = slowest.max(asked.elapsed());
+            // A byte now and then does not extend the timeout.
+            if let [_, head, ..] = &mut slow[..] {
+                let _ = head.write_all(b"T");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+        for (i, mut stream) in slow.into_iter().enumerate() {
+            let text = String::from_utf8(until_closed(&mut stream)).unwrap();
+            let expected = ["", "HTTP/1.1 4", "HTTP/1.1 408 ", "HTTP/1.1 408 "][i % 4];
+            assert!(text.starts_with(expected), "{i}: {text:?}");
+            assert!(i % 4 != 0 || text.is_empty(), "an idle client is not told anything: {text:?}");
+        }
+    }
+
+    #[test]
+    fn two_thousand_idle_connections_cost_the_others_nothing() {
+        raise_descriptor_limit();
+        let server = server(true, &["--threads=1"]);
+        let idle: Vec<TcpStream> = (0..2_000)
+            .map(|i| {
+                let mut stream = connect(&server);
+                // A third has been served before, a third is in the middle of a request.
+                stream.write_all([&b""[..], PLAIN, &PLAIN[..30]][i % 3]).unwrap();
+                stream
+            })
+            .collect();
+        let mut client = server.client();
+        let mut times: Vec<Duration> = (0..200)
+            .map(|_| {
+                let asked = Instant::now();
+                accepted(&client.call("POST", "/e", &[], b"1").unwrap());
+                asked.elapsed()
+            })
+            .collect();
+        times.sort();
+        assert!(times[100] < Duration::from_millis(20), "median {:?}", times[100]);
+        let metrics = server.client().get("/metrics").unwrap().text();
+        let open = metrics.lines().find_map(|line| line.strip_prefix("wellspring_connections "));
+        assert_eq!(open, Some("2002"));
+        drop(idle);
     }
 }

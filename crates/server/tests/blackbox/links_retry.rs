@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::net::{Shutdown, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
 
 fn lines(count: usize) -> Vec<String> {
     let line = |n| format!("{}\n", json!({"url": format!("http://example.com/bulk/{n}")}));
@@ -24,7 +25,7 @@ fn send_part(server: &Server, key: Option<&str>, length: usize, part: &str) -> V
          {key}Content-Length: {length}\r\n\r\n"
     );
     let mut stream = TcpStream::connect(server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(part.as_bytes()).unwrap();
     // By the time the server notices the end it has read everything; it may answer or not.
@@ -64,7 +65,7 @@ fn without_a_key_the_whole_lines_of_a_cut_bulk_are_made() {
     let mut client = server.client().patient();
     let part = lines(260).concat() + "{\"url\":\"http://exa";
     send_part(&server, None, part.len() + 100, &part);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while count(&mut client) < 260 && Instant::now() < deadline {
         sleep(Duration::from_millis(10));
     }

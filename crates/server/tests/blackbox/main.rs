@@ -38,6 +38,7 @@ mod cluster_common;
 mod cluster_leads;
 mod cluster_outages;
 mod cluster_repeats;
+mod cluster_slow;
 mod cluster_trust;
 mod conditions;
 mod consistency;

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 fn scrape(server: &Server) -> Page {
     read(&server.client().get("/metrics").unwrap().text())
@@ -159,7 +160,7 @@ fn subscriptions_and_connections_come_and_go() {
     let server = Server::start_with(&["--heartbeat-ms", "100"]);
     server.client().call("PUT", "/v1/logs/other", &[], b"").unwrap();
     let figures = |wanted: (f64, f64, f64)| {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         loop {
             let page = scrape(&server);
             let of = |log| value(&page, "wellspring_log_subscribers", &[("log", log)]);
@@ -168,8 +169,7 @@ fn subscriptions_and_connections_come_and_go() {
             if seen == wanted {
                 return page;
             }
-            assert!(Instant::now() < deadline, "{seen:?}, not {wanted:?}");
-            std::thread::sleep(Duration::from_millis(10));
+            patience.pause(format_args!("{seen:?}, not {wanted:?}"));
         }
     };
     let subscribe = |log: &str| {

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use wellspring_patience::PATIENCE;
+pub use wellspring_patience::until;
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -136,7 +138,7 @@ pub fn event(data: impl Into<Value>) -> Value {
 pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body: &Value) -> u64 {
     let body = body.to_string();
     let headers = [("Content-Type", "application/json"), ("Idempotency-Key", key)];
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     for at in first.. {
         let answer = Client::connect(addresses[at % addresses.len()])
             .and_then(|mut client| client.call("POST", "/v1/append", &headers, body.as_bytes()));
@@ -157,14 +159,4 @@ pub fn append_somewhere(addresses: &[SocketAddr], first: usize, key: &str, body:
 pub fn position_of(answer: &Answer) -> u64 {
     let appended = answer.expect(200);
     appended["last"].as_u64().unwrap_or_else(|| panic!("{appended}"))
-}
-
-/// Waits until `is_so`.
-#[track_caller]
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
@@ -42,13 +43,12 @@ impl Collector {
     /// Waits until `find` returns something for what was received.
     #[track_caller]
     fn wait<T>(&self, find: impl Fn(&[(String, Value)]) -> Option<T>) -> T {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         loop {
             if let Some(found) = find(&self.taken.lock().unwrap()) {
                 return found;
             }
-            assert!(Instant::now() < deadline, "{:#?}", self.taken.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(10));
+            patience.pause(format_args!("{:#?}", self.taken.lock().unwrap()));
         }
     }
 
@@ -245,10 +245,9 @@ fn otlp_a_collector_that_is_away_costs_its_spans_and_nothing_else() {
         let page = crate::exposition::read(&server.client().get("/metrics").unwrap().text());
         crate::exposition::value(&page, "wellspring_otlp_spans_dropped_total", &[])
     };
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut patience = Patience::new();
     while dropped() < 50.0 {
-        assert!(Instant::now() < deadline, "{} dropped", dropped());
-        std::thread::sleep(Duration::from_millis(50));
+        patience.pause(format_args!("{} dropped", dropped()));
     }
     // The collector recovers, and what is left is sent when the server stops.
     collector.status.store(200, SeqCst);

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience};
 
 /// A running server. Killed when dropped.
 pub struct Server {
@@ -113,16 +114,16 @@ impl Server {
 
     fn wait_ready(&mut self) -> bool {
         let told = self.keep_log();
-        let deadline = Instant::now() + Duration::from_secs(20);
         // Not before it says so itself: on a port that was free a moment ago, the server of
         // another test may listen by now, and answer.
-        if !matches!(told.recv_timeout(Duration::from_secs(20)), Ok(LogEvent::Listens)) {
+        if !matches!(told.recv_timeout(PATIENCE), Ok(LogEvent::Listens)) {
             // Its end, unless the test has its log written elsewhere.
             let end = Instant::now() + Duration::from_secs(1);
             while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let _ = told.recv_timeout(Duration::from_secs(2));
@@ -167,14 +168,13 @@ impl Server {
 
     /// Waits for a line of its log that contains all these texts.
     pub fn logged(&self, texts: &[&str]) -> String {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut patience = Patience::new();
         loop {
             let holds = |line: &&String| texts.iter().all(|text| line.contains(text));
             if let Some(line) = self.log().iter().find(holds) {
                 return line.clone();
             }
-            assert!(Instant::now() < deadline, "no line with {texts:?}: {:#?}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
+            patience.pause(format_args!("no line with {texts:?}: {:#?}", self.log()));
         }
     }
 
@@ -208,7 +208,7 @@ impl Server {
     pub fn terminate(&mut self) -> ExitStatus {
         let killed = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
         assert!(killed.unwrap().success());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

@@ -7,6 +7,7 @@ use crate::sinks_receiver::Receiver;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 /// A request with JSON, or without a body for `null`.
 pub fn ask(client: &mut Client, method: &str, path: &str, body: &Value) -> Answer {
@@ -23,14 +24,13 @@ pub fn append(client: &mut Client, log: &str, event_type: &str, tag: &str, n: u6
 /// Waits until the sink or source at this path is as wanted; returns it.
 #[track_caller]
 pub fn until(client: &mut Client, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut patience = Patience::new();
     loop {
         let report = ask(client, "GET", path, &Value::Null).expect(200);
         if wanted(&report) {
             return report;
         }
-        assert!(Instant::now() < deadline, "{report}");
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause(format_args!("{report}"));
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wellspring_patience::Patience;
 
 /// A received request.
 #[derive(Debug, Clone)]
@@ -87,18 +88,13 @@ impl Receiver {
     /// Waits until this many requests were accepted.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<u64> {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut patience = Patience::new();
         loop {
             let positions = self.positions();
             if positions.len() >= count {
                 return positions;
             }
-            assert!(
-                Instant::now() < deadline,
-                "{} of {count} came: {positions:?}",
-                positions.len()
-            );
-            std::thread::sleep(Duration::from_millis(10));
+            patience.pause(format_args!("{} of {count} came: {positions:?}", positions.len()));
         }
     }
 }

@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience};
 
 fn event(data: impl Into<Value>) -> Value {
     json!({"events": [{"type": "T", "tags": [], "data": data.into()}]})
@@ -17,7 +18,7 @@ fn event(data: impl Into<Value>) -> Value {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
@@ -37,10 +38,9 @@ fn figure(client: &mut Client<impl io::Read + io::Write>, name: &str) -> u64 {
 
 /// Waits until `is_so`.
 fn soon(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to that");
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause("it never came to that");
     }
 }
 

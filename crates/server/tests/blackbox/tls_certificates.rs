@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use wellspring_patience::PATIENCE;
 
 pub type TlsClient = Client<StreamOwned<ClientConnection, TcpStream>>;
 
@@ -130,7 +131,7 @@ pub fn of_versions(
 pub fn over_tls(address: SocketAddr, config: ClientConfig) -> io::Result<TlsClient> {
     let mut socket = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     let name = ServerName::try_from("localhost").unwrap();
     let mut connection = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     while connection.is_handshaking() {

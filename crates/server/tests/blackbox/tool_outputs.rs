@@ -8,6 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience};
 
 fn append(server: &Server, more: &[&str]) -> ProgramOutput {
     let url = server.url();
@@ -88,7 +89,7 @@ fn a_server_outlives_the_reader_of_its_lines() {
         ["serve", "--listen", &address, "--access-log", "--data", dir.path().to_str().unwrap()];
     let mut server = program(&words).stderr(gone()).stdout(gone()).spawn().unwrap();
     let url = format!("http://{address}");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     let mut appended = 0;
     // Each request is a line that nobody reads.
     while appended < 3 {
@@ -127,10 +128,9 @@ fn an_export_that_is_given_up_leaves_nothing_behind() {
     let words = ["export", "--url", &url, "-o", out.to_str().unwrap()];
     let child = program(&words).stderr(Stdio::piped()).spawn().unwrap();
     let part = dir.path().join("all.ndjson.part");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     while !part.exists() {
-        assert!(Instant::now() < deadline, "no {}", part.display());
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause(format_args!("no {}", part.display()));
     }
     std::thread::sleep(Duration::from_millis(200));
     interrupt(&child);
@@ -195,7 +195,7 @@ fn an_interrupted_import_tells_what_may_be_stored_besides() {
     std::fs::write(&file, lines).unwrap();
     let words = ["import", file.to_str().unwrap(), "--url", &url];
     let child = program(&words).stderr(Stdio::piped()).spawn().unwrap();
-    is_taken.recv_timeout(Duration::from_secs(20)).unwrap();
+    is_taken.recv_timeout(PATIENCE).unwrap();
     interrupt(&child);
     let ran = ProgramOutput::of(child.wait_with_output().unwrap());
     ran.failed(130, "0 events are known to be stored, and up to 3 lines in flight may be as well");

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience};
 
 fn event(bytes: usize) -> Value {
     json!({"events": [{"type": "T", "tags": ["t:1"], "data": "x".repeat(bytes)}]})
@@ -17,14 +18,13 @@ fn event(bytes: usize) -> Value {
 
 /// The answer of `/health/ready` once it has this status.
 fn ready_becomes(server: &Server, status: u16) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::new();
     loop {
         let answer = server.client().get("/health/ready").unwrap();
         if answer.status == status {
             return if status == 200 { answer.expect(200) } else { answer.problem(status) };
         }
-        assert!(Instant::now() < deadline, "never {status}: {answer:?}");
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause(format_args!("never {status}: {answer:?}"));
     }
 }
 
@@ -187,7 +187,7 @@ fn a_disk_that_is_full_for_appends_is_told_until_there_is_room() {
         let mut client = disk.server.client();
         client.post("/v1/append", &event(10)).unwrap().expect(200);
         disk.fill();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while client.post("/v1/append", &event(200_000)).unwrap().status != 503 {
             assert!(Instant::now() < deadline, "the disk is never full");
         }
@@ -219,7 +219,7 @@ fn refused_ingest_leaves_a_line_from_both_loops() {
         let mut client = disk.server.client();
         disk.fill();
         let body = format!("\"{}\"", "x".repeat(100_000));
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while client.call("POST", "/e", &[], body.as_bytes()).unwrap().status != 503 {
             assert!(Instant::now() < deadline, "the disk is never full");
         }

@@ -134,49 +134,55 @@ fn a_stream_whose_end_is_not_read_counts_as_a_long_read_until_it_is() {
     });
 }
 
-#[test]
-fn a_throttled_subscription_sends_heartbeats_and_does_not_delay_a_stop() {
-    let flags = ["--bytes-per-second-per-address", "1000", "--heartbeat-ms", "300"];
-    let mut server = Server::start_with(&flags);
-    let mut live = server.client();
-    live.send(b"GET /v1/events HTTP/1.1\r\nHost: t\r\nAccept: text/event-stream\r\n\r\n").unwrap();
-    assert_eq!(live.head().unwrap().0, 200);
-    // Together they exceed a minute's quota.
-    let append = json!({"events": [{"type": "T", "data": "x".repeat(EVENT_BYTES)}]});
-    assert_eq!(server.client().post("/v1/append", &append).unwrap().status, 200);
-    while !live.line().unwrap().expect("it goes on").starts_with("data: ") {}
-    let begun = Instant::now();
-    for _ in 0..3 {
-        while !live.line().unwrap().expect("it goes on").contains(": heartbeat") {}
-    }
-    assert!(begun.elapsed() < Duration::from_secs(20));
-    assert_eq!(server.client().get("/v1/head").unwrap().status, 429, "it owes");
-    let begun = Instant::now();
-    assert!(server.terminate().success());
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-}
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
 
-#[test]
-fn over_http2_a_body_that_nobody_wants_waits_in_no_buffer() {
-    let server = Server::start();
-    run(async {
-        let (mut sender, _ended) = connect(&server, 65_535).await;
-        sender = sender.ready().await.unwrap();
-        let request = http::Request::get("http://l/v1/head?wait_ms=15000")
-            .header("wellspring-min-position", "1000");
-        let request = request.body(()).unwrap();
-        let (answer, mut body) = sender.send_request(request, false).unwrap();
+    #[test]
+    fn a_throttled_subscription_sends_heartbeats_and_does_not_delay_a_stop() {
+        let flags = ["--bytes-per-second-per-address", "1000", "--heartbeat-ms", "300"];
+        let mut server = Server::start_with(&flags);
+        let mut live = server.client();
+        live.send(b"GET /v1/events HTTP/1.1\r\nHost: t\r\nAccept: text/event-stream\r\n\r\n")
+            .unwrap();
+        assert_eq!(live.head().unwrap().0, 200);
+        // Together they exceed a minute's quota.
+        let append = json!({"events": [{"type": "T", "data": "x".repeat(EVENT_BYTES)}]});
+        assert_eq!(server.client().post("/v1/append", &append).unwrap().status, 200);
+        while !live.line().unwrap().expect("it goes on").starts_with("data: ") {}
         let begun = Instant::now();
-        let mut left = 4_000_000;
-        while left > 0 {
-            body.reserve_capacity(left);
-            let room = std::future::poll_fn(|context| body.poll_capacity(context));
-            let room = tokio::time::timeout(Duration::from_secs(10), room).await;
-            let room = room.expect("it waits unread").unwrap().unwrap();
-            body.send_data(vec![b'x'; room].into(), false).unwrap();
-            left -= room;
+        for _ in 0..3 {
+            while !live.line().unwrap().expect("it goes on").contains(": heartbeat") {}
         }
-        assert!(begun.elapsed() < Duration::from_secs(12), "only once it was answered");
-        drop((answer, body));
-    });
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert_eq!(server.client().get("/v1/head").unwrap().status, 429, "it owes");
+        let begun = Instant::now();
+        assert!(server.terminate().success());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn over_http2_a_body_that_nobody_wants_waits_in_no_buffer() {
+        let server = Server::start();
+        run(async {
+            let (mut sender, _ended) = connect(&server, 65_535).await;
+            sender = sender.ready().await.unwrap();
+            let request = http::Request::get("http://l/v1/head?wait_ms=15000")
+                .header("wellspring-min-position", "1000");
+            let request = request.body(()).unwrap();
+            let (answer, mut body) = sender.send_request(request, false).unwrap();
+            let begun = Instant::now();
+            let mut left = 4_000_000;
+            while left > 0 {
+                body.reserve_capacity(left);
+                let room = std::future::poll_fn(|context| body.poll_capacity(context));
+                let room = tokio::time::timeout(Duration::from_secs(10), room).await;
+                let room = room.expect("it waits unread").unwrap().unwrap();
+                body.send_data(vec![b'x'; room].into(), false).unwrap();
+                left -= room;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(12), "only once it was answered");
+            drop((answer, body));
+        });
+    }
 }

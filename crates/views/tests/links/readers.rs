@@ -160,6 +160,9 @@ fn readers_see_what_there_is_while_it_grows() {
                         _ => {}
                     }
                     looks.fetch_add(1, Ordering::Relaxed);
+                    if turn.is_multiple_of(256) {
+                        std::thread::sleep(std::time::Duration::from_micros(100));
+                    }
                 }
             });
         }

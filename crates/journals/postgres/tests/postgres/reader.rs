@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wellspring_journal_postgres::{PostgresLog, PostgresNode};
 use wellspring_log::shared::{
     Arrival, AskId, OfferId, OfferOutcome, Place, SharedLog as _, SharedLogError,
 };
-
-/// How long nothing new may come before a test fails, however long it takes as a whole.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use wellspring_patience::PATIENCE;
 
 struct Unpark(Thread);
 

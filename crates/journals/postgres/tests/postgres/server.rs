@@ -1,13 +1,12 @@
 //! Servers started by the tests.
 
-use crate::reader::PATIENCE;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 use wellspring_journal_postgres::{ConnectOptions, PostgresNode};
+use wellspring_patience::Patience;
 
 const NOT_INSTALLED: i32 = 3;
 
@@ -126,17 +125,14 @@ impl Server {
 
     /// Waits until a query has this result; in vain if its result stays another.
     pub(crate) fn wait_for(&self, sql: &str, answer: &str) {
-        let (mut last, mut since) = (String::new(), Instant::now());
+        let mut patience = Patience::new();
         loop {
             let now = self.sql(sql);
             if now == answer {
                 return;
             }
-            if now != last {
-                (last, since) = (now, Instant::now());
-            }
-            assert!(since.elapsed() < PATIENCE, "in vain: {sql} = {answer}; it is {last}");
-            std::thread::sleep(Duration::from_millis(20));
+            patience.saw(&now);
+            patience.pause(format_args!("{sql} = {answer}; it is {now}"));
         }
     }
 

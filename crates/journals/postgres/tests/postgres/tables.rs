@@ -1,9 +1,9 @@
 //! The tables are created once, and only supported ones are used.
 
-use crate::reader::{PATIENCE, Reader};
+use crate::reader::Reader;
 use crate::server::{new_log, own_server};
-use std::time::{Duration, Instant};
 use wellspring_journal_postgres::{ConnectError, ConnectOptions, Durability, PostgresNode};
+use wellspring_patience::Patience;
 
 #[test]
 fn nodes_that_start_together_make_the_tables_once_and_newer_ones_are_refused() {
@@ -48,14 +48,13 @@ fn a_user_without_rights_or_password_is_told_and_no_password_is_shown() {
         .args(["-qX", &server.url, "-c", "SELECT pg_reload_conf()"])
         .output()
         .unwrap();
-    let begun = Instant::now();
+    let mut patience = Patience::new();
     let error = loop {
         let connected = PostgresNode::connect(ConnectOptions::parse(&reloaded).unwrap());
         if let Err(error) = connected {
             break error;
         }
-        assert!(begun.elapsed() < PATIENCE, "the server does not load its file again");
-        std::thread::sleep(Duration::from_millis(20));
+        patience.pause("the server loads its file again");
     };
     assert!(matches!(error, ConnectError::Server { .. }), "{error}");
     let wrong = url.replace("s3cret", "wr0ng");
