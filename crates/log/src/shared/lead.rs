@@ -129,7 +129,7 @@ impl LeadTimer {
     }
 
     /// The lead timeout over the engine as it is.
-    fn timeout_us(&self) -> u64 {
+    pub(crate) fn timeout_us(&self) -> u64 {
         let longest_us = self.lead_timeout_us.saturating_mul(LONGEST_TIMEOUTS);
         self.delay_us.saturating_mul(TIMEOUT_DELAYS).clamp(self.lead_timeout_us, longest_us)
     }

@@ -2,7 +2,6 @@
 
 use crate::client::Client;
 use crate::server::Server;
-use std::time::{Duration, Instant};
 use wellspring_patience::Patience;
 
 /// Events and bytes.

@@ -7,7 +7,6 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
 use wellspring_patience::PATIENCE;
 
 fn keyed(client: &mut Client, key: &str, path: &str, body: &Value) -> Answer {

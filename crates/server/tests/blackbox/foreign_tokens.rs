@@ -18,7 +18,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_patience::Patience;
 
 fn call(client: &mut Client, line: &str, token: &str, body: &Value) -> Answer {

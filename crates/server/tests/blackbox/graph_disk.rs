@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wellspring_patience::until;
 
 const UNAVAILABLE: &str = "Neo.TransientError.General.DatabaseUnavailable";

@@ -5,7 +5,6 @@ use crate::exposition::{read, value};
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::{Duration, Instant};
 use wellspring_patience::Patience;
 
 /// Executes a statement; returns the code of its error, if any.

@@ -209,22 +209,20 @@ fn a_client_that_leaves_in_the_middle_of_a_statement_ends_its_transaction() {
         let path = open.as_ref().map_or("tx", |open| &open.path);
         leaving.send((head(path, body.len()) + &body).as_bytes()).unwrap();
         let mut patience = Patience::new();
-        let deadline = |what: &str| {
-            patience.pause(format_args!("{what}"));
-        };
+        let mut pause = |what: &str| patience.pause(what);
         while open_transactions(&mut client) != 1 {
-            deadline("it is not opened");
+            pause("it is not opened");
         }
         if let Some(open) = &open {
             // No other request comes between, and a failed attempt does not end the transaction.
             while client.go_on(open, "CREATE (:N)", json!({})) != Err(BUSY.to_owned()) {
-                deadline("it is not executed");
+                pause("it is not executed");
             }
             assert_eq!(client.commit(open), Err(BUSY.to_owned()));
         }
         drop(leaving);
         while open_transactions(&mut client) != 0 {
-            deadline("it is still open");
+            pause("it is still open");
         }
         if let Some(open) = open {
             assert_eq!(client.commit(&open), Err(NOT_FOUND.to_owned()));

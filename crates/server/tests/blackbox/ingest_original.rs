@@ -6,7 +6,6 @@ use crate::ingest_account::BOTH_LOOPS;
 use crate::server::Server;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 use wellspring_patience::PATIENCE;
 
 const REQUEST: &[u8; 55] = b"POST /e HTTP/1.1\r\nHost: l\r\nContent-Length: 7\r\n\r\n{\"e\":1}";

@@ -3,7 +3,6 @@
 use crate::closed::{Closed, PASSWORD, token};
 use crate::server::Server;
 use serde_json::{Value, json};
-use std::time::Duration;
 use wellspring_patience::Patience;
 
 #[test]

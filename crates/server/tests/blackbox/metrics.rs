@@ -6,7 +6,6 @@ use crate::server::Server;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::time::{Duration, Instant};
 use wellspring_patience::Patience;
 
 fn scrape(server: &Server) -> Page {

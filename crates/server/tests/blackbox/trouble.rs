@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wellspring_patience::{PATIENCE, Patience};
 
 fn event(bytes: usize) -> Value {

@@ -163,18 +163,21 @@ impl SharedJournal {
     }
 
     /// Asks for the end: for itself while it catches up, otherwise for those that want it
-    /// confirmed. A question without an answer is asked again.
+    /// confirmed. A question without an answer is asked again; an answer to the first one counts
+    /// nevertheless, because an engine may never answer sooner.
     pub(super) fn ask(&mut self, now_us: u64) {
-        let patience_us = (self.options.lead_timeout.as_micros() as u64 / 2).max(1);
+        let patience_us = (self.lead.timeout_us() / 2).max(1);
         // Each has its own timer: questions of others must not delay this node's.
         let silent = |asked_at_us: u64| now_us.saturating_sub(asked_at_us) >= patience_us;
         if matches!(self.stage, Stage::CatchingUp { end: None })
             && self.own_ask.is_none_or(|(_, asked_at_us)| silent(asked_at_us))
         {
-            self.own_ask = Some((self.new_ask(), now_us));
+            let id = self.new_ask();
+            let first = self.own_ask.map_or(id, |(first, _)| first);
+            self.own_ask = Some((first, now_us));
         }
         if self.confirmations.wants_question()
-            || (silent(self.asked_at_us) && self.confirmations.asked().is_some())
+            || (silent(self.asked_at_us) && self.confirmations.waits())
         {
             let id = self.new_ask();
             self.asked_at_us = now_us;
@@ -194,7 +197,7 @@ impl SharedJournal {
             // Asked again after the timeout.
             return;
         };
-        if self.own_ask.is_some_and(|(own, _)| own == id) {
+        if self.own_ask.is_some_and(|(first, _)| first <= id) {
             self.own_ask = None;
             if let Some(anchor) = self.anchor.filter(|anchor| end < anchor.place) {
                 self.detach(format!(
@@ -206,9 +209,8 @@ impl SharedJournal {
                 let place = self.applied;
                 self.tell_role(Role::CatchingUp { place, end: Some(end) }, Vec::new());
             }
-        } else {
-            self.confirmations.answer(id, end);
         }
+        self.confirmations.answer(id, end);
     }
 
     /// Time until the next task is due.

@@ -19,7 +19,8 @@ pub(crate) struct Confirmations {
 struct State {
     /// The requests since the last question.
     gathering: Option<Arc<Round>>,
-    /// The last question, and the requests that wait for it.
+    /// The first question of a round, and the requests that wait for its answer. Where that takes
+    /// long it is asked again, and any of the answers counts.
     asked: Option<(AskId, Arc<Round>)>,
     /// Answered rounds whose waiters have not been woken.
     answered: Vec<Arc<Round>>,
@@ -81,22 +82,24 @@ impl Confirmations {
         state.asked.is_none() && state.gathering.is_some()
     }
 
-    /// Asks the question for the gathered requests, or again for those of a lost question.
+    /// Asks the question for the gathered requests, or again for those of a question that was lost
+    /// or is late.
     pub(super) fn ask(&self, id: AskId) {
         let mut state = lock(&self.state);
-        let round = state.asked.take().map(|(_, round)| round).or_else(|| state.gathering.take());
-        state.asked = round.map(|round| (id, round));
+        if state.asked.is_none() {
+            state.asked = state.gathering.take().map(|round| (id, round));
+        }
     }
 
-    /// The pending question.
-    pub(super) fn asked(&self) -> Option<AskId> {
-        lock(&self.state).asked.as_ref().map(|(id, _)| *id)
+    /// Whether requests wait for an answer.
+    pub(super) fn waits(&self) -> bool {
+        lock(&self.state).asked.is_some()
     }
 
-    /// Processes an answer; one to a question that is no longer pending is ignored.
+    /// Processes an answer; one to a question from before the pending round is ignored.
     pub(super) fn answer(&self, id: AskId, end: Place) {
         let mut state = lock(&self.state);
-        if state.asked.as_ref().is_some_and(|(asked, _)| *asked == id)
+        if state.asked.as_ref().is_some_and(|(first, _)| *first <= id)
             && let Some((_, round)) = state.asked.take()
         {
             round.tell(Ok(end));
@@ -120,5 +123,28 @@ impl Confirmations {
             round.tell(Err(why.clone()));
             state.answered.push(round);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_after_the_question_was_asked_again_counts_for_its_round_alone() {
+        let all = Confirmations::default();
+        let first = all.join();
+        all.ask(AskId(1));
+        let second = all.join();
+        all.ask(AskId(2));
+        assert!(all.waits() && !all.wants_question(), "the second round waits for its turn");
+        all.answer(AskId(1), Place(7));
+        assert_eq!(first.answer.get(), Some(&Ok(Place(7))));
+        assert!(all.wants_question() && second.answer.get().is_none());
+        all.ask(AskId(3));
+        all.answer(AskId(2), Place(8));
+        assert_eq!(second.answer.get(), None, "it was asked before the second round joined");
+        all.answer(AskId(3), Place(9));
+        assert_eq!(second.answer.get(), Some(&Ok(Place(9))));
     }
 }

@@ -170,7 +170,7 @@ pub(crate) struct SharedJournal {
     confirmations: Arc<Confirmations>,
     counters: Arc<SharedCounters>,
     next_ask: u64,
-    /// This journal's own question while it catches up, and when it was asked.
+    /// The first of this journal's own questions while it catches up, and when the last was asked.
     own_ask: Option<(AskId, u64)>,
     /// Whether the engine was unavailable when last asked, so that nothing can be heard.
     is_cut_off: bool,
