@@ -78,9 +78,12 @@ impl WriteStatements {
              r AS (INSERT INTO {event} SELECT $1, {EVENT_COLUMNS} FROM e, unnest({arrays_8}) AS {EVENT_NAMES}) \
              SELECT count(*) FROM e"
         );
-        // A write, so that only a primary that can commit answers: a deposed one would report an
-        // older end.
-        let end = format!("UPDATE {end} SET place = place WHERE log = $1 RETURNING place");
+        // A transaction that writes to the WAL, so that only a primary that can commit answers: a
+        // deposed one would report an older end. It locks no row: where commits are slow, offers
+        // would wait for the questions of all nodes.
+        let end = format!(
+            "SELECT place FROM {end}, pg_logical_emit_message(true, 'wellspring', '') WHERE log = $1"
+        );
         Ok(WriteStatements {
             begin: client.prepare(&begin).await?,
             offer: client.prepare(&offer).await?,

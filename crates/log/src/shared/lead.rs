@@ -78,6 +78,8 @@ pub(crate) struct LeadTimer {
     /// Follower: it checked too late for this silence to be reliable, and listens for a moment
     /// longer.
     listens_again: bool,
+    /// Leader: a beat is due, and waits for what is on its way.
+    beat_waits: bool,
     /// When the claim in flight was offered.
     claimed_us: u64,
     /// Leader: when something was last offered.
@@ -100,6 +102,7 @@ impl LeadTimer {
             heard_us: now_us,
             patience_us: 0,
             listens_again: false,
+            beat_waits: false,
             claimed_us: now_us,
             offered_us: now_us,
             delivered_us: now_us,
@@ -181,11 +184,20 @@ impl LeadTimer {
         };
         self.delayed(since_us, now_us);
         self.delivered_us = now_us;
+        if std::mem::take(&mut self.beat_waits) {
+            self.offered_us = now_us.saturating_sub(self.quarter_us());
+        }
     }
 
     /// This leader offered something new. Repeated offers do not count: a leader that is not heard
     /// must not appear busy.
     pub(crate) fn offered(&mut self, now_us: u64) {
+        self.offered_us = now_us;
+    }
+
+    /// A beat is due, but something else is on its way, which shows life as well.
+    pub(crate) fn beat_waits(&mut self, now_us: u64) {
+        self.beat_waits = true;
         self.offered_us = now_us;
     }
 

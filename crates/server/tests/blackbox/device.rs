@@ -16,7 +16,7 @@ pub fn on_disk() -> tempfile::TempDir {
 }
 
 /// The library, built in `dir`.
-fn library(dir: &Path) -> PathBuf {
+pub fn library(dir: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/blackbox/barriers.c");
     let library = dir.join("barriers.so");
     let built = Command::new("cc")

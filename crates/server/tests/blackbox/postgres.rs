@@ -18,8 +18,14 @@ pub struct Postgres {
 }
 
 fn run(arguments: &[&str]) -> Result<String, (i32, String)> {
+    run_with(&[], arguments)
+}
+
+fn run_with(variables: &[(&str, &str)], arguments: &[&str]) -> Result<String, (i32, String)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-servers/postgres.sh");
-    let output = Command::new(script).args(arguments).output().expect("the script runs");
+    let variables = variables.iter().copied();
+    let output = Command::new(script).args(arguments).envs(variables).output();
+    let output = output.expect("the script runs");
     if output.status.success() {
         return Ok(String::from_utf8(output.stdout).expect("UTF-8"));
     }
@@ -43,13 +49,20 @@ fn new_dir() -> PathBuf {
 }
 
 fn start(settings: &[&str]) -> Result<Postgres, String> {
-    let dir = new_dir();
+    start_in(new_dir(), &[], settings)
+}
+
+fn start_in(
+    dir: PathBuf,
+    variables: &[(&str, &str)],
+    settings: &[&str],
+) -> Result<Postgres, String> {
     let (path, pid) = (dir.display().to_string(), std::process::id().to_string());
     let mut arguments = vec!["up", &path, "--while", &pid];
     for setting in settings {
         arguments.extend(["-c", setting]);
     }
-    match run(&arguments) {
+    match run_with(variables, &arguments) {
         Ok(printed) => Ok(Postgres { url: url_in(&printed), dir }),
         Err((NOT_INSTALLED, said)) => Err(said),
         Err((_, said)) => panic!("PostgreSQL does not start: {said}"),
@@ -79,6 +92,19 @@ pub fn shared(test: &str) -> Option<&'static Postgres> {
 /// A server for one test alone.
 pub fn own(test: &str) -> Option<Postgres> {
     let server = start(&["fsync=off"]);
+    or_skip(test, server.as_ref().map(|_| ()).map_err(String::as_str))?;
+    server.ok()
+}
+
+/// A server for one test alone, over a disk whose barriers, and so whose commits, take this much
+/// longer.
+pub fn own_slow(test: &str, commit_ms: u64) -> Option<Postgres> {
+    let dir = new_dir();
+    std::fs::create_dir(&dir).expect("a new folder");
+    let (library, delay) = (crate::device::library(&dir), commit_ms.to_string());
+    let preload = library.to_str().expect("UTF-8");
+    let variables = [("LD_PRELOAD", preload), ("DELAY_BARRIERS_MS", &delay)];
+    let server = start_in(dir, &variables, &[]);
     or_skip(test, server.as_ref().map(|_| ()).map_err(String::as_str))?;
     server.ok()
 }

@@ -114,13 +114,13 @@ impl SharedJournal {
                 }
             }
             LeadAction::Beat => {
-                // What is on its way shows life as well; over a slow engine, beats would queue up
-                // before the batches.
-                if self.offers.has_way() {
-                    let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
-                    let beat = beat.encode().into();
-                    self.offers.push(Purpose::Beat, beat);
+                // Over a slow engine, beats would queue up before the batches.
+                if !self.offers.has_way() {
+                    return self.lead.beat_waits(now_us);
                 }
+                let beat = Entry::Beat(self.own_claim(self.rule.epoch()));
+                let beat = beat.encode().into();
+                self.offers.push(Purpose::Beat, beat);
                 self.lead.offered(now_us);
             }
             LeadAction::StepDown => {
