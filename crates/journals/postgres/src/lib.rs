@@ -25,8 +25,8 @@
 //! ```
 //!
 //! The first node that connects creates the tables, which have a version (`ws_meta`); tables of a
-//! newer version are refused. A node has two connections, however many logs it has: one writes, one
-//! reads. They must reach the server itself or a pooler in *session* mode, because they use
+//! newer version are refused. A node has five connections, however many logs it has: four write,
+//! one reads. They must reach the server itself or a pooler in *session* mode, because they use
 //! prepared plans and session settings. Tested with PostgreSQL 15. With several hosts in the URL,
 //! the one that accepts writes is used.
 //!
@@ -57,7 +57,7 @@
 //!
 //! | event | consequence |
 //! |---|---|
-//! | a connection is lost, or the server restarts | both connections are reopened after 20 ms to 1 s, repeatedly; unsettled offers are in doubt and repeated by the log; meanwhile the log is unavailable and reports why |
+//! | a connection is lost, or the server restarts | all connections are reopened after 20 ms to 1 s, repeatedly; unsettled offers are in doubt and repeated by the log; meanwhile the log is unavailable and reports why |
 //! | the server is silent for 10 s | the connection is closed (TCP) |
 //! | another node placed an entry first | the offer is refused, and the node reads at once |
 //! | a commit hangs (no synchronous standby answers) | the node waits without limit: it never cancels statements. Others wait for the end row |

@@ -1,4 +1,4 @@
-//! A node's connection to its server: one thread and two database connections for all its logs.
+//! A node's connection to its server: one thread and five database connections for all its logs.
 
 use crate::fault::ConnectError;
 use crate::keep::keep;

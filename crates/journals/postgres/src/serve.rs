@@ -1,10 +1,10 @@
 //! Sends for a node's logs: offers, questions for the end, missing rows. One of each per log at a
-//! time; several logs share the connection, pipelined, so that none waits for another's round trip.
+//! time; several logs share the connections, pipelined, so that none waits for another's round trip.
 
 use crate::fault::describe;
 use crate::read;
 use crate::rows::{EventColumns, RowsState};
-use crate::session::Session;
+use crate::session::{Session, Writer};
 use crate::shared::{Command, NodeShared};
 use crate::state::{Delivery, Job, LogState, Offer, Rows, RowsJoin};
 use futures_util::StreamExt as _;
@@ -139,9 +139,9 @@ fn send_jobs<'a>(
 }
 
 /// Ensures that a log has its end row.
-async fn begin(session: &Session, log: &LogState) -> Result<(), Error> {
+async fn begin(writer: &Writer, log: &LogState) -> Result<(), Error> {
     if !log.lock().begun {
-        session.writer.execute(&session.writing.begin, &[&log.name]).await?;
+        writer.client.execute(&writer.statements.begin, &[&log.name]).await?;
         log.lock().begun = true;
     }
     Ok(())
@@ -218,11 +218,12 @@ async fn send_offer(
     offer: &Offer,
     rows: Option<&WithRows>,
 ) -> Result<Option<bool>, Error> {
-    begin(session, log).await?;
+    let writer = session.writer();
+    begin(&writer, log).await?;
     let (after, entry) = (offer.after.0 as i64, &*offer.entry);
-    let (writer, writing) = (&session.writer, &session.writing);
+    let Writer { client, statements, .. } = &*writer;
     let row = match rows {
-        None => writer.query_opt(&writing.offer, &[&log.name, &after, &entry]).await?,
+        None => client.query_opt(&statements.offer, &[&log.name, &after, &entry]).await?,
         Some(WithRows { behind, from, columns }) => {
             let to = behind.cursor();
             let place = to.place.0 as i64;
@@ -238,7 +239,7 @@ async fn send_offer(
                 &to.cluster,
             ];
             parameters.extend(columns.parameters());
-            writer.query_opt(&writing.offer_with_rows, &parameters).await?
+            client.query_opt(&statements.offer_with_rows, &parameters).await?
         }
     };
     Ok(row.map(|row| row.get(0)))
@@ -247,8 +248,9 @@ async fn send_offer(
 async fn ask_end(node: &NodeShared, session: &Session, log: Arc<LogState>) -> Option<Next> {
     let warned = session.warnings();
     let asked = async {
-        begin(session, &log).await?;
-        session.writer.query_opt(&session.writing.end, &[&log.name]).await
+        let writer = session.writer();
+        begin(&writer, &log).await?;
+        writer.client.query_opt(&writer.statements.end, &[&log.name]).await
     };
     let end = match asked.await {
         Ok(row) if session.warnings() == warned => {
@@ -305,7 +307,7 @@ impl From<Error> for NotFilled {
 }
 
 async fn fill(session: &Session, log: &LogState) -> Result<(), NotFilled> {
-    begin(session, log).await?;
+    begin(&session.writer(), log).await?;
     'again: loop {
         let mut state = read::rows_cursor(session, &log.name).await?;
         loop {
@@ -352,6 +354,7 @@ async fn add_rows(
     let mut parameters: Vec<&(dyn ToSql + Sync)> =
         vec![&log.name, &from, &place, &to.epoch, &to.head, &to.chain, &to.cluster];
     parameters.extend(columns.parameters());
-    let row = session.writer.query_one(&session.writing.add_rows, &parameters).await?;
+    let writer = session.writer();
+    let row = writer.client.query_one(&writer.statements.add_rows, &parameters).await?;
     Ok(row.get::<_, i64>(0) == 1)
 }

@@ -1,4 +1,5 @@
-//! The two connections of a node: how they are opened, and their notifications.
+//! The connections of a node, one that reads and some that write: how they are opened, and their
+//! notifications.
 
 use crate::fault::{ConnectError, describe};
 use crate::options::{ConnectOptions, Host};
@@ -6,6 +7,9 @@ use crate::report::DurabilityReport;
 use crate::schema;
 use crate::statements::{ReadStatements, SESSION, WriteStatements};
 use crate::tls::MakeRustls;
+use futures_util::future::try_join_all;
+use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,18 +19,46 @@ use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::Severity;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
-/// The state of both connections of a node.
+/// Number of connections that write. A connection commits one statement after another, so logs that
+/// shared one would wait for each other's commits.
+const WRITERS: usize = 4;
+
+/// The state of the connections of a node.
 pub(crate) struct Session {
-    pub(crate) writer: Client,
+    writers: Vec<Writer>,
     pub(crate) reader: Client,
-    pub(crate) writing: WriteStatements,
     pub(crate) reading: ReadStatements,
     pub(crate) durability: DurabilityReport,
     pub(crate) round_trip: Duration,
-    /// Warnings on the writing connection: a commit with a warning may not be on the standby.
+    /// Warnings on the writing connections: a commit with a warning may not be on the standby.
     warnings: Arc<Warnings>,
     ended: UnboundedReceiver<String>,
     tasks: Vec<Task>,
+}
+
+/// A connection that writes.
+pub(crate) struct Writer {
+    pub(crate) client: Client,
+    pub(crate) statements: WriteStatements,
+    /// Number of operations on it.
+    operations: Cell<usize>,
+}
+
+/// A writer for one operation.
+pub(crate) struct BusyWriter<'a>(&'a Writer);
+
+impl Deref for BusyWriter<'_> {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        self.0
+    }
+}
+
+impl Drop for BusyWriter<'_> {
+    fn drop(&mut self) {
+        self.0.operations.set(self.0.operations.get() - 1);
+    }
 }
 
 /// A task that ends with its owner, which closes the connection's socket; nothing is cancelled on
@@ -46,6 +78,14 @@ struct Warnings {
 }
 
 impl Session {
+    /// The writer with the fewest operations.
+    pub(crate) fn writer(&self) -> BusyWriter<'_> {
+        let least = self.writers.iter().min_by_key(|writer| writer.operations.get());
+        let writer = least.expect("there is a writer");
+        writer.operations.set(writer.operations.get() + 1);
+        BusyWriter(writer)
+    }
+
     /// Number of warnings so far.
     pub(crate) fn warnings(&self) -> u64 {
         self.warnings.count.load(Ordering::Relaxed)
@@ -146,20 +186,20 @@ async fn open(
     Ok((client, task))
 }
 
-/// Opens both connections, within the connection timeout (and as much again for the tables).
+/// Opens the connections, within the connection timeout (and as much again for the tables).
 pub(crate) async fn connect(
     options: &ConnectOptions,
     tls: Option<&MakeRustls>,
 ) -> Result<Session, ConnectError> {
     let within = options.connect_timeout * 2;
     let failed = |reason| ConnectError::Server { server: options.to_string(), reason };
-    match tokio::time::timeout(within, connect_both(options, tls)).await {
+    match tokio::time::timeout(within, connect_all(options, tls)).await {
         Ok(made) => made,
         Err(_) => Err(failed(format!("no response within {} s", within.as_secs()))),
     }
 }
 
-async fn connect_both(
+async fn connect_all(
     options: &ConnectOptions,
     tls: Option<&MakeRustls>,
 ) -> Result<Session, ConnectError> {
@@ -167,27 +207,39 @@ async fn connect_both(
         |error| ConnectError::Server { server: options.to_string(), reason: describe(&error) };
     let warnings = Arc::new(Warnings::default());
     let (tell_ended, ended) = unbounded_channel();
-    let (writer, writer_task) = open(options, tls, "writes", &warnings, &tell_ended).await?;
-    schema::prepare(&writer, &options.schema).await?;
-    let writing = WriteStatements::prepare(&writer, &options.schema).await.map_err(failed)?;
-    let durability = DurabilityReport::read(&writer).await.map_err(failed)?;
+    let (first, first_task) = open(options, tls, "writes", &warnings, &tell_ended).await?;
+    schema::prepare(&first, &options.schema).await?;
+    let durability = DurabilityReport::read(&first).await.map_err(failed)?;
+    let more = (1..WRITERS).map(|_| open(options, tls, "writes", &warnings, &tell_ended));
+    let (clients, mut tasks): (Vec<Client>, Vec<Task>) =
+        [(first, first_task)].into_iter().chain(try_join_all(more).await?).unzip();
     let unwatched = Arc::new(Warnings::default());
     let (reader, reader_task) = open(options, tls, "reads", &unwatched, &tell_ended).await?;
     let reading = ReadStatements::prepare(&reader, &options.schema).await.map_err(failed)?;
-    // After a failover, both the old primary and the new one may accept connections.
-    let (writes_to, reads_from) = (server_process(&writer).await, server_process(&reader).await);
-    if writes_to.map_err(failed)? != reads_from.map_err(failed)? {
-        let reason = "two of its hosts accept writes; stop one of them".into();
-        return Err(ConnectError::Server { server: options.to_string(), reason });
-    }
+    let reads_from = server_process(&reader).await.map_err(failed)?;
+    let prepare = |client: Client| async {
+        let statements = WriteStatements::prepare(&client, &options.schema).await;
+        let writes_to = server_process(&client).await.map_err(failed)?;
+        let writer =
+            Writer { client, statements: statements.map_err(failed)?, operations: Cell::new(0) };
+        // After a failover, both the old primary and the new one may accept connections.
+        match writes_to == reads_from {
+            true => Ok(writer),
+            false => {
+                let reason = "two of its hosts accept writes; stop one of them".into();
+                Err(ConnectError::Server { server: options.to_string(), reason })
+            }
+        }
+    };
+    let writers = try_join_all(clients.into_iter().map(prepare)).await?;
     let mut round_trip = Duration::ZERO;
     for _ in 0..3 {
         let before = tokio::time::Instant::now();
         reader.batch_execute("").await.map_err(failed)?;
         round_trip = round_trip.max(before.elapsed());
     }
-    let tasks = vec![writer_task, reader_task];
-    Ok(Session { writer, reader, writing, reading, durability, round_trip, warnings, ended, tasks })
+    tasks.push(reader_task);
+    Ok(Session { writers, reader, reading, durability, round_trip, warnings, ended, tasks })
 }
 
 /// An identifier that no two servers share.
@@ -197,7 +249,7 @@ async fn server_process(client: &Client) -> Result<String, tokio_postgres::Error
 }
 
 impl Session {
-    /// Closes both connections; statements in progress on the server continue there.
+    /// Closes all connections; statements in progress on the server continue there.
     pub(crate) fn close(mut self) {
         self.tasks.clear();
     }

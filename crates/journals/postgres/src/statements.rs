@@ -38,7 +38,7 @@ fn cursor(from: usize) -> String {
     set.collect::<Vec<_>>().join(", ")
 }
 
-/// Statements of the writing connection.
+/// Statements of a writing connection.
 pub(crate) struct WriteStatements {
     pub(crate) begin: Statement,
     pub(crate) offer: Statement,
