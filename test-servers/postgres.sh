@@ -56,7 +56,7 @@ start() {
     shift
     for try in 1 2 3 4 5; do
         [ -s "$dir/port" ] && [ "$try" = 1 ] || free_port > "$dir/port"
-        if unprivileged "$BIN/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 -s \
+        if unprivileged "$BIN/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 600 -s \
             -o "-p $(cat "$dir/port") -k '$dir' -c listen_addresses=127.0.0.1 $*" start \
             > /dev/null 2> "$dir/start.err" < /dev/null; then
             return

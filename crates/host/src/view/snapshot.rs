@@ -189,7 +189,10 @@ impl FoundSnapshot {
             let is_one = path.extension().is_some_and(|suffix| suffix == SUFFIX);
             is_one.then_some(FoundSnapshot { path, view })
         });
-        found.collect()
+        // A file system lists them in any order, and messages name one of them.
+        let mut found: Vec<FoundSnapshot> = found.collect();
+        found.sort_by(|one, other| one.view.cmp(&other.view));
+        found
     }
 
     /// The last event that the log had when it was written. Not verified.
