@@ -133,7 +133,7 @@ case $COMMAND in
     standby) standby "$DIR" "$NEW" ;;
     stop) unprivileged "$BIN/pg_ctl" -D "$DIR/data" -m immediate -w -t 30 -s stop ;;
     start) start "$DIR" "${SETTINGS[*]:-}"; print_server "$DIR" ;;
-    promote) unprivileged "$BIN/pg_ctl" -D "$DIR/data" -w -t 60 -s promote ;;
+    promote) unprivileged "$BIN/pg_ctl" -D "$DIR/data" -w -t 600 -s promote ;;
     down) down "$DIR" ;;
     *) usage ;;
 esac

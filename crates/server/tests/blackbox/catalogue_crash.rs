@@ -6,6 +6,7 @@
 
 use crate::catalogue_client::*;
 use crate::client::Client;
+use crate::device::load_for;
 use crate::ingest_crash::cycles;
 use crate::numbered::Coins;
 use crate::server::Server;
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 const CLIENTS: usize = 8;
 const ITEMS: u64 = 5;
@@ -185,7 +185,7 @@ fn kill_9_loses_no_order_that_was_answered_and_makes_none_twice() {
             for buyer in &mut buyers {
                 scope.spawn(move || buyer.buy_until_cut(address, cycle));
             }
-            std::thread::sleep(Duration::from_millis(30 + (cycle as u64 * 61) % 240));
+            load_for(30 + (cycle as u64 * 61) % 240);
             server.kill();
         });
         let again = Server::start_in(dir.path(), &[]);

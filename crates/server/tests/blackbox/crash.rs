@@ -5,12 +5,12 @@
 //! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 24).
 
 use crate::client::Client;
+use crate::device::load_for;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 const WRITERS: usize = 6;
 
@@ -121,7 +121,7 @@ fn run_cycle(dir: &Path, cycle: usize, ledgers: &mut Vec<Ledger>) {
         .map(|writer| std::thread::spawn(move || write_until_killed(address, cycle, writer)))
         .collect();
     // Anywhere between the first request and a few hundred group commits.
-    std::thread::sleep(Duration::from_millis(5 + (cycle as u64 * 37) % 150));
+    load_for(5 + (cycle as u64 * 37) % 150);
     server.kill();
     ledgers.extend(writers.into_iter().map(|writer| writer.join().unwrap()));
 }

@@ -6,13 +6,23 @@
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A folder on the disk that the program was built on, where those of other tests may be in memory.
 pub fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
+}
+
+/// Lets a load go on for this long, and for some barriers more: over a slow disk there would be
+/// none.
+pub fn load_for(least_ms: u64) {
+    let (mut file, begun) = (tempfile::tempfile().expect("a file"), Instant::now());
+    file.write_all(b"x").and_then(|()| file.sync_all()).expect("it is written");
+    std::thread::sleep(Duration::from_millis(least_ms) + 8 * begun.elapsed());
 }
 
 /// The library, built in `dir`.

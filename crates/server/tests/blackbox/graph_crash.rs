@@ -3,6 +3,7 @@
 //!
 //! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12).
 
+use crate::device::load_for;
 use crate::graph_client::*;
 use crate::ingest_crash::cycles;
 use crate::server::Server;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// How a client writes the data of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +198,7 @@ fn kill_9_takes_nothing_that_was_answered_and_leaves_nothing_half() {
             })
             .collect();
         // Anywhere between the first request and some hundred commits.
-        std::thread::sleep(Duration::from_millis(10 + (cycle as u64 * 83) % 300));
+        load_for(10 + (cycle as u64 * 83) % 300);
         server.kill();
         for (habit, writer) in HABITS.iter().zip(writers) {
             let ledger = writer.join().expect("a writer");

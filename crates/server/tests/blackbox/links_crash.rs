@@ -8,6 +8,7 @@
 //! `WELLSPRING_TEST_CRASH_CYCLES` sets the number of cycles (default 12), for each of the two.
 
 use crate::client::Client;
+use crate::device::load_for;
 use crate::done::StopSignal;
 use crate::ingest_crash::slowest_barrier;
 use crate::ingest_crash::{cycles, flags};
@@ -73,7 +74,7 @@ impl Book {
                 })
                 .collect();
             // Between the first request and some hundred flushes.
-            std::thread::sleep(Duration::from_millis(5 + (cycle as u64 * 61) % 240));
+            load_for(5 + (cycle as u64 * 61) % 240);
             let stopped = stop();
             (users.into_iter().map(|user| user.join().expect("a user")).collect(), stopped)
         })
