@@ -1,5 +1,6 @@
 //! Sends for a node's logs: offers, questions for the end, missing rows. One of each per log at a
-//! time; several logs share the connections, pipelined, so that none waits for another's round trip.
+//! time; several logs share the connections, pipelined, so that none waits for another's round
+//! trip.
 
 use crate::fault::describe;
 use crate::read;
