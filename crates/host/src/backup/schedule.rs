@@ -125,6 +125,8 @@ impl Schedule {
     }
 
     fn note(&self, taken: &TakenBackup, duration_us: u64) {
+        // Before the backup is told: a server killed in between would not know its place.
+        self.remember_place();
         let Backups { config, counts, .. } = &*self.backups;
         counts.newest_us.store(taken.manifest.taken_at_us, Relaxed);
         counts.taken.fetch_add(1, Relaxed);
@@ -142,7 +144,6 @@ impl Schedule {
             lost_ends::tell(log, lost);
         }
         self.backups.note_unreadable(&taken.unreadable);
-        self.remember_place();
     }
 
     /// The moment that the newest backup of this server shows, µs since 1970 UTC; 0 if there is
