@@ -91,6 +91,101 @@ fn a_log_that_is_far_behind_closes_without_catching_up() {
     soon("closing by turns", move || log.close());
 }
 
+/// An engine whose caller is suspended right after a question has been sent, and that delivers no
+/// entries meanwhile.
+struct SuspendsAsker {
+    engine: SimulatedNode,
+    is_armed: Arc<AtomicBool>,
+    asked: mpsc::Sender<()>,
+    goes_on: mpsc::Receiver<()>,
+    stash: VecDeque<Arrival>,
+}
+
+impl SharedLog for SuspendsAsker {
+    fn limits(&self) -> SharedLimits {
+        self.engine.limits()
+    }
+
+    fn follow(&mut self, after: Place) {
+        self.engine.follow(after);
+    }
+
+    fn offer(&mut self, id: OfferId, after: Place, entry: Arc<[u8]>) {
+        self.engine.offer(id, after, entry);
+    }
+
+    fn ask_end(&mut self, id: AskId) {
+        self.engine.ask_end(id);
+        if self.is_armed.load(Ordering::SeqCst) && self.asked.send(()).is_ok() {
+            let _ = self.goes_on.recv();
+        }
+    }
+
+    fn next(&mut self, waker: &Waker) -> Result<Arrival, SharedLogError> {
+        if !self.is_armed.load(Ordering::SeqCst)
+            && let Some(stashed) = self.stash.pop_front()
+        {
+            return Ok(stashed);
+        }
+        match self.engine.next(waker)? {
+            entry @ Arrival::Entry { .. } if self.is_armed.load(Ordering::SeqCst) => {
+                self.stash.push_back(entry);
+                waker.wake_by_ref();
+                Ok(Arrival::Nothing)
+            }
+            arrival => Ok(arrival),
+        }
+    }
+
+    fn fetch(&mut self, after: Place, most: usize) -> Result<Vec<PlacedEntry>, SharedLogError> {
+        self.engine.fetch(after, most)
+    }
+
+    fn first_kept(&mut self) -> Result<Place, SharedLogError> {
+        self.engine.first_kept()
+    }
+}
+
+#[test]
+fn a_request_that_comes_while_the_question_is_sent_is_not_answered_by_it() {
+    let world = SimulatedLog::immediate();
+    let leader = open_node(&world, &SimulatedStorage::new(1), 1);
+    take_lead(&leader);
+    let (asked, was_asked) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let is_armed = Arc::<AtomicBool>::default();
+    let engine = SuspendsAsker {
+        engine: world.connect(2),
+        is_armed: Arc::clone(&is_armed),
+        asked,
+        goes_on,
+        stash: VecDeque::new(),
+    };
+    let storage = Arc::new(SimulatedStorage::new(2));
+    let log = Log::open_shared(storage, small_segments(), node(2), Box::new(engine)).unwrap();
+    let first = leader.append(append(&[event(1)])).unwrap().last;
+    until("it follows", || log.head() >= first);
+    is_armed.store(true, Ordering::SeqCst);
+    let context = &mut Context::from_waker(Waker::noop());
+    let mut earlier = std::pin::pin!(log.confirm());
+    assert_eq!(earlier.as_mut().poll(context), Poll::Pending);
+    was_asked.recv_timeout(PATIENCE).expect("the engine is asked");
+    let appended = leader.append(append(&[event(1)])).unwrap().last;
+    let mut later = std::pin::pin!(log.confirm());
+    assert_eq!(later.as_mut().poll(context), Poll::Pending);
+    // For every question from here on.
+    (0..1_000).for_each(|_| go_on.send(()).unwrap());
+    until("the earlier request is answered", || earlier.as_mut().poll(context).is_ready());
+    assert_eq!(later.as_mut().poll(context), Poll::Pending, "its answer is not there yet");
+    is_armed.store(false, Ordering::SeqCst);
+    let mut told = Poll::Pending;
+    until("the later request is answered", || {
+        told = later.as_mut().poll(context);
+        told.is_ready()
+    });
+    assert!(matches!(told, Poll::Ready(Ok(end)) if end >= appended), "{told:?}");
+}
+
 /// The leader and its epoch.
 fn leader(logs: &[Log]) -> (usize, u64) {
     let lead = |log: &Log| match log.role() {

@@ -172,23 +172,25 @@ impl SharedJournal {
         if matches!(self.stage, Stage::CatchingUp { end: None })
             && self.own_ask.is_none_or(|(_, asked_at_us)| silent(asked_at_us))
         {
-            let id = self.new_ask();
+            let id = self.new_ask_id();
+            self.engine.ask_end(id);
             let first = self.own_ask.map_or(id, |(first, _)| first);
             self.own_ask = Some((first, now_us));
         }
         if self.confirmations.wants_question()
             || (silent(self.asked_at_us) && self.confirmations.waits())
         {
-            let id = self.new_ask();
+            let id = self.new_ask_id();
             self.asked_at_us = now_us;
+            // The round ends before the engine is asked: the answer covers no later request.
             self.confirmations.ask(id);
+            self.engine.ask_end(id);
         }
     }
 
-    pub(super) fn new_ask(&mut self) -> AskId {
+    fn new_ask_id(&mut self) -> AskId {
         let id = AskId(self.next_ask);
         self.next_ask += 1;
-        self.engine.ask_end(id);
         id
     }
 
