@@ -68,9 +68,9 @@ impl Client {
         Ok(Client::from(stream))
     }
 
-    /// Waits longer for each answer, for tests that load the disk.
+    /// Waits longer for each answer, for tests that load the disk or threads that are niced.
     pub fn patient(self) -> Client {
-        let timeout = Some(Duration::from_secs(120));
+        let timeout = Some(10 * PATIENCE);
         self.stream.get_ref().set_read_timeout(timeout).expect("a socket");
         self
     }

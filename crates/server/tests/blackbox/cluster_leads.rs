@@ -159,8 +159,12 @@ fn what_any_node_accepted_is_stored_once_while_one_stops_and_the_lead_goes_on() 
         more();
         let to = nodes.followers()[0];
         let body = json!({"to": NAMES[to]});
-        let led = nodes.client(to).post("/v1/cluster/transfer", &body).unwrap().expect(200);
-        assert_eq!(led["node"], NAMES[to]);
+        // Its claim competes with what the leader appends: on a busy machine it may take longer.
+        until("the lead is transferred", || {
+            let led = nodes.client(to).post("/v1/cluster/transfer", &body).unwrap();
+            assert!(matches!(led.status, 200 | 503), "{}", led.text());
+            led.status == 200 && led.json()["node"] == NAMES[to]
+        });
         more();
     });
     // At rest the account of each node adds up.

@@ -58,8 +58,8 @@ fn over_commits_of_300_ms_one_node_keeps_the_lead_and_all_serve() {
     });
     let served: Vec<u64> = served.iter().map(|served| served.load(SeqCst)).collect();
     if !ended {
-        for node in 0..NAMES.len() {
-            eprintln!("log of {}: {:#?}", NAMES[node], nodes.node(node).log());
+        for (node, name) in NAMES.iter().enumerate() {
+            eprintln!("log of {name}: {:#?}", nodes.node(node).log());
         }
     }
     println!("answers of each client in {:?}: {served:?}", begun.elapsed());

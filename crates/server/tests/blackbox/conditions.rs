@@ -163,51 +163,6 @@ async fn send_and_leave(server: &Server, body: &Value, under_way: impl FnOnce(),
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-#[test]
-fn a_client_that_leaves_ends_its_dear_condition() {
-    let server = Server::start_with(&["--max-fold-ms", "600000", "--max-long-reads", "1"]);
-    let mut client = server.client().patient();
-    for body in bodies_of_common_tags(200) {
-        client.post("/v1/append", &body).unwrap().expect(200);
-    }
-    let begun = Instant::now();
-    client.post("/v1/append", &dear_append()).unwrap().expect(200);
-    let whole = begun.elapsed();
-    // An HTTP/1.1 client has a second, in case it has only half-closed.
-    assert!(whole > Duration::from_millis(3_000), "{whole:?} is too short for this test");
-    // Checked under the one permit too; never appended, because its condition fails.
-    let offended = json!({"events": [{"type": "T", "data": 1}],
-        "condition": {"failIfEventsMatch": query(1, 128, 60), "failIfExists": {"items": []}}});
-    let mut is_free = || match client.post("/v1/append", &offended).unwrap().status {
-        409 => true,
-        503 => false,
-        other => panic!("{other}"),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for how in [Leaving::ByReset, Leaving::WithItsConnection, Leaving::ByClosing] {
-        assert!(is_free());
-        // Its permit is released a moment after its answer.
-        std::thread::sleep(Duration::from_millis(300));
-        let begun = Instant::now();
-        let until_busy = || {
-            while is_free() {
-                assert!(begun.elapsed() < whole, "{how:?}: it never began");
-            }
-        };
-        runtime.block_on(send_and_leave(&server, &dear_append(), until_busy, how));
-        let left = begun.elapsed();
-        while !is_free() {
-            let so_far = begun.elapsed();
-            assert!(
-                so_far < left + whole / 2,
-                "{how:?}: {so_far:?} and it goes on; {whole:?} whole"
-            );
-        }
-    }
-    let head = server.client().get("/v1/head").unwrap().expect(200);
-    assert_eq!(head["head"], 200_001, "what nobody waited for was not appended");
-}
-
 /// A thread of a server.
 pub struct Thread {
     pub name: String,
@@ -303,5 +258,55 @@ fn threads_that_serve_come_first_however_nice_the_server_is() {
         assert!(serving >= nice.parse().unwrap(), "{serving}");
         // 19 is the maximum.
         assert_eq!(niceness("http-0-blocking"), (serving + 5).min(19), "beside {serving}");
+    }
+}
+
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
+
+    #[test]
+    fn a_client_that_leaves_ends_its_dear_condition() {
+        let server = Server::start_with(&["--max-fold-ms", "600000", "--max-long-reads", "1"]);
+        let mut client = server.client().patient();
+        for body in bodies_of_common_tags(200) {
+            client.post("/v1/append", &body).unwrap().expect(200);
+        }
+        let begun = Instant::now();
+        client.post("/v1/append", &dear_append()).unwrap().expect(200);
+        let whole = begun.elapsed();
+        // An HTTP/1.1 client has a second, in case it has only half-closed.
+        assert!(whole > Duration::from_millis(3_000), "{whole:?} is too short for this test");
+        // Checked under the one permit too; never appended, because its condition fails.
+        let offended = json!({"events": [{"type": "T", "data": 1}],
+            "condition": {"failIfEventsMatch": query(1, 128, 60), "failIfExists": {"items": []}}});
+        let mut is_free = || match client.post("/v1/append", &offended).unwrap().status {
+            409 => true,
+            503 => false,
+            other => panic!("{other}"),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for how in [Leaving::ByReset, Leaving::WithItsConnection, Leaving::ByClosing] {
+            assert!(is_free());
+            // Its permit is released a moment after its answer.
+            std::thread::sleep(Duration::from_millis(300));
+            let begun = Instant::now();
+            let until_busy = || {
+                while is_free() {
+                    assert!(begun.elapsed() < whole, "{how:?}: it never began");
+                }
+            };
+            runtime.block_on(send_and_leave(&server, &dear_append(), until_busy, how));
+            let left = begun.elapsed();
+            while !is_free() {
+                let so_far = begun.elapsed();
+                assert!(
+                    so_far < left + whole / 2,
+                    "{how:?}: {so_far:?} and it goes on; {whole:?} whole"
+                );
+            }
+        }
+        let head = server.client().get("/v1/head").unwrap().expect(200);
+        assert_eq!(head["head"], 200_001, "what nobody waited for was not appended");
     }
 }
