@@ -19,7 +19,8 @@ fn lead(nodes: &Nodes, node: usize) -> Value {
 #[test]
 fn over_commits_of_300_ms_one_node_keeps_the_lead_and_all_serve() {
     let Some(postgres) = postgres::own_slow("slow commits", COMMIT_MS) else { return };
-    let nodes = Nodes::start(postgres.new_journal(), &[]);
+    // The disks of the nodes may be slow as well.
+    let nodes = Nodes::start(postgres.new_journal(), &["--leader-wait-ms", "30000"]);
     for log in &LOGS[1..] {
         nodes.client(0).call("PUT", &format!("/v1/logs/{log}"), &[], b"").unwrap().expect(201);
     }
