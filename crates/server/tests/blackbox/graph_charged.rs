@@ -190,70 +190,79 @@ fn comes_to_rest(server: &Server) {
     }
 }
 
-#[test]
-fn no_function_and_no_operator_holds_the_server_and_all_end_with_their_clients() {
-    let flags = ["--max-fold-ms", "600000", "--max-long-reads", "100"];
-    let server = Server::start_with(&flags);
-    let mut client = GraphClient::at(server.address);
-    dense(&mut client);
-    let arguments = arguments().map(|arguments| arguments.to_string());
-    let statements = statements();
-    let generated = statements.iter().flat_map(|it| arguments.iter().map(move |with| (it, with)));
-    let generated: Vec<_> = generated.collect();
-    let mut longest = Duration::ZERO;
-    for wave in generated.chunks(CLIENTS) {
+/// Run alone by `tests/runner`: they measure time.
+mod timed {
+    use super::*;
+
+    #[test]
+    fn no_function_and_no_operator_holds_the_server_and_all_end_with_their_clients() {
+        let flags = ["--max-fold-ms", "600000", "--max-long-reads", "100"];
+        let server = Server::start_with(&flags);
+        let mut client = GraphClient::at(server.address);
+        dense(&mut client);
+        let arguments = arguments().map(|arguments| arguments.to_string());
+        let statements = statements();
+        let generated =
+            statements.iter().flat_map(|it| arguments.iter().map(move |with| (it, with)));
+        let generated: Vec<_> = generated.collect();
+        let mut longest = Duration::ZERO;
+        for wave in generated.chunks(CLIENTS) {
+            let until = Instant::now() + STAY;
+            let clients: Vec<TcpStream> =
+                wave.iter().map(|(statement, with)| send(&server, statement, with)).collect();
+            let beside: Vec<String> =
+                wave.iter().map(|(statement, _)| (*statement).clone()).collect();
+            longest = longest.max(others_go_on(&server, until, &beside));
+            drop(clients);
+        }
+        comes_to_rest(&server);
+        let found = found();
         let until = Instant::now() + STAY;
-        let clients: Vec<TcpStream> =
-            wave.iter().map(|(statement, with)| send(&server, statement, with)).collect();
-        let beside: Vec<String> = wave.iter().map(|(statement, _)| (*statement).clone()).collect();
+        let clients =
+            found.iter().map(|(statement, with)| send(&server, statement, &with.to_string()));
+        let clients: Vec<TcpStream> = clients.collect();
+        let beside: Vec<String> =
+            found.iter().map(|(statement, _)| (*statement).to_owned()).collect();
         longest = longest.max(others_go_on(&server, until, &beside));
         drop(clients);
+        comes_to_rest(&server);
+        assert_eq!(client.value("MATCH (n:Never) RETURN count(n)"), json!(0));
+        let most_kb = memory_kb(&server, "VmHWM:");
+        println!("{longest:?}, {most_kb} kB, {} ms of processors", processor_ms(&server));
+        assert!(most_kb < MOST_KB, "{most_kb} kB");
     }
-    comes_to_rest(&server);
-    let found = found();
-    let until = Instant::now() + STAY;
-    let clients = found.iter().map(|(statement, with)| send(&server, statement, &with.to_string()));
-    let clients: Vec<TcpStream> = clients.collect();
-    let beside: Vec<String> = found.iter().map(|(statement, _)| (*statement).to_owned()).collect();
-    longest = longest.max(others_go_on(&server, until, &beside));
-    drop(clients);
-    comes_to_rest(&server);
-    assert_eq!(client.value("MATCH (n:Never) RETURN count(n)"), json!(0));
-    let most_kb = memory_kb(&server, "VmHWM:");
-    println!("{longest:?}, {most_kb} kB, {} ms of processors", processor_ms(&server));
-    assert!(most_kb < MOST_KB, "{most_kb} kB");
-}
 
-#[test]
-fn texts_patterns_and_bodies_that_grow_are_refused_before_they_do() {
-    let server = Server::start();
-    let mut client = GraphClient::at(server.address);
-    client.run("RETURN 1", json!({}));
-    let before = (processor_ms(&server), memory_kb(&server, "VmRSS:"));
-    let pattern = json!({"p": "\\pL".repeat(30_000)});
-    for (statement, parameters, expected) in [
-        ("RETURN 'a' =~ $p".to_owned(), pattern, "Neo.ClientError.Statement.ArgumentError"),
-        (format!("RETURN {}1", "-".repeat(3_800)), Value::Null, SYNTAX),
-        (format!("RETURN {}true", "NOT ".repeat(950)), Value::Null, SYNTAX),
-        (format!("RETURN {}1", "+-".repeat(1_900)), Value::Null, SYNTAX),
-    ] {
-        let body = one(&statement, parameters);
-        let content = client.ask("POST", "tx/commit", &body).unwrap().expect(200);
-        assert_eq!(code(&content).as_deref(), Some(expected), "{content}");
+    #[test]
+    fn texts_patterns_and_bodies_that_grow_are_refused_before_they_do() {
+        let server = Server::start();
+        let mut client = GraphClient::at(server.address);
+        client.run("RETURN 1", json!({}));
+        let before = (processor_ms(&server), memory_kb(&server, "VmRSS:"));
+        let pattern = json!({"p": "\\pL".repeat(30_000)});
+        for (statement, parameters, expected) in [
+            ("RETURN 'a' =~ $p".to_owned(), pattern, "Neo.ClientError.Statement.ArgumentError"),
+            (format!("RETURN {}1", "-".repeat(3_800)), Value::Null, SYNTAX),
+            (format!("RETURN {}true", "NOT ".repeat(950)), Value::Null, SYNTAX),
+            (format!("RETURN {}1", "+-".repeat(1_900)), Value::Null, SYNTAX),
+        ] {
+            let body = one(&statement, parameters);
+            let content = client.ask("POST", "tx/commit", &body).unwrap().expect(200);
+            assert_eq!(code(&content).as_deref(), Some(expected), "{content}");
+        }
+        let tiny = vec![r#"{"statement":""}"#; 900_000].join(",");
+        let body = format!(r#"{{"statements":[{tiny}]}}"#);
+        let headers = [("Content-Type", "application/json")];
+        let answer = client.client.call("POST", "/db/neo4j/tx/commit", &headers, body.as_bytes());
+        let content = answer.unwrap().expect(200);
+        let invalid = "Neo.ClientError.Request.InvalidFormat";
+        assert_eq!(code(&content).as_deref(), Some(invalid), "{content}");
+        let grown_kb = memory_kb(&server, "VmHWM:").saturating_sub(before.1);
+        let taken_ms = processor_ms(&server) - before.0;
+        println!("{grown_kb} kB, {taken_ms} ms");
+        // The body itself takes 15 MB, and its buffer twice as much while it grows.
+        assert!(grown_kb < 70_000, "{grown_kb} kB");
+        assert!(taken_ms < 3_000, "{taken_ms} ms");
     }
-    let tiny = vec![r#"{"statement":""}"#; 900_000].join(",");
-    let body = format!(r#"{{"statements":[{tiny}]}}"#);
-    let headers = [("Content-Type", "application/json")];
-    let answer = client.client.call("POST", "/db/neo4j/tx/commit", &headers, body.as_bytes());
-    let content = answer.unwrap().expect(200);
-    let invalid = "Neo.ClientError.Request.InvalidFormat";
-    assert_eq!(code(&content).as_deref(), Some(invalid), "{content}");
-    let grown_kb = memory_kb(&server, "VmHWM:").saturating_sub(before.1);
-    let taken_ms = processor_ms(&server) - before.0;
-    println!("{grown_kb} kB, {taken_ms} ms");
-    // The body itself takes 15 MB, and its buffer twice as much while it grows.
-    assert!(grown_kb < 70_000, "{grown_kb} kB");
-    assert!(taken_ms < 3_000, "{taken_ms} ms");
-}
 
-const SYNTAX: &str = "Neo.ClientError.Statement.SyntaxError";
+    const SYNTAX: &str = "Neo.ClientError.Statement.SyntaxError";
+}

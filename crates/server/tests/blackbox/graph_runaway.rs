@@ -4,7 +4,6 @@ use crate::graph_client::*;
 use crate::server::Server;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use wellspring_patience::PATIENCE;
 
 const SYNTAX: &str = "Neo.ClientError.Statement.SyntaxError";
 const ARGUMENT: &str = "Neo.ClientError.Statement.ArgumentError";
