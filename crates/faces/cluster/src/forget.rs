@@ -8,7 +8,7 @@ use wellspring_host::http::contract::Segment;
 use wellspring_host::http::work::elsewhere;
 use wellspring_host::http::{Answer, Request, Response};
 use wellspring_host::node::NodeError;
-use wellspring_host::wire::effects::Refused;
+use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::param::Values;
 use wellspring_host::wire::problem::Problem;
 
@@ -33,7 +33,7 @@ pub(super) async fn forget(face: Arc<ClusterFace>, request: Box<Request>) -> Ans
     let forgotten = elsewhere(move || host.node.forget_member(&name)).await?;
     match request.effects.settle(forgotten) {
         Ok(position) => Ok(Response::empty(204).at(position)),
-        Err(Refused { error: NodeError::NotFound, .. }) => Err(unknown(node.as_str())),
+        Err(StepRefusal { error: NodeError::NotFound, .. }) => Err(unknown(node.as_str())),
         Err(refused) => Err(refused.into()),
     }
 }

@@ -11,7 +11,7 @@ use wellspring_host::http::work::{Job, Price, short_work};
 use wellspring_host::http::{Answer, Host, NDJSON, Request, Response};
 use wellspring_host::kept_types::KeptInLog;
 use wellspring_host::limits::{Payer, Reads};
-use wellspring_host::wire::effects::Refused;
+use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::json::push_u64;
 use wellspring_host::wire::problem::{Problem, of_fault};
 use wellspring_log::{
@@ -100,7 +100,7 @@ pub(crate) struct AppendFacts {
 impl AppendFacts {
     /// The problem of an append that was refused. A conflict names no item of a clause that the
     /// client did not send.
-    fn refusal(&self, refused: Refused<AppendError>) -> Box<Problem> {
+    fn refusal(&self, refused: StepRefusal<AppendError>) -> Box<Problem> {
         let conflict = match &refused.error {
             AppendError::Conflict(conflict) => Some(*conflict),
             _ => None,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wellspring_host::http::content::expect_json_of_pages;
 use wellspring_host::http::work::{Job, Price, elsewhere};
 use wellspring_host::http::{Answer, Host, Request, Response};
-use wellspring_host::wire::effects::Refused;
+use wellspring_host::wire::effects::StepRefusal;
 use wellspring_host::wire::json::{Cursor, Fault, push_string, push_u64};
 use wellspring_host::wire::json::{document, missing, once, rule, unknown};
 use wellspring_host::wire::param::{Param, Words};
@@ -40,7 +40,7 @@ pub(crate) async fn append(host: Arc<Host>, mut request: Box<Request>) -> Answer
     let outcome = submit(&host, &request, sent).await?.outcome;
     let failed = match request.effects.settle(outcome) {
         Ok(_) => false,
-        Err(Refused { error: AppendError::Conflict(_), .. }) => true,
+        Err(StepRefusal { error: AppendError::Conflict(_), .. }) => true,
         Err(refused) => return Err(refused.into()),
     };
     let mut out = took(&host, started_us);

@@ -1,7 +1,7 @@
 //! Problems of logs that cannot be created, opened or dropped, or have no view.
 
 use super::{NoView, NodeError};
-use crate::wire::effects::{Refused, StepError};
+use crate::wire::effects::{StepError, StepRefusal};
 use crate::wire::problem::{self, Problem};
 use std::io;
 use wellspring_log::OpenError;
@@ -20,9 +20,9 @@ impl StepError for NodeError {
     }
 }
 
-impl From<Refused<NodeError>> for Box<Problem> {
-    fn from(refused: Refused<NodeError>) -> Box<Problem> {
-        let Refused { error, nothing_done } = refused;
+impl From<StepRefusal<NodeError>> for Box<Problem> {
+    fn from(refused: StepRefusal<NodeError>) -> Box<Problem> {
+        let StepRefusal { error, nothing_done } = refused;
         let detail = error.to_string();
         match error {
             NodeError::Open { error: OpenError::Io { error, .. }, .. }
@@ -36,7 +36,7 @@ impl From<Refused<NodeError>> for Box<Problem> {
             NodeError::Open { .. } | NodeError::Io { .. } | NodeError::View(_) => {
                 problem::IO.because(detail)
             }
-            NodeError::NotRecorded(error) => Refused { error, nothing_done }.into(),
+            NodeError::NotRecorded(error) => StepRefusal { error, nothing_done }.into(),
             NodeError::Unavailable { .. } => problem::STORAGE_UNAVAILABLE.because(detail),
         }
     }

@@ -5,7 +5,7 @@ use super::chain::{
     Chain, Command, Context, ForeignLinks, Refusal, StagedLink, linked, links, raw,
 };
 use super::{ExecuteError, Live};
-use crate::wire::effects::{Effects, Refused};
+use crate::wire::effects::{Effects, StepRefusal};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -37,12 +37,12 @@ fn decide_links(live: &Live<Chain>, count: usize, on: CommitOn) {
         while decided < count {
             match live.execute(&Effects::default(), &[Command::Link], None, on).await {
                 Ok(executed) => decided += executed.outcomes.len(),
-                Err(ExecuteError::Append(Refused {
+                Err(ExecuteError::Append(StepRefusal {
                     error: StorageFull | SetBack | Unavailable { .. },
                     ..
                 })) => {}
                 // Overtaken repeatedly.
-                Err(ExecuteError::Append(Refused { error: Conflict(_), .. })) => {}
+                Err(ExecuteError::Append(StepRefusal { error: Conflict(_), .. })) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }

@@ -13,7 +13,7 @@ use super::deciding::{FinishedAppend, Guard, OpenDecision, PendingDecisions};
 use super::freshness::NotFresh;
 use super::stored_record::StoredRecord;
 use super::{Live, lock};
-use crate::wire::effects::{Effects, Refused};
+use crate::wire::effects::{Effects, StepRefusal};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use wellspring_log::{
@@ -49,7 +49,7 @@ pub struct CommandResults<V: View> {
 #[derive(Debug)]
 pub enum ExecuteError {
     /// The log refused the events.
-    Append(Refused<AppendError>),
+    Append(StepRefusal<AppendError>),
     /// The log could not be read. Nothing was appended by this command.
     Read(ReadError),
     /// The view is not fresh enough.
@@ -59,8 +59,8 @@ pub enum ExecuteError {
     DurableNotShown(Appended, NotFresh),
 }
 
-impl From<Refused<AppendError>> for ExecuteError {
-    fn from(refused: Refused<AppendError>) -> ExecuteError {
+impl From<StepRefusal<AppendError>> for ExecuteError {
+    fn from(refused: StepRefusal<AppendError>) -> ExecuteError {
         ExecuteError::Append(refused)
     }
 }
@@ -225,7 +225,7 @@ impl<V: View> Live<V> {
         &self,
         effects: &Effects,
         key: &RequestKey,
-    ) -> Result<Option<Appended>, Refused<AppendError>> {
+    ) -> Result<Option<Appended>, StepRefusal<AppendError>> {
         self.log.find_request(key).map_err(|error| effects.refused(error))
     }
 

@@ -5,7 +5,7 @@ use super::execute::CommandResults;
 use super::snapshot::{FoundSnapshot, SnapshotFile};
 use super::{ExecuteError, Live, NotFresh};
 use crate::kept_file::{FileCheck, KeptFile};
-use crate::wire::effects::{Effects, Refused};
+use crate::wire::effects::{Effects, StepRefusal};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,8 +181,9 @@ fn what_came_to_nothing_is_not_decided_against() {
                     .await
                 {
                     Ok(executed) => assert_eq!(executed.refused, None),
-                    Err(ExecuteError::Append(Refused {
-                        error: AppendError::StorageFull, ..
+                    Err(ExecuteError::Append(StepRefusal {
+                        error: AppendError::StorageFull,
+                        ..
                     })) => break alias,
                     Err(other) => panic!("{other:?}"),
                 }
@@ -252,7 +253,7 @@ fn a_retry_with_its_key_gets_the_first_answer() {
         let other = world.live.execute(&Effects::default(), &command, key(2), on).await;
         assert!(matches!(
             other,
-            Err(ExecuteError::Append(Refused { error: AppendError::KeyReused { .. }, .. }))
+            Err(ExecuteError::Append(StepRefusal { error: AppendError::KeyReused { .. }, .. }))
         ));
     });
     world.close();

@@ -29,7 +29,7 @@ pub struct Effects(Arc<AtomicBool>);
 
 /// A refused step of a request.
 #[derive(Debug)]
-pub struct Refused<E> {
+pub struct StepRefusal<E> {
     /// Why.
     pub error: E,
     /// Present if the request has changed nothing, neither by this step nor before.
@@ -59,7 +59,7 @@ impl Effects {
     ///
     /// # Errors
     /// The step was refused.
-    pub fn settle<T, E: StepError>(&self, outcome: Result<T, E>) -> Result<T, Refused<E>> {
+    pub fn settle<T, E: StepError>(&self, outcome: Result<T, E>) -> Result<T, StepRefusal<E>> {
         match outcome {
             Ok(done) => {
                 self.begin();
@@ -75,12 +75,12 @@ impl Effects {
     }
 
     /// What the refusal of a step may claim.
-    pub fn refused<E: StepError>(&self, error: E) -> Refused<E> {
+    pub fn refused<E: StepError>(&self, error: E) -> StepRefusal<E> {
         if !error.had_no_effect() {
             self.begin();
         }
         let nothing_done = (!self.0.load(Relaxed)).then_some(NothingDone(()));
-        Refused { error, nothing_done }
+        StepRefusal { error, nothing_done }
     }
 
     /// The refusal of a request as its client gets it: after the first effect none invites the

@@ -2,7 +2,7 @@
 //! become answers. General problem types are declared in [`kinds`](super::kinds); a face declares
 //! its own.
 
-use super::effects::{NothingDone, Refused};
+use super::effects::{NothingDone, StepRefusal};
 use crate::identity::Caller;
 use crate::names::{NAME_RULE, is_name};
 use crate::wire::json::{Fault, FaultKind, MAX_DEPTH, push_string, push_u64};
@@ -277,9 +277,9 @@ impl From<Invalid> for Box<Problem> {
     }
 }
 
-impl From<Refused<AppendError>> for Box<Problem> {
-    fn from(refused: Refused<AppendError>) -> Box<Problem> {
-        let Refused { error, nothing_done } = refused;
+impl From<StepRefusal<AppendError>> for Box<Problem> {
+    fn from(refused: StepRefusal<AppendError>) -> Box<Problem> {
+        let StepRefusal { error, nothing_done } = refused;
         let detail = error.to_string();
         match error {
             AppendError::Conflict(conflict) => {
@@ -327,9 +327,9 @@ impl From<ReadError> for Box<Problem> {
     }
 }
 
-impl From<Refused<LeaseError>> for Box<Problem> {
-    fn from(refused: Refused<LeaseError>) -> Box<Problem> {
-        let Refused { error, nothing_done } = refused;
+impl From<StepRefusal<LeaseError>> for Box<Problem> {
+    fn from(refused: StepRefusal<LeaseError>) -> Box<Problem> {
+        let StepRefusal { error, nothing_done } = refused;
         match error {
             LeaseError::Held { remaining_us } => LEASE_HELD
                 .because(format!(

@@ -411,8 +411,8 @@ fn an_idempotency_key_belongs_to_its_subject() {
         let asked = json!({"ttl_ms": 60_000});
         call(client, &format!("POST /v1/leases/{name}"), token, &asked)
     };
-    let token = lease(&mut client, "his", &subject("mallory")).expect(201)["token"].take();
+    let token = lease(&mut client, "own", &subject("mallory")).expect(201)["token"].take();
     let renew = json!({ "token": token, "ttl_ms": 60_000 });
-    call(&mut client, "PUT /v1/leases/his", &subject("bob"), &renew).problem(409);
-    call(&mut client, "PUT /v1/leases/his", &subject("mallory"), &renew).expect(200);
+    call(&mut client, "PUT /v1/leases/own", &subject("bob"), &renew).problem(409);
+    call(&mut client, "PUT /v1/leases/own", &subject("mallory"), &renew).expect(200);
 }
