@@ -30,15 +30,14 @@ use super::security::{self, Transport};
 use super::sender;
 use super::server::Server;
 use super::{
-    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, header_names,
-    history, passed_on,
+    Content, Host, ReflectedPosition, Request, Response, content, cors, fresh, history,
+    idempotency, passed_on,
 };
 use crate::access::credentials;
 use crate::access::{GateRequest, Needs, Standing};
 use crate::names::SYSTEM_LOG;
 use crate::names::{MAIN, is_name};
 use crate::stats::RefusalReason;
-use crate::wire::effects::Repeat;
 use crate::wire::params::percent_decode;
 use crate::wire::problem::{self, Problem};
 use hyper::{Method, Version};
@@ -257,30 +256,16 @@ fn find(host: &Host, request: &Request) -> Result<FoundRoute, Box<Response>> {
 fn hold_against(route: &'static Route, request: &mut Request) -> Result<(), Box<Problem>> {
     let contract = &route.contract;
     request.contract = contract;
-    refuse_unread_key(route, request)?;
+    // Reads ignore it.
+    let changes = route.is_for_leader() && request.method != Method::GET;
+    if changes && !contract.reads(&IDEMPOTENCY_KEY) {
+        idempotency::refuse_key(request)?;
+    }
     request.query = contract.read(request.uri.query())?;
     if contract.accept == Accept::Obeyed {
         request.wants = content::negotiate(request)?;
     }
     Ok(())
-}
-
-/// A client that sends a key with a change relies on it; a route that does not read it must say so.
-fn refuse_unread_key(route: &Route, request: &Request) -> Result<(), Box<Problem>> {
-    let has_key = request.headers.contains_key(&header_names::IDEMPOTENCY_KEY);
-    if !has_key || !route.is_for_leader() || route.contract.reads(&IDEMPOTENCY_KEY) {
-        return Ok(());
-    }
-    let detail = match route.contract.repeat {
-        Repeat::Safe => {
-            "the content of the request is its own key: send it again without Idempotency-Key"
-        }
-        Repeat::Unsafe => {
-            "this route does not read Idempotency-Key and could execute a retry again; send the \
-             request without it"
-        }
-    };
-    Err(problem::INVALID.because(detail).field(IDEMPOTENCY_KEY.name))
 }
 
 /// Decodes the names in the path.

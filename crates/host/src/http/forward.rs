@@ -21,7 +21,7 @@ use crate::cluster::{Cluster, EngineReach, FollowerWrites, PeerError, PeerReques
 use crate::names::SYSTEM_LOG;
 use crate::node::readiness::detached;
 use crate::wire::effects::{NothingDone, Repeat};
-use crate::wire::problem::{self, Problem};
+use crate::wire::problem::{self, Problem, Retry};
 use bytes::Bytes;
 use hyper::header::CONTENT_TYPE;
 use std::pin::pin;
@@ -89,7 +89,7 @@ fn after_doubt(
         Ok(_) => return attempt,
         Err(problem) => problem.kind.status,
     };
-    if matches!(status, 429 | 503) { Err(unknown(reason)) } else { attempt }
+    if matches!(status, 429 | 503) { Err(unknown(reason, Repeat::Safe)) } else { attempt }
 }
 
 impl ForLeader {
@@ -158,7 +158,7 @@ impl ForLeader {
             }
             if Instant::now() >= deadline {
                 if let Some(reason) = doubt {
-                    return Err(unknown(&reason));
+                    return Err(unknown(&reason, repeat));
                 }
                 return Err(self.not_leading(
                     &host,
@@ -172,9 +172,10 @@ impl ForLeader {
             if changes.is_closed() {
                 let what =
                     "the log was dropped or recreated meanwhile, or this node is shutting down";
-                return Err(
-                    doubt.map_or_else(|| self.not_leading(&host, what), |reason| unknown(&reason))
-                );
+                return Err(doubt.map_or_else(
+                    || self.not_leading(&host, what),
+                    |reason| unknown(&reason, repeat),
+                ));
             }
             moved(changes, seen, LOOK.min(deadline - Instant::now())).await;
         }
@@ -208,6 +209,7 @@ impl ForLeader {
     /// Calls the handler. What it has sent to the journal may not come back while the journal is
     /// unreachable: then the client is told within a bound. That does not take back what was sent.
     async fn by_handler(&self, server: &Server, route: usize, request: Box<Request>) -> Answer {
+        let repeat = request.repeat();
         let mut handling = pin!(server.handle(route, request));
         let mut bound = self.cluster.leader_wait.max(LOOK);
         loop {
@@ -219,7 +221,7 @@ impl ForLeader {
                 // The journal's location is for operators only.
                 let waited = self.cluster.leader_wait.as_millis();
                 let what = "the journal has not reported the outcome";
-                return Err(unknown(&format!("{what} for at least {waited} ms")));
+                return Err(unknown(&format!("{what} for at least {waited} ms"), repeat));
             }
             bound = LOOK;
         }
@@ -256,7 +258,7 @@ impl ForLeader {
     ) -> Result<Attempt, Box<Problem>> {
         let in_doubt = |reason: String| match repeat {
             Repeat::Safe => Ok(Attempt::InDoubt(reason)),
-            Repeat::Unsafe => Err(unknown(&reason)),
+            Repeat::Unsafe => Err(unknown(&reason, repeat)),
         };
         let now_us = host.clock.wall_us();
         // A frozen leader answers once it runs again, and keeps the connection until then.
@@ -275,7 +277,8 @@ impl ForLeader {
             Err(PeerError::Unknown(reason)) => return in_doubt(reason),
         };
         let answered = passed_on::answer(answered).await;
-        let answered = answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url)))?;
+        let answered =
+            answered.map_err(|reason| unknown(&format!("{}: {reason}", leader.url), repeat))?;
         if let Some(refused) = answered.refused {
             let why = detail_of(&answered.response).unwrap_or_else(|| "it says so".to_owned());
             let why = format!("{leader} no longer leads the log: {why}");
@@ -412,11 +415,20 @@ fn detail_of(response: &Response) -> Option<String> {
     told["detail"].as_str().map(str::to_owned)
 }
 
-fn unknown(reason: &str) -> Box<Problem> {
-    problem::OUTCOME_UNKNOWN.because(format!(
-        "the request may or may not have taken effect ({reason}); retry with the same \
-         Idempotency-Key or event ids to learn which"
-    ))
+fn unknown(reason: &str, repeat: Repeat) -> Box<Problem> {
+    let advice = match repeat {
+        Repeat::Safe => "send the same request again to learn which",
+        Repeat::Unsafe => {
+            "sending it again may do it twice, unless its events have ids: look first whether it \
+             was done"
+        }
+    };
+    let detail = format!("the request may or may not have taken effect ({reason}); {advice}");
+    let problem = problem::OUTCOME_UNKNOWN.because(detail);
+    match repeat {
+        Repeat::Safe => problem,
+        Repeat::Unsafe => problem.retry(Retry::No),
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::access::Holder;
 use crate::http::Request;
 use crate::http::contract::IDEMPOTENCY_KEY;
 use crate::http::header_names;
+use crate::wire::effects::Repeat;
 use crate::wire::problem::{self, Problem};
 use sha2::{Digest, Sha256};
 use wellspring_log::SERVER_KEYS;
@@ -45,6 +46,7 @@ pub enum KeyUse {
 pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<String>, Box<Problem>> {
     debug_assert!(request.contract.reads(&IDEMPOTENCY_KEY), "the key is not declared");
     let Some(value) = request.headers.get(&header_names::IDEMPOTENCY_KEY) else { return Ok(None) };
+    request.effects.read_key();
     // Replaced bytes would make one key of several.
     let key = std::str::from_utf8(value.as_bytes())
         .map_err(|_| {
@@ -54,6 +56,26 @@ pub fn idempotency_key(request: &Request, key_use: KeyUse) -> Result<Option<Stri
     check_text(&key, limits::MAX_REQUEST_KEY_BYTES)
         .map_err(|reason| Invalid { field: "Idempotency-Key".into(), reason })?;
     Ok(Some(stored_name(request.principal.holder(), key, key_use)))
+}
+
+/// Refuses a key: a client that sends one relies on it.
+///
+/// # Errors
+/// 422 `invalid`: there is one.
+pub fn refuse_key(request: &Request) -> Result<(), Box<Problem>> {
+    if !request.headers.contains_key(&header_names::IDEMPOTENCY_KEY) {
+        return Ok(());
+    }
+    let detail = match request.contract.repeat {
+        Repeat::Safe => {
+            "the content of the request is its own key: send it again without Idempotency-Key"
+        }
+        Repeat::Unsafe => {
+            "this request does not read Idempotency-Key, and a retry could be executed again; send \
+             it without the key"
+        }
+    };
+    Err(problem::INVALID.because(detail).field(IDEMPOTENCY_KEY.name))
 }
 
 /// The name in the log of a chunk of an import, whose own name is 32 hexadecimal digits. No client

@@ -1,7 +1,7 @@
 //! An open server: the host and its faces.
 
 use super::face::{BoundFace, Handler, OpenFace};
-use super::{Answer, Host, Request};
+use super::{Answer, Host, Request, header_names};
 use crate::fast::Factory;
 use crate::kept_file::KeptFile;
 use crate::stats::family::Family;
@@ -33,7 +33,12 @@ impl Server {
     /// Has the handler of a route answer a request.
     pub(super) async fn handle(&self, route: usize, request: Box<Request>) -> Answer {
         let (effects, repeat) = (request.effects.clone(), request.repeat());
-        (self.handlers[route])(request).await.map_err(|problem| effects.refusal(problem, repeat))
+        let has_key = request.headers.contains_key(&header_names::IDEMPOTENCY_KEY);
+        let is_led = self.host.routes.at(route).route.is_for_leader();
+        let answer = (self.handlers[route])(request).await;
+        // The node that forwards a request repeats it if it has a key.
+        debug_assert!(!(has_key && is_led && effects.passed_over_key()), "the key was not read");
+        answer.map_err(|problem| effects.refusal(problem, repeat))
     }
 
     /// Tells the faces the listening address.

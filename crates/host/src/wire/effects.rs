@@ -23,9 +23,15 @@ pub enum Repeat {
     Unsafe,
 }
 
-/// Whether a request has changed anything yet. Clones share this.
+/// Whether a request has changed anything yet, and under its key. Clones share this.
 #[derive(Debug, Clone, Default)]
-pub struct Effects(Arc<AtomicBool>);
+pub struct Effects(Arc<EffectFlags>);
+
+#[derive(Debug, Default)]
+struct EffectFlags {
+    begun: AtomicBool,
+    key_read: AtomicBool,
+}
 
 /// A refused step of a request.
 #[derive(Debug)]
@@ -71,7 +77,22 @@ impl Effects {
 
     /// Takes note that a step has taken effect, or may have.
     pub fn begin(&self) {
-        self.0.store(true, Relaxed);
+        self.0.begun.store(true, Relaxed);
+    }
+
+    fn have_begun(&self) -> bool {
+        self.0.begun.load(Relaxed)
+    }
+
+    /// Takes note that the handler has read the request's key, and finds what an earlier request
+    /// with it has done.
+    pub(crate) fn read_key(&self) {
+        self.0.key_read.store(true, Relaxed);
+    }
+
+    /// Whether something was changed although the handler has not read the key.
+    pub(crate) fn passed_over_key(&self) -> bool {
+        self.have_begun() && !self.0.key_read.load(Relaxed)
     }
 
     /// What the refusal of a step may claim.
@@ -79,14 +100,14 @@ impl Effects {
         if !error.had_no_effect() {
             self.begin();
         }
-        let nothing_done = (!self.0.load(Relaxed)).then_some(NothingDone(()));
+        let nothing_done = (!self.have_begun()).then_some(NothingDone(()));
         StepRefusal { error, nothing_done }
     }
 
     /// The refusal of a request as its client gets it: after the first effect none invites the
     /// client to send the same request again, unless that is safe.
     pub(crate) fn refusal(&self, mut problem: Box<Problem>, repeat: Repeat) -> Box<Problem> {
-        if !self.0.load(Relaxed) {
+        if !self.have_begun() {
             return problem;
         }
         debug_assert!(problem.nothing_done.is_none(), "something was done before it was made");

@@ -3,7 +3,6 @@
 use crate::client::{Answer, Client};
 use crate::server::Server;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 use wellspring_patience::Patience;
 
 const NOTHING: [u64; 0] = [];

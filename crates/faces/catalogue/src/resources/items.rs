@@ -12,7 +12,7 @@ use crate::segments;
 use crate::view::{Catalogue, Command, Item, ItemId, Outcome, Refusal, State, TopicId};
 use std::sync::Arc;
 use wellspring_host::http::content::{content_type, expect_identity, expect_json};
-use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key};
+use wellspring_host::http::idempotency::{KeyUse, digest, idempotency_key, refuse_key};
 use wellspring_host::http::work::Job;
 use wellspring_host::http::{Answer, NDJSON, Request, Response, fast};
 use wellspring_host::view::Live;
@@ -66,6 +66,7 @@ pub(crate) async fn item(face: Arc<CatalogueFace>, mut request: Box<Request>) ->
 pub(crate) async fn add(face: Arc<CatalogueFace>, mut request: Box<Request>) -> Answer {
     if content_type(&request) == NDJSON {
         expect_identity(&request)?;
+        refuse_key(&request)?;
         return bulk::put(face, request).await;
     }
     let key = idempotency_key(&request, KeyUse::Request)?;
