@@ -1,5 +1,6 @@
 //! Lowers queries and clauses from the parser's AST to the IR.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use decypher::Span;
@@ -17,6 +18,10 @@ use crate::ir::{
 };
 use crate::procedure::{Argument, ArgumentType, Procedures};
 
+/// Maximum number of cells that lowering a statement copies or compares: a slot in scope after a
+/// clause is one, of 4 bytes. What the planner copies is in proportion.
+const MOST_CELLS: usize = 4_000_000;
+
 /// Lowers one statement.
 pub(super) struct Lowering<'l> {
     pub(super) source: &'l Source<'l>,
@@ -27,7 +32,10 @@ pub(super) struct Lowering<'l> {
     pub(super) aggregates: Option<Vec<Aggregate>>,
     pub(super) subqueries: Vec<Subquery>,
     parameters: Vec<Arc<str>>,
+    known_parameters: HashSet<Arc<str>>,
     width: u32,
+    /// Cells that may still be copied or compared.
+    pub(super) cells: usize,
 }
 
 impl<'l> Lowering<'l> {
@@ -44,7 +52,9 @@ impl<'l> Lowering<'l> {
             aggregates: None,
             subqueries: Vec::new(),
             parameters: Vec::new(),
+            known_parameters: HashSet::new(),
             width: 0,
+            cells: MOST_CELLS,
         }
     }
 
@@ -62,10 +72,23 @@ impl<'l> Lowering<'l> {
     /// A parameter, which is recorded.
     pub(super) fn parameter(&mut self, name: &str) -> Expression {
         let name: Arc<str> = name.into();
-        if !self.parameters.contains(&name) {
+        if self.known_parameters.insert(name.clone()) {
             self.parameters.push(name.clone());
         }
         Expression::Parameter(name)
+    }
+
+    /// Counts cells before they are copied or compared.
+    ///
+    /// # Errors
+    /// The statement takes too many.
+    pub(super) fn take_cells(&mut self, cells: usize) -> Result<()> {
+        self.cells = self.cells.saturating_sub(cells);
+        if self.cells > 0 {
+            return Ok(());
+        }
+        let message = "The statement is too large: too many names in scope of too many clauses. Pass data as parameters, or split it into several statements.";
+        Err(Error::compile(ErrorKind::SyntaxError, Detail::LimitExceeded, message))
     }
 
     /// A new slot.
@@ -87,9 +110,9 @@ impl<'l> Lowering<'l> {
     }
 
     pub(super) fn regular(&mut self, query: &ast::RegularQuery) -> Result<Query> {
-        let mut whole = self.single(&query.single_query)?;
+        let mut whole = self.single(&query.single_query, 0)?;
         for union in &query.unions {
-            let next = self.single(&union.single_query)?;
+            let next = self.single(&union.single_query, 0)?;
             if next.columns != whole.columns {
                 let message = "All sub queries in an UNION must have the same return column names";
                 return Err(self.fail(Detail::DifferentColumnsInUnion, message, union.span));
@@ -100,8 +123,8 @@ impl<'l> Lowering<'l> {
         Ok(whole)
     }
 
-    /// A query without `UNION`. Its names go out of scope after it.
-    pub(super) fn single(&mut self, query: &ast::SingleQuery) -> Result<Query> {
+    /// A query without `UNION`, from a part on. Its names go out of scope after it.
+    pub(super) fn single(&mut self, query: &ast::SingleQuery, first: usize) -> Result<Query> {
         if query.use_clause.is_some() {
             let message =
                 "USE is not supported: the database is chosen by the address of the request";
@@ -112,7 +135,7 @@ impl<'l> Lowering<'l> {
         let last = match &query.kind {
             ast::SingleQueryKind::SinglePart(part) => part,
             ast::SingleQueryKind::MultiPart(parts) => {
-                for part in &parts.parts {
+                for part in parts.parts.iter().skip(first) {
                     self.part(&part.reading_clauses, &part.updating_clauses, &mut chain)?;
                     self.with(&part.with, &mut chain)?;
                 }
@@ -155,19 +178,35 @@ impl<'l> Lowering<'l> {
                 return Err(self.fail(Detail::InvalidClauseComposition, message, span));
             }
             let clause = self.reading(clause)?;
-            self.push(chain, clause);
+            self.push(chain, clause)?;
         }
         for clause in updating {
             let clause = self.updating(clause)?;
-            self.push(chain, clause);
+            self.push(chain, clause)?;
         }
         Ok(())
     }
 
     /// Adds a clause to the chain, with the names in scope after it.
-    pub(super) fn push(&self, chain: &mut Chain, clause: Clause) {
+    pub(super) fn push(&mut self, chain: &mut Chain, clause: Clause) -> Result<()> {
+        let own = self.names.own();
+        let visible = match (chain.clauses.last(), &clause, chain.visible.last_mut()) {
+            // The planner needs nothing between two `CREATE`, and names are only added there.
+            (Some(Clause::Create(_)), Clause::Create(_), Some(visible)) => {
+                let new = own.get(chain.names..).unwrap_or_default();
+                let mut visible = std::mem::take(visible);
+                visible.extend(new.iter().map(|(_, slot)| *slot));
+                visible
+            }
+            _ => {
+                self.take_cells(self.names.own().len())?;
+                self.names.own_slots()
+            }
+        };
+        chain.names = self.names.own().len();
         chain.clauses.push(clause);
-        chain.visible.push(self.names.own_slots());
+        chain.visible.push(visible);
+        Ok(())
     }
 
     fn reading(&mut self, clause: &ast::ReadingClause) -> Result<Clause> {
@@ -213,14 +252,15 @@ impl<'l> Lowering<'l> {
         let branches = std::iter::once((&clause.query.single_query, true))
             .chain(unions.map(|union| (&union.single_query, union.all)));
         for (branch, all) in branches {
-            let (branch, imports) = split_import(branch);
+            let imports = imports(branch);
+            let first = usize::from(!imports.is_empty());
             let mark = self.names.mark();
             for name in imports {
                 let slot =
                     hidden.get(&name.name).ok_or_else(|| self.undefined(&name.name, name.span))?;
                 self.names.push(&name.name, slot);
             }
-            let query = self.single(&branch)?;
+            let query = self.single(branch, first)?;
             self.names.forget(mark);
             match &mut whole {
                 None => whole = Some(query),
@@ -249,7 +289,7 @@ impl<'l> Lowering<'l> {
         };
         let (call, columns) = self.call(&clause.call, items, true)?;
         let mut chain = Chain::default();
-        self.push(&mut chain, Clause::CallProcedure(call));
+        self.push(&mut chain, Clause::CallProcedure(call))?;
         let (columns, slots): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         let result = if slots.is_empty() { None } else { Some(slots) };
         let branch = SingleQuery { clauses: chain.clauses, result, visible: chain.visible };
@@ -292,6 +332,7 @@ impl<'l> Lowering<'l> {
             if !shape.contains(&field) {
                 return Err(self.undefined(&field, span));
             }
+            self.take_cells(self.names.own().len())?;
             if self.names.own().iter().any(|(known, _)| **known == *alias) {
                 let message = format!("Variable `{alias}` already declared");
                 return Err(self.fail(Detail::VariableAlreadyBound, message, span));
@@ -363,18 +404,15 @@ fn is_taken(argument: &Expression, kind: ArgumentType) -> bool {
 pub(super) struct Chain {
     pub(super) clauses: Vec<Clause>,
     pub(super) visible: Vec<Vec<Slot>>,
+    /// Number of names in scope after the last.
+    names: usize,
 }
 
-/// Splits the importing `WITH` off the start of a subquery.
-fn split_import(
-    query: &ast::SingleQuery,
-) -> (ast::SingleQuery, Vec<decypher::ast::names::SymbolicName>) {
+/// The names that the importing `WITH` at the start of a subquery consists of; none without one.
+fn imports(query: &ast::SingleQuery) -> Vec<&decypher::ast::names::SymbolicName> {
     use decypher::ast::expr::Expression as Tree;
-    let mut query = query.clone();
-    let ast::SingleQueryKind::MultiPart(parts) = &mut query.kind else {
-        return (query, Vec::new());
-    };
-    let Some(first) = parts.parts.first() else { return (query, Vec::new()) };
+    let ast::SingleQueryKind::MultiPart(parts) = &query.kind else { return Vec::new() };
+    let Some(first) = parts.parts.first() else { return Vec::new() };
     let with = &first.with;
     let plain = first.reading_clauses.is_empty()
         && first.updating_clauses.is_empty()
@@ -384,19 +422,11 @@ fn split_import(
         && with.skip.is_none()
         && with.limit.is_none()
         && with.where_clause.is_none();
-    let names: Option<Vec<_>> = (with.items.iter())
-        .map(|item| match &item.expression {
-            Tree::Variable(variable) if item.alias.is_none() => Some(variable.name.clone()),
-            _ => None,
-        })
-        .collect();
-    match names.filter(|_| plain) {
-        Some(names) => {
-            parts.parts.remove(0);
-            (query, names)
-        }
-        None => (query, Vec::new()),
-    }
+    let names = with.items.iter().map(|item| match &item.expression {
+        Tree::Variable(variable) if item.alias.is_none() => Some(&variable.name),
+        _ => None,
+    });
+    names.collect::<Option<Vec<_>>>().filter(|_| plain).unwrap_or_default()
 }
 
 fn reading_span(clause: &ast::ReadingClause) -> Span {

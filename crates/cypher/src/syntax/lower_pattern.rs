@@ -150,7 +150,7 @@ impl Lowering<'_> {
         conditions: Option<&mut Vec<Expression>>,
     ) -> Result<NodePattern> {
         let properties = self.properties(node.properties.as_ref())?;
-        let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced);
+        let (slot, bound) = self.bind(node.variable.as_ref(), known, introduced)?;
         let labels = self.labels(&node.labels, slot, false, node.span)?;
         let condition = self.inline_condition(node.span, labels.condition)?;
         self.ask(condition, conditions, node.span)?;
@@ -167,7 +167,7 @@ impl Lowering<'_> {
         let detail = relationship.detail.as_ref();
         let properties = self.properties(detail.and_then(|detail| detail.properties.as_ref()))?;
         let variable = detail.and_then(|detail| detail.variable.as_ref());
-        let (slot, bound) = self.bind(variable, known, introduced);
+        let (slot, bound) = self.bind(variable, known, introduced)?;
         let types = detail.and_then(|detail| detail.types.as_ref());
         let types = types.map(std::slice::from_ref).unwrap_or_default();
         let types = self.labels(types, slot, true, relationship.span)?;
@@ -197,8 +197,9 @@ impl Lowering<'_> {
         variable: Option<&Variable>,
         known: &[Slot],
         introduced: &mut Vec<Slot>,
-    ) -> (Slot, bool) {
-        match variable.map(|variable| (variable, self.names.get(&variable.name.name))) {
+    ) -> Result<(Slot, bool)> {
+        self.take_cells(known.len())?;
+        Ok(match variable.map(|variable| (variable, self.names.get(&variable.name.name))) {
             Some((_, Some(slot))) => (slot, !known.contains(&slot)),
             Some((variable, None)) => {
                 let slot = self.declare(&variable.name.name);
@@ -210,7 +211,7 @@ impl Lowering<'_> {
                 introduced.push(slot);
                 (slot, false)
             }
-        }
+        })
     }
 
     /// The condition inside a pattern (`(n WHERE n.age > 3)`), and another one.

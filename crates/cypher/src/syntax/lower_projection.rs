@@ -1,5 +1,6 @@
 //! Lowers `WITH` and `RETURN`.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use decypher::Span;
@@ -26,6 +27,9 @@ struct Body<'a> {
 
 type Columns = Vec<(Arc<str>, Slot)>;
 
+/// Cells of a column that `*` copies: its name, its slot and its expression.
+const COLUMN_CELLS: usize = 8;
+
 impl Lowering<'_> {
     /// `WITH`: afterwards only its columns are in scope.
     pub(super) fn with(&mut self, with: &ast::With, chain: &mut Chain) -> Result<()> {
@@ -41,8 +45,7 @@ impl Lowering<'_> {
         };
         let (projection, columns) = self.projection(&body)?;
         self.names.replace(columns);
-        self.push(chain, Clause::Project(projection));
-        Ok(())
+        self.push(chain, Clause::Project(projection))
     }
 
     /// `RETURN` and the columns of the result.
@@ -66,20 +69,21 @@ impl Lowering<'_> {
         };
         let (projection, columns) = self.projection(&body)?;
         self.names.replace(columns.clone());
-        self.push(chain, Clause::Project(projection));
+        self.push(chain, Clause::Project(projection))?;
         Ok(columns)
     }
 
     fn projection(&mut self, body: &Body<'_>) -> Result<(Projection, Columns)> {
         let outside = self.aggregates.replace(Vec::new());
         let (mut items, mut after) = (Vec::new(), Vec::new());
-        let mut columns = if body.star { self.all_names() } else { Vec::new() };
+        let mut columns = if body.star { self.all_names()? } else { Vec::new() };
+        let mut known: HashSet<Arc<str>> = columns.iter().map(|(name, _)| name.clone()).collect();
         for (_, slot) in &columns {
             items.push(ProjectionItem { slot: *slot, expression: Expression::Variable(*slot) });
         }
         for (index, item) in body.items.iter().enumerate() {
             let name = self.column_name(item, body.span, index);
-            if columns.iter().any(|(known, _)| *known == name) {
+            if !known.insert(name.clone()) {
                 let message = format!(
                     "Multiple result columns with the same name `{name}` are not supported"
                 );
@@ -95,7 +99,7 @@ impl Lowering<'_> {
             columns.push((name, slot));
         }
         for item in &mut after {
-            in_terms_of(&items, &mut item.expression);
+            self.in_terms_of(&items, &mut item.expression)?;
         }
         let mark = self.names.mark();
         for (name, slot) in &columns {
@@ -103,16 +107,16 @@ impl Lowering<'_> {
         }
         let order = self.order(body.order, &items, &after)?;
         let aggregates = std::mem::replace(&mut self.aggregates, outside).unwrap_or_default();
-        let predicate = body.predicate.map(|predicate| self.expression(predicate)).transpose()?;
-        let predicate = predicate.map(|mut predicate| {
-            in_terms_of(&items, &mut predicate);
-            predicate
-        });
+        let mut predicate =
+            body.predicate.map(|predicate| self.expression(predicate)).transpose()?;
+        if let Some(predicate) = &mut predicate {
+            self.in_terms_of(&items, predicate)?;
+        }
         let skip = body.skip.map(|skip| self.expression(skip)).transpose()?;
         let limit = body.limit.map(|limit| self.expression(limit)).transpose()?;
         self.names.forget(mark);
         let slots: Vec<Slot> = columns.iter().map(|column| column.1).collect();
-        let also_read = predicate.as_ref().map(|it| self.also_read(it, &slots)).unwrap_or_default();
+        let also_read = predicate.as_ref().map(|it| self.also_read(it, &slots)).transpose()?;
         let projection = Projection {
             items,
             aggregates,
@@ -123,7 +127,7 @@ impl Lowering<'_> {
             limit,
             predicate,
             columns: slots,
-            also_read,
+            also_read: also_read.unwrap_or_default(),
         };
         Ok((projection, columns))
     }
@@ -135,18 +139,22 @@ impl Lowering<'_> {
         let lowered = self.expression(expression);
         let own = self.aggregates.replace(collected).unwrap_or_default();
         let (mut expression, aggregating) = (lowered?, !own.is_empty());
+        let mut slots = HashMap::new();
         for aggregate in own {
-            let slot = self.same_or_new(aggregate.clone());
-            let replaced = Expression::Variable(aggregate.slot);
-            replace_all(&mut expression, &mut |part| {
-                (*part == replaced).then_some(Expression::Variable(slot))
+            slots.insert(aggregate.slot, self.same_or_new(aggregate)?);
+        }
+        if aggregating {
+            replace_all(&mut expression, &mut |part| match part {
+                Expression::Variable(slot) => slots.get(slot).copied().map(Expression::Variable),
+                _ => None,
             });
         }
         Ok((expression, aggregating))
     }
 
     /// The slot of an equal existing aggregation, or of this one.
-    fn same_or_new(&mut self, aggregate: crate::ir::Aggregate) -> Slot {
+    fn same_or_new(&mut self, aggregate: crate::ir::Aggregate) -> Result<Slot> {
+        self.take_cells(self.aggregates.as_ref().map_or(0, Vec::len))?;
         let known = self.aggregates.get_or_insert_default();
         let same = known.iter().find(|it| {
             it.function == aggregate.function
@@ -154,11 +162,11 @@ impl Lowering<'_> {
                 && it.arguments == aggregate.arguments
         });
         if let Some(same) = same {
-            return same.slot;
+            return Ok(same.slot);
         }
         let slot = aggregate.slot;
         known.push(aggregate);
-        slot
+        Ok(slot)
     }
 
     fn order(
@@ -170,8 +178,8 @@ impl Lowering<'_> {
         let mut keys = Vec::new();
         for item in order.map(|order| order.items.as_slice()).unwrap_or_default() {
             let (mut expression, _) = self.item(&item.expression)?;
-            in_terms_of(items, &mut expression);
-            in_terms_of(after, &mut expression);
+            self.in_terms_of(items, &mut expression)?;
+            self.in_terms_of(after, &mut expression)?;
             let descending = matches!(item.direction, Some(ast::SortDirection::Descending));
             keys.push(SortKey { expression, descending });
         }
@@ -179,11 +187,12 @@ impl Lowering<'_> {
     }
 
     /// `*`: all names of the query, sorted.
-    fn all_names(&self) -> Columns {
+    fn all_names(&mut self) -> Result<Columns> {
+        self.take_cells(self.names.own().len().saturating_mul(COLUMN_CELLS))?;
         let mut columns: Columns = self.names.own().to_vec();
         columns.sort_by(|a, b| a.0.cmp(&b.0));
         columns.dedup_by(|a, b| a.0 == b.0);
-        columns
+        Ok(columns)
     }
 
     fn column_name(&self, item: &ast::ProjectionItem, clause: Span, index: usize) -> Arc<str> {
@@ -195,36 +204,42 @@ impl Lowering<'_> {
     }
 
     /// Slots that a predicate reads in addition to the columns. A subquery can read all.
-    fn also_read(&self, predicate: &Expression, columns: &[Slot]) -> Vec<Slot> {
+    fn also_read(&mut self, predicate: &Expression, columns: &[Slot]) -> Result<Vec<Slot>> {
         let (mut read, mut all) = (Vec::new(), false);
         for_each_slot(predicate, &mut |slot| read.push(slot), &mut |_| all = true);
         if all {
+            self.take_cells(self.names.own().len())?;
             read.extend(self.names.own_slots());
         }
+        let columns: HashSet<&Slot> = columns.iter().collect();
         read.retain(|slot| !columns.contains(slot));
         read.sort_unstable();
         read.dedup();
-        read
+        Ok(read)
     }
-}
 
-/// Lets an expression read items where it repeats them.
-fn in_terms_of(items: &[ProjectionItem], expression: &mut Expression) {
-    replace_all(expression, &mut |part| {
-        let is_leaf = matches!(
-            part,
-            Expression::Variable(_)
-                | Expression::Null
-                | Expression::Boolean(_)
-                | Expression::Integer(_)
-                | Expression::Float(_)
-                | Expression::String(_)
-                | Expression::Parameter(_)
-        );
-        if is_leaf {
-            return None;
-        }
-        let item = items.iter().find(|item| item.expression == *part)?;
-        Some(Expression::Variable(item.slot))
-    });
+    /// Lets an expression read items where it repeats them.
+    fn in_terms_of(&mut self, items: &[ProjectionItem], expression: &mut Expression) -> Result<()> {
+        let mut cells = self.cells;
+        replace_all(expression, &mut |part| {
+            let is_leaf = matches!(
+                part,
+                Expression::Variable(_)
+                    | Expression::Null
+                    | Expression::Boolean(_)
+                    | Expression::Integer(_)
+                    | Expression::Float(_)
+                    | Expression::String(_)
+                    | Expression::Parameter(_)
+            );
+            if is_leaf || cells == 0 {
+                return None;
+            }
+            cells = cells.saturating_sub(items.len());
+            let item = items.iter().find(|item| item.expression == *part)?;
+            Some(Expression::Variable(item.slot))
+        });
+        self.cells = cells;
+        self.take_cells(0)
+    }
 }

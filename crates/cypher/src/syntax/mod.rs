@@ -164,7 +164,7 @@ fn read(
     };
     let mut lowering = lower::Lowering::new(source, &columns, procedures);
     let query = match body {
-        QueryBody::SingleQuery(single) => lowering.single(single)?,
+        QueryBody::SingleQuery(single) => lowering.single(single, 0)?,
         QueryBody::Regular(regular) => lowering.regular(regular)?,
         QueryBody::Standalone(call) => lowering.standalone_call(call)?,
         QueryBody::SchemaCommand(_) | QueryBody::Show(_) | QueryBody::Use(_) => {

@@ -1,5 +1,6 @@
 //! Maps names to slots.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ir::Slot;
@@ -8,6 +9,8 @@ use crate::ir::Slot;
 #[derive(Default)]
 pub(super) struct Names {
     entries: Vec<(Arc<str>, Slot)>,
+    /// The slots of each name, innermost last.
+    slots: HashMap<Arc<str>, Vec<Slot>>,
     /// Start of the current query's names; earlier ones belong to the enclosing queries.
     base: usize,
 }
@@ -15,12 +18,19 @@ pub(super) struct Names {
 impl Names {
     /// The slot of a name; the innermost, if there are several.
     pub(super) fn get(&self, name: &str) -> Option<Slot> {
-        self.entries.iter().rev().find(|(known, _)| **known == *name).map(|entry| entry.1)
+        self.slots.get(name)?.last().copied()
     }
 
     /// Declares a name.
     pub(super) fn push(&mut self, name: &str, slot: Slot) {
-        self.entries.push((name.into(), slot));
+        self.extend([(name.into(), slot)]);
+    }
+
+    fn extend(&mut self, names: impl IntoIterator<Item = (Arc<str>, Slot)>) {
+        for (name, slot) in names {
+            self.slots.entry(name.clone()).or_default().push(slot);
+            self.entries.push((name, slot));
+        }
     }
 
     /// Number of names, for [`Self::forget`].
@@ -30,7 +40,11 @@ impl Names {
 
     /// Forgets the names declared since `mark`.
     pub(super) fn forget(&mut self, mark: usize) {
-        self.entries.truncate(mark);
+        for (name, _) in self.entries.drain(mark.min(self.entries.len())..) {
+            if let Some(slots) = self.slots.get_mut(&name) {
+                slots.pop();
+            }
+        }
     }
 
     /// Starts the scope of a query. Returns a value for [`Self::leave`].
@@ -40,14 +54,14 @@ impl Names {
 
     /// Ends a query and forgets its names.
     pub(super) fn leave(&mut self, before: usize) {
-        self.entries.truncate(self.base);
+        self.forget(self.base);
         self.base = before;
     }
 
     /// After a projection: keeps only these names of the query.
     pub(super) fn replace(&mut self, names: Vec<(Arc<str>, Slot)>) {
-        self.entries.truncate(self.base);
-        self.entries.extend(names);
+        self.forget(self.base);
+        self.extend(names);
     }
 
     /// The query's names, in order of declaration.

@@ -289,3 +289,50 @@ fn what_was_found_is_told_in_the_words_of_neo4j() {
     assert_eq!(lines.len(), 3, "{told}");
     assert!(lines[1].chars().count() <= 122 && lines[1].find('x') == lines[2].find('^'), "{told}");
 }
+
+#[test]
+fn a_statement_whose_clauses_copy_too_many_names_is_refused_early() {
+    let many = |count: usize, part: &dyn Fn(usize) -> String, separator: &str| {
+        (0..count).map(part).collect::<Vec<_>>().join(separator)
+    };
+    let columns = many(2_000, &|at| format!("1 AS a{at}"), ", ");
+    let stars = "WITH * ".repeat(5_000);
+    let matches = many(20_000, &|at| format!("MATCH (n{at})"), " ");
+    let merges = many(10_000, &|at| format!("MERGE (n{at})"), " ");
+    let counts = many(5_000, &|at| format!("count({at})"), ", ");
+    let repeated = many(5_000, &|at| format!("a{at} + 1"), ", ");
+    for text in [
+        format!("WITH {columns} {stars} RETURN 1"),
+        format!("{matches} RETURN 1"),
+        format!("MATCH {} RETURN 1", many(20_000, &|at| format!("(n{at})"), ", ")),
+        merges,
+        format!("RETURN [{counts}]"),
+        format!(
+            "WITH {} RETURN {repeated} ORDER BY [{repeated}]",
+            many(5_000, &|at| format!("1 AS a{at}"), ", ")
+        ),
+    ] {
+        let refused = read(&text).map(|_| ()).unwrap_err();
+        let start = text.get(..60).unwrap_or_default();
+        assert_eq!(refused.detail, Detail::LimitExceeded, "{start}: {refused:?}");
+        assert!(refused.message.contains("too large"), "{start}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_statement_with_many_names_in_one_clause_or_many_creations_is_accepted() {
+    let many = |part: &dyn Fn(usize) -> String, separator: &str| {
+        (0..20_000).map(part).collect::<Vec<_>>().join(separator)
+    };
+    for text in [
+        many(&|at| format!("CREATE (n{at})"), " "),
+        format!("CREATE {}", many(&|at| format!("(n{at})"), ", ")),
+        format!("RETURN {}", many(&|at| format!("{at} AS a{at}"), ", ")),
+        format!("RETURN [{}]", many(&|at| format!("$p{at}"), ", ")),
+    ] {
+        assert!(read(&text).is_ok(), "{:?}", text.get(..60));
+    }
+    let creations = "CREATE (a) CREATE (b) CREATE (c) SET a.x = 1 RETURN c";
+    let clauses = query(creations).branches.remove(0).visible;
+    assert_eq!(clauses.get(2), Some(&vec![Slot(0), Slot(1), Slot(2)]));
+}
