@@ -91,6 +91,11 @@ impl<'l> Lowering<'l> {
         Err(Error::compile(ErrorKind::SyntaxError, Detail::LimitExceeded, message))
     }
 
+    /// Counts what the analysis copies for a subquery, enclosing names included.
+    pub(super) fn take_cells_of_subquery(&mut self) -> Result<()> {
+        self.take_cells(self.width as usize)
+    }
+
     /// A new slot.
     pub(super) fn fresh(&mut self) -> Slot {
         self.width += 1;
@@ -245,6 +250,7 @@ impl<'l> Lowering<'l> {
             let message = "CALL { … } IN TRANSACTIONS is not supported yet";
             return Err(self.fail(Detail::Unsupported, message, transactions.span));
         }
+        self.take_cells_of_subquery()?;
         // Only imported names are visible inside; the import is a WITH of plain names.
         let hidden = std::mem::take(&mut self.names);
         let mut whole: Option<Query> = None;

@@ -84,6 +84,7 @@ impl Lowering<'_> {
             Tree::Exists(exists) => self.subquery(SubqueryKind::Exists, &exists.inner),
             Tree::CountSubquery(count) => self.subquery(SubqueryKind::Count, &count.inner),
             Tree::CollectSubquery(collect) => {
+                self.take_cells_of_subquery()?;
                 let query = self.regular(&collect.query)?;
                 Ok(self.number(SubqueryKind::Collect, query))
             }
@@ -329,6 +330,7 @@ impl Lowering<'_> {
 
     /// `EXISTS { … }`, `COUNT { … }`
     fn subquery(&mut self, kind: SubqueryKind, inner: &ast::ExistsInner) -> Result<Expression> {
+        self.take_cells_of_subquery()?;
         let outside = self.aggregates.take();
         let query = match inner {
             ast::ExistsInner::RegularQuery(query) => self.regular(query),

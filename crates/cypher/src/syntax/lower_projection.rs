@@ -232,10 +232,10 @@ impl Lowering<'_> {
                     | Expression::String(_)
                     | Expression::Parameter(_)
             );
+            cells = cells.saturating_sub(items.len());
             if is_leaf || cells == 0 {
                 return None;
             }
-            cells = cells.saturating_sub(items.len());
             let item = items.iter().find(|item| item.expression == *part)?;
             Some(Expression::Variable(item.slot))
         });

@@ -152,17 +152,32 @@ fn read(
     };
     let mut query = query.map_err(|error| judge::error(&error, source))?;
     precedence::mend(&mut query);
+    // Lowered before it is analyzed, because only lowering has a limit on names in scope, which the
+    // analysis copies too.
+    let lowered = lower(&query.statements, explain, source, &columns, procedures);
+    if lowered.as_ref().is_err_and(|error| error.detail == Detail::LimitExceeded) {
+        return lowered;
+    }
     if let Err(found) = decypher::sema::analyze(&query)
         && let Some(first) = found.errors.iter().find(|error| judge::is_for_the_text(error))
     {
         return Err(judge::error(first, source));
     }
-    let mut bodies = query.statements.iter();
-    let (Some(body), None) = (bodies.next(), bodies.next()) else {
+    lowered
+}
+
+fn lower(
+    bodies: &[QueryBody],
+    explain: bool,
+    source: &Source<'_>,
+    columns: &columns::Columns,
+    procedures: &dyn Procedures,
+) -> Result<(Statement, Vec<Arc<str>>)> {
+    let [body] = bodies else {
         let message = "Expected exactly one statement per query";
         return Err(Error::compile(ErrorKind::SyntaxError, Detail::UnexpectedSyntax, message));
     };
-    let mut lowering = lower::Lowering::new(source, &columns, procedures);
+    let mut lowering = lower::Lowering::new(source, columns, procedures);
     let query = match body {
         QueryBody::SingleQuery(single) => lowering.single(single, 0)?,
         QueryBody::Regular(regular) => lowering.regular(regular)?,

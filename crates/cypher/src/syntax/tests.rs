@@ -308,6 +308,10 @@ fn a_statement_whose_clauses_copy_too_many_names_is_refused_early() {
         merges,
         format!("RETURN [{counts}]"),
         format!(
+            "WITH {columns} {} RETURN 1",
+            many(5_000, &|at| format!("CALL {{ RETURN 1 AS b{at} }}"), " ")
+        ),
+        format!(
             "WITH {} RETURN {repeated} ORDER BY [{repeated}]",
             many(5_000, &|at| format!("1 AS a{at}"), ", ")
         ),
