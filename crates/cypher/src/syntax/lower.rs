@@ -117,6 +117,7 @@ impl<'l> Lowering<'l> {
     pub(super) fn regular(&mut self, query: &ast::RegularQuery) -> Result<Query> {
         let mut whole = self.single(&query.single_query, 0)?;
         for union in &query.unions {
+            self.take_cells(self.names.mark())?;
             let next = self.single(&union.single_query, 0)?;
             if next.columns != whole.columns {
                 let message = "All sub queries in an UNION must have the same return column names";
@@ -258,6 +259,7 @@ impl<'l> Lowering<'l> {
         let branches = std::iter::once((&clause.query.single_query, true))
             .chain(unions.map(|union| (&union.single_query, union.all)));
         for (branch, all) in branches {
+            self.take_cells(hidden.mark())?;
             let imports = imports(branch);
             let first = usize::from(!imports.is_empty());
             let mark = self.names.mark();
