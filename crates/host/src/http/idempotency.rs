@@ -3,7 +3,7 @@
 //! A log's request keys share one name space. So that no request can use or find another client's
 //! key with the same text:
 //! - a caller with an account, or that an external issuer vouches for, has names that are a digest
-//!   of the [`Holder`] and the key, behind [`HELD`];
+//!   of the [`Holder`] and the key, behind `holder:`;
 //! - the server's own requests have names behind [`SERVER_KEYS`];
 //! - a bulk puts `#` and the number of each batch behind its name, and no name of a single request
 //!   holds a `#`: a key that does is kept as a digest, and so is one that leaves a bulk no room;
