@@ -197,7 +197,7 @@ mod timed {
     #[test]
     fn a_node_that_stops_hands_the_lead_over_before_it_goes() {
         let Some(postgres) = postgres::shared("handing the lead over") else { return };
-        // Without a resignation nobody would take over for this long.
+        // Without a resignation no node would take over for this long.
         let mut nodes = Nodes::start(postgres.new_journal(), &["--lead-timeout-ms", "8000"]);
         let addresses: Vec<SocketAddr> = (0..3).map(|node| nodes.address(node)).collect();
         for round in 0..2 {
