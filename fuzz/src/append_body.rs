@@ -1,10 +1,7 @@
 //! Arbitrary bytes as the body of an append: read or refused, never a panic; what
 //! is read is JSON to serde_json too.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     for accepted in wellspring_server::parsers::append_body(bytes).into_iter().flatten() {
         assert!(accepted <= 1000);
         let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -12,4 +9,4 @@ fuzz_target!(|bytes: &[u8]| {
         let value: Result<&serde_json::value::RawValue, _> = serde::de::Deserialize::deserialize(&mut reader);
         assert!(value.is_ok() && reader.end().is_ok());
     }
-});
+}

@@ -1,9 +1,6 @@
 //! Arbitrary bytes as an entry of a shared log, and with their checksums put right: refused or
 //! read, never a panic; what is read has no other form; the rule takes it in any state, and its
 //! head never goes back.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_log::shared::entry::{Claim, ClusterId, ENTRY_HEADER_BYTES, Entry};
 use wellspring_log::shared::rule::Rule;
 
@@ -41,7 +38,7 @@ fn judge(rule: &mut Rule, bytes: &[u8]) {
     assert!(rule.epoch() >= epoch && rule.head() >= head);
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let mut rule = Rule::default();
     judge(&mut rule, &Entry::Founded { cluster: ClusterId([1; 16]), log: "main" }.encode());
     judge(&mut rule, &Entry::Claim(Claim { epoch: 1, node: "a", start: 1, url: "" }).encode());
@@ -51,4 +48,4 @@ fuzz_target!(|bytes: &[u8]| {
             judge(&mut rule, &entry);
         }
     }
-});
+}

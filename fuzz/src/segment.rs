@@ -1,8 +1,5 @@
 //! A real segment with arbitrary bytes written over it: the log opens with a
 //! prefix of what was there, or refuses; reads give that or an error.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, OnceLock};
 use wellspring_log::storage::simulated::SimulatedStorage;
 use wellspring_log::{Append, EncodedEvents, Log, Options};
@@ -26,7 +23,7 @@ fn original() -> &'static Files {
     })
 }
 
-fuzz_target!(|input: (u16, Vec<u8>, Option<u16>)| {
+pub fn run(input: (u16, Vec<u8>, Option<u16>)) {
     let (at, bytes, cut) = input;
     let mut files = original().clone();
     let segment = files.iter_mut().find(|(name, _)| name.ends_with(".seg")).unwrap().1;
@@ -48,4 +45,4 @@ fuzz_target!(|input: (u16, Vec<u8>, Option<u16>)| {
         assert_eq!(record.position(), position);
         assert!(record.data().starts_with(format!("[{},", position - 1).as_bytes()));
     }
-});
+}

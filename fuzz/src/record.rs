@@ -1,10 +1,7 @@
 //! Arbitrary bytes as a record: parsed or refused, never a panic; what parses reads back.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_log::RecordView;
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let mut fitted = bytes.to_vec();
     if fitted.len() >= 32 {
         let len = (fitted.len() as u32).to_le_bytes();
@@ -18,4 +15,4 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = (view.event_type(), view.id(), view.request_key(), view.kind());
         }
     }
-});
+}

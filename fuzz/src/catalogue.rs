@@ -1,12 +1,9 @@
 //! Arbitrary bytes as the body of an item, a change, a stock, an order and a topic, as the data of
 //! each of the catalogue's events, and as its snapshot: read or refused, never a panic; what is
 //! read of a snapshot says the same when it is written and read again.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_server::parsers::{catalogue_body, catalogue_events, catalogue_snapshot};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     if catalogue_body(bytes).contains(&true) {
         assert!(serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok());
     }
@@ -14,4 +11,4 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(written) = catalogue_snapshot(bytes) {
         assert_eq!(catalogue_snapshot(&written), Some(written.clone()), "one catalogue, one snapshot");
     }
-});
+}

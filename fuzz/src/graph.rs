@@ -1,13 +1,10 @@
 //! Arbitrary bytes as graph events, a line each, and as a snapshot: folded or void, read or
 //! refused, never a panic; what is kept beside the nodes and relationships agrees with them, and a
 //! snapshot of it says the same.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_graph::event::{GRAPH_CHANGED, GRAPH_SCHEMA_CHANGED};
 use wellspring_graph::{Direction, GraphFold, Transaction};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let mut fold = GraphFold::new();
     for (line, position) in bytes.split(|byte| *byte == b'\n').zip(1..) {
         let is_schema = line.starts_with(b"{\"create\"") || line.starts_with(b"{\"drop\"");
@@ -25,4 +22,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = tx.adjacent(id, Direction::Both, &[], None).collect(&tx);
     }
     let _ = (other.graph().audit(), other.graph().dump().count());
-});
+}

@@ -1,12 +1,9 @@
 //! Arbitrary text typed into the catalogue's search box: words and phrases or refused, never a
 //! panic; typed again as plain words it holds the same words.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 use wellspring_server::parsers::catalogue_search;
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some((words, phrased)) = catalogue_search(text) else {
         assert!(text.trim().is_empty() || text.len() > 300);
@@ -18,4 +15,4 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(none_phrased, 0);
     let set = |words: Vec<String>| words.into_iter().collect::<BTreeSet<_>>();
     assert_eq!(set(words), set(plain), "{text:?}");
-});
+}

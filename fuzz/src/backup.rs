@@ -1,14 +1,11 @@
 //! What a restore reads of a backup: the manifest, and the bytes of a segment. Whatever they are,
 //! they are refused or read, without a panic and in bounded memory; and what is read as a segment
 //! can be written anew.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_backup::Manifest;
 use wellspring_log::segment_copy::SegmentCopy;
 use wellspring_log::segment_reader::SegmentReader;
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((&kind, bytes)) = data.split_first() else { return };
     if kind & 1 == 0 {
         // Half of them with the checksum that they need to come as far as the other checks.
@@ -33,4 +30,4 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
     }
-});
+}

@@ -1,8 +1,5 @@
 //! Arbitrary bytes as the keys of another issuer: keys or a refusal, never a panic, and no more
 //! keys than stand there.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wellspring_server::parsers::key_set;
@@ -14,10 +11,10 @@ fn object(json: &[u8]) -> Map<String, Value> {
     Map::deserialize(&mut reader).expect("a JSON object")
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     if let Some(count) = key_set(bytes) {
         let document = object(bytes);
         let keys = document["keys"].as_array().expect("a list");
         assert!((1..=keys.len()).contains(&count));
     }
-});
+}

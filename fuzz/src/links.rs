@@ -1,13 +1,10 @@
 //! Arbitrary bytes as the body of a link or of a change, as a code, a URL, a host, a user agent
 //! and a referrer: read or refused, never a panic; what is read says the same when it is
 //! written and read again.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_server::parsers::{is_authority, link_body};
 use wellspring_views::links::{Code, MAX_CODE_CHARS, agent, hostname, referrer, url};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     if link_body(bytes).contains(&true) {
         assert!(serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(bytes).is_ok());
     }
@@ -32,4 +29,4 @@ fuzz_target!(|bytes: &[u8]| {
         let target = url::check(&short).expect("a short URL is a URL");
         assert!(text.starts_with(target.host()), "{short}");
     }
-});
+}

@@ -1,8 +1,5 @@
 //! Arbitrary text as a scenario and as what scenarios are made of: refused or
 //! read, never a panic; what an import writes is a scenario.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use wellspring_load::scenario::{Options, Scenario};
 use wellspring_load_tools::scenarios::{HarOptions, curl, har, openapi};
@@ -12,7 +9,7 @@ fn loads(text: &str) -> bool {
     Scenario::parse(text, Path::new("/nonexistent/fuzz.toml"), &options).is_ok()
 }
 
-fuzz_target!(|text: &str| {
+pub fn run(text: &str) {
     let _ = loads(text);
     let imported = [
         curl(text, &|_| Err("no files here".to_owned())).ok(),
@@ -22,4 +19,4 @@ fuzz_target!(|text: &str| {
     for made in imported.into_iter().flatten() {
         assert!(loads(&made), "an import wrote what cannot be loaded:\n{made}");
     }
-});
+}

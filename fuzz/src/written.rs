@@ -1,16 +1,13 @@
 //! Arbitrary text as a threshold, a result file, published tables and go test output: never a
 //! panic.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_load::check::Threshold;
 use wellspring_load::result::Report;
 use wellspring_load_tools::audit::Published;
 use wellspring_load_tools::micro::parse_go_bench;
 
-fuzz_target!(|text: &str| {
+pub fn run(text: &str) {
     let _ = Threshold::parse(text);
     let _ = Report::from_json(text);
     let _ = Published::parse(text);
     let _ = parse_go_bench(text);
-});
+}

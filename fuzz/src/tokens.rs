@@ -1,9 +1,6 @@
 //! Arbitrary bytes as a token, and as header and claims (a NUL between them) of tokens with a
 //! genuine signature of ours and of another issuer. Never a panic; no bytes are a token that nobody
 //! signed; what is accepted says what another reader of JSON finds in it too.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wellspring_server::parsers::{TokenContent, signed_tokens, token};
@@ -57,7 +54,7 @@ fn check(told: &TokenContent, header: &[u8], claims: &[u8]) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     assert_eq!(token(bytes, NOW_S), None);
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (header, claims) = (&bytes[..at], bytes.get(at + 1..).unwrap_or_default());
@@ -69,4 +66,4 @@ fuzz_target!(|bytes: &[u8]| {
             check(told, header, claims);
         }
     }
-});
+}

@@ -1,10 +1,7 @@
 //! Arbitrary bytes as a request for projections, folded over a few events.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wellspring_views::project::{FoldEvent, Projections};
 
-fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
+pub fn run(input: (Vec<u8>, Vec<u8>)) {
     let (body, data) = input;
     let Ok(mut projections) = Projections::parse(&body) else { return };
     let _ = (projections.union_query(), projections.after());
@@ -22,4 +19,4 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
     if let Ok(answer) = projections.finish(3) {
         assert!(serde_json::from_slice::<serde_json::Value>(&answer).is_ok(), "{answer:?}");
     }
-});
+}

@@ -1,18 +1,15 @@
 //! Arbitrary headers as credentials: values of `Authorization` and of `X-API-Key`, one a line, the
 //! keys behind a NUL. Never a panic; what is read stands in a header as it was read, and nothing is
 //! read where two could be meant.
-#![no_main]
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use libfuzzer_sys::fuzz_target;
 use wellspring_server::parsers::{PresentedCredential, credentials};
 
 fn values(lines: &[u8]) -> Vec<&[u8]> {
     if lines.is_empty() { Vec::new() } else { lines.split(|&byte| byte == b'\n').collect() }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn run(bytes: &[u8]) {
     let at = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let authorization = values(&bytes[..at]);
     let keys = values(bytes.get(at + 1..).unwrap_or_default());
@@ -38,4 +35,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(ends_with(authorization[0], STANDARD.encode(text).as_bytes()));
         }
     }
-});
+}

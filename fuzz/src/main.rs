@@ -1,0 +1,61 @@
+//! All fuzz targets in one program, as each would link the whole server: `FUZZ_TARGET` names the one that runs.
+//! A target is a module with `run`, from bytes or what libFuzzer makes of them.
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use std::sync::OnceLock;
+
+/// Runs a target on an input made of these bytes, if they make one.
+fn feed<'a, Input: Arbitrary<'a>>(bytes: &'a [u8], run: impl Fn(Input)) {
+    if let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(bytes)) {
+        run(input);
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        $(mod $name;)*
+
+        /// Every target: its name, and what it does with some bytes.
+        const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), |bytes| feed(bytes, $name::run))),*];
+    };
+}
+
+targets! {
+    access_body
+    answers
+    append_body
+    backup
+    catalogue
+    credentials
+    cypher
+    entry
+    graph
+    key_set
+    lean
+    links
+    metrics
+    node_header
+    project_body
+    record
+    scenario
+    search
+    segment
+    template
+    tokens
+    written
+}
+
+/// The target that the environment names.
+fn chosen() -> fn(&[u8]) {
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    let found = TARGETS.iter().find(|(target, _)| *target == name);
+    let names: Vec<&str> = TARGETS.iter().map(|(target, _)| *target).collect();
+    found.unwrap_or_else(|| panic!("FUZZ_TARGET={name:?} must be one of {names:?}")).1
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    static TARGET: OnceLock<fn(&[u8])> = OnceLock::new();
+    TARGET.get_or_init(chosen)(bytes);
+});
