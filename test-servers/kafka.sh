@@ -62,13 +62,17 @@ write_pom() {
 # Small and quick to start: a test's broker serves thousands of records, not millions a second.
 java_of_kafka() { java "-Xmx${KAFKA_HEAP:-384m}" -XX:TieredStopAtLevel="${KAFKA_TIER:-1}" -XX:+UseSerialGC -cp "$LIBS/*" "$@"; }
 
+# Below the range from which the system gives ports to others: a broker that was killed comes back at its own.
 free_ports() {
     python3 - "$1" <<'PY'
-import socket, sys
-held = [socket.socket() for _ in range(int(sys.argv[1]))]
-for s in held:
-    s.bind(("127.0.0.1", 0))
-print(" ".join(str(s.getsockname()[1]) for s in held))
+import random, socket, sys
+free = set()
+while len(free) < int(sys.argv[1]):
+    port = random.randrange(12_000, 32_000)
+    with socket.socket() as s:
+        if s.connect_ex(("127.0.0.1", port)):
+            free.add(port)
+print(*free)
 PY
 }
 

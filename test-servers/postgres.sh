@@ -39,8 +39,16 @@ unprivileged() {
     fi
 }
 
+# Below the range from which the system gives ports to others: a server that was stopped comes back at its own.
 free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 -c '
+import random, socket
+while True:
+    port = random.randrange(12_000, 32_000)
+    with socket.socket() as s:
+        if s.connect_ex(("127.0.0.1", port)):
+            print(port)
+            break'
 }
 
 make_dir() {

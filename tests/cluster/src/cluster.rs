@@ -9,7 +9,6 @@ use crate::proxy::Proxy;
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
-use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -24,9 +23,9 @@ pub(crate) struct Cluster {
     standby: Mutex<Option<Postgres>>,
 }
 
-/// A currently free port; if another program takes it first, the trial does not start.
-fn free_address() -> io::Result<std::net::SocketAddr> {
-    TcpListener::bind("127.0.0.1:0")?.local_addr()
+/// An address that a killed node finds free when it comes back.
+fn free_address() -> std::net::SocketAddr {
+    ([127, 0, 0, 1], wellspring_patience::free_port()).into()
 }
 
 fn write_key(path: &Path, seed: u64) -> io::Result<()> {
@@ -153,7 +152,7 @@ fn new_node(
     key: &Path,
 ) -> io::Result<Node> {
     let name = char::from(b'a' + index as u8).to_string();
-    let address = free_address()?;
+    let address = free_address();
     let mut node = Node::new(&name, address, &arguments.folder, link, arguments.program.clone());
     let mut words = vec!["serve".to_owned(), "--data".into(), node.data.display().to_string()];
     words.extend(["--listen".into(), address.to_string()]);

@@ -1,4 +1,4 @@
-//! How tests wait. A wait sleeps between two looks, so that it takes no processor from what it
+//! How tests wait, and which ports their servers get. A wait sleeps between two looks, so that it takes no processor from what it
 //! waits for. It fails when nothing new has come for [`PATIENCE`], however long it takes as a
 //! whole: a machine or a disk may be slow.
 //!
@@ -17,6 +17,10 @@
 //! ```
 
 #![allow(clippy::disallowed_methods)] // tests use real time
+
+mod ports;
+
+pub use ports::free_port;
 
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hash, RandomState};

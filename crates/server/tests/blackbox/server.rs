@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wellspring_patience::{PATIENCE, Patience};
+use wellspring_patience::{PATIENCE, Patience, free_port};
 
 /// A running server. Killed when dropped.
 pub struct Server {
@@ -32,11 +32,6 @@ enum LogEvent {
 
 /// An address at which no server listens: no program is given its port as a free one.
 pub const NOBODY: &str = "127.0.0.1:1";
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 impl Server {
     /// A server on a new folder.
