@@ -1,5 +1,5 @@
-//! All fuzz targets in one program, as each would link the whole server: `FUZZ_TARGET` names the one that runs.
-//! A target is a module with `run`, from bytes or what libFuzzer makes of them.
+//! All fuzz targets in one program, as each would link the whole server: `FUZZ_TARGET` names the
+//! one that runs. A target is a module with `run`, from bytes or what libFuzzer makes of them.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{Arbitrary, Unstructured};

@@ -1,6 +1,6 @@
-//! How tests wait, and which ports their servers get. A wait sleeps between two looks, so that it takes no processor from what it
-//! waits for. It fails when nothing new has come for [`PATIENCE`], however long it takes as a
-//! whole: a machine or a disk may be slow.
+//! How tests wait, and which ports their servers get. A wait sleeps between two looks, so that it
+//! takes no processor from what it waits for. It fails when nothing new has come for [`PATIENCE`],
+//! however long it takes as a whole: a machine or a disk may be slow.
 //!
 //! ```
 //! use wellspring_patience::{Patience, until};

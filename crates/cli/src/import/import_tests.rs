@@ -1,5 +1,5 @@
 //! What an import says when it cannot do what it is told. The rest is tested against the real
-//! server (`tests/blackbox/imports.rs`).
+//! server (`tests/tools/imports.rs`).
 
 use super::run::run_to;
 use super::*;

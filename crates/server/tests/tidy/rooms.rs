@@ -67,7 +67,7 @@ fn the_rooms_of_a_crate_form_no_circle() {
 /// So no face knows another, and only the program knows any.
 const FLOORS: &[&[&str]] = &[
     &["tls", "patience"],
-    &["types", "load", "kafka"],
+    &["types", "load", "kafka", "test-support"],
     &["json", "log", "graph", "load-tools"],
     &["views", "cypher", "journals/postgres", "connectors", "backup"],
     &["host"],

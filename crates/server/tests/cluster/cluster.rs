@@ -1,0 +1,188 @@
+//! `wellspring cluster` and `wellspring journal` as people use them: with a single server, and with
+//! the three nodes of the demo over a real PostgreSQL.
+
+use crate::client::Client;
+use crate::program::{program, run};
+use crate::server::Server;
+use serde_json::json;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use wellspring_patience::until;
+
+#[test]
+fn a_single_server_says_so_and_no_other_node_can_lead() {
+    let server = Server::start();
+    let (url, mut client) = (server.url(), server.client());
+    let cluster = client.get("/v1/cluster").unwrap().expect(200);
+    assert_eq!((&cluster["node"], &cluster["journal"]), (&json!(null), &json!("files")));
+    assert_eq!((&cluster["leader"], &cluster["nodes"]), (&json!(null), &json!([])));
+    assert_eq!(cluster["logs"][0]["role"], "leading");
+    let refused = client.post("/v1/cluster/transfer", &json!({})).unwrap().problem(409);
+    assert_eq!(refused["type"], "/problems/no-cluster");
+    for path in ["/v1/cluster/lead", "/v1/cluster/records/main"] {
+        let refused = client.call("POST", path, &[], b"").unwrap().problem(401);
+        assert_eq!(refused["type"], "/problems/not-a-node", "{path}");
+    }
+    assert!(run(&["cluster", "status", "--url", &url]).done().contains("a single node"));
+    run(&["cluster", "transfer", "--url", &url]).failed(1, "not part of a cluster");
+    for purpose in ["", "?for=both", "?for=reads", "?for=writes"] {
+        client.get(&format!("/health/ready{purpose}")).unwrap().expect(200);
+    }
+    assert_eq!(client.get("/health/ready?for=all").unwrap().problem(422)["field"], "for");
+}
+
+#[test]
+fn a_log_of_files_is_checked_and_never_set_aside() {
+    let server = Server::start();
+    let data = server.dir.to_str().unwrap();
+    let checked = run(&["journal", "check", "--data", data]).done();
+    assert!(checked.contains("a log of files") && checked.contains("sound"), "{checked}");
+    let reset = ["journal", "reset-copy", "--data", data, "--log", "main", "--yes"];
+    run(&reset).failed(1, "is a log of files");
+    server.client().get("/v1/head").unwrap().expect(200);
+}
+
+/// The demo. Stopped as by Ctrl-C when dropped.
+struct Demo {
+    child: Child,
+    folder: String,
+    /// Addresses and process ids of the nodes.
+    nodes: Vec<(SocketAddr, String)>,
+}
+
+impl Demo {
+    /// `None` if PostgreSQL is neither installed nor required.
+    fn start() -> Option<Demo> {
+        let mut child = program(&["cluster", "demo"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut said = Vec::new();
+        for line in lines.by_ref() {
+            let is_last = line.starts_with("Ctrl-C");
+            said.push(line);
+            if is_last {
+                break;
+            }
+        }
+        if said.is_empty() {
+            let failed = child.wait_with_output().unwrap();
+            let why = String::from_utf8_lossy(&failed.stderr).into_owned();
+            assert!(failed.status.code() == Some(69) && why.contains("not installed"), "{why}");
+            let required =
+                std::env::var("WELLSPRING_TEST_ENGINES").is_ok_and(|value| value == "required");
+            assert!(!required, "WELLSPRING_TEST_ENGINES=required, but {why}");
+            eprintln!("SKIPPED: {why}");
+            return None;
+        }
+        std::thread::spawn(move || lines.for_each(drop));
+        let folder = said
+            .iter()
+            .find_map(|line| line.strip_prefix("Logs of the nodes and their data are in "));
+        let folder = folder.unwrap().trim_end_matches('.').to_owned();
+        let node = |line: &String| {
+            let (_, rest) = line.split_once("  http://")?;
+            let (address, pid) = rest.split_once("  pid ")?;
+            Some((address.parse().unwrap(), pid.to_owned()))
+        };
+        let nodes = said.iter().filter_map(node).collect();
+        Some(Demo { child, folder, nodes })
+    }
+
+    fn client(&self, node: usize) -> Client {
+        Client::connect(self.nodes[node].0).unwrap()
+    }
+
+    fn url(&self, node: usize) -> String {
+        format!("http://{}", self.nodes[node].0)
+    }
+
+    fn end(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        assert!(!Path::new(&self.folder).exists(), "{} is left behind", self.folder);
+        for (address, _) in &self.nodes {
+            assert!(Client::connect(*address).is_err(), "a node is left behind at {address}");
+        }
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let pid = self.child.id().to_string();
+            let _ = Command::new("kill").args(["-INT", &pid]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[test]
+fn three_nodes_are_one_service_and_nothing_is_left_behind() {
+    let Some(demo) = Demo::start() else { return };
+    assert_eq!(demo.nodes.len(), 3);
+    let cluster = |node: usize| demo.client(node).get("/v1/cluster").unwrap().expect(200);
+    until("all are known to all", || {
+        (0..3).all(|node| {
+            let nodes = cluster(node)["nodes"].as_array().unwrap().clone();
+            nodes.len() == 3 && nodes.iter().all(|node| node["reachable"] == true)
+        })
+    });
+    let mut appended = 0;
+    let mut append_everywhere = || {
+        for node in 0..3 {
+            appended += 1;
+            let one = json!({"events": [{"type": "T", "data": appended}]});
+            let told = demo.client(node).post("/v1/append", &one).unwrap().expect(200);
+            assert_eq!(told["last"], appended);
+            let other = demo.client((node + 1) % 3).get("/v1/events?consistency=linearizable");
+            assert_eq!(other.unwrap().expect(200)["head"], appended);
+        }
+    };
+    append_everywhere();
+    for name in ["b", "a"] {
+        let led = run(&["cluster", "transfer", "--url", &demo.url(2), "--to", name]).done();
+        // The first leader may be the requested one.
+        assert!(led.replace(" already", "").starts_with(&format!("{name} leads")), "{led}");
+        append_everywhere();
+    }
+    run(&["cluster", "transfer", "--url", &demo.url(0), "--to", "x"]).failed(64, "a, b, c");
+    let again = run(&["cluster", "transfer", "--url", &demo.url(1), "--to", "a"]).done();
+    assert!(again.starts_with("a already leads"), "{again}");
+    run(&["cluster", "forget", "--url", &demo.url(1), "x"]).failed(64, "no node \"x\" has joined");
+    run(&["cluster", "forget", "--url", &demo.url(1), "a"]).failed(1, "a leads");
+    run(&["cluster", "forget", "--url", &demo.url(1), "c"]).done();
+    until("c is forgotten", || {
+        cluster(0)["nodes"].as_array().is_some_and(|nodes| nodes.len() == 2)
+    });
+    let status = run(&["cluster", "status", "--url", &demo.url(1)]).done();
+    assert!(
+        status.starts_with("a leads") && status.contains("journal postgres: connected"),
+        "{status}"
+    );
+    let folder = format!("{}/a", demo.folder);
+    let checked = run(&["journal", "check", "--data", &folder, "--log", "main"]).done();
+    assert!(checked.contains("a copy of the shared log main of the cluster"), "{checked}");
+    run(&["journal", "reset-copy", "--data", &folder, "--log", "main", "--yes"])
+        .failed(69, "is in use by a running server");
+    // The leading node is killed: another one takes over.
+    assert!(Command::new("kill").args(["-9", &demo.nodes[0].1]).status().unwrap().success());
+    let gone = |cluster: &serde_json::Value| {
+        let leader = cluster["leader"]["node"].as_str();
+        cluster["nodes"][0]["reachable"] == false && leader.is_some_and(|leader| leader != "a")
+    };
+    until("another one leads", || gone(&cluster(1)));
+    assert_eq!(demo.client(2).get("/health/ready?for=reads").unwrap().status, 200);
+    run(&["journal", "reset-copy", "--data", &folder, "--log", "main", "--yes"]).done();
+    until("it has come back and fetched its log again", || {
+        let back = Client::connect(demo.nodes[0].0).and_then(|mut client| client.get("/v1/head"));
+        back.is_ok_and(|answer| answer.status == 200 && answer.json()["head"] == 9)
+    });
+    demo.end();
+}

@@ -1,0 +1,43 @@
+//! Black-box tests of the log over HTTP, and everything that all faces share: the real binary over
+//! real sockets, with clients that share no code with it.
+
+#![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
+#![allow(clippy::disallowed_methods)] // tests use real time and threads
+
+mod abuse;
+mod append;
+mod audit;
+mod bounded_work;
+mod browser;
+mod conditions;
+mod consistency;
+mod cors;
+mod counts;
+mod crash;
+mod device;
+mod dialects;
+mod doors;
+mod examples;
+mod freshness;
+mod head_method;
+#[cfg(target_os = "linux")]
+mod lean;
+#[cfg(target_os = "linux")]
+mod leaving;
+mod lifecycle;
+mod limits;
+mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
+mod ownership;
+mod race;
+mod readme;
+mod rubbish;
+mod standing;
+mod trouble;
+mod unread;
+
+use wellspring_test_support::{
+    account, catalogue_client, client, closed, disk, exposition, process, server, shortener,
+    tls_certificates,
+};

@@ -1,0 +1,16 @@
+//! Black-box tests of the tools: the real binary over real sockets, with clients that share
+//! no code with it.
+
+#![allow(unreachable_pub, missing_docs)] // one binary, nothing is public
+#![allow(clippy::disallowed_methods)] // tests use real time and threads
+
+mod bench;
+mod bench_reports;
+mod exit_codes;
+mod imports;
+mod imports_other_options;
+mod tool_outputs;
+#[cfg(target_os = "linux")]
+mod top;
+
+use wellspring_test_support::{closed, disk, program, server, tls_certificates};

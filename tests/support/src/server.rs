@@ -1,0 +1,228 @@
+//! The real server as a child process on a free loopback port.
+
+use crate::client::Client;
+use crate::following;
+use crate::program::program_path;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wellspring_patience::{PATIENCE, Patience, free_port};
+
+/// A running server. Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Whether it speaks TLS: the plain client detects readiness by its refusal of plain HTTP.
+    tls: bool,
+    pub address: SocketAddr,
+    pub dir: PathBuf,
+    /// The first lines of its log.
+    lines: Arc<Mutex<Vec<String>>>,
+    _owned: Option<tempfile::TempDir>,
+}
+
+/// What a server's log tells of it.
+enum LogEvent {
+    Listens,
+    /// Nothing more.
+    Ended,
+}
+
+/// Flags for each of the two HTTP/1.1 stacks.
+pub const BOTH_LOOPS: [[&str; 2]; 2] = [["--lean-loop", "true"], ["--lean-loop", "false"]];
+
+/// An address at which no server listens: no program is given its port as a free one.
+pub const NOBODY: &str = "127.0.0.1:1";
+
+impl Server {
+    /// A server on a new folder.
+    pub fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    pub fn start_with(flags: &[&str]) -> Server {
+        let owned = tempfile::tempdir().unwrap();
+        let mut server = Server::start_in(owned.path(), flags);
+        server._owned = Some(owned);
+        server
+    }
+
+    /// A server on this folder, which may have been used before.
+    pub fn start_in(dir: &Path, flags: &[&str]) -> Server {
+        Server::start_under(&[], dir, flags)
+    }
+
+    /// The same, started by a command that executes the server: its arguments precede the server's
+    /// own.
+    pub fn start_under(command: &[&str], dir: &Path, flags: &[&str]) -> Server {
+        Server::start_at(None, command, dir, flags)
+    }
+
+    /// The same, at this address if one is given: that of a killed server.
+    pub fn start_at(
+        address: Option<SocketAddr>,
+        command: &[&str],
+        dir: &Path,
+        flags: &[&str],
+    ) -> Server {
+        if !following::is_asked_for() {
+            return Server::start_alone(address, command, dir, flags);
+        }
+        let follows = following::behind_a_leader(command, dir, flags);
+        let follows: Vec<&str> = follows.iter().map(String::as_str).collect();
+        Server::start_alone(address, command, dir, &[flags, &follows].concat())
+    }
+
+    /// The same, independent of the mode of these tests: with exactly these flags.
+    pub fn start_alone(
+        address: Option<SocketAddr>,
+        command: &[&str],
+        dir: &Path,
+        flags: &[&str],
+    ) -> Server {
+        let mut words = command.iter().copied().chain([program_path()]);
+        let program = words.next().expect("at least the server");
+        let words: Vec<&str> = words.collect();
+        for _ in 0..5 {
+            let address = address.unwrap_or_else(|| ([127, 0, 0, 1], free_port()).into());
+            let child = Command::new(program)
+                .args(&words)
+                .args(["serve", "--data", dir.to_str().unwrap()])
+                .args(["--listen", &address.to_string()])
+                .args(flags)
+                .env_remove("WELLSPRING_URL")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the server starts");
+            let dir = dir.to_owned();
+            let tls = flags.contains(&"--tls-cert");
+            let mut server =
+                Server { child, tls, address, dir, lines: Arc::default(), _owned: None };
+            if server.wait_ready() {
+                return server;
+            }
+            // Another process may have taken the port in between: try another.
+        }
+        panic!("the server did not become ready");
+    }
+
+    fn wait_ready(&mut self) -> bool {
+        let told = self.keep_log();
+        // Not before it says so itself: on a port that was free a moment ago, the server of
+        // another test may listen by now, and answer.
+        if !matches!(told.recv_timeout(PATIENCE), Ok(LogEvent::Listens)) {
+            // Its end, unless the test has its log written elsewhere.
+            let end = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < end && self.child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let _ = told.recv_timeout(Duration::from_secs(2));
+                eprintln!("the server ended with {status}:\n{}", self.log().join("\n"));
+                return false;
+            }
+            let ready = Client::connect(self.address)
+                .and_then(|mut client| client.get("/health/ready"))
+                .is_ok_and(|answer| answer.status == if self.tls { 400 } else { 200 });
+            if ready {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
+    /// Reads the child's log for as long as it lives, otherwise it would block.
+    fn keep_log(&mut self) -> Receiver<LogEvent> {
+        let stderr = self.child.stderr.take().expect("piped");
+        let (tell, told) = std::sync::mpsc::channel();
+        let kept = Arc::clone(&self.lines);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if line.contains("wellspring listens") {
+                    let _ = tell.send(LogEvent::Listens);
+                }
+                let mut lines = kept.lock().unwrap();
+                if lines.len() < 200 {
+                    lines.push(line);
+                }
+            }
+            let _ = tell.send(LogEvent::Ended);
+        });
+        told
+    }
+
+    /// The first lines of its log so far.
+    pub fn log(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits for a line of its log that contains all these texts.
+    pub fn logged(&self, texts: &[&str]) -> String {
+        let mut patience = Patience::new();
+        loop {
+            let holds = |line: &&String| texts.iter().all(|text| line.contains(text));
+            if let Some(line) = self.log().iter().find(holds) {
+                return line.clone();
+            }
+            patience.pause(format_args!("no line with {texts:?}: {:#?}", self.log()));
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address).expect("the server accepts")
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`, for a test that keeps the `Server` until it starts another.
+    pub fn kill_here(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) -> PathBuf {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.dir.clone()
+    }
+
+    /// SIGTERM, then waits for the exit.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let killed = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        assert!(killed.unwrap().success());
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not stop");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if self._owned.is_some() {
+            following::forget(&self.dir);
+        }
+    }
+}
