@@ -98,6 +98,7 @@ pub fn a_damaged_copy_is_mended(journal: &dyn JournalUnderTest) {
     fill(&nodes, 0..80);
     let expected = read_all(&nodes.caught_up(0));
     let away = nodes.after(nodes.leader().0);
+    drop(nodes.caught_up(away));
     let names: Vec<String> = {
         let contents = disk(&nodes, away).contents();
         contents.into_keys().filter(|name| parse_segment_name(name).is_some()).collect()

@@ -140,6 +140,8 @@ fn a_client_without_tls_is_told_so_and_delays_no_other() {
     let ground = Ground::new();
     let server = ground.start(&[]);
     let mut client = ground.client(&server);
+    // That of the request that found the server ready is counted after its answer.
+    soon(|| figure(&mut client, "wellspring_tls_handshakes_failed_total") > 0);
     let before = figure(&mut client, "wellspring_tls_handshakes_failed_total");
     let answer = server.client().post("/v1/append", &event("x".repeat(200_000))).unwrap();
     assert!(answer.problem(400)["detail"].as_str().unwrap().contains("https://"));

@@ -118,7 +118,8 @@ fn every_figure_has_the_kind_and_the_labels_that_are_documented() {
             let of_line = of_line.keys().map(String::as_str).filter(|label| *label != "le");
             assert_eq!(of_line.collect::<BTreeSet<_>>(), documented, "{line}");
         }
-        compared += 1;
+        // Those that need something special may be there, too.
+        compared += usize::from(FAMILIES.contains(&name));
     }
     assert_eq!(compared, FAMILIES.len());
 }

@@ -187,6 +187,8 @@ fn killed_on_either_side_an_import_goes_on_and_adds_nothing_twice() {
     let file = ground.file("a.ndjson", &text);
     let args = ["import", file.to_str().unwrap(), "--batch", "100"];
     let wait_until = |ground: &Ground, head: u64| {
+        // Everything may be there before a kill comes: the server stores what it was sent.
+        let head = head.min(150_000);
         let mut patience = Patience::new();
         while ground.head() < head {
             patience.saw(ground.head());
